@@ -245,9 +245,9 @@ void backend_dry_run(struct backend *b, const struct backend_submission *s, back
 /* End the job with this id and uid and move it to history. -ESTALE: another job has the id; -ENOENT. */
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);
-/* -EINVAL: the job's phase would ignore it (the text says why). */
+/* -EINVAL: the job's phase would ignore it (the text says why). ARGUMENT: NULL where the action has none; copied. */
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
-		     backend_reply_fn reply, void *data);
+		     const char *argument, backend_reply_fn reply, void *data);
 /* Remove a job of the history and its output for good. */
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);

@@ -99,6 +99,7 @@ struct backend_request {
 	char *id;
 	char *uid;
 	enum spec_action action;
+	char *argument; /* of the action; NULL: none */
 	backend_reply_fn reply;
 	void *data;
 };

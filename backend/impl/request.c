@@ -33,6 +33,7 @@ static void request_free(struct backend_request *rq)
 	free(rq->submission);
 	free(rq->id);
 	free(rq->uid);
+	free(rq->argument);
 	free(rq);
 }
 
@@ -49,7 +50,8 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
 		return;
 	case BACKEND_CONTROL:
-		diag(DIAG_INFO, "%s: %s", rq->id, spec_action_name(rq->action));
+		diag(DIAG_INFO, "%s: %s%s%s", rq->id, spec_action_name(rq->action),
+		     rq->argument ? " " : "", rq->argument ? rq->argument : "");
 		return;
 	default:
 		diag(DIAG_INFO, "%s: removed from history/", rq->id);
@@ -224,11 +226,12 @@ void backend_cancel(struct backend *b, const char *id, const char *uid, backend_
 }
 
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
-		     backend_reply_fn reply, void *data)
+		     const char *argument, backend_reply_fn reply, void *data)
 {
 	struct backend_request *rq = request_new(b, BACKEND_CONTROL, reply, data);
 
 	rq->action = action;
+	rq->argument = argument ? text_copy(argument) : NULL;
 	request_of_job(rq, id, uid);
 }
 

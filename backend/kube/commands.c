@@ -36,6 +36,7 @@ struct command {
 	unsigned ignored; /* as in spec_job */
 	char *phase;	  /* of the job when it was sent; NULL: it is not sent yet */
 	unsigned retries; /* of the job at that time */
+	char *argument;	  /* that was sent with it; NULL: none */
 	bool unsure;	  /* no reply said that it was taken */
 	enum spec_control_outcome outcome;
 	struct loop_timer timer; /* until it counts as ignored; not set: it was not taken yet */
@@ -72,6 +73,7 @@ static void set_none(struct command *cmd)
 	cmd->step = STEP_NONE;
 	loop_timer_stop(&cmd->timer);
 	free(take_ptr(cmd->phase));
+	free(take_ptr(cmd->argument));
 	cmd->ended = NULL;
 	cmd->unsure = false;
 	cmd->outcome = SPEC_CONTROL_OPEN;
@@ -124,7 +126,8 @@ int commands_begin(struct commands *cs, const char *uid, const char *id, enum sp
 	return 0;
 }
 
-void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view)
+void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
+		   const char *argument)
 {
 	struct command *cmd = find_open(cs, uid);
 
@@ -132,6 +135,8 @@ void commands_sent(struct commands *cs, const char *uid, const struct spec_job_v
 		return;
 	text_set(&cmd->phase, "%s", view->phase);
 	cmd->retries = view->retries;
+	free(cmd->argument);
+	cmd->argument = argument ? text_copy(argument) : NULL;
 }
 
 void commands_taken(struct commands *cs, const char *uid, bool unsure)
@@ -173,7 +178,8 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 		return false;
 	if (cmd->step != STEP_DONE) {
 		const struct spec_control_mark before = {.phase = cmd->phase,
-							 .retries = cmd->retries};
+							 .retries = cmd->retries,
+							 .argument = cmd->argument};
 
 		cmd->outcome = control->outcome(cmd->action, &before, job);
 		if (cmd->outcome != SPEC_CONTROL_OPEN)

@@ -38,8 +38,9 @@ void commands_free(struct commands *cs); /* NULL is allowed */
 /* ACTION is asked for of job UID, called ID. -EBUSY: another command is under way. */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
-/* The request is about to be sent, and the job is as VIEW says. */
-void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view);
+/* The request is about to be sent, with ARGUMENT (NULL: it has none), and the job is as VIEW says. */
+void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
+		   const char *argument);
 /* The controller may obey it from now on. UNSURE: or not, since no reply said that the server has taken it. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
 /* The server refused it, or nothing was sent: forget it, and call nobody. */

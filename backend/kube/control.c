@@ -8,9 +8,12 @@
  *	step	what is under way		what ends it			next
  *	DRAIN	the job's logs come in as far	all have, or DRAIN_MS		READ
  *		as they have been printed
- *	READ	a GET of the job		it obeys the action now		ASK
+ *	READ	a GET of the job		it obeys the action now		LOOK
  *						it would not			answer: refused
  *						it is lost			READ, later
+ *	LOOK	a GET of what it needs		it is there, or not ours to see	ASK
+ *		(READ goes to ASK if there	there is none			answer: refused
+ *		is nothing)
  *	ASK	the request of the kind		it was taken			WAIT
  *						it was refused			answer: refused
  *						it is lost			READ, later
@@ -33,6 +36,7 @@
 
 #define DRAIN_MS   2000
 #define READ_MS	   6000 /* the first look at the job, before anything has been asked for */
+#define LOOK_MS	   2000
 #define CALL_MS	   4000
 #define WAIT_MS	   5000 /* for the outcome to show, from the beginning on */
 #define GIVE_UP_MS 8000 /* asking again after a lost reply */
@@ -225,8 +229,32 @@ static void on_asked(void *data, const struct http_reply *reply)
 	answer_after(c, WAIT_MS);
 }
 
+static void ask(struct control *c);
+
+/* Any other answer than that there is none leaves the decision to the server. */
+static void on_looked(void *data, const struct http_reply *reply)
+{
+	struct control *c = data;
+
+	request_replied(&c->r);
+	free(take_ptr(c->request.needed));
+	if (!reply->err && reply->status == 404)
+		refuse(c, -EINVAL, c->request.missing);
+	else
+		ask(c);
+}
+
+/* At first for what the request needs, if it needs anything. */
 static void ask(struct control *c)
 {
+	const struct http_call look = {
+		.method = HTTP_GET,
+		.path = c->request.needed,
+		.deadline_ms = LOOK_MS,
+		.max_body = REPLY_MAX,
+		.done = on_looked,
+		.data = c,
+	};
 	const struct http_call call = {
 		.method = c->request.patch ? HTTP_PATCH : HTTP_POST,
 		.path = c->request.path,
@@ -239,7 +267,7 @@ static void ask(struct control *c)
 		.data = c,
 	};
 
-	request_call(&c->r, NULL, "", &call);
+	request_call(&c->r, NULL, "", c->request.needed ? &look : &call);
 }
 
 /* Make the request that is to be sent: JOB obeys the action now. */
@@ -253,6 +281,7 @@ static int make_request(struct control *c, const struct spec_control_job *job)
 		.namespace = c->k->namespace,
 		.kueue = kueue_version(c->k->kueue),
 		.action = c->action,
+		.argument = c->r.rq->argument,
 		.name = name,
 	};
 
@@ -304,7 +333,7 @@ static void decide(struct control *c, const struct spec_control_job *job)
 		refuse(c, err, NULL);
 		return;
 	}
-	commands_sent(c->k->commands, c->uid, job->view);
+	commands_sent(c->k->commands, c->uid, job->view, c->r.rq->argument);
 	ask(c);
 }
 

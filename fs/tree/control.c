@@ -27,7 +27,7 @@ static const char help_text[] =
 	"  manifest.yaml         the object in the cluster, or the record of a local job\n"
 	"  app.yaml              the file it was made from, if that is known\n"
 	"  events                in a cluster: what it tells of the job and its pods, a line each\n"
-	"  ctl                   write suspend, resume, restart, terminate; read: what works\n"
+	"  ctl                   write suspend, resume, restart, queue NAME ...; read: what works\n"
 	"  log                   output of all replicas, each line with its replica before it\n"
 	"  stamped               as log, each line behind its time; awk '$1 >= \"2026-11-22T04:35\"'\n"
 	"  live/wait             reading blocks until the job has finished, then gives its state\n"

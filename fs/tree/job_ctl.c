@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file ctl of a job: reading it lists the actions that the job would obey now, writing one word
+ * The file ctl of a job: reading it lists the actions that the job would obey now, writing one, with what it names,
  * does it. The write fails if the action does; .kxfs/log says why.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include "backend/base/diag.h"
 #include "fs/tree/job.h"
 #include "fs/vfs/park.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
@@ -52,10 +53,10 @@ static void job_ctl_done(void *data, const struct backend_result *result)
 	job_ctl_free(c);
 }
 
-/* The one word of a write, without white space around it; -EINVAL: it is no action. */
-static int job_ctl_parse(const char *buf, size_t size)
+/* The words of a write, without white space around them; -EINVAL: they are no action. *RET as of spec_action_parse. */
+static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
-	char word[32];
+	char word[SPEC_MAX_NAME + 32];
 	size_t start = 0;
 
 	while (start < size && strchr(" \t\n", buf[start]) && buf[start])
@@ -66,7 +67,7 @@ static int job_ctl_parse(const char *buf, size_t size)
 		return -EINVAL;
 	memcpy(word, buf + start, size - start);
 	word[size - start] = '\0';
-	return spec_action_parse(word);
+	return spec_action_parse(word, ret);
 }
 
 /* 0: ACTION may be asked of the job. */
@@ -75,7 +76,8 @@ static int job_ctl_check(const struct node *node, int action)
 	const struct spec_job *job cleanup_job = place_job(node);
 
 	if (action < 0) {
-		diag(DIAG_WARNING, "%s/ctl: write one of suspend, resume, restart, terminate",
+		diag(DIAG_WARNING,
+		     "%s/ctl: write one of suspend, resume, restart, terminate, queue NAME, priority CLASS",
 		     place_of(node)->id);
 		return action;
 	}
@@ -86,7 +88,8 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 			  size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct place *p = place_of(node);
-	int action = job_ctl_parse(buf, size);
+	cleanup_free char *argument = NULL;
+	int action = job_ctl_parse(buf, size, &argument);
 	int err = job_ctl_check(node, action);
 	struct job_ctl *c;
 
@@ -101,7 +104,7 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	c->id = text_copy(p->id);
 	c->ticket = park_add(fs->park, req, PARK_WRITE, JOB_CTL_MS);
 	if (c->ticket)
-		backend_control(p->tree->backend, p->id, p->uid, (enum spec_action)action,
+		backend_control(p->tree->backend, p->id, p->uid, (enum spec_action)action, argument,
 				job_ctl_done, c);
 	else
 		job_ctl_free(c);

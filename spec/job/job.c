@@ -21,26 +21,49 @@
 #include <assert.h>
 #include <errno.h>
 
-static const char *const action_names[SPEC_N_ACTIONS] = {
-	[SPEC_SUSPEND] = "suspend",
-	[SPEC_RESUME] = "resume",
-	[SPEC_RESTART] = "restart",
-	[SPEC_TERMINATE] = "terminate",
+#include "spec/base/limits.h"
+#include "spec/base/name.h"
+
+static const struct {
+	const char *name;
+	const char *argument; /* NULL: none */
+} actions[SPEC_N_ACTIONS] = {
+	[SPEC_SUSPEND] = {"suspend"},	  [SPEC_RESUME] = {"resume"},
+	[SPEC_RESTART] = {"restart"},	  [SPEC_TERMINATE] = {"terminate"},
+	[SPEC_QUEUE] = {"queue", "NAME"}, [SPEC_PRIORITY] = {"priority", "CLASS"},
 };
 
 const char *spec_action_name(enum spec_action action)
 {
 	assert((unsigned)action < SPEC_N_ACTIONS);
-	return action_names[action];
+	return actions[action].name;
 }
 
-int spec_action_parse(const char *word)
+const char *spec_action_argument(enum spec_action action)
 {
-	if (streq(word, "abort"))
+	assert((unsigned)action < SPEC_N_ACTIONS);
+	return actions[action].argument;
+}
+
+int spec_action_parse(const char *text, char **ret)
+{
+	size_t len = strcspn(text, " \t\n");
+	const char *rest = text + len + strspn(text + len, " \t\n");
+
+	*ret = NULL;
+	if (streq(text, "abort"))
 		return SPEC_SUSPEND;
-	for (int i = 0; i < SPEC_N_ACTIONS; i++)
-		if (streq(word, action_names[i]))
-			return i;
+	for (int i = 0; i < SPEC_N_ACTIONS; i++) {
+		if (strlen(actions[i].name) != len || strncmp(text, actions[i].name, len) != 0)
+			continue;
+		if (!actions[i].argument)
+			return *rest ? -EINVAL : i;
+		/* It becomes the value of a label. */
+		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
+			return -EINVAL;
+		*ret = text_copy(rest);
+		return i;
+	}
 	return -EINVAL;
 }
 
@@ -52,12 +75,14 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 
 	job->refs = 1;
 	job->ttl = -1;
+	job->priority = SPEC_NO_PRIORITY;
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
 	job->last_words = spec_empty();
 	job->again = "";
 	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
 	job->obstacle = job->backend = job->namespace = job->queue = job->submitter =
 		job->submission = spec_empty();
+	job->cluster_queue = job->flavors = job->priority_class = spec_empty();
 	job->roles = (void *)((char *)job + roles_at);
 	job->n_roles = n_roles;
 	job->replicas = (void *)((char *)job + replicas_at);
@@ -148,6 +173,9 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 	fn(&job->queue, data);
 	fn(&job->submitter, data);
 	fn(&job->submission, data);
+	fn(&job->cluster_queue, data);
+	fn(&job->flavors, data);
+	fn(&job->priority_class, data);
 	for (size_t i = 0; i < job->n_roles; i++)
 		fn(&job->roles[i].name, data);
 	for (size_t i = 0; i < job->n_replicas; i++) {

@@ -99,6 +99,12 @@ struct spec_job {
 	char *backend;
 	char *namespace;
 	char *queue;
+	/* In a queue of Kueue, whose ClusterQueue this is; "" not known. */
+	char *cluster_queue;
+	/* What it has there, or had last: RESOURCE=FLAVOR, separated by commas; "" no quota. */
+	char *flavors;
+	char *priority_class;	 /* its Workload's, of whatever sort; "" none */
+	int priority;		 /* its Workload's; SPEC_NO_PRIORITY: not known */
 	unsigned queue_position; /* the job's place in its queue: 1 is next; 0: not known */
 	unsigned evictions;	 /* how often Kueue has put it out */
 	char *submitter;	 /* user@host; "" unknown */
@@ -137,12 +143,27 @@ struct spec_job {
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 
-enum spec_action { SPEC_SUSPEND, SPEC_RESUME, SPEC_RESTART, SPEC_TERMINATE, SPEC_N_ACTIONS };
+#define SPEC_NO_PRIORITY INT32_MIN
+
+enum spec_action {
+	SPEC_SUSPEND,
+	SPEC_RESUME,
+	SPEC_RESTART,
+	SPEC_TERMINATE,
+	SPEC_QUEUE,    /* move it to another queue, which has to be named */
+	SPEC_PRIORITY, /* give it a priority class, as well */
+	SPEC_N_ACTIONS
+};
 
 /* "suspend", ... */
 const char *spec_action_name(enum spec_action action);
-/* The action that WORD names ("abort" is suspend); -EINVAL: none. */
-int spec_action_parse(const char *word);
+/* What has to be named with it, as ctl lists it: "NAME", "CLASS"; NULL: nothing. */
+const char *spec_action_argument(enum spec_action action);
+/*
+ * The action that TEXT asks for ("abort" is suspend), a word, and a second one where the action takes an argument,
+ * which *RET (malloc'ed; NULL: none) becomes. -EINVAL: none.
+ */
+int spec_action_parse(const char *text, char **ret);
 
 /*
  * A new job, all empty ("", 0, exit codes -1), with one reference, to be filled and published. Its roles and replicas

@@ -81,8 +81,20 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 static void drop_unfilled(struct json_object *o)
 {
 	static const char *const of_clusters[] = {
-		"namespace",	   "queue",	      "queue_position", "evictions", "stale_since",
-		"pending_command", "ignored_command", "logs_waiting",	"pod",	     "node",
+		"namespace",
+		"queue",
+		"cluster_queue",
+		"flavors",
+		"priority_class",
+		"priority",
+		"queue_position",
+		"evictions",
+		"stale_since",
+		"pending_command",
+		"ignored_command",
+		"logs_waiting",
+		"pod",
+		"node",
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
@@ -95,6 +107,21 @@ static void drop_unfilled(struct json_object *o)
 static bool is_local(const struct spec_job *job)
 {
 	return streq(job->backend, "local");
+}
+
+/* FLAVORS, as spec_job has them, as a list. */
+static void put_flavors(struct json_object *o, const char *flavors)
+{
+	struct json_object *list = spec_tree_add(o, "flavors", spec_tree_list(0));
+	cleanup_free char *all = text_copy(flavors);
+	char *rest = all, *resource, *flavor;
+
+	while ((flavor = strsep(&rest, ",")) && (resource = strsep(&flavor, "=")) && flavor) {
+		struct json_object *one = spec_tree_append(list, spec_tree_map());
+
+		put_text(one, "resource", resource);
+		put_text(one, "flavor", flavor);
+	}
 }
 
 static int waiting_of(const struct spec_replica *r)
@@ -166,6 +193,10 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	put_text(o, "backend", job->backend);
 	put_text(o, "namespace", job->namespace);
 	put_text(o, "queue", job->queue);
+	put_text(o, "cluster_queue", job->cluster_queue);
+	put_flavors(o, job->flavors);
+	put_text(o, "priority_class", job->priority_class);
+	put_number(o, "priority", job->priority, SPEC_NO_PRIORITY);
 	put_number(o, "queue_position", (int)min_of(job->queue_position, (unsigned)INT32_MAX), 0);
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
@@ -259,12 +290,16 @@ void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len)
 
 void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	char text[64], *to = text;
+	char text[128], *to = text;
 
 	for (int i = 0; i < SPEC_N_ACTIONS; i++) {
+		const char *argument = spec_action_argument((enum spec_action)i);
+
 		if (!(job->actions & 1u << i))
 			continue;
 		to = stpcpy(to, spec_action_name((enum spec_action)i));
+		if (argument)
+			to = stpcpy(stpcpy(to, " "), argument);
 		*to++ = '\n';
 	}
 	*to = '\0';

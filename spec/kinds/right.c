@@ -122,6 +122,12 @@ static const struct spec_right rights[] = {
 	 false,
 	 "there is no queues/; why can't tell who has stopped a queue"},
 	{{&spec_appwrapper, &spec_jobset, &spec_job},
+	 "kueue.x-k8s.io",
+	 "localqueues",
+	 {"get"},
+	 false,
+	 "ctl moves a job to a queue that is not there too"},
+	{{&spec_appwrapper, &spec_jobset, &spec_job},
 	 "visibility.kueue.x-k8s.io",
 	 "localqueues/pendingworkloads",
 	 {"get"},
@@ -134,6 +140,12 @@ static const struct spec_right rights[] = {
 	 true,
 	 "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster queues that are "
 	 "stopped"},
+	{{&spec_appwrapper, &spec_jobset, &spec_job},
+	 "kueue.x-k8s.io",
+	 "workloadpriorityclasses",
+	 {"get"},
+	 true,
+	 "ctl takes a priority class that is not there too, with which Kueue looks at the job no more"},
 };
 
 const struct spec_right *spec_right_at(size_t i)

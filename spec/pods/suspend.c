@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Controllers follow spec.suspend in every phase but the last ones, and Kueue spec.active of a Workload. */
+/* Controllers follow spec.suspend in every phase but the last ones, and Kueue spec.active of a Workload, and labels. */
 #include "spec/pods/suspend.h"
 
 #include <errno.h>
@@ -58,18 +58,49 @@ static bool is_out_for_good(const struct spec_control_job *job)
 	       workload->conditions[SPEC_WORKLOAD_TARGET].is_true;
 }
 
+/* Is JOB in its queue, and nothing reserved for it yet? Kueue lets a job that it has suspended change its queue. */
+static bool is_waiting(const struct spec_control_job *job)
+{
+	const struct spec_workload_view *workload = job->kueue->workload;
+	const char *phase = job->view->phase;
+
+	return workload->active && !workload->conditions[SPEC_WORKLOAD_RESERVED].is_true &&
+	       !workload->conditions[SPEC_WORKLOAD_FINISHED].is_true &&
+	       (is_suspended(phase) || !*phase);
+}
+
+/* Does Kueue, which has a Workload of JOB, heed the label that ACTION sets? */
+static bool takes_label(const struct spec_control_job *job, enum spec_action action)
+{
+	bool waits = is_waiting(job);
+	unsigned takes = job->kueue->workload->takes_priority;
+
+	if (action == SPEC_QUEUE)
+		return waits;
+	return takes == SPEC_PRIORITY_ANY || (waits && takes == SPEC_PRIORITY_WAITING);
+}
+
 unsigned suspend_actions(const struct spec_control_job *job)
 {
-	if (is_over(job->view) || job->view->owned ||
-	    (in_queue(job) && (!job->kueue->workload || job->kueue->fixed)) || is_out_for_good(job))
+	unsigned suspend = 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
+
+	if (is_over(job->view) || job->view->owned)
 		return 0;
-	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
+	if (!in_queue(job))
+		return suspend;
+	if (!job->kueue->workload)
+		return 0;
+	return (takes_label(job, SPEC_QUEUE) ? 1u << SPEC_QUEUE : 0) |
+	       (takes_label(job, SPEC_PRIORITY) ? 1u << SPEC_PRIORITY : 0) |
+	       (job->kueue->fixed || is_out_for_good(job) ? 0 : suspend);
 }
 
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why)
 {
-	(void)action;
+	bool is_label = action == SPEC_QUEUE || action == SPEC_PRIORITY;
+	const struct spec_workload_view *workload = job->kueue->workload;
+
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
@@ -80,6 +111,15 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		*ret_why =
 			"Kueue has put it out for good, and would do so again: copy its app.yaml "
 			"into submit/ to run it again";
+	else if (is_label && !in_queue(job) && !is_over(job->view))
+		*ret_why = "it is in no queue of Kueue";
+	else if (action == SPEC_QUEUE && workload && !is_over(job->view))
+		*ret_why = "Kueue moves a job only while it waits in its queue";
+	else if (action == SPEC_PRIORITY && workload && !is_over(job->view))
+		*ret_why =
+			workload->takes_priority == SPEC_PRIORITY_WAITING
+				? "Kueue gives a job that has its quota no other priority class"
+				: "its Workload's priority does not follow the job's priority class";
 	if (*ret_why || is_over(job->view) || !in_queue(job))
 		return -EINVAL;
 	if (job->kueue->workload) {
@@ -96,19 +136,22 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * The merge patch of the object NAME of PLURAL in API_VERSION that sets FIELD of its spec, if it still is of VERSION
- * ("": whatever it is by now).
+ * The merge patch of the object NAME of PLURAL in API_VERSION that sets KEY of the map PART ("labels", of its metadata;
+ * "spec"), if it still is of VERSION ("": whatever it is by now).
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
-		  const char *version, const char *field, const char *value)
+		  const char *version, const char *part, const char *key, const char *value)
 {
+	bool is_label = streq(part, "labels");
+
 	ret->patch = true;
 	ret->path = text_print("/apis/%s/namespaces/%s/%s/%s?fieldManager=kxfs", api_version,
 			       asked->namespace, plural, meta->name);
-	ret->body = text_print("{\"metadata\":{\"uid\":\"%s\"%s%s%s},\"spec\":{\"%s\":%s}}",
-			       meta->uid, *version ? ",\"resourceVersion\":\"" : "", version,
-			       *version ? "\"" : "", field, value);
+	ret->body =
+		text_print("{\"metadata\":{\"uid\":\"%s\"%s%s%s%s,\"%s\":{\"%s\":%s}}%s", meta->uid,
+			   *version ? ",\"resourceVersion\":\"" : "", version, *version ? "\"" : "",
+			   is_label ? "" : "}", part, key, value, is_label ? "}" : "");
 }
 
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
@@ -117,26 +160,61 @@ void suspend_patch(struct spec_control_request *ret, const struct spec_control_a
 {
 	const struct spec_job_view *job = asked->job->view;
 
-	patch(ret, asked, api_version, plural, &job->meta, job->resource_version, field, value);
+	patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "spec", field,
+	      value);
 }
 
 int suspend_request(const char *api_version, const char *plural, const char *resource,
 		    const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	bool suspend = asked->action == SPEC_SUSPEND;
+	const struct spec_job_view *job = asked->job->view;
+	const char *named = asked->argument;
+	cleanup_free char *value = named ? text_print("\"%s\"", named) : NULL;
 
+	*ret = (struct spec_control_request){.resource = resource};
+	/*
+	 * A LocalQueue that is not there would keep the job waiting, and a class that is not would keep Kueue from
+	 * looking at it at all.
+	 */
+	if (asked->action == SPEC_QUEUE) {
+		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
+		      SPEC_KUEUE_QUEUE, value);
+		ret->needed = text_print("/apis/%s/namespaces/%s/localqueues/%s", asked->kueue,
+					 asked->namespace, named);
+		ret->missing = text_print("there is no queue %s in namespace %s; queues/ has those "
+					  "that there are",
+					  named, asked->namespace);
+		return 0;
+	}
+	if (asked->action == SPEC_PRIORITY) {
+		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
+		      SPEC_KUEUE_PRIORITY, value);
+		ret->needed =
+			text_print("/apis/%s/workloadpriorityclasses/%s", asked->kueue, named);
+		ret->missing = text_print("there is no priority class %s of Kueue: kubectl get "
+					  "workloadpriorityclasses lists those that there are",
+					  named);
+		return 0;
+	}
 	if (in_queue(asked->job)) {
 		*ret = (struct spec_control_request){
 			.resource = "workloads." SPEC_KUEUE_GROUP,
 			.forbidden = no_right,
 		};
 		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta, "",
-		      "active", suspend ? "false" : "true");
+		      "spec", "active", suspend ? "false" : "true");
 		return 0;
 	}
-	*ret = (struct spec_control_request){.resource = resource};
 	suspend_patch(ret, asked, api_version, plural, "suspend", suspend ? "true" : "false");
 	return 0;
+}
+
+/* Has its Workload what the label that ACTION sets asks for? */
+static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
+			  const char *wanted)
+{
+	return streq(action == SPEC_QUEUE ? workload->queue : workload->priority_class, wanted);
 }
 
 /*
@@ -148,12 +226,21 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_job *now)
 {
 	bool wanted = action == SPEC_SUSPEND;
+	const struct spec_workload_view *workload = now->kueue->workload;
 
-	(void)before;
 	if (is_over(now->view))
 		return SPEC_CONTROL_LATE;
-	if (in_queue(now) && !now->kueue->workload)
+	if (in_queue(now) && !workload)
 		return SPEC_CONTROL_OPEN;
+	if (before->argument) {
+		if (workload && follows_label(workload, action, before->argument))
+			return SPEC_CONTROL_OBEYED;
+		/* A job that Kueue has let in first stays in its old queue. */
+		return action == SPEC_QUEUE && workload &&
+				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
+			       ? SPEC_CONTROL_LATE
+			       : SPEC_CONTROL_OPEN;
+	}
 	if (is_asked(now) != wanted)
 		return SPEC_CONTROL_OPEN;
 	if (!wanted && in_queue(now))

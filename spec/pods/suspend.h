@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctl on kinds whose jobs are suspended and resumed by spec.suspend. Where the job is in a queue of Kueue, that field
- * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload.
+ * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload. Kueue also
+ * heeds labels of the job, which say in which queue it waits, and with which priority.
  */
 #ifndef KXFS_SPEC_PODS_SUSPEND_H
 #define KXFS_SPEC_PODS_SUSPEND_H
 
 #include "spec/view/control.h"
 
-#define SUSPEND_KNOWN ((1u << SPEC_SUSPEND) | (1u << SPEC_RESUME))
+#define SUSPEND_KNOWN                                                                              \
+	(1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE | 1u << SPEC_PRIORITY)
 
 /* As in struct spec_control. */
 unsigned suspend_actions(const struct spec_control_job *job);

@@ -24,6 +24,7 @@ struct spec_control_asked {
 	const char *namespace;
 	const char *kueue; /* version of its API: "kueue.x-k8s.io/v1beta2"; NULL: there is none */
 	enum spec_action action;
+	const char *argument; /* the name of a queue or class; NULL: the action has none */
 	/* Of an object that asks for it: new, but the same when the request is repeated. */
 	const char *name;
 };
@@ -36,18 +37,27 @@ struct spec_control_request {
 	const char *forbidden;
 	char *path; /* below the server, with its query */
 	char *body; /* JSON */
+	/*
+	 * The path of an object without which the controller can't obey; NULL: none is needed. Who may not read that
+	 * asks all the same.
+	 */
+	char *needed;
+	char *missing; /* for people, where there is none */
 };
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
 {
 	free(rq->path);
 	free(rq->body);
+	free(rq->needed);
+	free(rq->missing);
 }
 
 /* How a job was when an action was asked for. Plain data. */
 struct spec_control_mark {
 	const char *phase;
 	unsigned retries;
+	const char *argument; /* of the action; NULL: none */
 };
 
 enum spec_control_outcome {

@@ -52,7 +52,16 @@ struct spec_workload_view {
 	struct spec_meta meta; /* owner_uid: the job's, or that of what owns the job */
 	char *queue;	       /* its LocalQueue */
 	char *cluster_queue;   /* in which it has quota; "" none */
-	bool active;	       /* false: Kueue does not let it run until somebody sets this again */
+	char *flavors;	       /* of that quota, as in spec_job */
+	char *priority_class;  /* by which its priority was found; "" none */
+	int priority;	       /* SPEC_NO_PRIORITY: it has none yet */
+	/* When it takes the priority class that its job's label names. */
+	enum {
+		SPEC_PRIORITY_FIXED, /* never: the job's pods have one, or Kueue is too old for that */
+		SPEC_PRIORITY_WAITING, /* before it has quota */
+		SPEC_PRIORITY_ANY,
+	} takes_priority;
+	bool active; /* false: Kueue does not let it run until somebody sets this again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* those that are not Ready */
 	size_t n_checks;

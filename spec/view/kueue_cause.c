@@ -118,17 +118,20 @@ const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec
 	return *view->queue || !ctx->kueue.workload ? view->queue : ctx->kueue.workload->queue;
 }
 
-/* --- parts of sentences --- */
-
-/* The ClusterQueue; "" not known. */
-static const char *cluster_queue(const struct making *m)
+const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx)
 {
-	return *m->w->cluster_queue ? m->w->cluster_queue : m->queue ? m->queue->cluster_queue : "";
+	const struct spec_workload_view *w = ctx->kueue.workload;
+
+	if (w && *w->cluster_queue)
+		return w->cluster_queue;
+	return ctx->queue && ctx->queue->local ? ctx->queue->local->cluster_queue : "";
 }
+
+/* --- parts of sentences --- */
 
 static void put_queue(const struct making *m)
 {
-	const char *cluster = cluster_queue(m);
+	const char *cluster = spec_kueue_cluster_queue(m->ctx);
 
 	fprintf(m->out, "queue %s", spec_kueue_queue(m->view, m->ctx));
 	if (*cluster)
@@ -660,7 +663,7 @@ static void no_cluster_queue(struct making *m, const char *name, size_t n)
 /* The LocalQueue lets nobody in. */
 static void local_queue_inactive(struct making *m)
 {
-	const char *cluster = cluster_queue(m);
+	const char *cluster = spec_kueue_cluster_queue(m->ctx);
 
 	if (!m->queue || is_stopped(m->queue->stop_policy))
 		stopped(m, "queue", spec_kueue_queue(m->view, m->ctx),

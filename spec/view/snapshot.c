@@ -327,6 +327,28 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- the whole --- */
 
+/* What its Workload says stays known when that goes before the job does. */
+static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
+{
+	const struct spec_workload_view *w = ctx->kueue.workload;
+	const struct spec_job *before = ctx->before;
+	unsigned known = before ? before->evictions : 0;
+
+	job->evictions = max_of(w ? w->evictions : 0u, known);
+	spec_set(&job->cluster_queue, spec_kueue_cluster_queue(ctx));
+	if (w) {
+		spec_set(&job->flavors, w->flavors);
+		spec_set(&job->priority_class, w->priority_class);
+		job->priority = w->priority;
+	} else if (before) {
+		if (!*job->cluster_queue)
+			spec_set(&job->cluster_queue, before->cluster_queue);
+		spec_set(&job->flavors, before->flavors);
+		spec_set(&job->priority_class, before->priority_class);
+		job->priority = before->priority;
+	}
+}
+
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 		      const struct spec_view_context *ctx)
 {
@@ -346,8 +368,6 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	job->has_appdef = view->has_appdef;
 	job->retries = view->retries;
 	job->max_retries = view->max_retries;
-	job->evictions = max_of(ctx->kueue.workload ? ctx->kueue.workload->evictions : 0u,
-				ctx->before ? ctx->before->evictions : 0u);
 	job->time_limit = view->time_limit;
 	job->created = view->meta.created;
 }
@@ -373,6 +393,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	const char *again;
 
 	fill_head(job, view, ctx);
+	fill_kueue(job, ctx);
 	fill_roles(job, view);
 	if (view->alone)
 		count_failures(job, placed, ctx->before);

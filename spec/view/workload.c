@@ -23,6 +23,8 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	spec_meta_clear(&v->meta);
 	spec_unset(&v->queue);
 	spec_unset(&v->cluster_queue);
+	spec_unset(&v->flavors);
+	spec_unset(&v->priority_class);
 	spec_unset(&v->preemptor);
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++) {
 		spec_unset(&v->conditions[i].reason);
@@ -49,6 +51,7 @@ static struct spec_workload_view *workload_new(void)
 	spec_meta_init(&v->meta);
 	v->active = true;
 	v->queue = v->cluster_queue = v->preemptor = spec_empty();
+	v->flavors = v->priority_class = spec_empty();
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
 		v->conditions[i].reason = v->conditions[i].message = spec_empty();
 	return v;
@@ -92,13 +95,59 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 	}
 }
 
-static void count_evictions(struct spec_workload_view *v, const struct spec_value *list)
+/*
+ * v1beta2 has a reference to a class, v1beta1 its name and its sort, "" where it has none. Kueue 0.14, which has
+ * v1beta1 alone, changes a class before the job is let in, and gives none to a Workload that was made without.
+ */
+static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		unsigned more = (unsigned)spec_read_int(spec_read_at(list, i), "count", 0);
+	const struct spec_value *ref = spec_read_map(spec, "priorityClassRef");
+	const char *source = spec_read_text(spec, "priorityClassSource");
+	const char *name = spec_read_text(ref ? ref : spec, ref ? "name" : "priorityClassName");
+	const char *number = spec_read_word(spec, "priority");
+	bool negative = *number == '-';
 
-		v->evictions = min_of(v->evictions + more, (unsigned)INT32_MAX);
+	v->priority = spec_read_digits(number + negative);
+	v->priority = v->priority < 0 ? SPEC_NO_PRIORITY : negative ? -v->priority : v->priority;
+	spec_read_copy(&v->priority_class, name, READ_MAX_WORD);
+	if (ref)
+		v->takes_priority = streq(spec_read_text(ref, "kind"), "WorkloadPriorityClass")
+					    ? SPEC_PRIORITY_ANY
+					    : SPEC_PRIORITY_FIXED;
+	else if (streq(source, SPEC_KUEUE_GROUP "/workloadpriorityclass") ||
+		 !spec_read_member(spec, "priorityClassSource"))
+		v->takes_priority = SPEC_PRIORITY_WAITING;
+}
+
+static bool is_plain(const char *word)
+{
+	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
+}
+
+/* Each flavor of a resource once, whichever of the job's pods have it. */
+static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
+{
+	cleanup_free char *all = text_copy(",");
+
+	for (size_t i = 0; i < spec_read_count(assignments); i++) {
+		const struct spec_value *flavors =
+			spec_read_map(spec_read_at(assignments, i), "flavors");
+
+		for (size_t k = 0; k < spec_read_count(flavors); k++) {
+			const char *resource = spec_read_at(flavors, k)->key;
+			const char *flavor = spec_read_text(flavors, resource);
+			cleanup_free char *one = NULL;
+
+			if (!is_plain(resource) || !is_plain(flavor))
+				continue;
+			one = text_print(",%s=%s,", resource, flavor);
+			if (!strstr(all, one) && strlen(all) + strlen(one) <= READ_MAX_MESSAGE)
+				text_set(&all, "%s%s", all, one + 1);
+		}
 	}
+	if (all[1])
+		all[strlen(all) - 1] = '\0';
+	spec_read_copy(&v->flavors, all + 1, READ_MAX_MESSAGE);
 }
 
 /* "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...": the job's. */
@@ -120,7 +169,7 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 {
 	cleanup(workload_freep) struct spec_workload_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
-	const struct spec_value *spec, *status, *requeue;
+	const struct spec_value *spec, *status, *requeue, *evictions;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
@@ -135,10 +184,17 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	spec_read_copy(&v->cluster_queue,
 		       spec_read_text(spec_read_map(status, "admission"), "clusterQueue"),
 		       READ_MAX_WORD);
+	read_priority(v, spec);
+	read_flavors(v, spec_read_list(spec_read_map(status, "admission"), "podSetAssignments"));
 	read_conditions(v, spec_read_list(status, "conditions"));
 	read_checks(v, spec_read_list(status, "admissionChecks"));
 	read_preemptor(v);
-	count_evictions(v, spec_read_list(spec_read_map(status, "schedulingStats"), "evictions"));
+	evictions = spec_read_list(spec_read_map(status, "schedulingStats"), "evictions");
+	for (size_t i = 0; i < spec_read_count(evictions); i++) {
+		unsigned more = (unsigned)spec_read_int(spec_read_at(evictions, i), "count", 0);
+
+		v->evictions = min_of(v->evictions + more, (unsigned)INT32_MAX);
+	}
 	v->requeued = (unsigned)spec_read_int(requeue, "count", 0);
 	v->requeue_at = spec_read_time(requeue, "requeueAt");
 	*ret = take_ptr(v);

@@ -581,7 +581,7 @@ def grows(job):
 
 def actions(job):
     """What its ctl would do now."""
-    return job.read("ctl").split()
+    return job.read("ctl").splitlines()
 
 
 def err_of(fn, *args, **kwargs):

@@ -51,14 +51,15 @@ REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "Se
 
 
 def kueue(version):
-    """Workloads, LocalQueues, ClusterQueues, and the LocalQueues of the visibility API, which have the places."""
+    """Workloads, LocalQueues, ClusterQueues, the LocalQueues of the visibility API, which have the places, and priority classes."""
     return (Resource("kueue.x-k8s.io", version, "workloads", "Workload"),
             Resource("kueue.x-k8s.io", version, "localqueues", "LocalQueue"),
             Resource("kueue.x-k8s.io", version, "clusterqueues", "ClusterQueue", namespaced=False),
-            Resource("visibility.kueue.x-k8s.io", version, "localqueues", "LocalQueue", verbs=["get"]))
+            Resource("visibility.kueue.x-k8s.io", version, "localqueues", "LocalQueue", verbs=["get"]),
+            Resource("kueue.x-k8s.io", version, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False))
 
 
-KUEUE = WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, PLACES = kueue("v1beta2")
+KUEUE = WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, PLACES, CLASSES = kueue("v1beta2")
 OLD_KUEUE = kueue("v1beta1")
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
 CORE = (PODS, EVENTS, REVIEWS)

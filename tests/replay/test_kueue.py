@@ -19,6 +19,7 @@ from jobset import FakeJobSet
 
 SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
 ROOM = "It is admitted by itself when there is room."
+IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
 OPENED = "It is admitted by itself when the queue is opened again."
 ACTIVE = ("It goes on when resume is written to its ctl, or spec.active of its Workload is set to true again; to end it, remove its directory.")
 
@@ -512,7 +513,7 @@ def test_suspend_and_resume(server, make):
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
     write_ctl(job, "resume")
     shown(job)
-    assert job.state() == "PENDING" and actions(job) == ["suspend"]
+    assert job.state() == "PENDING" and actions(job) == IN_LINE
     assert patches(server)[1:] == [
         ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": True}})]
     for step in left[again:]:
@@ -537,7 +538,7 @@ def waiting(server, make_mount):
         "spec": {"queueName": "team", "podSets": []}})
     kx = make_mount(server, source="jobset:test", options="cancel=all")
     job = harness.Job(kx, "app")
-    harness.wait_for(lambda: actions(job) == ["suspend"], what="its Workload")
+    harness.wait_for(lambda: actions(job) == IN_LINE, what="its Workload")
     return job
 
 
@@ -551,7 +552,7 @@ def test_suspend_in_line(server, waiting, fault):
     assert waiting.state() == "CANCELLED" and actions(waiting) == ["resume"]
     write_ctl(waiting, "resume")
     shown(waiting)
-    assert waiting.state() == "PENDING" and actions(waiting) == ["suspend"]
+    assert waiting.state() == "PENDING" and actions(waiting) == IN_LINE
     assert {name for _, name, _ in patches(server)} == {"jobset-app-1a2b3"}
 
 
@@ -564,6 +565,84 @@ def test_no_right_to_suspend(server, waiting):
     assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
     server.forbidden.clear()
     write_ctl(waiting, "suspend")
+
+
+def obeys(server, **labels):
+    """What Kueue makes of the labels of a job that waits."""
+    meta = server.store.find(st.JOBSETS, "test", "app").tree()["metadata"]
+    assert {key: meta["labels"][f"kueue.x-k8s.io/{key}"] for key in labels} == labels
+    server.store.change(st.WORKLOADS, "test", "jobset-app-1a2b3", lambda tree: tree["spec"].update(
+        queueName=meta["labels"]["kueue.x-k8s.io/queue-name"], priority=1000 * ("priority-class" in labels),
+        **({"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
+           if "priority-class" in labels else {})))
+
+
+def asks(server, job, text, n=1):
+    """Somebody who writes TEXT to its ctl; the N-th patch of the job has been asked for."""
+    writer = harness.popen(["sh", "-c", f"echo {text} >{job.dir}/ctl"])
+    harness.wait_for(lambda: len(patches(server)) >= n, what="the patch")
+    return writer
+
+
+@pytest.mark.parametrize("fault", [None, "lose"])
+def test_other_queue(server, waiting, fault):
+    """Its label, for the job as it was looked at; the write returns when Kueue has moved it, also if the answer was lost."""
+    uid = server.store.find(st.JOBSETS, "test", "app").uid
+    version = str(server.store.find(st.JOBSETS, "test", "app").version)
+    server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    if fault:
+        server.faults.add(fault, amount=60, verb="patch", resource="jobsets")
+    writer = asks(server, waiting, "queue other")
+    assert patches(server)[0] == ("jobsets", "app", {"metadata": {
+        "uid": uid, "resourceVersion": version, "labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+    harness.wait_for(lambda: waiting.status()["queue"] == "other", what="the label")
+    obeys(server, **{"queue-name": "other"})
+    assert writer.wait(timeout=harness.LIMIT) == 0
+    shown(waiting)
+    assert len(patches(server)) == 1
+    harness.wait_for(lambda: waiting.status()["cluster_queue"] == "cq", what="the other queue")
+
+
+def test_priority(server, waiting):
+    server.store.add(st.CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+    writer = asks(server, waiting, "priority high")
+    obeys(server, **{"priority-class": "high"})
+    assert writer.wait(timeout=harness.LIMIT) == 0
+    shown(waiting)
+    harness.wait_for(lambda: waiting.status()["priority"] == 1000, what="the priority")
+    assert waiting.status()["priority_class"] == "high"
+    assert json.loads(waiting.kx.read("list.jsonl").splitlines()[0])["priority"] == 1000
+
+
+def test_too_late(server, waiting):
+    """Kueue has let it in from the queue in which it was."""
+    server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    writer = asks(server, waiting, "queue other")
+    server.store.change(st.WORKLOADS, "test", "jobset-app-1a2b3", lambda tree: tree.update(status={
+        "admission": {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "flavors": {"cpu": "spot"}}]},
+        "conditions": [{"type": kind, "status": "True", "reason": kind, "message": ""}
+                       for kind in ("QuotaReserved", "Admitted")]}))
+    harness.wait_for(lambda: waiting.status()["flavors"] == [{"resource": "cpu", "flavor": "spot"}], what="its quota")
+    harness.wait_for(lambda: "queue came too late" in waiting.kx.read(".kxfs", "log"), what="that it is too late")
+    writer.wait(timeout=harness.LIMIT)  # it may have waited for 5 s by then
+    assert actions(waiting) == ["suspend"]
+    assert harness.err_of(write_ctl, waiting, "queue other") == "EINVAL"
+    assert "Kueue moves a job only while it waits in its queue" in waiting.kx.read(".kxfs", "log")
+
+
+def test_no_such_queue(server, waiting):
+    """Kueue would take it, and the job wait for what is not there; who may not look is not held up."""
+    for word, text in (("queue other", "there is no queue other in namespace test; queues/ has those that there are"),
+                       ("priority high", "there is no priority class high of Kueue"),
+                       ("queue Other", "write one of suspend, resume, restart, terminate, queue NAME, priority CLASS"),
+                       ("queue", "write one of suspend")):
+        assert harness.err_of(write_ctl, waiting, word) == "EINVAL"
+        assert text in waiting.kx.read(".kxfs", "log")
+    assert patches(server) == [] and waiting.status()["pending_command"] is None
+    server.forbidden.append({"verb": "get", "resource": "workloadpriorityclasses"})
+    writer = asks(server, waiting, "priority high")
+    obeys(server, **{"priority-class": "high"})
+    assert writer.wait(timeout=harness.LIMIT) == 0
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])

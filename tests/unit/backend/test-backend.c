@@ -263,14 +263,14 @@ static void test_requests(void **state)
 	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
 	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
 
-	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, on_reply, &a);
+	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, NULL, on_reply, &a);
 	expect(&a, 0, "");
 	assert_string_equal(world.seen, "control app-1 0");
 	backend_cancel(world.b, "app-1", "uid-1", on_reply, &a);
 	expect(&a, -EIO, "disk");
 	assert_string_equal(world.seen, "cancel app-1 uid-1");
 
-	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, on_reply, &a);
+	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL, "resume would have no effect: the job is Running; ctl lists what has");
 
 	/* These never reach it. */

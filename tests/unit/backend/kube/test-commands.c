@@ -65,7 +65,7 @@ static void begin(void)
 static void take(void)
 {
 	begin();
-	commands_sent(rig.cs, "u1", &view);
+	commands_sent(rig.cs, "u1", &view, NULL);
 	commands_taken(rig.cs, "u1", false);
 }
 
@@ -80,7 +80,7 @@ static void test_obeyed(void **state)
 	begin();
 	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_RESUME, on_ended, NULL), -EBUSY);
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* it is not taken yet */
-	commands_sent(rig.cs, "u1", &view);
+	commands_sent(rig.cs, "u1", &view, NULL);
 	commands_taken(rig.cs, "u1", false);
 	assert_int_equal(rig.n_changed, 1);
 	assert_int_equal(commands_pending(rig.cs, "u1"), 1u << SPEC_SUSPEND);
@@ -100,7 +100,7 @@ static void test_obeyed(void **state)
 static void test_shown_before_taken(void **state)
 {
 	begin();
-	commands_sent(rig.cs, "u1", &view);
+	commands_sent(rig.cs, "u1", &view, NULL);
 	rig.outcome = SPEC_CONTROL_OBEYED;
 	show();
 	assert_int_equal(rig.end, COMMAND_OBEYED);

@@ -299,7 +299,7 @@ static inline int control(struct world *w, const char *id, enum spec_action acti
 
 	assert_non_null(job);
 	sem_init(&a.done, 0, 0);
-	backend_control(w->b, id, job->uid, action, answer_take, &a);
+	backend_control(w->b, id, job->uid, action, NULL, answer_take, &a);
 	answer_wait(&a);
 	if (a.err)
 		assert_string_not_equal(a.text, "");

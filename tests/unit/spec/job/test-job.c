@@ -23,12 +23,47 @@ static void test_words(void **state)
 	assert_false(spec_state_is_final(SPEC_UNKNOWN));
 
 	assert_string_equal(spec_action_name(SPEC_RESTART), "restart");
-	assert_int_equal(spec_action_parse("suspend"), SPEC_SUSPEND);
-	assert_int_equal(spec_action_parse("abort"), SPEC_SUSPEND);
-	assert_int_equal(spec_action_parse("resume"), SPEC_RESUME);
-	assert_int_equal(spec_action_parse("terminate"), SPEC_TERMINATE);
-	assert_int_equal(spec_action_parse("Suspend"), -EINVAL);
-	assert_int_equal(spec_action_parse(""), -EINVAL);
+}
+
+static void test_actions(void **state)
+{
+	static const struct {
+		const char *text;
+		int action;
+		const char *argument;
+	} table[] = {
+		{"suspend", SPEC_SUSPEND, NULL},
+		{"abort", SPEC_SUSPEND, NULL},
+		{"resume", SPEC_RESUME, NULL},
+		{"terminate", SPEC_TERMINATE, NULL},
+		{"queue team-1", SPEC_QUEUE, "team-1"},
+		{"priority \t a.b", SPEC_PRIORITY, "a.b"},
+		{"Suspend", -EINVAL, NULL},
+		{"suspend now", -EINVAL, NULL},
+		{"", -EINVAL, NULL},
+		{"queue", -EINVAL, NULL},
+		{"queue ", -EINVAL, NULL},
+		{"queue a b", -EINVAL, NULL},
+		{"queue ../a", -EINVAL, NULL},
+		{"queue A", -EINVAL, NULL},
+		{"queue a\"b", -EINVAL, NULL},
+		/* 63 letters fit the value of a label, 64 do not. */
+		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.123456", SPEC_QUEUE,
+		 "a1234567890.1234567890.1234567890.1234567890.1234567890.123456"},
+		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.12345678", -EINVAL,
+		 NULL},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *argument = NULL;
+
+		assert_int_equal(spec_action_parse(table[i].text, &argument), table[i].action);
+		assert_int_equal(!argument, !table[i].argument);
+		if (argument)
+			assert_string_equal(argument, table[i].argument);
+	}
+	assert_null(spec_action_argument(SPEC_SUSPEND));
+	assert_string_equal(spec_action_argument(SPEC_QUEUE), "NAME");
 }
 
 static void test_new_is_empty(void **state)
@@ -227,7 +262,7 @@ static void test_memory(void **state)
 			       job->transitions.v,
 			       job->transitions.v[0].phase};
 
-	assert_in_range(size, 1, 544 + 20 * (strlen(uid) + 1) + 64 + 64);
+	assert_in_range(size, 1, 576 + 20 * (strlen(uid) + 1) + 64 + 64);
 	for (size_t i = 0; i < array_size(parts); i++)
 		assert_in_range((uintptr_t)parts[i], (uintptr_t)job, (uintptr_t)job + size - 1);
 }
@@ -287,11 +322,17 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	      cmocka_unit_test(test_new_is_empty),
-		cmocka_unit_test(test_set),	      cmocka_unit_test(test_logs_are_grouped),
-		cmocka_unit_test(test_find_replica),  cmocka_unit_test(test_pack),
-		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_first_failed),
-		cmocka_unit_test(test_first_waiting), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_new_is_empty),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_logs_are_grouped),
+		cmocka_unit_test(test_find_replica),
+		cmocka_unit_test(test_pack),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_first_failed),
+		cmocka_unit_test(test_first_waiting),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_text),
 	};
 

@@ -27,6 +27,10 @@ static struct spec_job *example(void)
 	set(&job->backend, "volcano");
 	set(&job->namespace, "training");
 	set(&job->queue, "research");
+	set(&job->cluster_queue, "gpus");
+	set(&job->flavors, "cpu=default,nvidia.com/gpu=a100");
+	set(&job->priority_class, "high");
+	job->priority = -5;
 	job->queue_position = 2;
 	set(&job->submitter, "ada@login1");
 	job->state = SPEC_RUNNING;
@@ -116,6 +120,14 @@ static void test_yaml(void **state)
 		      "backend: volcano\n"
 		      "namespace: training\n"
 		      "queue: research\n"
+		      "cluster_queue: gpus\n"
+		      "flavors:\n"
+		      "- resource: cpu\n"
+		      "  flavor: default\n"
+		      "- resource: nvidia.com/gpu\n"
+		      "  flavor: a100\n"
+		      "priority_class: high\n"
+		      "priority: -5\n"
 		      "queue_position: 2\n"
 		      "submitter: ada@login1\n"
 		      "retries: 0\n"
@@ -219,6 +231,10 @@ static void test_local(void **state)
 	static const char *const keys[] = {"namespace",
 					   "queue",
 					   "queue_position",
+					   "cluster_queue",
+					   "flavors",
+					   "priority_class",
+					   "priority",
 					   "stale_since",
 					   "pending_command",
 					   "ignored_command",
@@ -241,12 +257,12 @@ static void test_local(void **state)
 	for (size_t i = 0; i < array_size(keys); i++) {
 		char quoted[32];
 
-		assert_int_equal(!strstr(status, keys[i]), i < 9);
+		assert_int_equal(!strstr(status, keys[i]), i < 13);
 		snprintf(quoted, sizeof(quoted), "\"%s\": ", keys[i]);
-		if (i < 9)
+		if (i < 13)
 			assert_non_null(strstr(json, quoted));
 	}
-	for (size_t i = 6; i < 9; i++)
+	for (size_t i = 10; i < 13; i++)
 		assert_null(strstr(replica, keys[i]));
 	free(take_ptr(status));
 	set(&job->queue, "gpus");
@@ -272,7 +288,8 @@ static void test_ctl(void **state)
 	free(text);
 	job->actions = (1u << SPEC_N_ACTIONS) - 1;
 	spec_status_ctl(job, &text, &len);
-	assert_string_equal(text, "suspend\nresume\nrestart\nterminate\n");
+	assert_string_equal(text,
+			    "suspend\nresume\nrestart\nterminate\nqueue NAME\npriority CLASS\n");
 	free(text);
 }
 

@@ -87,8 +87,8 @@ static void test_retries(void **state)
 static void test_request(void **state)
 {
 	const struct spec_job_view v = job("Running", 0);
-	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL, SPEC_TERMINATE,
-						 "kxfs-1"};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
+						 SPEC_TERMINATE,  NULL, "kxfs-1"};
 	struct spec_control_request rq;
 
 	assert_int_equal(CONTROL->request(&asked, &rq), 0);
@@ -134,7 +134,7 @@ static void test_outcome(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		const struct spec_control_mark before = {table[i].before, 0};
+		const struct spec_control_mark before = {table[i].before, 0, NULL};
 		const struct spec_job_view now = job(table[i].now, table[i].retries);
 
 		assert_int_equal(CONTROL->outcome(table[i].action, &before, known(&now, NULL)),
@@ -164,8 +164,7 @@ static const struct spec_workload_view off = {.meta = {.name = workload_name, .u
 
 static void test_wrapper_actions(void **state)
 {
-	static const char *const open[] = {"",	      "Suspended", "Resuming",
-					   "Running", "Resetting", "Suspending"};
+	static const char *const open[] = {"Resuming", "Running", "Resetting"};
 	static const char *const over[] = {"Succeeded", "Failed", "Terminating"};
 	struct spec_job_view v;
 
@@ -189,14 +188,15 @@ static void test_wrapper_actions(void **state)
 		assert_int_equal(WRAPPER->actions(known(&v, &on)), 0);
 		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
 	}
-	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME);
+	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE |
+						 1u << SPEC_PRIORITY);
 }
 
 static void test_wrapper_request(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "");
-	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL, SPEC_SUSPEND,
-						 "kxfs-1"};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
+						 SPEC_SUSPEND,	  NULL, "kxfs-1"};
 	struct spec_control_request rq;
 
 	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
@@ -231,7 +231,7 @@ static void test_wrapper_outcome(void **state)
 
 	for (size_t i = 0; i < array_size(table); i++) {
 		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
-		const struct spec_control_mark before = {"Running", 0};
+		const struct spec_control_mark before = {"Running", 0, NULL};
 
 		assert_int_equal(WRAPPER->outcome(table[i].action, &before, known(&v, NULL)),
 				 table[i].outcome);
@@ -322,10 +322,129 @@ static void test_queued_outcome(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		/* Kueue sets spec.suspend, whoever asks for what. */
 		const struct spec_job_view v = wrapper(table[i].phase, true, "research");
-		const struct spec_control_mark before = {"Running", 0};
+		const struct spec_control_mark before = {"Running", 0, NULL};
 
 		assert_int_equal(WRAPPER->outcome(table[i].action, &before,
 						  known(&v, table[i].workload)),
+				 table[i].outcome);
+	}
+}
+
+/* A Workload that takes a priority class when TAKES says so. */
+static struct spec_workload_view line(int takes, bool reserved)
+{
+	static char team[] = "team", low[] = "low";
+	struct spec_workload_view ret = on;
+
+	ret.queue = team;
+	ret.priority_class = low;
+	ret.takes_priority = takes;
+	ret.conditions[SPEC_WORKLOAD_RESERVED] =
+		(struct spec_condition_view){.is_set = true, .is_true = reserved};
+	return ret;
+}
+
+/* The labels are offered where Kueue heeds them; who may not patch Workloads has them too. */
+static void test_label_actions(void **state)
+{
+	const unsigned suspend = 1u << SPEC_SUSPEND, queue = 1u << SPEC_QUEUE,
+		       priority = 1u << SPEC_PRIORITY;
+	static const struct {
+		const char *phase;
+		int takes;
+		bool reserved;
+		unsigned actions;
+		const char *queue_refusal, *priority_refusal;
+	} table[] = {
+		{"Suspended", SPEC_PRIORITY_ANY, false, queue | priority, NULL, NULL},
+		{"", SPEC_PRIORITY_WAITING, false, queue | priority, NULL, NULL},
+		{"Suspended", SPEC_PRIORITY_FIXED, false, queue, NULL, "does not follow"},
+		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while it waits", "no other"},
+		{"Running", SPEC_PRIORITY_ANY, true, priority, "only while it waits", NULL},
+		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while it waits", "no other"},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct spec_job_view v = wrapper(table[i].phase, false, "team");
+		const struct spec_workload_view w = line(table[i].takes, table[i].reserved);
+		const struct spec_kueue_facts fixed = {.workload = &w, .fixed = true};
+		const char *why;
+
+		assert_int_equal(WRAPPER->actions(known(&v, &w)), table[i].actions | suspend);
+		assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&v, &fixed}),
+				 table[i].actions);
+		why = refusal(WRAPPER, known(&v, &w), SPEC_QUEUE);
+		if (table[i].queue_refusal)
+			assert_non_null(strstr(why, table[i].queue_refusal));
+		why = refusal(WRAPPER, known(&v, &w), SPEC_PRIORITY);
+		if (table[i].priority_refusal)
+			assert_non_null(strstr(why, table[i].priority_refusal));
+		v.owned = true;
+		assert_int_equal(WRAPPER->actions(known(&v, &w)), 0);
+		v = wrapper(table[i].phase, false, "");
+		assert_int_equal(WRAPPER->actions(known(&v, NULL)), suspend);
+		assert_non_null(
+			strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE), "in no queue"));
+	}
+}
+
+static void test_label_request(void **state)
+{
+	const struct spec_job_view v = wrapper("Suspended", false, "team");
+	const struct spec_workload_view w = line(SPEC_PRIORITY_ANY, false);
+	struct spec_control_asked asked = {.job = known(&v, &w),
+					   .namespace = "ns",
+					   .kueue = "kueue.x-k8s.io/v1beta2",
+					   .action = SPEC_QUEUE,
+					   .argument = "other"};
+	struct spec_control_request rq;
+
+	assert_int_equal(spec_job_control.request(&asked, &rq), 0);
+	assert_true(rq.patch);
+	assert_string_equal(rq.resource, "jobs.batch");
+	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/trainer?fieldManager=kxfs");
+	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
+				     "\"labels\":{\"kueue.x-k8s.io/queue-name\":\"other\"}}}");
+	assert_string_equal(rq.needed,
+			    "/apis/kueue.x-k8s.io/v1beta2/namespaces/ns/localqueues/other");
+	assert_non_null(strstr(rq.missing, "no queue other in namespace ns"));
+	spec_control_request_clear(&rq);
+	asked.action = SPEC_PRIORITY;
+	asked.argument = "high";
+	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
+	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
+				     "\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}");
+	assert_string_equal(rq.needed, "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/high");
+	spec_control_request_clear(&rq);
+}
+
+static void test_label_outcome(void **state)
+{
+	const struct spec_job_view v = wrapper("Suspended", false, "team");
+	const struct spec_job_view over = wrapper("Succeeded", false, "team");
+	const struct spec_workload_view waits = line(SPEC_PRIORITY_ANY, false);
+	const struct spec_workload_view runs = line(SPEC_PRIORITY_ANY, true);
+	const struct {
+		enum spec_action action;
+		const char *argument;
+		const struct spec_job_view *view;
+		const struct spec_workload_view *workload;
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_QUEUE, "team", &v, &waits, SPEC_CONTROL_OBEYED},
+		{SPEC_QUEUE, "other", &v, &waits, SPEC_CONTROL_OPEN},
+		{SPEC_QUEUE, "other", &v, &runs, SPEC_CONTROL_LATE},
+		{SPEC_QUEUE, "other", &v, NULL, SPEC_CONTROL_OPEN},
+		{SPEC_QUEUE, "other", &over, &runs, SPEC_CONTROL_LATE},
+		{SPEC_PRIORITY, "low", &v, &runs, SPEC_CONTROL_OBEYED},
+		{SPEC_PRIORITY, "team", &v, &runs, SPEC_CONTROL_OPEN},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct spec_control_mark before = {.argument = table[i].argument};
+
+		assert_int_equal(WRAPPER->outcome(table[i].action, &before,
+						  known(table[i].view, table[i].workload)),
 				 table[i].outcome);
 	}
 }
@@ -338,7 +457,8 @@ int main(void)
 		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
 		cmocka_unit_test(test_wrapper_outcome), cmocka_unit_test(test_queued_unknown),
 		cmocka_unit_test(test_queued_fixed),	cmocka_unit_test(test_queued_request),
-		cmocka_unit_test(test_queued_outcome),
+		cmocka_unit_test(test_queued_outcome),	cmocka_unit_test(test_label_actions),
+		cmocka_unit_test(test_label_request),	cmocka_unit_test(test_label_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

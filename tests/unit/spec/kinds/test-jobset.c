@@ -255,7 +255,8 @@ static void test_suspended(void **state)
 	assert_int_equal(w.last->actions, 0);
 	workload(&w, true);
 	assert_int_equal(w.last->state, SPEC_PENDING);
-	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
+	assert_int_equal(w.last->actions,
+			 1u << SPEC_SUSPEND | 1u << SPEC_QUEUE | 1u << SPEC_PRIORITY);
 	workload(&w, false);
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_true(w.last->suspended);

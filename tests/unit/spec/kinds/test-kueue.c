@@ -738,6 +738,58 @@ static void test_evictions(void **state)
 	world_clear(&w);
 }
 
+/* What its Workload says of quota and priority; what stays known of it when that is gone. */
+static void test_quota(void **state)
+{
+	static const char admission[] =
+		"'admission':{'clusterQueue':'cq','podSetAssignments':["
+		"{'flavors':{'cpu':'spot','nvidia.com/gpu':'a100','x,y':'z','memory':7}},"
+		"{'flavors':{'cpu':'spot','memory':'spot=1'}},{'flavors':{'cpu':'spo'}},3]}";
+	static const struct {
+		const char *spec, *class;
+		int priority, takes;
+	} table[] = {
+		{"'priority':0", "", 0, SPEC_PRIORITY_WAITING},
+		{"'priority':-7,'priorityClassRef':{'group':'kueue.x-k8s.io','kind':"
+		 "'WorkloadPriorityClass','name':'low'}",
+		 "low", -7, SPEC_PRIORITY_ANY},
+		{"'priority':9,'priorityClassRef':{'kind':'PriorityClass','name':'pods'}", "pods",
+		 9, SPEC_PRIORITY_FIXED},
+		/* v1beta1 */
+		{"'priority':0,'priorityClassSource':''", "", 0, SPEC_PRIORITY_FIXED},
+		{"'priority':5,'priorityClassSource':'kueue.x-k8s.io/workloadpriorityclass',"
+		 "'priorityClassName':'high'",
+		 "high", 5, SPEC_PRIORITY_WAITING},
+		{"'priority':'x'", "", SPEC_NO_PRIORITY, SPEC_PRIORITY_WAITING},
+		{"'priority':99999999999", "", SPEC_NO_PRIORITY, SPEC_PRIORITY_WAITING},
+	};
+	struct world w = WORLD_OF_APP;
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		held(&w, table[i].spec, "");
+		assert_string_equal(w.last->priority_class, table[i].class);
+		assert_int_equal(w.last->priority, table[i].priority);
+		assert_int_equal(w.kueue.workload->takes_priority, table[i].takes);
+	}
+	assert_string_equal(w.last->flavors, "");
+	held(&w, table[1].spec, admission);
+	assert_string_equal(w.last->cluster_queue, "cq");
+	assert_string_equal(w.last->flavors, "cpu=spot,nvidia.com/gpu=a100,cpu=spo");
+	world_workload(&w,
+		       world_json(
+			       "{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'uid':'u',"
+			       "'controller':true}]}}"),
+		       true);
+	assert_string_equal(w.last->cluster_queue, "cq");
+	assert_string_equal(w.last->flavors, "cpu=spot,nvidia.com/gpu=a100,cpu=spo");
+	assert_string_equal(w.last->priority_class, "low");
+	assert_int_equal(w.last->priority, -7);
+	/* It has none any more. */
+	held(&w, table[0].spec, "");
+	assert_string_equal(w.last->flavors, "");
+	world_clear(&w);
+}
+
 /* A TrainJob suspends and resumes its JobSet, and Kueue the TrainJob: nobody has asked for the JobSet to be stopped. */
 static void test_owned(void **state)
 {
@@ -866,6 +918,7 @@ int main(void)
 		cmocka_unit_test(test_requeued_at), cmocka_unit_test(test_out_for_good),
 		cmocka_unit_test(test_kept),	    cmocka_unit_test(test_owned),
 		cmocka_unit_test(test_place),	    cmocka_unit_test(test_evictions),
+		cmocka_unit_test(test_quota),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

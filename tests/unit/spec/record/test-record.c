@@ -211,12 +211,13 @@ static struct json_object *member(struct json_object *o, const char *key)
 /* What only describes a job, and of which what stands there without it says nothing untrue. */
 static bool may_be_missing(const char *key)
 {
-	static const char *const keys[] = {"app",      "submitter",  "submission", "file",
-					   "backend",  "namespace",  "queue",	   "reason",
-					   "message",  "given_up",   "dropped",	   "transitions",
-					   "obstacle", "last_words", "boot",	   "pod",
-					   "node",     "blamed",     "silent",	   "time_limit",
-					   "ttl",      "evictions",  "turn",	   "gpus"};
+	static const char *const keys[] = {
+		"app",	     "submitter",      "submission", "file",	   "backend",
+		"namespace", "queue",	       "reason",     "message",	   "given_up",
+		"dropped",   "transitions",    "obstacle",   "last_words", "boot",
+		"pod",	     "node",	       "blamed",     "silent",	   "time_limit",
+		"ttl",	     "evictions",      "turn",	     "gpus",	   "cluster_queue",
+		"flavors",   "priority_class", "priority"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
