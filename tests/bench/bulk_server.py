@@ -3,9 +3,9 @@
 """An API server that is never what a benchmark waits for: a process of its own that answers from
 prepared bytes, checks nothing and forgets nothing. Prints its port; ends when its stdin does.
 
-    bulk_server.py [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
+    bulk_server.py [--kind KIND] [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
 
-JOBS jobs `job-00000` ... that run PODS pods each; with --wide, one job `wide` of N tasks more, whose
+JOBS jobs `job-00000` ... of Volcano, or as KIND says: job, jobset; they run PODS pods each; with --wide, one job `wide` of N tasks more, whose
 pods are as large as Volcano makes them. With --finished, all of them have succeeded. Each pod has a log: one line and
 then silence; or, with --log-mb, so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the
 time. What is created is watched, and can be read. Selectors select all. GET /bench gives what was asked for so far.
@@ -40,6 +40,8 @@ LINES_A_SECOND = 50000
 FIRST_NS = 1_790_000_000 * 10**9
 STAMP = 31  # bytes of a time and a space
 VERSION = 1000
+# By kind, where objects are those of a recording.
+RECORDED = {"job": (st.BATCH_JOBS, "job_success"), "jobset": (st.JOBSETS, "kueue_jobset_success")}
 BOOKMARK_S = 60  # between two bookmarks of a watch
 
 
@@ -96,25 +98,52 @@ def pod_template(job, task, finished, n_tasks=0):
     return Template(st.PODS, tree)
 
 
+def renamed(tree, names):
+    """TREE with each text that is a key of NAMES, as a whole, replaced."""
+    if isinstance(tree, dict):
+        return {key: renamed(value, names) for key, value in tree.items()}
+    return [renamed(item, names) for item in tree] if isinstance(tree, list) else names.get(tree, tree) \
+        if isinstance(tree, str) else tree
+
+
+def recorded_templates(resource, scenario):
+    """Of a job that runs, and of its first pod, as a real cluster has made them."""
+    seen = {}
+    for step in recordings.Recording(scenario, resources=(resource, st.PODS)).steps:
+        pods = [tree for kind, tree in seen.values() if kind is st.PODS and tree["status"].get("phase") == "Running"]
+        jobs = [tree for kind, tree in seen.values() if kind is resource and "status" in tree]
+        if pods and jobs:
+            break
+        seen[step.tree["metadata"]["uid"]] = step.resource, step.tree
+    (job, *_), (pod, *_) = jobs, pods
+    names = {job["metadata"]["uid"]: "@owner@", job["metadata"]["name"]: "job-@name@",
+             pod["metadata"]["uid"]: "@uid@", pod["metadata"]["name"]: "@pod@", job["metadata"]["creationTimestamp"]: st.now()}
+    return [Template(kind, renamed({**tree, "metadata": {**tree["metadata"], "namespace": NAMESPACE}}, names))
+            for kind, tree in ((resource, job), (st.PODS, pod))]
+
+
 class World:
     """The objects: by resource, functions that make one by its number."""
 
     def __init__(self, args):
         self.made = collections.defaultdict(list)  # by resource: those that were created
         self.args = args
-        self.job = job_template("job-@name@", {"main": args.pods}, args.finished)
+        self.jobs, self.job = st.JOBS, job_template("job-@name@", {"main": args.pods}, args.finished)
         self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)}, args.finished)
         self.pod = pod_template("job-@name@", "main", args.finished)
+        if args.kind != "volcano":
+            self.jobs, scenario = RECORDED[args.kind]
+            self.job, self.pod = recorded_templates(self.jobs, scenario)
         self.wide_pod = pod_template("wide", "w-@task@", args.finished, args.wide)
 
     def count(self, resource):
         n_jobs, wide = self.args.jobs, self.args.wide
-        fixed = {st.JOBS: n_jobs + bool(wide), st.PODS: n_jobs * self.args.pods + wide}
+        fixed = {self.jobs: n_jobs + bool(wide), st.PODS: n_jobs * self.args.pods + wide}
         return fixed.get(resource, 0) + len(self.made[resource])
 
     def item(self, resource, i):
         """As in a list: there, objects of built-in kinds have no kind and apiVersion."""
-        if resource is st.JOBS:
+        if resource is self.jobs:
             if i < self.args.jobs:
                 return self.job.make(name=f"{i:05}", owner=job_uid(i))
             i -= self.args.jobs
@@ -187,6 +216,7 @@ class Server:
         self.log = Log(args.log_mb)
         self.ticks = args.ticks
         self.api = answers.Api(st.Store())
+        self.api.resources += [resource for resource, _ in RECORDED.values()]
         self.shown = True  # objects; else lists are empty
         self.watches = collections.defaultdict(list)
         self.counts = collections.Counter()
@@ -346,6 +376,7 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for option, default in (("jobs", 0), ("pods", 1), ("wide", 0), ("finished", 0), ("log-mb", 0), ("ticks", 0)):
         parser.add_argument(f"--{option}", type=int, default=default)
+    parser.add_argument("--kind", default="volcano", choices=("volcano", *RECORDED))
     bulk = Server(parser.parse_args())
     server = await asyncio.start_server(bulk.connection, "127.0.0.1", 0, backlog=1024, limit=1 << 22)
     print(server.sockets[0].getsockname()[1], flush=True)

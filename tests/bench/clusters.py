@@ -155,9 +155,10 @@ class Clusters:
         """TLS and HTTP/2 before SERVER."""
         return frontend.Http2Frontend(server, self.bench.pki, self.top)
 
-    def mount(self, server, options="", start=True):
+    def mount(self, server, options="", start=True, kind="volcano"):
         config = kubeconfig.write(self.top / "config", kubeconfig.config(server))
-        return self.bench.mount("volcano:test", ",".join(filter(None, ["queue=default", options])),
+        queue = "queue=default" if kind == "volcano" else ""
+        return self.bench.mount(f"{kind}:test", ",".join(filter(None, [queue, options])),
                                 {"KUBECONFIG": str(config)}, start)
 
     def curl(self, urls, parallel=1, files=False):
@@ -263,6 +264,27 @@ class Clusters:
                       Figure("at most, while starting", "MiB", memory(kx, "VmHWM") / 1024, 64))
             self.measure(self.listing, kx)
             self.measure(self.idle_jobs, server, kx)
+
+    def of_kind(self, kind):
+        """A mount of as many jobs of this KIND, which have a pod each: (seconds that it needs to start, KiB a job)."""
+        n = self.args.jobs
+        with self.server(jobs=n, kind=kind) as server, self.mount(server, start=False, kind=kind) as kx:
+            server.show(False)
+            kx.start()
+            empty, times = memory(kx), []
+            server.show(True)
+            for _ in range(min(self.args.rounds, 3)):
+                kx.end()
+                times.append(elapsed(kx.start))
+            assert len(kx.ls("jobs")) == n
+            assert kx.read("jobs", "job-00000", "state") == "RUNNING\n", "it has its pod"
+            return min(times), (memory(kx) - empty) / n
+
+    def batch(self):
+        """Jobs of Kubernetes itself, of which a cluster has many small ones, beside JobSets."""
+        (ours, a_job), (theirs, a_jobset) = (self.of_kind(kind) for kind in ("job", "jobset"))
+        return [Figure(f"start, {self.args.jobs} Jobs with one pod each", "s", ours, 1.2, "JobSets", theirs),
+                Figure("memory a Job with one pod", "KiB", a_job, 1.2, "a JobSet", a_jobset)]
 
     def listing(self, kx):
         ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),
@@ -386,6 +408,7 @@ class Clusters:
     def run(self):
         self.small()
         self.many()
+        self.measure(self.batch)
         self.wide()
         self.quiet_streams()
         self.measure(self.lag)
