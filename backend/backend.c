@@ -233,6 +233,13 @@ void backend_wanted(struct backend *b, const struct spec_job *job)
 		b->ops->wanted(b, job);
 }
 
+void backend_usage_wanted(struct backend *b)
+{
+	lock_assert_none();
+	if (b->ops->usage_wanted)
+		b->ops->usage_wanted(b);
+}
+
 uint64_t backend_revision(struct backend *b, enum backend_place place)
 {
 	return store_revision(b->store, place);

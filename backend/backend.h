@@ -157,6 +157,9 @@ int64_t backend_stale_since(struct backend *b);
  */
 void backend_wanted(struct backend *b, const struct spec_job *job);
 
+/* The same of what the jobs of jobs/ use. */
+void backend_usage_wanted(struct backend *b);
+
 /* --- texts; any thread; may read the state directory --- */
 
 enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };

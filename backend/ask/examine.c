@@ -5,7 +5,8 @@
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
  *	SERVED   the list of resources of each kind's API       the last reply   KUEUE; OVER: there is no kind to mount
- *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        RIGHTS
+ *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        METRICS
+ *	METRICS  the group that tells what pods use             its reply        RIGHTS
  *	RIGHTS   a review of each verb that the kind needs      the last reply   OVER
  *	OVER
  *
@@ -24,7 +25,7 @@
 #define REPLY_MAX   (1u << 20)
 #define CLOCK_S	    3 /* a reply has whole seconds */
 
-enum state { VERSION, SERVED, KUEUE, RIGHTS, OVER };
+enum state { VERSION, SERVED, KUEUE, METRICS, RIGHTS, OVER };
 
 struct examine {
 	const struct backend_config *config;
@@ -37,7 +38,7 @@ struct examine {
 	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
 	int64_t asked_at; /* for the version, in seconds */
 	const struct spec_kind *kind;
-	bool has_kueue;
+	bool has_kueue, has_metrics;
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
 	struct http_request *request;
 };
@@ -141,7 +142,7 @@ static void served_over(struct examine *e)
 	const struct product *p = products;
 
 	if (e->kind) {
-		enter(e, e->kind->in_kueue ? KUEUE : RIGHTS);
+		enter(e, e->kind->in_kueue ? KUEUE : METRICS);
 		return;
 	}
 	while (*p->source && !streq(p->source, e->config->kind))
@@ -194,6 +195,22 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 	e->has_kueue = version;
 	if (version)
 		say(e, BACKEND_FINE, "queues of %s are served", version);
+	enter(e, METRICS);
+}
+
+static void metrics_replied(struct examine *e, const struct http_reply *reply)
+{
+	const char *version = !reply->err && reply->status == 200
+				      ? spec_metrics_version(reply->body, reply->len)
+				      : NULL;
+
+	e->has_metrics = version;
+	if (version)
+		say(e, BACKEND_FINE, "what pods use is told by %s", version);
+	else
+		say(e, BACKEND_LACKS,
+		    "what pods use is not told (there is no metrics-server): usage has only what was "
+		    "requested");
 	enter(e, RIGHTS);
 }
 
@@ -204,7 +221,8 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 	bool kueue =
 		streq(right->group, SPEC_KUEUE_GROUP) || streq(right->group, SPEC_KUEUE_VISIBILITY);
 
-	return spec_right_is_for(right, e->kind) && (!kueue || e->has_kueue);
+	return spec_right_is_for(right, e->kind) && (!kueue || e->has_kueue) &&
+	       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
 }
 
 static char *words(const struct spec_right *right, const bool *only)
@@ -284,6 +302,9 @@ static void on_reply(void *data, const struct http_reply *reply)
 	case KUEUE:
 		kueue_replied(e, reply);
 		break;
+	case METRICS:
+		metrics_replied(e, reply);
+		break;
 	case RIGHTS:
 		right_replied(e, reply);
 		break;
@@ -301,6 +322,8 @@ static char *path_of(const struct examine *e)
 		return text_print("/apis/%s", spec_served_at("", e->i)->api_version);
 	case KUEUE:
 		return text_copy("/apis/" SPEC_KUEUE_GROUP);
+	case METRICS:
+		return text_copy("/apis/" SPEC_METRICS_GROUP);
 	default:
 		return text_copy(SPEC_REVIEW_PATH);
 	}

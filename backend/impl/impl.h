@@ -55,6 +55,8 @@ struct backend_ops {
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
 	/* As backend_wanted. NULL: nothing is told only when it is asked for. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
+	/* As backend_usage_wanted; NULL likewise. */
+	void (*usage_wanted)(struct backend *b);
 	int (*info)(struct backend *b, FILE *out);
 	int (*metrics)(struct backend *b, FILE *out);
 };

@@ -12,6 +12,7 @@
  *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
  *		  forgotten
  *	kueue     whether the cluster has Kueue, and who stands where in its queues, which is asked while somebody reads
+ *	looks     what pods use, which is asked while somebody wants to know
  *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
  *	kube      (here) makes and owns all of them, starts and stops them, and is the face to backend.c
  *
@@ -31,6 +32,7 @@
 #include "backend/base/tally.h"
 #include "backend/ask/discover.h"
 #include "backend/kube/kueue.h"
+#include "backend/kube/looks.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
 #include "spec/app/label.h"
@@ -163,6 +165,18 @@ static void on_unserved(void *data)
 		k->discover = discover_new(k->http, k->served->source, on_found_again, k);
 }
 
+static void on_looked(void *data, const struct world_job *job)
+{
+	publish_looked(kube_parts_of(data)->publish, job);
+}
+
+/* --- what publish says; DATA is the backend --- */
+
+static void on_running(void *data, bool any, bool captured)
+{
+	looks_set_running(kube_parts_of(data)->looks, any, captured);
+}
+
 /* The queue of the mount's own jobs, as -o queue says; "" none. */
 static const char *own_queue(const struct backend_config *c)
 {
@@ -213,6 +227,15 @@ static void make_parts(struct kube *k, struct backend *b)
 		.watches = parts->watches,
 		.namespace = namespace,
 	});
+	parts->looks = looks_new(&(struct looks_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.watches = parts->watches,
+		.namespace = namespace,
+		.looked = on_looked,
+		.data = b,
+	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
 		.store = b->store,
@@ -225,6 +248,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.group = &k->group,
 		.user = k->user,
 		.mode = b->config.capture,
+		.running = on_running,
 		.launched = backend_launched,
 		.data = b,
 	});
@@ -243,6 +267,7 @@ static void kube_fini(struct backend *b)
 	publish_free(k->parts.publish);
 	watches_free(k->parts.watches);
 	kueue_free(k->parts.kueue);
+	looks_free(k->parts.looks);
 	capture_free(k->parts.capture);
 	folders_free(k->parts.folders);
 	commands_free(k->parts.commands);
@@ -355,6 +380,7 @@ static void kube_stop(struct backend *b)
 	removals_stop(k->parts.removals);
 	discover_free(take_ptr(k->discover));
 	kueue_stop(k->parts.kueue);
+	looks_stop(k->parts.looks);
 	watches_stop(k->parts.watches);
 	world_stop(k->parts.world);
 	requests_stop(k->parts.requests);
@@ -434,6 +460,11 @@ static void kube_wanted(struct backend *b, const struct spec_job *job)
 		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
 }
 
+static void kube_usage_wanted(struct backend *b)
+{
+	looks_wanted(kube_parts_of(b)->looks);
+}
+
 static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
@@ -449,10 +480,12 @@ static int kube_info(struct backend *b, FILE *out)
 	print_text(out, "state", b->config.state_dir);
 	if (kind && kind->in_kueue)
 		kueue_info(k->parts.kueue, out);
+	looks_info(k->parts.looks, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
+	looks_refused(k->parts.looks, &refused);
 	if (forbidden)
 		watches_print_refused(&refused, "get", "pods/log",
 				      "logs of which nothing was captured can't be opened",
@@ -510,6 +543,7 @@ const struct backend_ops kube_ops = {
 	.queue = kube_queue,
 	.cluster_queue = kube_cluster_queue,
 	.wanted = kube_wanted,
+	.usage_wanted = kube_usage_wanted,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

@@ -12,6 +12,7 @@
 #include "backend/kube/watches.h"
 
 struct kueue;
+struct looks;
 struct removals;
 
 struct kube_parts {
@@ -25,6 +26,7 @@ struct kube_parts {
 	struct publish *publish;
 	struct watches *watches;
 	struct kueue *kueue;
+	struct looks *looks;
 	struct requests *requests;
 	struct removals *removals;
 };

@@ -11,6 +11,9 @@
  * The last words of a job that has failed are those of its pod, or the end of the log of the replica that failed first,
  * when that is on disk. The job is shown without them first, and in the same time tells who waits that there is more.
  *
+ * A job that runs changes with each look at what it uses, which is shown at once. On disk it is of use only to the next
+ * mount, so that is written once a minute, with the next other change, and at the end.
+ *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
  * its object and its pods are gone and its output is on disk.
@@ -29,7 +32,9 @@
 #include "spec/job/last_words.h"
 
 #define PUBLISH_MS 20
-#define AWAIT_MS   1000
+#define LOOKED_MS                                                                                  \
+	60000 /* how often what a job uses is written to disk while nothing else changes */
+#define AWAIT_MS 1000
 /* How often it is looked whether a submission can no longer take effect. */
 #define DOUBT_MS 5000
 #define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
@@ -39,6 +44,11 @@ struct shown {
 	struct publish *p;
 	char *uid;
 	bool queued;
+	bool looked;	 /* it is queued, and no more than what it uses has changed */
+	bool unsaved;	 /* and it has since its snapshot was written */
+	uint64_t saved;	 /* when that was, loop_now_ms */
+	bool runs;	 /* it counts in N_RUNNING; */
+	bool taken;	 /* and in N_TAKEN */
 	bool gone;	 /* its object is, as the world said last */
 	bool left;	 /* it is not in jobs/ any more */
 	unsigned round;	 /* world_rounds when it left */
@@ -63,6 +73,7 @@ struct publish {
 	uint64_t confirmed;	   /* when it was last stale (loop_now_ms); 0: never */
 	struct loop_timer doubts;  /* for folders in doubt */
 	struct loop_timer waiting; /* for jobs that await pods */
+	size_t n_running, n_taken; /* jobs of jobs/ that run, and those whose output is captured */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -86,9 +97,24 @@ static void unqueue(struct shown *s)
 	s->queued = false;
 }
 
+/* S runs or not, and its output is captured or not. */
+static void count(struct shown *s, bool runs, bool taken)
+{
+	struct publish *p = s->p;
+	bool any = p->n_running, captured = p->n_taken;
+
+	p->n_running = p->n_running - s->runs + runs;
+	p->n_taken = p->n_taken - s->taken + taken;
+	s->runs = runs;
+	s->taken = taken;
+	if (any != (p->n_running > 0) || captured != (p->n_taken > 0))
+		p->config.running(p->config.data, p->n_running, p->n_taken);
+}
+
 static void shown_free(struct shown *s)
 {
 	unqueue(s);
+	count(s, false, false);
 	HASH_DEL(s->p->all, s);
 	last_words_drop(s->reading);
 	free(s->words_key);
@@ -292,13 +318,36 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
+/* Does any of JOB run? */
+static bool runs(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].state == SPEC_RUNNING)
+			return true;
+	return false;
+}
+
+/* Have the snapshot of S written; LOOKED: only what it uses has changed. */
+static void save(struct publish *p, struct shown *s, bool looked)
+{
+	uint64_t now = loop_now_ms();
+
+	s->unsaved = looked && now - s->saved < LOOKED_MS;
+	if (s->unsaved)
+		return;
+	s->saved = now;
+	folders_save(p->config.folders, s->uid, s->left);
+}
+
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
 	const struct folder *folder;
 	struct spec_job *snapshot;
+	bool looked = s->looked;
 
+	s->looked = false;
 	unqueue(s);
 	if (!job->view)
 		return;
@@ -317,9 +366,10 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	capture_update(c->capture, snapshot,
 		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
+	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
 	store_put(c->store, snapshot);
 	if (s->left || capture_has(c->capture, job->uid))
-		folders_save(c->folders, job->uid, s->left);
+		save(p, s, looked);
 	commands_shown(c->commands, job->uid, job->view->phase);
 }
 
@@ -331,6 +381,7 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	if (!s->left)
 		s->round = world_rounds(c->world);
 	s->left = true;
+	count(s, false, false);
 	commands_gone(c->commands, s->uid);
 	/* The output may be of an earlier mount. */
 	if (folder && folder->output) {
@@ -410,7 +461,17 @@ static void enqueue(struct publish *p, struct shown *s)
 	else if (!s->queued)
 		DL_APPEND(p->queue, s);
 	s->queued = true;
+	s->looked = false;
 	post_turn(p);
+}
+
+void publish_looked(struct publish *p, const struct world_job *job)
+{
+	struct shown *s = need(p, job->uid);
+	bool looked = !s->queued || s->looked;
+
+	enqueue(p, s);
+	s->looked = looked;
 }
 
 void publish_again(struct publish *p, const char *uid)
@@ -612,6 +673,9 @@ void publish_stop(struct publish *p)
 	p->stopping = true;
 	loop_timer_stop(&p->doubts);
 	loop_timer_stop(&p->waiting);
+	for (struct shown *s = p->all; s; s = s->hh.next)
+		if (s->unsaved)
+			save(p, s, false);
 }
 
 void publish_free(struct publish *p)

@@ -28,6 +28,8 @@ struct publish_config {
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered by whatever the end of the mount waits for */
 	enum backend_capture mode;
+	/* A job of jobs/ runs now (ANY), and one whose output is captured (CAPTURED), or not any more. */
+	void (*running)(void *data, bool any, bool captured);
 	/* As backend_events.launched. */
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	void *data;
@@ -46,6 +48,11 @@ void publish_free(struct publish *p); /* NULL is allowed */
 
 /* Something that is shown of job UID has changed. It is only put into the queue. */
 void publish_again(struct publish *p, const char *uid);
+/*
+ * It has been looked at what a pod of JOB uses. As publish_again, but that alone is written to disk no more than once a
+ * minute.
+ */
+void publish_looked(struct publish *p, const struct world_job *job);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
 void publish_set_stale(struct publish *p, int64_t since);
 

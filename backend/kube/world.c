@@ -40,7 +40,9 @@ struct pod {
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* of the job */
-	UT_hash_handle hh;	 /* by uid; only while it is in the cluster */
+	UT_hash_handle hh;	 /* by uid; only while it is in the cluster, as the next */
+	UT_hash_handle
+		by_name; /* no two have one name, but while a list tells that one of them is gone */
 };
 
 struct job {
@@ -101,7 +103,7 @@ struct world {
 	bool listed[WORLD_N_SORTS]; /* the first list is in: what comes from now on is new */
 	enum world_sight sights[WORLD_N_SORTS];
 	struct job *jobs;
-	struct pod *pods;
+	struct pod *pods, *named;
 	/* By the sort whose table it is; changed under the lock. */
 	struct thing *things[WORLD_N_SORTS];
 	struct thing *owned[WORLD_N_SORTS];
@@ -319,6 +321,7 @@ static void pod_leaves_table(struct pod *pod)
 	struct world *w = pod->job->w;
 
 	HASH_DEL(w->pods, pod);
+	HASH_DELETE(by_name, w->named, pod);
 	pod->job->j.n_pods--;
 	atomic_store(&w->n_pods, HASH_COUNT(w->pods));
 }
@@ -363,7 +366,8 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view)
 
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
 	if (pod) {
-		HASH_DEL(w->pods, pod); /* its key is in the view */
+		HASH_DEL(w->pods, pod); /* its keys are in the view */
+		HASH_DELETE(by_name, w->named, pod);
 		spec_pod_view_inherit(view, pod->view);
 		spec_pod_view_free(pod->view);
 	} else {
@@ -376,6 +380,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view)
 	pod->view = view;
 	pod->round = w->rounds[WORLD_PODS];
 	HASH_ADD_KEYPTR(hh, w->pods, view->meta.uid, strlen(view->meta.uid), pod);
+	HASH_ADD_KEYPTR(by_name, w->named, view->meta.name, strlen(view->meta.name), pod);
 	atomic_store(&w->n_pods, HASH_COUNT(w->pods));
 	changed(pod->job);
 	return pod;
@@ -401,6 +406,25 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 	pod = pod_seen(w, view);
 	if (gone)
 		pod_gone(pod);
+}
+
+static struct spec_pod_view *pod_called(void *data, const char *name)
+{
+	const struct world *w = data;
+	struct pod *pod;
+
+	HASH_FIND(by_name, w->named, name, strlen(name), pod);
+	return pod ? pod->view : NULL;
+}
+
+const struct world_job *world_look(struct world *w, const char *json, size_t len)
+{
+	const struct spec_pod_view *view = spec_pod_view_look(json, len, pod_called, w);
+	struct pod *pod = NULL;
+
+	if (view)
+		HASH_FIND_STR(w->pods, view->meta.uid, pod);
+	return pod ? &pod->job->j : NULL;
 }
 
 static void pods_listed(struct world *w)

@@ -91,6 +91,12 @@ void world_forget_sort(struct world *w, enum world_sort sort);
 const struct world_job *world_reply(struct world *w, const char *json, size_t len,
 				    const char *watched);
 
+/*
+ * JSON is the PodMetrics of a pod: what it uses at this moment. The job of the pod, if that is news; NULL: it is not,
+ * or there is no such pod. Those of an earlier pod of its name are told by their time, when the snapshot is made.
+ */
+const struct world_job *world_look(struct world *w, const char *json, size_t len);
+
 /* --- what is known --- */
 
 enum world_sight {

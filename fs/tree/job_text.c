@@ -156,6 +156,12 @@ static void job_opened(struct node *node)
 		backend_wanted(place_of(node)->tree->backend, job);
 }
 
+static void job_json_opened(struct node *node)
+{
+	job_opened(node);
+	place_usage_opened(node);
+}
+
 #define JOB_TEXT(file, render_fn, getattr_fn, opened_fn, is_on_disk)                               \
 	const struct text_class file = {                                                           \
 		.class =                                                                           \
@@ -172,9 +178,9 @@ static void job_opened(struct node *node)
 
 JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL, false);
 JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened, false);
-JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_opened, false);
+JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_json_opened, false);
 JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened, false);
-JOB_TEXT(job_usage_text, job_render_usage, place_text_getattr, NULL, false);
+JOB_TEXT(job_usage_text, job_render_usage, place_text_getattr, place_usage_opened, false);
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);

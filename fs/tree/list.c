@@ -84,11 +84,17 @@ static void list_make(struct list_text *t, struct backend *b, enum backend_place
 		spec_job_unref(jobs[i]);
 }
 
+static const struct list_class *list_class_of(const struct node *node)
+{
+	const struct text_class *text = container_of(node->class, struct text_class, class);
+
+	return container_of(text, struct list_class, text);
+}
+
 /* The text as it is now. */
 static struct list_text *list_now(const struct node *node)
 {
-	const struct text_class *text = container_of(node->class, struct text_class, class);
-	const struct list_class *class = container_of(text, struct list_class, text);
+	const struct list_class *class = list_class_of(node);
 	const struct tree *tree = tree_of(node);
 	struct list_text *t = &tree->lists->all[class->place][class->form];
 	int64_t stale_since = class->place == BACKEND_JOBS ? backend_stale_since(tree->backend) : 0;
@@ -104,10 +110,13 @@ static struct list_text *list_now(const struct node *node)
 
 static void list_opened(struct node *node)
 {
+	const struct list_class *class = list_class_of(node);
 	const struct list_text *t = list_now(node);
 
 	for (size_t i = 0; i < t->n_waiting; i++)
 		backend_wanted(tree_of(node)->backend, t->waiting[i]);
+	if (class->place == BACKEND_JOBS && class->form == SPEC_LIST_JSON)
+		backend_usage_wanted(tree_of(node)->backend);
 }
 
 static int list_share(struct fs *fs, struct node *node, struct spec_text **ret)

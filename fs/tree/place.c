@@ -53,6 +53,14 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+void place_usage_opened(struct node *node)
+{
+	const struct place *p = place_of(node);
+
+	if (!p->history)
+		backend_usage_wanted(p->tree->backend);
+}
+
 bool place_state_is_gone(struct tree *t)
 {
 	const char *dir = t->fs->config.disk;

@@ -41,6 +41,8 @@ bool place_in_jobs(void *place, struct node *dir);
 int place_getattr(struct fs *fs, struct node *node, struct stat *st);
 /* The same of a text, with the size of what would be rendered. */
 int place_text_getattr(struct fs *fs, struct node *node, struct stat *st);
+/* opened: somebody reads what the job uses. */
+void place_usage_opened(struct node *node);
 
 /* Has somebody removed the state directory, where all output is? That is said once, to whom it may concern. */
 bool place_state_is_gone(struct tree *t);

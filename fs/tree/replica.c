@@ -53,7 +53,7 @@ static bool replica_has_pod(void *place, struct node *dir)
 	return r && *r->pod;
 }
 
-#define REPLICA_TEXT(file, fn)                                                                     \
+#define REPLICA_TEXT(file, fn, opened_fn)                                                          \
 	static int file##_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)    \
 	{                                                                                          \
 		(void)fs;                                                                          \
@@ -68,12 +68,13 @@ static bool replica_has_pod(void *place, struct node *dir)
 				TEXT_OPS,                                                          \
 			},                                                                         \
 		.render = file##_render,                                                           \
+		.opened = opened_fn,                                                               \
 	}
 
-REPLICA_TEXT(replica_state_text, replica_state);
-REPLICA_TEXT(replica_status_text, spec_status_replica);
-REPLICA_TEXT(replica_usage_text, spec_status_replica_usage);
-REPLICA_TEXT(replica_pod_text, replica_pod);
+REPLICA_TEXT(replica_state_text, replica_state, NULL);
+REPLICA_TEXT(replica_status_text, spec_status_replica, NULL);
+REPLICA_TEXT(replica_usage_text, spec_status_replica_usage, place_usage_opened);
+REPLICA_TEXT(replica_pod_text, replica_pod, NULL);
 
 static const struct node_entry_def replica_table[] = {
 	{.name = "state", .class = &replica_state_text.class},

@@ -18,8 +18,10 @@
 /* What is known of each source. */
 static const struct {
 	const char *name, *memory_kind;
+	bool is_sampled; /* what was used after the last look is not known */
 } sources[SPEC_N_USAGE_SOURCES] = {
-	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident"},
+	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
+	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
 };
 
 /* Of one replica, or of several. */
@@ -57,9 +59,10 @@ static void add_usage(struct figures *f, const struct spec_usage *one)
 						  .memory_peak = UNKNOWN};
 	struct spec_usage *sum = &f->used;
 
+	if (one)
+		sum->source = one->source;
 	f->is_known |= one != NULL;
 	one = one ? one : &unknown;
-	sum->source = one->source;
 	add(&sum->cpu_us, one->cpu_us);
 	add(&sum->cpu_now, one->cpu_now);
 	add(&sum->memory_now, one->memory_now);
@@ -74,6 +77,7 @@ static void add_replica(struct figures *f, const struct spec_job *job, const str
 {
 	const struct spec_request *given = job->roles[r->role].request;
 	int64_t seen = r->finished ? r->finished : r->usage ? r->usage->last : 0;
+	int64_t counted = r->usage && sources[r->usage->source].is_sampled ? r->usage->last : seen;
 
 	add_request(&f->given, given);
 	if (!r->started)
@@ -81,10 +85,10 @@ static void add_replica(struct figures *f, const struct spec_job *job, const str
 	add_usage(f, r->usage);
 	f->begun = f->begun ? min_of(f->begun, r->started) : r->started;
 	f->seen = max_of(f->seen, seen);
-	if (seen <= r->started || !given || given->cpu < 0 || f->core_ns < 0)
+	if (counted <= r->started || !given || given->cpu < 0 || f->core_ns < 0)
 		f->core_ns = -1;
 	else
-		f->core_ns += (double)given->cpu / CORE * (double)(seen - r->started);
+		f->core_ns += (double)given->cpu / CORE * (double)(counted - r->started);
 }
 
 static void put_number(struct json_object *o, const char *key, int64_t number)

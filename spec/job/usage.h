@@ -5,8 +5,11 @@
 
 #include <stdint.h>
 
-/* Who tells what was used. LOCAL: the helper, from the ends of processes and from looks at /proc. */
-enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_N_USAGE_SOURCES };
+/*
+ * Who tells what was used. LOCAL: the helper, from the ends of processes and from looks at /proc. METRICS: a cluster,
+ * by looks alone; then CPU time is the sum over the time between looks, as far as these followed each other.
+ */
+enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
 /* What each replica of a role may use. Plain data: filled by whoever makes the job. */
 struct spec_request {

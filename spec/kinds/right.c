@@ -3,6 +3,7 @@
 #include "spec/kinds/right.h"
 
 #include "spec/kinds/kinds.h"
+#include "spec/view/view.h"
 
 static const struct spec_right rights[] = {
 	{{&spec_volcano}, "batch.volcano.sh", "jobs", {"get", "list", "watch"}, false, NULL},
@@ -96,6 +97,7 @@ static const struct spec_right rights[] = {
 	 false,
 	 "there is no events file; why can't tell of pods that can't be made, of volumes that "
 	 "can't be mounted, of queues and a cluster that are full"},
+	{{NULL}, SPEC_METRICS_GROUP, "pods", {"list"}, false, "usage has only what was requested"},
 	{{&spec_volcano},
 	 "scheduling.volcano.sh",
 	 "queues",
@@ -156,7 +158,8 @@ const struct spec_right *spec_right_at(size_t i)
 const char *spec_right_cost(const char *resource)
 {
 	for (size_t i = 0; i < array_size(rights); i++)
-		if (streq(rights[i].resource, resource) && streq(rights[i].verbs[0], "list"))
+		if (streq(rights[i].resource, resource) && streq(rights[i].verbs[0], "list") &&
+		    rights[i].verbs[1])
 			return rights[i].cost;
 	return NULL;
 }

@@ -364,28 +364,12 @@ unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
 
 /* --- what is served --- */
 
-/* The first of VERSIONS, which ends with NULL, that the description of a group lists. */
-static const char *choose(const char *json, size_t len, const char *const *versions)
-{
-	struct spec_value *o cleanup_free = NULL;
-	const struct spec_value *list;
-
-	if (spec_value_parse_map(json, len, &o) < 0)
-		return NULL;
-	list = spec_read_list(o, "versions");
-	for (; *versions; versions++)
-		for (size_t i = 0; i < spec_read_count(list); i++)
-			if (streq(spec_read_text(spec_read_at(list, i), "groupVersion"), *versions))
-				return *versions;
-	return NULL;
-}
-
 const char *spec_kueue_version(const char *json, size_t len)
 {
 	static const char *const versions[] = {SPEC_KUEUE_GROUP "/v1beta2",
 					       SPEC_KUEUE_GROUP "/v1beta1", NULL};
 
-	return choose(json, len, versions);
+	return spec_meta_version(json, len, versions);
 }
 
 const char *spec_kueue_visibility_version(const char *json, size_t len)
@@ -393,5 +377,5 @@ const char *spec_kueue_visibility_version(const char *json, size_t len)
 	static const char *const versions[] = {SPEC_KUEUE_VISIBILITY "/v1beta2",
 					       SPEC_KUEUE_VISIBILITY "/v1beta1", NULL};
 
-	return choose(json, len, versions);
+	return spec_meta_version(json, len, versions);
 }

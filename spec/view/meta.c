@@ -102,3 +102,18 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	read_owner(m, metadata);
 	return 0;
 }
+
+const char *spec_meta_version(const char *json, size_t len, const char *const *versions)
+{
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *list;
+
+	if (spec_value_parse_map(json, len, &o) < 0)
+		return NULL;
+	list = spec_read_list(o, "versions");
+	for (; *versions; versions++)
+		for (size_t i = 0; i < spec_read_count(list); i++)
+			if (streq(spec_read_text(spec_read_at(list, i), "groupVersion"), *versions))
+				return *versions;
+	return NULL;
+}

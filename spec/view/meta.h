@@ -12,4 +12,7 @@ void spec_meta_init(struct spec_meta *m);
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 void spec_meta_clear(struct spec_meta *m);
 
+/* The first of VERSIONS, which ends with NULL, that the description JSON of a group of the API lists; NULL: none. */
+const char *spec_meta_version(const char *json, size_t len, const char *const *versions);
+
 #endif

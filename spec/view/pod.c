@@ -15,6 +15,7 @@
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
+#define MICRO	       1e6  /* in a core */
 #define MAX_FIGURE     1e15 /* of what is asked for; more is not shown */
 /* The kubelet writes this, and 137, of a container of which it does not know how it ended: that is no exit code. */
 #define UNKNOWN_END "ContainerStatusUnknown"
@@ -568,6 +569,57 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 		now->meta.deleted = before->meta.deleted;
 	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
 	now->ended |= before->ended;
+	now->look = before->look;
+}
+
+/* --- what it uses --- */
+
+static const struct spec_pick metrics_metadata_pick[] = {
+	{.key = "name", .keep = true},
+	{0},
+};
+static const struct spec_pick metrics_usage_pick[] = {
+	{.key = "cpu", .keep = true},
+	{.key = "memory", .keep = true},
+	{0},
+};
+static const struct spec_pick metrics_container_pick[] = {
+	{.key = "name", .keep = true},
+	{.key = "usage", .keep = true, .of = metrics_usage_pick},
+	{0},
+};
+const struct spec_pick spec_metrics_pick[] = {
+	{.key = "metadata", .keep = true, .of = metrics_metadata_pick},
+	{.key = "timestamp", .keep = true},
+	{.key = "containers", .keep = true, .of = metrics_container_pick},
+	{0},
+};
+
+const char *spec_metrics_version(const char *json, size_t len)
+{
+	static const char *const versions[] = {SPEC_METRICS_GROUP "/v1",
+					       SPEC_METRICS_GROUP "/v1beta1", NULL};
+
+	return spec_meta_version(json, len, versions);
+}
+
+const struct spec_pod_view *spec_pod_view_look(const char *json, size_t len,
+					       spec_pod_view_find find, void *data)
+{
+	struct spec_value *o cleanup_free = NULL;
+	struct spec_pod_view *v = NULL;
+	const struct spec_value *main, *usage;
+	int64_t at;
+
+	if (spec_value_parse_map(json, len, &o) == 0)
+		v = find(data, spec_read_text(spec_read_map(o, "metadata"), "name"));
+	main = v ? main_container(v, o) : NULL;
+	at = spec_read_time(o, "timestamp");
+	if (!main || at <= v->look.at)
+		return NULL;
+	usage = spec_read_map(main, "usage");
+	v->look = (struct spec_look){at, amount(usage, "cpu", MICRO), amount(usage, "memory", 1)};
+	return v;
 }
 
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart)

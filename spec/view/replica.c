@@ -5,9 +5,15 @@
  */
 #include "spec/view/replica.h"
 
+#include <math.h>
+
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/base/words.h"
+
+/* A look tells of the time since the one before, or since the start, unless that is longer (ns). */
+#define LOOK_SPAN INT64_C(45000000000)
+#define CPU_MAX	  (INT64_C(1) << 50) /* microseconds; more is not believed */
 
 /* --- its state --- */
 
@@ -214,6 +220,51 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
 }
 
+/* --- what it uses --- */
+
+/* LOOK is the next at the run that began at STARTED and has used U before it. */
+static void add_look(struct spec_usage *u, int64_t started, const struct spec_look *look)
+{
+	int64_t span = look->at - (u->last ? u->last : started);
+
+	/* Where looks are missing nobody knows what was used meanwhile. */
+	if (u->cpu_us >= 0 && look->cpu >= 0 && span <= LOOK_SPAN)
+		u->cpu_us += llround((double)look->cpu * ((double)span / 1e9));
+	else
+		u->cpu_us = -1;
+	if (u->cpu_us > CPU_MAX)
+		u->cpu_us = -1;
+	u->cpu_now = look->cpu < 0 ? -1 : (look->cpu + 500) / 1000;
+	u->memory_now = look->memory;
+	u->memory_peak = max_of(u->memory_peak, look->memory);
+	u->samples++;
+	u->first = u->first ? u->first : look->at;
+	u->last = look->at;
+}
+
+/*
+ * R, which was BEFORE in the snapshot before, is the run C of POD. Between two runs it has used what the last one has.
+ */
+static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
+		       const struct spec_container_view *c, const struct spec_replica *before)
+{
+	struct spec_usage u = {.source = SPEC_USAGE_METRICS,
+			       .cpu_now = -1,
+			       .memory_now = -1,
+			       .memory_peak = -1};
+
+	if (before && before->usage && streq(before->pod, r->pod) &&
+	    (!r->started || r->started == before->started))
+		u = *before->usage;
+	if (r->started && pod->look.at > max_of(r->started, u.last))
+		add_look(&u, r->started, &pod->look);
+	if (!u.samples)
+		return;
+	if (!c || c->state != SPEC_STARTED)
+		u.cpu_now = u.memory_now = 0;
+	spec_replica_set_usage(r, &u);
+}
+
 /* --- the whole --- */
 
 /*
@@ -260,6 +311,7 @@ static void fill_without(struct spec_replica *r, const struct spec_standing *sta
 		r->finished = first_of(before->finished, ended, 0);
 		spec_set(&r->pod, before->pod);
 		spec_set(&r->node, before->node);
+		spec_replica_set_usage(r, before->usage);
 		explain_with(r, before->reason, before->message);
 		return;
 	}
@@ -291,6 +343,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 				 before && before->finished ? before->finished : standing->ended);
 	spec_set(&r->pod, pod->meta.name);
 	spec_set(&r->node, pod->node);
+	fill_usage(r, pod, c, before);
 	explain(r, pod);
 }
 

@@ -2,8 +2,8 @@
 /*
  * What kxfs keeps of the objects of a cluster: a job's view, its pods' views, and the snapshot that both make
  * (struct spec_job). The kind knows how an object is read (spec/view/reader.h); pods are the same for all kinds.
- * Views belong to one thread and do not change once read, but for spec_pod_view.gone. Times are ns since 1970, 0: none;
- * strings are never NULL, and bounded.
+ * Views belong to one thread and do not change once read, but for gone and look of a pod. Times are ns since 1970,
+ * 0: none; strings are never NULL, and bounded.
  */
 #ifndef KXFS_SPEC_VIEW_VIEW_H
 #define KXFS_SPEC_VIEW_VIEW_H
@@ -50,6 +50,13 @@ struct spec_container_view {
 	int64_t started, finished; /* this run */
 };
 
+/* What the main container of a pod has, at one moment. Plain data. */
+struct spec_look {
+	int64_t at;	/* 0: there was no look */
+	int64_t cpu;	/* millionths of a core, on average since the look before; -1: not known */
+	int64_t memory; /* bytes of its working set; -1: not known */
+};
+
 /* A pod. Plain data: the kind's reader fills a part of it. */
 struct spec_pod_view {
 	struct spec_meta meta;
@@ -78,6 +85,7 @@ struct spec_pod_view {
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
 	struct spec_request request; /* of the main container */
+	struct spec_look look;	     /* the last one; spec_pod_view_look sets it */
 };
 
 /* A task of the job's object. Plain data. */
@@ -157,6 +165,20 @@ void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
  * deletion was asked for, once the pod has ended) or does not tell (which of both came first).
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
+
+/* What a cluster tells of what pods use: the group of that API. */
+#define SPEC_METRICS_GROUP "metrics.k8s.io"
+/* Its version that kxfs reads, as the description of the group lists it: "metrics.k8s.io/v1", static. NULL: none. */
+const char *spec_metrics_version(const char *json, size_t len);
+/*
+ * JSON is the PodMetrics of a pod, which has its name and no uid: it becomes the look of the view that FIND knows by
+ * this name (NULL: none), if it is newer than the one that this has. The view; NULL: none has changed.
+ */
+typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
+const struct spec_pod_view *spec_pod_view_look(const char *json, size_t len,
+					       spec_pod_view_find find, void *data);
+/* The members of PodMetrics that are read. */
+extern const struct spec_pick spec_metrics_pick[];
 
 /* What is known of a job in a queue of Kueue. Plain data. */
 struct spec_kueue_facts {

@@ -68,6 +68,7 @@ class Api:
         self.max_page = None  # the server's own limit of a page
         self.queues = {"default": "Open"}  # name -> state, for the webhook
         self.places = {}  # LocalQueue -> the summary that the visibility API gives of it, as a tree
+        self.metrics = {}  # pod -> (time of the look, {container: (cpu, memory)}); None: metrics-server is away
         self.logs = {}  # (pod's uid, container, number of restart) -> podlog.Log
         self._pages = {}  # continue tokens that are still good
         self._handlers = {"list": self._list, "watch": self._watch, "get": self._get,
@@ -79,6 +80,8 @@ class Api:
             return self._discover(req)
         if req.subresource == "pendingworkloads" and req.resource.group.startswith("visibility."):
             return self._places(req)
+        if req.group == st.METRICS.group:
+            return self._metrics(req)
         if req.subresource:
             if (req.resource, req.subresource, req.verb) != (st.PODS, "log", "get"):
                 raise replies.not_served()
@@ -191,6 +194,20 @@ class Api:
         if req.name not in self.places:
             raise replies.not_found(req.resource, req.name)
         return json_reply(self.places[req.name])
+
+    def _metrics(self, req):
+        """As metrics-server says it, which gives no more than the API server behind which it is."""
+        if self.metrics is None:
+            raise replies.Reply(503, b"service unavailable\n", "text/plain; charset=utf-8")
+        if req.verb != "list":
+            raise replies.not_served()
+        items = [{"metadata": {"name": name, "namespace": req.namespace, "creationTimestamp": st.now()},
+                  "timestamp": time, "window": "15.012s",
+                  "containers": [{"name": container, "usage": {"cpu": cpu, "memory": memory}}
+                                 for container, (cpu, memory) in containers.items()]}
+                 for name, (time, containers) in list(self.metrics.items())]
+        return json_reply({"kind": "PodMetricsList", "apiVersion": req.resource.api_version, "metadata": {},
+                           "items": items})
 
     # --- changing ---
 

@@ -33,6 +33,11 @@ class Request:
         return f"{self.verb or self.method} {self.path}?{query} -> {self.code}{fault}"
 
     @property
+    def group(self):
+        """Of the API; "": of the core, or of none."""
+        return self.resource.group if self.resource else ""
+
+    @property
     def is_continued(self):
         """Is it for a further page of a list?"""
         return "continue" in self.query

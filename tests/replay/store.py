@@ -61,6 +61,8 @@ def kueue(version):
 
 KUEUE = WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, PLACES, CLASSES = kueue("v1beta2")
 OLD_KUEUE = kueue("v1beta1")
+METRICS, OLD_METRICS = (Resource("metrics.k8s.io", version, "pods", "PodMetrics", custom=False, verbs=["get", "list"])
+                        for version in ("v1", "v1beta1"))
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
 CORE = (PODS, EVENTS, REVIEWS)
 

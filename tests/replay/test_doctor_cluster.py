@@ -32,6 +32,7 @@ def doctor(make_kx, server, tmp_path):
 
 
 def test_all_is_well(doctor, server):
+    server.install(st.OLD_METRICS)
     status, said = doctor()
     assert status == 0
     assert said == f"""The cluster
@@ -39,6 +40,7 @@ def test_all_is_well(doctor, server):
   ok       {server.url} answers: Kubernetes v1.36.1
   ok       the clocks of the server and of this machine agree
   ok       jobs of batch.volcano.sh/v1alpha1 are served
+  ok       what pods use is told by metrics.k8s.io/v1beta1
   ok       jobs.batch.volcano.sh: get, list, watch
   ok       pods: list, watch
   ok       pods/log: get
@@ -47,10 +49,23 @@ def test_all_is_well(doctor, server):
   ok       commands.bus.volcano.sh: create
   ok       podgroups.scheduling.volcano.sh: list, watch
   ok       events: list, watch
+  ok       pods.metrics.k8s.io: list
   ok       queues.scheduling.volcano.sh: list, watch
 A mount would work.
 """
     assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
+
+
+def test_usage(doctor, server):
+    """Without a metrics-server, or the right to ask it, a mount works."""
+    status, said = doctor()
+    assert status == 0 and "pods.metrics.k8s.io" not in said
+    assert "  missing  what pods use is not told (there is no metrics-server): usage has only what was requested\n" in said
+    server.install(st.METRICS)
+    server.forbidden.append({"group": "metrics.k8s.io"})
+    status, said = doctor()
+    assert status == 0 and "  ok       what pods use is told by metrics.k8s.io/v1\n" in said
+    assert "  missing  pods.metrics.k8s.io: may not list: usage has only what was requested\n" in said
 
 
 def test_no_fuse(make_kx, tmp_path, server):
@@ -151,6 +166,7 @@ def test_wrong_token(doctor, server):
 def test_rbac_has_these_rights(doctor, server):
     """contrib/rbac.yaml gives what is asked for, and nothing else."""
     asked = set()
+    server.install(st.METRICS)
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
                               ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test"),
                               ((st.BATCH_JOBS,), "job:test")):

@@ -43,7 +43,8 @@ def test_one_list_and_one_watch(server, make_mount):
     harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/status.json jobs/*/why "
                 "jobs/*/manifest.yaml jobs/*/main-0/status && ls -lR jobs && cat .kxfs/info .kxfs/metrics",
                 stdout=-3)
-    assert len(server.requests) == before  # reading costs nothing
+    # Reading costs nothing, but for all of what they use one question, which has no answer here.
+    assert [req.path for req in server.requests[before:]] in ([], ["/apis/metrics.k8s.io"])
     for resource in ("jobs", "pods"):
         pages = server.seen(verb="list", resource=resource)
         assert all("limit" in page.query for page in pages)

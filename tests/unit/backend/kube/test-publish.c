@@ -30,10 +30,11 @@ static struct {
 	struct known jobs[N_JOBS];
 	struct folder folder; /* without id: there is none */
 	unsigned rounds;
-	bool writing;	  /* the capture has something of each job */
-	bool dropped;	  /* as capture_fill was told last */
-	unsigned pending; /* of each job */
-	uint64_t slow;	  /* ms that one job takes */
+	bool writing;	     /* the capture has something of each job */
+	bool dropped;	     /* as capture_fill was told last */
+	unsigned pending;    /* of each job */
+	uint64_t slow;	     /* ms that one job takes */
+	const char *running; /* what was said last of jobs that run; NULL: nothing */
 	/* What it is told by. */
 	world_changed_fn changed;
 	struct folders_events folders_events;
@@ -311,10 +312,18 @@ static void on_launched(void *data, const char *file, const char *id, const char
 	note("launched %s", id ? *id ? id : "none" : "?");
 }
 
+static void on_running(void *data, bool any, bool captured)
+{
+	rig.running = captured ? "captured" : any ? "any" : "none";
+}
+
 static void begin_as(enum backend_capture mode)
 {
-	rig.p = publish_new(&(struct publish_config){
-		.store = rig.store, .namespace = "ns", .mode = mode, .launched = on_launched});
+	rig.p = publish_new(&(struct publish_config){.store = rig.store,
+						     .namespace = "ns",
+						     .mode = mode,
+						     .running = on_running,
+						     .launched = on_launched});
 }
 
 static int setup(void **state)
@@ -791,6 +800,105 @@ static void test_in_doubt(void **state)
 	assert_done("");
 }
 
+/* --- what it uses --- */
+
+/* The only pod of job I, pI, runs (or is in another STATE, with ' as "). */
+static void tell_pod(size_t i, const char *state)
+{
+	cleanup_free char *json = text_print(
+		"{'metadata':{'name':'p%zu','uid':'p%zu','labels':{'volcano.sh/task-spec':'a',"
+		"'volcano.sh/task-index':'0'}},'spec':{'containers':[{'name':'main'}]},'status':{'phase':"
+		"'Running','containerStatuses':[{'name':'main','state':{%s}}]}}",
+		i, i, state);
+	struct known *k = &rig.jobs[i];
+	struct spec_pod_view *v;
+
+	for (char *c = json; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	assert_int_equal(spec_pod_view_parse(spec_volcano.reader, json, strlen(json), &v), 0);
+	spec_pod_view_free((struct spec_pod_view *)(uintptr_t)k->pod);
+	k->pod = v;
+	rig.changed(rig.p, &k->job);
+}
+
+#define RUNS "'running':{'startedAt':'2023-11-14T22:13:20Z'}"
+
+/* What only a look has brought is shown at once, and written once a minute, with the next change, or at the end. */
+static void test_looks(void **state)
+{
+	begin();
+	have_folder("j0", "u0", NULL, true);
+	rig.writing = true;
+	fake.now = 3600000;
+	tell(0, "Running");
+	tell_pod(0, RUNS);
+	fake_run();
+	assert_done("u0 wanted, save u0");
+	for (int i = 0; i < 5; i++) {
+		fake_pass(15000);
+		publish_looked(rig.p, &rig.jobs[0].job);
+		fake_run();
+		assert_done(i == 3 ? "u0 wanted, save u0" : "u0 wanted");
+	}
+	publish_looked(rig.p, &rig.jobs[0].job);
+	tell(0, "Running");
+	publish_looked(rig.p, &rig.jobs[0].job);
+	fake_run();
+	assert_done("u0 wanted, save u0");
+	publish_stop(rig.p);
+	assert_done("");
+}
+
+static void test_looks_at_the_end(void **state)
+{
+	begin();
+	have_folder("j0", "u0", NULL, true);
+	rig.writing = true;
+	tell(0, "Running");
+	fake_run();
+	publish_looked(rig.p, &rig.jobs[0].job);
+	fake_run();
+	forget_noted();
+	publish_stop(rig.p);
+	assert_done("save u0");
+}
+
+/* Who looks is told whether there is anything to look at. */
+static void test_running(void **state)
+{
+	begin();
+	tell(0, "Running");
+	fake_run();
+	assert_null(rig.running);
+	tell_pod(0, RUNS);
+	fake_run();
+	assert_string_equal(rig.running, "captured");
+	tell(1, "Running");
+	tell_pod(1, RUNS);
+	fake_run();
+	rig.running = NULL;
+	tell_pod(0, "'waiting':{'reason':'CrashLoopBackOff'}");
+	fake_run();
+	assert_null(rig.running);
+	tell_gone(1);
+	fake_run();
+	assert_string_equal(rig.running, "none");
+}
+
+static void test_running_of_others(void **state)
+{
+	publish_stop(rig.p);
+	publish_free(rig.p);
+	begin_as(BACKEND_CAPTURE_OWN);
+	begin();
+	tell(0, "Running");
+	tell_pod(0, RUNS);
+	fake_run();
+	assert_string_equal(rig.running, "any");
+	publish_leave(rig.p, "u0");
+	assert_string_equal(rig.running, "none");
+}
+
 /* At the end nothing is shown any more. */
 static void test_stop(void **state)
 {
@@ -829,6 +937,10 @@ int main(void)
 		PUBLISH_TEST(test_is_found),
 		PUBLISH_TEST(test_left_folders),
 		PUBLISH_TEST(test_in_doubt),
+		PUBLISH_TEST(test_looks),
+		PUBLISH_TEST(test_looks_at_the_end),
+		PUBLISH_TEST(test_running),
+		PUBLISH_TEST(test_running_of_others),
 		PUBLISH_TEST(test_stop),
 	};
 

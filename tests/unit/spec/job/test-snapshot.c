@@ -133,7 +133,7 @@ static void test_usage(void **state)
 	refuse("\"request\":{", "\"request\":[{},{");
 	refuse("\"request\":{\"cpu\":4000,\"memory\":1000000,\"memory_limit\":-1,\"gpu\":2}",
 	       "\"request\":7");
-	refuse("\"source\":0", "\"source\":1");
+	refuse("\"source\":0", "\"source\":2");
 	refuse("\"source\":0", "\"source\":-1");
 	refuse("\"cpu_us\":1234567", "\"cpu_us\":-2");
 	refuse("\"memory_peak\":6", "\"memory_peak\":1e3");

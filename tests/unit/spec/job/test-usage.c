@@ -106,6 +106,37 @@ static void test_sum(void **state)
 	       "last: 1970-01-01T00:00:20Z\n");
 }
 
+/* From looks nothing follows about the time after the last one. Any replica that has figures says what tells them. */
+static void test_sampled(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+
+	use(job, 0, 10, 100, 20);
+	job->replicas[0].usage->source = SPEC_USAGE_METRICS;
+	job->replicas[0].finished = job->finished = 30 * SECOND;
+	expect(job, &job->replicas[0],
+	       "elapsed_seconds: 20\n"
+	       "cpu: {requested_millicores: 2000, seconds: 10, now_millicores: 500, "
+	       "efficiency_percent: 55}\n"
+	       "memory: {requested_bytes: 1000000000, limit_bytes: null, now_bytes: 100, "
+	       "peak_bytes: 200, kind: working_set}\n"
+	       "gpu: {requested: 1}\n"
+	       "source: metrics.k8s.io\n"
+	       "samples: 3\n"
+	       "first: 1970-01-01T00:00:11Z\n"
+	       "last: 1970-01-01T00:00:20Z\n");
+	expect(job, NULL,
+	       "elapsed_seconds: 20\n"
+	       "cpu: {requested_millicores: 6000" CPU_NOT
+	       "memory: {requested_bytes: 3000000000, limit_bytes: null, now_bytes: null, "
+	       "peak_bytes: null, kind: working_set}\n"
+	       "gpu: {requested: 3}\n"
+	       "source: metrics.k8s.io\n"
+	       "samples: 3\n"
+	       "first: 1970-01-01T00:00:11Z\n"
+	       "last: 1970-01-01T00:00:20Z\n");
+}
+
 /* One that has begun, and of which nobody tells, leaves the sum unknown; one that never began has used nothing. */
 static void test_parts(void **state)
 {
@@ -200,9 +231,9 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sum),	cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_nothing), cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sum),	 cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_extremes), cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One automaton:
+ *
+ *	state  | what is under way               | what ends it           | next
+ *	IDLE   | nothing: nobody wants to know,  | somebody does          | PAUSED
+ *	       | or nothing runs                 |                        |
+ *	PAUSED | a timer, until NOT_BEFORE       | it fires               | IDLE; ASKING; LISTING if VERSION is known
+ *	ASKING | a look at the group of the API  | it is served           | LISTING
+ *	       |                                 | it is not; a failure   | PAUSED
+ *	LISTING| the LIST of PodMetrics          | its reply              | PAUSED
+ *
+ * A pause is EVERY_MS after a list, and AGAIN_MS after a failure. What has worked before is tried twice more before it
+ * counts as failed, since a metrics-server that is replaced is back in a moment; and where the server as a whole can't
+ * be reached, which the watches know, nothing follows from that.
+ */
+#include "backend/kube/looks.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/print.h"
+#include "spec/api/refusal.h"
+#include "spec/api/split.h"
+#include "spec/base/mem.h"
+#include "spec/view/view.h"
+
+#define EVERY_MS    15000 /* as often as metrics-server itself looks */
+#define AGAIN_MS    600000
+#define WANTED_MS   300000 /* so long after somebody has read */
+#define DEADLINE_MS 15000
+#define GROUP_MAX   (64u << 10) /* bytes of the description of the group */
+#define TRIES	    3
+
+static const char resource[] = "pods." SPEC_METRICS_GROUP;
+
+struct looks {
+	struct looks_config config;
+	enum { IDLE, PAUSED, ASKING, LISTING } state;
+	struct loop_timer timer;      /* in PAUSED */
+	struct http_request *request; /* in ASKING and LISTING */
+	struct spec_split *split;     /* of the reply, in LISTING */
+	const char *version;	      /* NULL: not known */
+	uint64_t not_before;	      /* loop_now_ms */
+	unsigned failures;	      /* since a list came */
+	bool any, captured;
+	bool stopped;
+	struct lock lock;    /* for all below */
+	uint64_t read;	     /* when somebody has, loop_now_ms; 0: nobody */
+	bool posted;	     /* on_wanted is */
+	const char *told_by; /* the version that lists come from now; NULL: none does */
+	char *failed;	     /* why; NULL: it has not */
+	bool forbidden;	     /* that is for want of a right */
+};
+
+static void go_on(struct looks *l);
+
+static bool is_wanted(struct looks *l)
+{
+	lock_scope(&l->lock);
+
+	return l->any && (l->captured || (l->read && loop_now_ms() - l->read < WANTED_MS));
+}
+
+static void pause_for(struct looks *l, uint64_t ms)
+{
+	l->not_before = loop_now_ms() + ms;
+	l->state = IDLE;
+	go_on(l);
+}
+
+static void set_told(struct looks *l, const char *version, char *failed, bool forbidden)
+{
+	lock_scope(&l->lock);
+
+	l->told_by = version;
+	free(l->failed);
+	l->failed = failed;
+	l->forbidden = forbidden;
+}
+
+/* REPLY is no success; TEXT (taken over; NULL: REPLY says all) says why there are no figures. */
+static void failed(struct looks *l, const struct http_reply *reply, char *text)
+{
+	const struct spec_asked asked = {.verb = "list",
+					 .resource = resource,
+					 .namespace = l->config.namespace,
+					 .name = ""};
+	bool away = reply->err && watches_stale_since(l->config.watches);
+	int err;
+
+	if (!text) {
+		err = http_refusal(reply, &asked, &text);
+		text = text ? text : text_copy(strerror(-err));
+	}
+	if (!away)
+		l->failures++;
+	if (away ||
+	    (l->told_by && l->failures < TRIES && reply->status != 403 && reply->status != 404)) {
+		free(text);
+		return pause_for(l, EVERY_MS);
+	}
+	diag(DIAG_INFO, "what pods use is not known: %s", text);
+	set_told(l, NULL, text, !reply->err && reply->status == 403);
+	l->version = NULL;
+	pause_for(l, AGAIN_MS);
+}
+
+/* --- the list --- */
+
+static int on_pod(void *data, const char *json, size_t len, int wrong)
+{
+	const struct looks *l = data;
+	const struct world_job *job = wrong ? NULL : world_look(l->config.world, json, len);
+
+	if (job)
+		l->config.looked(l->config.data, job);
+	return 0;
+}
+
+static int on_bytes(void *data, const char *bytes, size_t n)
+{
+	const struct looks *l = data;
+
+	return spec_split_feed(l->split, bytes, n);
+}
+
+static void on_list(void *data, const struct http_reply *reply)
+{
+	struct looks *l = data;
+	bool answered = !reply->err && reply->status / 100 == 2;
+	bool whole = answered && spec_split_end(l->split, NULL) == 0;
+
+	l->request = NULL;
+	spec_split_free(take_ptr(l->split));
+	if (!whole)
+		return failed(l, reply,
+			      answered
+				      ? text_copy("the list of " SPEC_METRICS_GROUP " is not whole")
+				      : NULL);
+	l->failures = 0;
+	set_told(l, l->version, NULL, false);
+	pause_for(l, EVERY_MS);
+}
+
+static void list(struct looks *l)
+{
+	cleanup_free char *path =
+		text_print("/apis/%s/namespaces/%s/pods", l->version, l->config.namespace);
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = DEADLINE_MS,
+		.compress = true,
+		.bytes = on_bytes,
+		.done = on_list,
+		.data = l,
+	};
+
+	l->state = LISTING;
+	l->split = spec_split_new(SPEC_SPLIT_LIST, spec_metrics_pick, on_pod, l);
+	l->request = http_send(l->config.http, &call);
+}
+
+/* --- who serves it --- */
+
+static void on_group(void *data, const struct http_reply *reply)
+{
+	struct looks *l = data;
+	bool answered = !reply->err && (reply->status / 100 == 2 || reply->status == 404);
+
+	l->request = NULL;
+	if (!reply->err && reply->status / 100 == 2)
+		l->version = spec_metrics_version(reply->body, reply->len);
+	if (l->version)
+		return list(l);
+	return failed(l, reply,
+		      answered ? text_copy("the cluster does not serve " SPEC_METRICS_GROUP
+					   ", which metrics-server does")
+			       : NULL);
+}
+
+/* --- when --- */
+
+static void on_timer(void *data)
+{
+	struct looks *l = data;
+
+	l->state = IDLE;
+	go_on(l);
+}
+
+/* Do what follows from what is wanted now. */
+static void go_on(struct looks *l)
+{
+	const struct http_call ask = {
+		.method = HTTP_GET,
+		.path = "/apis/" SPEC_METRICS_GROUP,
+		.deadline_ms = DEADLINE_MS,
+		.max_body = GROUP_MAX,
+		.done = on_group,
+		.data = l,
+	};
+	uint64_t now = loop_now_ms();
+
+	if (l->state != IDLE || l->stopped || !is_wanted(l))
+		return;
+	if (now < l->not_before) {
+		l->state = PAUSED;
+		loop_timer_set(&l->timer, l->not_before - now);
+	} else if (l->version) {
+		list(l);
+	} else {
+		l->state = ASKING;
+		l->request = http_send(l->config.http, &ask);
+	}
+}
+
+void looks_set_running(struct looks *l, bool any, bool captured)
+{
+	l->any = any;
+	l->captured = captured;
+	go_on(l);
+}
+
+static void on_wanted(void *data)
+{
+	struct looks *l = data;
+
+	{
+		lock_scope(&l->lock);
+		l->posted = false;
+	}
+	go_on(l);
+}
+
+void looks_wanted(struct looks *l)
+{
+	bool post;
+
+	{
+		lock_scope(&l->lock);
+		l->read = max_of(loop_now_ms(), (uint64_t)1);
+		post = !l->posted;
+		l->posted = true;
+	}
+	if (post)
+		loop_post(l->config.loop, on_wanted, l);
+}
+
+/* --- life --- */
+
+struct looks *looks_new(const struct looks_config *config)
+{
+	struct looks *l = new0(struct looks);
+
+	l->config = *config;
+	l->lock = (struct lock)LOCK_INIT;
+	loop_timer_init(&l->timer, config->loop, on_timer, l);
+	return l;
+}
+
+void looks_stop(struct looks *l)
+{
+	l->stopped = true;
+	loop_timer_stop(&l->timer);
+	if (l->request)
+		http_cancel(take_ptr(l->request));
+}
+
+void looks_free(struct looks *l)
+{
+	if (!l)
+		return;
+	spec_split_free(l->split);
+	free(l->failed);
+	free(l);
+}
+
+/* --- what .kxfs/info says --- */
+
+void looks_info(struct looks *l, FILE *out)
+{
+	cleanup_free char *failed = NULL;
+	const char *version;
+
+	{
+		lock_scope(&l->lock);
+		version = l->told_by;
+		failed = l->failed && !l->forbidden ? text_copy(l->failed) : NULL;
+	}
+	fprintf(out, "usage: %s\n", version ? version : "null");
+	if (failed)
+		print_text(out, "usage_failed", failed);
+}
+
+void looks_refused(struct looks *l, struct watches_refused *list)
+{
+	cleanup_free char *answer = NULL;
+
+	{
+		lock_scope(&l->lock);
+		answer = l->failed && l->forbidden ? text_copy(l->failed) : NULL;
+	}
+	if (answer)
+		watches_print_refused(list, "list", resource, "usage has only what was requested",
+				      answer);
+}

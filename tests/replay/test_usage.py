@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""`usage` of a cluster's jobs: what metrics.k8s.io tells, and how seldom it is asked. tests/unit/spec/view/test-look.c has
+what the figures become."""
+
+import datetime
+import json
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+import yaml
+from harness import app, rmdir
+
+MIB = 1 << 20
+GROUP = "/apis/metrics.k8s.io"
+APP = app("true", num_replicas=2, resource={"cpu": 2, "memMB": 4000, "gpu": 1})
+
+
+def asked(server):
+    """The requests for the group, and those for figures."""
+    seen = list(server.requests)
+    return [[req for req in seen if req.path == GROUP], [req for req in seen if req.group == st.METRICS.group]]
+
+
+def counts(server):
+    return [len(some) for some in asked(server)]
+
+
+def until_asked(server, lists, groups=1):
+    harness.wait_for(lambda: counts(server) == [groups, lists], timeout=120,
+                     what=f"{groups} requests for the group and {lists} for figures")
+
+
+def usage(job, *names, top=None):
+    return yaml.load((top or job.dir).joinpath(*names, "usage").read_text(), yaml.BaseLoader)
+
+
+def seen(job, check, *names):
+    return harness.wait_for(lambda: (u := usage(job, *names)) and check(u) and u, timeout=120,
+                            what=f"the usage of {job.id}")
+
+
+def began(server, pod):
+    tree = server.store.find(st.PODS, "test", pod).tree()
+    return tree["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+
+
+def later(when, seconds):
+    """Of a time of Kubernetes."""
+    form = "%Y-%m-%dT%H:%M:%SZ"
+    return (datetime.datetime.strptime(when, form) + datetime.timedelta(seconds=seconds)).strftime(form)
+
+
+def look(server, pod, when, cpu, memory):
+    """What the first container of POD used; of another one kxfs has nothing to say."""
+    main = server.store.find(st.PODS, "test", pod).tree()["spec"]["containers"][0]["name"]
+    server.api.metrics[pod] = (when, {"proxy": ("7", "7Gi"), main: (cpu, memory)})
+
+
+@pytest.fixture
+def server(server):
+    server.install(st.METRICS)
+    return server
+
+
+def submit(server, volcano, kx):
+    """A job of two replicas that run; with the names of its pods, and when they began."""
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    return job, pods, began(server, pods[0])
+
+
+def others(server, n=1, phase="Running"):
+    """A job of somebody else, whose output is not captured: its name and those of its pods."""
+    job = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": n}))
+    pods = [watching.pod(job, "main", i, phase=phase) for i in range(n)]
+    for pod in pods:
+        server.store.add(st.PODS, pod)
+    return "theirs", [pod["metadata"]["name"] for pod in pods]
+
+
+@pytest.mark.waits
+def test_usage(server, make_mount, volcano):
+    """Two looks become sums, for as long as the job is known, also by the next mount; each shows the same."""
+    server.install(st.OLD_METRICS)
+    kx = make_mount(server)
+    job, (one, two), start = submit(server, volcano, kx)
+    volcano.log(one).append("begun\n")
+    job.until_logged("begun")
+    # TorchX asks for a little less than the limit: 1900m of 2 cores.
+    asked_for = {"requested_millicores": "3802"}
+    assert usage(job)["source"] == "null" and usage(job)["cpu"] == {
+        **asked_for, "seconds": "null", "now_millicores": "null", "efficiency_percent": "null"}
+    look(server, one, later(start, 20), "1500m", "200Mi")
+    look(server, two, later(start, 15), "250000000n", "102400Ki")
+    first = seen(job, lambda u: u["cpu"]["seconds"] != "null")
+    assert first["cpu"] == {**asked_for, "seconds": "33", "now_millicores": "1750", "efficiency_percent": "51"}
+    assert "1000000000" < first["memory"].pop("requested_bytes") < first["memory"].pop("limit_bytes") == "8000000000"
+    assert first["memory"] == {"now_bytes": str(300 * MIB), "peak_bytes": str(300 * MIB), "kind": "working_set"}
+    assert first["source"] == "metrics.k8s.io" and first["samples"] == "2" and first["gpu"] == {"requested": "2"}
+    assert first["first"] == later(start, 15) and first["last"] == later(start, 20)
+    assert yaml.safe_load(kx.read(".kxfs", "info"))["usage"] == "metrics.k8s.io/v1"
+
+    look(server, one, later(start, 35), "1", "100Mi")
+    second = seen(job, lambda u: u["last"] == later(start, 35), "main-0")
+    assert second["cpu"]["seconds"] == "45" and second["cpu"]["now_millicores"] == "1000"
+    assert second["memory"]["now_bytes"] == str(100 * MIB) and second["memory"]["peak_bytes"] == str(200 * MIB)
+    assert usage(job)["samples"] == "3" and usage(job, "main-1")["samples"] == "1"
+
+    for pod in (one, two):
+        volcano.finish(pod, 137, reason="OOMKilled")
+    job.until("FAILED")
+    harness.wait_for(lambda: usage(job)["memory"]["now_bytes"] == "0", what="nothing to be used")
+    last = usage(job)
+    assert last["cpu"]["seconds"] == "48" and last["memory"]["peak_bytes"] == str(300 * MIB)
+    why = job.read("why")
+    assert "more memory than its limit of 3.7 GiB" in why and "It was seen to use up to 200 MiB of memory." in why, why
+    whole = json.loads(kx.read("jobs", job.id, "status.json"))["usage"]
+    assert [one["usage"] for line in kx.read("list.jsonl").splitlines() if (one := json.loads(line))] == [whole]
+    assert yaml.safe_load(job.read("usage"))["memory"] == whole["memory"] and whole["cpu"]["seconds"] == 48
+    rmdir(job.dir)
+    harness.wait_for(lambda: job.old.exists(), what="it to be in the history")
+    text = (job.old / "usage").read_text()
+    assert yaml.load(text, yaml.BaseLoader)["cpu"] == last["cpu"]
+    kx.restart()
+    assert (job.old / "usage").read_text() == text
+    assert all(req.path == f"{GROUP}/v1/namespaces/test/pods" for req in asked(server)[1])
+
+
+@pytest.mark.waits
+def test_next_mount(server, make_mount, volcano):
+    """It goes on from what the last one had written when it ended, though that was only a look."""
+    kx = make_mount(server)
+    job, (one, two), start = submit(server, volcano, kx)
+    volcano.log(one).append("begun\n")
+    job.until_logged("begun")
+    for pod in (one, two):
+        look(server, pod, later(start, 15), "1", "1Mi")
+    seen(job, lambda u: u["cpu"]["seconds"] == "30")
+    server.api.metrics.clear()
+    kx.restart()
+    assert usage(job)["cpu"]["seconds"] == "30"
+    for pod in (one, two):
+        look(server, pod, later(start, 45), "1", "1Mi")
+    assert seen(job, lambda u: u["samples"] == "4")["cpu"]["seconds"] == "90"
+
+
+def test_old_version(server, make_mount):
+    server.uninstall(st.METRICS)
+    server.install(st.OLD_METRICS)
+    name, (pod,) = others(server)
+    look(server, pod, later(st.now(), 10), "1", "1Mi")
+    kx = make_mount(server)
+    job = harness.Job(kx, name)
+    assert usage(job)["source"] == "null"
+    assert seen(job, lambda u: u["source"] != "null")["memory"]["now_bytes"] == str(MIB)
+    assert yaml.safe_load(kx.read(".kxfs", "info"))["usage"] == "metrics.k8s.io/v1beta1"
+    assert asked(server)[1][0].path == f"{GROUP}/v1beta1/namespaces/test/pods"
+
+
+@pytest.mark.parametrize("read", [("jobs", "theirs", "usage"), ("jobs", "theirs", "main-0", "usage"),
+                                  ("jobs", "theirs", "status.json"), ("list.jsonl",)])
+def test_who_asks(server, make_mount, read):
+    """Nobody is asked while nobody wants to know, or while nothing runs."""
+    name, (pod,) = others(server, phase="Pending")
+    kx = make_mount(server)
+    kx.read(*read)
+    assert counts(server) == [0, 0]
+    kx.restart()
+    server.store.change(st.PODS, "test", pod, lambda tree: tree.update(
+        status=watching.pod(server.store.find(st.JOBS, "test", name), "main", 0, phase="Running")["status"]))
+    harness.wait_for(lambda: kx.read("jobs", name, "main-0", "state") == "RUNNING\n", what="it to run")
+    for other in ("jobs/theirs/status", "jobs/theirs/why", "jobs/theirs/main-0/status", "list", "history/list.jsonl"):
+        kx.read(*other.split("/"))
+    assert counts(server) == [0, 0]
+    kx.read(*read)
+    until_asked(server, 1)
+
+
+def test_captured(server, make_mount):
+    """Where output is captured it is asked without a reader, for who reads the history later."""
+    others(server)
+    make_mount(server, options="capture=all")
+    until_asked(server, 1)
+
+
+def info(kx, about):
+    """What .kxfs/info says of usage, when that is true of it."""
+    return harness.wait_for(lambda: (i := yaml.safe_load(kx.read(".kxfs", "info"))) and about(i) and i,
+                            timeout=120, what=f"info, now {kx.read('.kxfs', 'info')}")
+
+
+ABSENT = "the cluster does not serve metrics.k8s.io, which metrics-server does"
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("lacks", ["server", "group", "right", "answer"])
+def test_nothing_is_told(server, make_mount, lacks):
+    """Once is enough for a long time; it is no error, and all else works."""
+    name, (pod,) = others(server)
+    lists = 1
+    if lacks == "server":
+        server.uninstall(st.METRICS)
+        lists = 0
+    elif lacks == "group":
+        server.uninstall(st.METRICS)
+        server.install(st.Resource("metrics.k8s.io", "v3", "pods", "PodMetrics"))
+        lists = 0
+    elif lacks == "right":
+        server.forbidden.append({"group": "metrics.k8s.io"})
+    else:
+        server.api.metrics = None
+    kx = make_mount(server)
+    job = harness.Job(kx, name)
+    job.read("usage")
+    if lacks == "right":
+        said = info(kx, lambda i: any(r["resource"] == "pods.metrics.k8s.io" for r in i["refused"]))
+        assert said["usage"] is None and "usage_failed" not in said
+        assert [r["cost"] for r in said["refused"]] == ["usage has only what was requested"]
+    else:
+        said = info(kx, lambda i: "usage_failed" in i)
+        assert said["usage"] is None and said["refused"] == []
+        assert said["usage_failed"] == (ABSENT if lists == 0 else "list pods.metrics.k8s.io: the server is too busy or not ready, try again later (503): "
+                                        "service unavailable"), said
+    was = counts(server)
+    assert was == [1, lists]
+    told = time.monotonic()
+    look_at = job.read("usage")
+    assert "source: null" in look_at and usage(job)["cpu"]["seconds"] == "null"
+    # Longer than it takes from one look to the next.
+    harness.wait_for(lambda: job.read("usage") and time.monotonic() - told > 20, timeout=120, step=1, what="time to pass")
+    assert counts(server) == was
+    assert "error" not in kx.read(".kxfs", "log").lower()
+
+
+@pytest.mark.waits
+def test_metrics_server_goes(server, make_mount):
+    """One that was there is asked twice more, since it may only be replaced; what it has told stays."""
+    name, (pod,) = others(server)
+    look(server, pod, later(st.now(), 10), "1", "1Mi")
+    kx = make_mount(server)
+    job = harness.Job(kx, name)
+    job.read("usage")
+    before = seen(job, lambda u: u["source"] != "null")
+    server.api.metrics = None
+    said = info(kx, lambda i: "usage_failed" in i)
+    assert said["usage"] is None and counts(server) == [1, 4]
+    assert usage(job) == before
+
+
+@pytest.mark.waits
+def test_many(server, make_mount):
+    """One request a look, however many pods there are."""
+    name, pods = others(server, 500)
+    start = st.now()
+    for pod in pods:
+        look(server, pod, later(start, 10), "100m", "1Mi")
+    kx = make_mount(server)
+    job = harness.Job(kx, name)
+    harness.wait_for(lambda: job.status()["roles"][0]["running"] == 500, what="all to run", timeout=120)
+    job.read("usage")
+    # Each pod's container has its own start, so each has a figure of its own.
+    assert seen(job, lambda u: u["samples"] == "500")["memory"]["now_bytes"] == str(500 * MIB)
+    for pod in pods:
+        look(server, pod, later(start, 25), "100m", "2Mi")
+    assert seen(job, lambda u: u["samples"] == "1000")["memory"]["peak_bytes"] == str(1000 * MIB)
+    assert counts(server) == [1, 2]
+    assert not [req for req in asked(server)[1] if req.query]
+
+
+def test_refused_for_a_moment(server, make_mount):
+    """A reply that is no list is none."""
+    name, _ = others(server)
+    server.faults.add("reply", reply=replies.Reply(200, b'{"items": [{"metadata"'), verb="list", group="metrics.k8s.io")
+    kx = make_mount(server)
+    harness.Job(kx, name).read("usage")
+    assert info(kx, lambda i: "usage_failed" in i)["usage"] is None
