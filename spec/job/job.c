@@ -80,7 +80,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	job->last_words = spec_empty();
 	job->again = "";
 	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
-	job->obstacle = job->backend = job->namespace = job->queue = job->submitter =
+	job->obstacle = job->backend = job->namespace = job->owner = job->queue = job->submitter =
 		job->submission = spec_empty();
 	job->cluster_queue = job->flavors = job->priority_class = spec_empty();
 	job->roles = (void *)((char *)job + roles_at);
@@ -168,6 +168,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 	fn(&job->last_words, data);
 	fn(&job->cause.text, data);
 	fn(&job->obstacle, data);
+	fn(&job->owner, data);
 	fn(&job->backend, data);
 	fn(&job->namespace, data);
 	fn(&job->queue, data);

@@ -98,6 +98,7 @@ struct spec_job {
 	char *obstacle;
 	char *backend;
 	char *namespace;
+	char *owner; /* in a cluster: what has made it, "TrainJob/NAME"; "" nothing */
 	char *queue;
 	/* In a queue of Kueue, whose ClusterQueue this is; "" not known. */
 	char *cluster_queue;

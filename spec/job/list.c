@@ -14,10 +14,10 @@
 #include "spec/base/utf8.h"
 #include "spec/job/status.h"
 
-enum column { ID, STATE, AGE, QUEUE, READY, RETRIES, SUBMITTER, REASON, N_COLUMNS };
+enum column { ID, STATE, AGE, QUEUE, READY, RETRIES, SUBMITTER, KIND, REASON, N_COLUMNS };
 
-static const char *const titles[N_COLUMNS] = {"ID",    "STATE",	  "AGE",       "QUEUE",
-					      "READY", "RETRIES", "SUBMITTER", "REASON"};
+static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE", "READY",
+					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
 #define SECOND INT64_C(1000000000)
 #define GAP    2 /* blanks between two columns */
@@ -91,6 +91,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	to = put_cell(to, ready, CELL_WIDTH);
 	to = put_cell(to, retries, CELL_WIDTH);
 	to = put_cell(to, job->submitter, CELL_WIDTH);
+	to = put_cell(to, job->backend, CELL_WIDTH);
 	to = put_cell(to, *job->cause.reason ? job->cause.reason : job->reason, CELL_WIDTH);
 	if (job->queue_position) {
 		to += sprintf(to - 1, " (%u in ", job->queue_position) - 1;
@@ -138,6 +139,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
+	bool kinds;  /* there are jobs of several: the column KIND is shown */
 	size_t size; /* of all lines, at most */
 	char *to;
 };
@@ -145,6 +147,7 @@ struct table {
 /* The widths of the columns, and how much room all lines need at most. */
 static void measure(struct table *t, const struct row *rows, size_t n, int64_t now, int64_t *until)
 {
+	const char *kind = NULL;
 	char age[32];
 	size_t line = 1, long_ids = 0;
 
@@ -163,6 +166,10 @@ static void measure(struct table *t, const struct row *rows, size_t n, int64_t n
 				long_ids += len;
 				len = ID_WIDTH;
 			}
+			if (c == KIND) {
+				t->kinds |= kind && !streq(kind, cell);
+				kind = cell;
+			}
 			t->width[c] = max_of(t->width[c], len);
 			cell += strlen(cell) + 1;
 		}
@@ -177,6 +184,8 @@ static void put_column(struct table *t, enum column column, const char *cell)
 {
 	size_t len = strlen(cell), all = max_of(t->width[column], len) + GAP;
 
+	if (column == KIND && !t->kinds)
+		return;
 	memcpy(t->to, cell, len);
 	t->to += len;
 	if (column == N_COLUMNS - 1) {
@@ -191,7 +200,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 				    int64_t *ret_until)
 {
 	struct spec_text *text;
-	struct table t;
+	struct table t = {0};
 	char stale[128] = "", since[32];
 	int64_t until = INT64_MAX / SECOND;
 

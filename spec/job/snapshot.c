@@ -40,6 +40,7 @@ static const struct spec_field job_fields[] = {
 	JOB(silent, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(backend, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(namespace, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(owner, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(cluster_queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(flavors, SPEC_FIELD_TEXT, .optional = true, .hidden = true),

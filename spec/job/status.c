@@ -81,6 +81,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 static void drop_unfilled(struct json_object *o)
 {
 	static const char *const of_clusters[] = {
+		"kind",
+		"owner",
 		"namespace",
 		"queue",
 		"cluster_queue",
@@ -191,6 +193,8 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	put_text(o, "message", *job->cause.reason ? job->cause.text : job->message);
 	put_text(o, "last_words", job->last_words);
 	put_text(o, "backend", job->backend);
+	put_text(o, "kind", is_local(job) ? "" : job->backend);
+	put_text(o, "owner", job->owner);
 	put_text(o, "namespace", job->namespace);
 	put_text(o, "queue", job->queue);
 	put_text(o, "cluster_queue", job->cluster_queue);

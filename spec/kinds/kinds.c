@@ -5,6 +5,9 @@
 #include "spec/kinds/kinds.h"
 
 #include <assert.h>
+#include <errno.h>
+
+#include "spec/base/read.h"
 
 static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						&spec_jobset, &spec_job};
@@ -102,4 +105,51 @@ const struct spec_served *spec_served_at(const char *source, size_t i)
 			return &served[k];
 	}
 	return NULL;
+}
+
+/* Is VERSION ("batch/v1") in LIST? */
+static bool lists(const struct spec_value *list, const char *version)
+{
+	const struct spec_value *groups = spec_read_list(list, "groups");
+
+	for (size_t i = 0; i < spec_read_count(groups); i++) {
+		const struct spec_value *versions =
+			spec_read_list(spec_read_at(groups, i), "versions");
+
+		for (size_t k = 0; k < spec_read_count(versions); k++)
+			if (streq(spec_read_text(spec_read_at(versions, k), "groupVersion"),
+				  version))
+				return true;
+	}
+	return false;
+}
+
+int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES])
+{
+	const char *sources[SPEC_MAX_SOURCES] = {NULL};
+	cleanup_free struct spec_value *value = NULL;
+
+	if (list &&
+	    (spec_value_parse_map(list, len, &value) < 0 || !spec_read_list(value, "groups")))
+		return -EINVAL;
+	memset(ret, 0, SPEC_MAX_SOURCES * sizeof(*ret));
+	for (size_t i = 0; i < array_size(served); i++) {
+		size_t at = 0;
+
+		while (sources[at] && !streq(sources[at], served[i].source))
+			at++;
+		assert(at < SPEC_MAX_SOURCES);
+		sources[at] = served[i].source;
+		if (!ret[at] && (!list || lists(value, served[i].api_version)))
+			ret[at] = &served[i];
+	}
+	return 0;
+}
+
+bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view)
+{
+	size_t group = strcspn(kind->api_version, "/") + 1, word = strlen(kind->kind);
+
+	return strncmp(view->owner_api, kind->api_version, group) == 0 &&
+	       strncmp(view->meta.owner, kind->kind, word) == 0 && view->meta.owner[word] == ' ';
 }

@@ -6,6 +6,7 @@
 #define KXFS_SPEC_KINDS_KINDS_H
 
 #include "spec/pods/kind.h"
+#include "spec/view/view.h"
 
 extern const struct spec_kind spec_volcano;
 extern const struct spec_kind spec_mcad;
@@ -46,5 +47,16 @@ struct spec_served {
  * serve is passed over. NULL: no more.
  */
 const struct spec_served *spec_served_at(const char *source, size_t i);
+
+/* How many words of SOURCE there are that mean kinds which a mount of all kinds shows. */
+#define SPEC_MAX_SOURCES 4
+/*
+ * What a mount of all kinds shows of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList): for
+ * each word of SOURCE, in the order of preference, the best row that is served, which may have no kind; NULL:
+ * none is. LIST is NULL: it is not known, so the best row of each. 0; -EINVAL: it is no such list.
+ */
+int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES]);
+/* Is the object of VIEW made by jobs of KIND, as JobSets make Jobs? Then it is a part of one, and not shown beside it. */
+bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 
 #endif

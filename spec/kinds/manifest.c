@@ -163,6 +163,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	m = new0(struct spec_manifest);
 	m->json = mem_copy(json, len);
 	m->json_len = len;
+	m->kind = b->kind;
 	m->id = take_ptr(b->id);
 	m->named = !b->app && !b->identity->rename;
 	m->ttl = ttl ? max_of(json_object_get_int64(ttl), (int64_t)0) : -1;
@@ -170,14 +171,59 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
+/* Is one of RQ's kinds called so by a document? */
+static bool is_meant(const struct spec_kind *kind, const char *scheduler)
+{
+	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
+	       (kind->also && streq(kind->also, scheduler));
+}
+
+/* The kind that the document ROOT becomes; NULL: an error. */
+static const struct spec_kind *choose_kind(const struct spec_yaml *root,
+					   const struct spec_manifest_request *rq,
+					   struct spec_errors *e)
+{
+	const struct spec_kind *said = spec_ready_is(root) ? spec_ready_kind(root) : NULL;
+	const struct spec_yaml *scheduler =
+		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
+	cleanup_free char *all = NULL;
+
+	if (rq->kind)
+		return rq->kind;
+	if (scheduler && scheduler->type != SPEC_YAML_SCALAR)
+		scheduler = NULL;
+	for (size_t i = 0; i < rq->n_kinds; i++) {
+		const struct spec_kind *kind = rq->kinds[i];
+
+		if (kind == said || (!said && scheduler && is_meant(kind, scheduler->text)))
+			return kind;
+		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", kind->name);
+	}
+	if (said)
+		spec_errors_add(e, -EINVAL, 0, 0, "kind",
+				"is %s's %s, which this mount does not show; jobs here are of %s",
+				said->name, said->kind, all);
+	else if (scheduler && spec_kind_of_scheduler(scheduler->text))
+		spec_errors_add(e, -EINVAL, scheduler->line, scheduler->column, "scheduler",
+				"is %s, which this mount does not show; jobs here are run by %s",
+				scheduler->text, all);
+	else if (rq->n_kinds)
+		return rq->kinds[0];
+	else
+		spec_errors_add(
+			e, -EOPNOTSUPP, 0, 0, "",
+			"no jobs can be submitted: the cluster serves none that you may list");
+	return NULL;
+}
+
 static int make(const struct spec_yaml *root, const char *text, size_t len,
-		const struct spec_manifest_request *rq, struct spec_manifest **ret,
-		struct spec_errors *e)
+		const struct spec_kind *kind, const struct spec_manifest_request *rq,
+		struct spec_manifest **ret, struct spec_errors *e)
 {
 	cleanup(spec_options_freep) struct spec_options *options =
-		spec_options_new(rq->kind->name, rq->kind->options);
+		spec_options_new(kind->name, kind->options);
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	cleanup(build_clear) struct spec_build b = {.kind = rq->kind,
+	cleanup(build_clear) struct spec_build b = {.kind = kind,
 						    .options = options,
 						    .identity = &rq->identity,
 						    .errors = e};
@@ -185,12 +231,14 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
+		/* Of a mount of several kinds an option is for those that have it. */
+		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
+			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_ready_is(root)) {
-		if (spec_ready_read(root, rq->kind, &rq->identity, &b.object, &b.id, e) < 0)
+		if (spec_ready_read(root, kind, &rq->identity, &b.object, &b.id, e) < 0)
 			return e->err;
 	} else {
-		spec_kind_app_rules(&rules, rq->kind, rq->home);
+		spec_kind_app_rules(&rules, kind, rq->home);
 		spec_app_read(root, &rules, &app, e);
 		b.app = app;
 		if (!app || build_app(&b, options) < 0)
@@ -213,10 +261,12 @@ int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	int err = spec_app_parse(text, len, &root, e);
+	const struct spec_kind *kind;
 
 	if (!root)
 		return err;
-	err = make(root, text, len, rq, ret, e);
+	kind = choose_kind(root, rq, e);
+	err = kind ? make(root, text, len, kind, rq, ret, e) : e->err;
 	spec_errors_locate(e, spec_yaml_find, root);
 	return err;
 }

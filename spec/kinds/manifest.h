@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the text of a document to the object that is sent to a cluster: an AppDef is built into one
- * of the mount's kind, a ready manifest (apiVersion and kind) is checked and passed on. Pure: what is
+ * of a kind of the mount, a ready manifest (apiVersion and kind) is checked and passed on. Pure: what is
  * random or from outside is a parameter.
  */
 #ifndef KXFS_SPEC_KINDS_MANIFEST_H
@@ -12,7 +12,10 @@
 
 /* What a manifest is made for. Plain data. */
 struct spec_manifest_request {
-	const struct spec_kind *kind;	 /* the mount's */
+	/* The mount's: one; or, if KIND is NULL, several, of which the document says one; else it is the first. */
+	const struct spec_kind *kind;
+	const struct spec_kind *const *kinds;
+	size_t n_kinds;
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* as in spec_app_parse */
@@ -21,6 +24,7 @@ struct spec_manifest_request {
 };
 
 struct spec_manifest {
+	const struct spec_kind *kind;
 	char *id;   /* the object's name */
 	bool named; /* the document gave it; else it is random */
 	char *json; /* the object, on one line */

@@ -10,6 +10,9 @@
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
+/* The label that the Job controller gives to all pods. */
+#define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
+
 /* Run options of all such kinds, for the kind's table. */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},   \

@@ -56,6 +56,7 @@ struct json_object *wrap_object(struct wrap *w, const char *version, const char 
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
 /* As spec_reader.pod. */
+bool wrap_owns(const struct spec_value *pod);
 void wrap_pod(const struct spec_value *object, struct spec_pod_view *v);
 
 #endif

@@ -22,19 +22,19 @@ struct placed {
 	size_t group;	 /* position of the first task of its role */
 };
 
-static void texts_of(struct spec_job_view *v, char **ret[11])
+static void texts_of(struct spec_job_view *v, char **ret[12])
 {
 	char **const texts[] = {&v->resource_version, &v->app,	     &v->phase,
 				&v->reason,	      &v->message,   &v->queue,
 				&v->priority,	      &v->submitter, &v->submission,
-				&v->appdef_sha256,    &v->user};
+				&v->appdef_sha256,    &v->user,	     &v->owner_api};
 
 	memcpy(ret, texts, sizeof(texts));
 }
 
 void spec_job_view_free(struct spec_job_view *v)
 {
-	char **texts[11];
+	char **texts[12];
 
 	if (!v)
 		return;
@@ -63,7 +63,7 @@ static void job_freep(struct spec_job_view **v)
 static struct spec_job_view *job_new(void)
 {
 	struct spec_job_view *v = new0(struct spec_job_view);
-	char **texts[11];
+	char **texts[12];
 
 	spec_meta_init(&v->meta);
 	texts_of(v, texts);
@@ -267,6 +267,8 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	if (spec_meta_read(object, &v->meta) < 0)
 		return -EINVAL;
 	v->generation = spec_read_int(metadata, "generation", 0);
+	spec_read_copy(&v->owner_api, spec_read_text(spec_view_controller(object), "apiVersion"),
+		       READ_MAX_WORD);
 	spec_read_copy(&v->resource_version, spec_read_text(metadata, "resourceVersion"),
 		       READ_MAX_WORD);
 	spec_read_copy(&v->priority, spec_read_text(spec_view_labels(object), SPEC_KUEUE_PRIORITY),

@@ -58,23 +58,38 @@ static bool is_uid(const char *text)
 	return n > 0 && n <= 64 && strspn(text, NAME_CHARS) == n;
 }
 
-static void read_owner(struct spec_meta *m, const struct spec_value *metadata)
+const struct spec_value *spec_view_controller(const struct spec_value *object)
 {
-	const struct spec_value *owners = spec_read_list(metadata, "ownerReferences");
+	const struct spec_value *owners =
+		spec_read_list(spec_read_map(object, "metadata"), "ownerReferences");
 
 	for (size_t i = 0; i < spec_read_count(owners); i++) {
 		const struct spec_value *owner = spec_read_at(owners, i);
-		const char *uid = spec_read_text(owner, "uid");
-		cleanup_free char *text = NULL;
 
-		if (!spec_read_bool(owner, "controller") || !is_uid(uid))
-			continue;
-		text = text_print("%s %s", spec_read_text(owner, "kind"),
-				  spec_read_text(owner, "name"));
-		spec_set(&m->owner_uid, uid);
-		spec_read_copy(&m->owner, text, READ_MAX_WORD);
-		return;
+		if (spec_read_bool(owner, "controller") && is_uid(spec_read_text(owner, "uid")))
+			return owner;
 	}
+	return NULL;
+}
+
+bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind)
+{
+	const struct spec_value *owner = spec_view_controller(object);
+
+	return owner && streq(spec_read_text(owner, "kind"), kind) &&
+	       strncmp(spec_read_text(owner, "apiVersion"), group, strlen(group)) == 0;
+}
+
+static void read_owner(struct spec_meta *m, const struct spec_value *object)
+{
+	const struct spec_value *owner = spec_view_controller(object);
+	cleanup_free char *text = NULL;
+
+	if (!owner)
+		return;
+	text = text_print("%s %s", spec_read_text(owner, "kind"), spec_read_text(owner, "name"));
+	spec_set(&m->owner_uid, spec_read_text(owner, "uid"));
+	spec_read_copy(&m->owner, text, READ_MAX_WORD);
 }
 
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
@@ -99,7 +114,7 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
 	spec_set(&m->name, name);
 	spec_set(&m->uid, uid);
-	read_owner(m, metadata);
+	read_owner(m, object);
 	return 0;
 }
 

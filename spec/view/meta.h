@@ -10,6 +10,8 @@
 void spec_meta_init(struct spec_meta *m);
 /* Fill M, which has been initialised. 0; -EINVAL: the name or the uid is not one that can be shown. */
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
+/* The reference to the controller of OBJECT, borrowed; NULL: it has none, or one that can't be. */
+const struct spec_value *spec_view_controller(const struct spec_value *object);
 void spec_meta_clear(struct spec_meta *m);
 
 /* The first of VERSIONS, which ends with NULL, that the description JSON of a group of the API lists; NULL: none. */

@@ -470,6 +470,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 static const struct spec_pick owner_pick[] = {
 	{.key = "uid", .keep = true},
 	{.key = "controller", .keep = true},
+	{.key = "apiVersion", .keep = true},
+	{.key = "kind", .keep = true},
 	{0},
 };
 static const struct spec_pick metadata_pick[] = {
@@ -536,12 +538,13 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
-int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			struct spec_pod_view **ret)
+int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, const char *json,
+			    size_t len, struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *spec;
+	size_t i = 0;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
@@ -553,7 +556,12 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
 	v->reruns = reruns(spec);
 	v->deadline = deadline(o);
-	reader->pod(o, v);
+	while (n > 1 && i < n && !readers[i]->owns(o))
+		i++;
+	if (i < n)
+		readers[i]->pod(o, v);
+	else
+		spec_set(&v->meta.owner_uid, "");
 	v->main_reruns = main_reruns(v, spec);
 	v->request = request(main_container(v, spec));
 	v->outcome = outcome(spec, spec_read_map(o, "status"));

@@ -46,6 +46,8 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status and its metadata: phase, reason, message, retries, changed. */
 	void (*status)(const struct spec_value *object, struct spec_job_view *v);
+	/* Is it a pod of a job of the kind? Asked where jobs of several kinds are shown. */
+	bool (*owns)(const struct spec_value *pod);
 	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
 	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
 	/*
@@ -76,6 +78,8 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
+/* Is the controller of OBJECT a KIND of an API that begins with GROUP ("batch/")? */
+bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind);
 /* The labels of an object, borrowed; NULL: it has none. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Of a pod's object, or its template: the seconds that it may run; 0: no limit. */

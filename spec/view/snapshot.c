@@ -352,12 +352,18 @@ static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 		      const struct spec_view_context *ctx)
 {
-	spec_set(&job->id, view->meta.name);
+	cleanup_free char *owner = text_copy(view->meta.owner); /* "KIND NAME" */
+	char *space = strchr(owner, ' ');
+
+	if (space)
+		*space = '/';
+	spec_set(&job->id, ctx->id ? ctx->id : view->meta.name);
 	spec_set(&job->uid, view->meta.uid);
 	spec_set(&job->app, view->app);
 	spec_set(&job->phase, view->phase);
 	spec_set(&job->backend, ctx->backend);
 	spec_set(&job->namespace, ctx->namespace);
+	spec_set(&job->owner, owner);
 	spec_set(&job->queue, spec_kueue_queue(view, ctx));
 	spec_set(&job->submitter, view->submitter);
 	spec_set(&job->submission, view->submission);

@@ -117,6 +117,7 @@ struct spec_job_view {
 	char *priority; /* the name of its priority class for Kueue; "" none */
 	char *submitter;
 	char *submission;
+	char *owner_api;	       /* version of the API that its controller is of; "" none */
 	char *user;		       /* the label by which `-o mine` chooses; "" none */
 	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
@@ -155,8 +156,17 @@ typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			spec_job_view_find find, void *data, struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
-int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			struct spec_pod_view **ret);
+/*
+ * By the first of the N readers that owns the pod (reader.h), one alone being asked for nothing. What none owns has no
+ * controller, as if nobody had made it.
+ */
+int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, const char *json,
+			    size_t len, struct spec_pod_view **ret);
+static inline int spec_pod_view_parse(const struct spec_reader *reader, const char *json,
+				      size_t len, struct spec_pod_view **ret)
+{
+	return spec_pod_view_parse_any(&reader, 1, json, len, ret);
+}
 /* The members of a pod that are read (spec/api/split.h). */
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
@@ -197,6 +207,7 @@ struct spec_view_context {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* what ctl does to such jobs; NULL: nothing */
 	const char *backend;		    /* its name, as in status */
+	const char *id;			    /* of the job's directory; NULL: the object's name */
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;

@@ -144,6 +144,7 @@ const struct spec_kind spec_jobset = {
 	.kind = "JobSet",
 	.plural = "jobsets",
 	.pod_selector = JOBSET_LABEL "jobset-name",
+	.pods_also = INDEXED_POD_SELECTOR,
 	.pods = "spec.replicatedJobs",
 	.pod = "template.spec.template",
 	.in_kueue = true,

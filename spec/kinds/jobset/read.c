@@ -146,9 +146,15 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 	spec_read_copy(&v->main, spec_pod_choose_main(object, name), READ_MAX_WORD);
 }
 
+static bool owns(const struct spec_value *pod)
+{
+	return *spec_read_text(spec_view_labels(pod), JOBSET_LABEL "jobset-uid");
+}
+
 const struct spec_reader spec_jobset_reader = {
 	.job = read_job,
 	.status = read_status,
+	.owns = owns,
 	.pod = read_pod,
 	.phases = phases,
 	.remade = true,

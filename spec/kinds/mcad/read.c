@@ -139,6 +139,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 const struct spec_reader spec_mcad_reader = {
 	.job = read_job,
 	.status = read_status,
+	.owns = wrap_owns,
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,

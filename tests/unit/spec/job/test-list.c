@@ -101,6 +101,34 @@ static void test_place(void **state)
 	spec_list_free(list);
 }
 
+/* Which kind each is of, where there are several. */
+static void test_kinds(void **state)
+{
+	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
+	struct spec_job *jobs[] = {
+		job_new("a", 1, MINUTE, SPEC_RUNNING, 1, 1),
+		job_new("b~jobset", 2, HOUR, SPEC_RUNNING, 1, 1),
+	};
+	struct spec_text *text;
+	int64_t until;
+
+	spec_set(&jobs[0]->backend, "job");
+	spec_set(&jobs[0]->reason, "Error");
+	spec_set(&jobs[1]->backend, "jobset");
+	text = make(list, jobs, 2, NOW, &until);
+	assert_string_equal(
+		text->text,
+		"ID        STATE    AGE  QUEUE  READY  RETRIES  SUBMITTER  KIND    REASON\n"
+		"a         RUNNING  60s  -      1/1    0        -          job     Error\n"
+		"b~jobset  RUNNING  60m  -      1/1    0        -          jobset  -\n");
+	spec_text_unref(text);
+	text = make(list, jobs, 1, NOW, &until);
+	assert_null(strstr(text->text, "KIND"));
+	spec_text_unref(text);
+	spec_list_free(list);
+	drop(jobs, 2);
+}
+
 static void test_nothing(void **state)
 {
 	for (int form = 0; form < SPEC_LIST_N_FORMS; form++) {
@@ -324,11 +352,11 @@ static void test_remembered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	   cmocka_unit_test(test_place),
-		cmocka_unit_test(test_nothing),	   cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_ages),	   cmocka_unit_test(test_until),
-		cmocka_unit_test(test_hostile),	   cmocka_unit_test(test_json),
-		cmocka_unit_test(test_remembered),
+		cmocka_unit_test(test_table),	cmocka_unit_test(test_place),
+		cmocka_unit_test(test_nothing), cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_stale),	cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_until),	cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_json),	cmocka_unit_test(test_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,7 @@ static struct spec_job *example(void)
 	set(&job->app, "trainer");
 	set(&job->phase, "Running");
 	set(&job->backend, "volcano");
+	set(&job->owner, "TrainJob/train");
 	set(&job->namespace, "training");
 	set(&job->queue, "research");
 	set(&job->cluster_queue, "gpus");
@@ -118,6 +119,8 @@ static void test_yaml(void **state)
 		      "message: \"\"\n"
 		      "last_words: \"\"\n"
 		      "backend: volcano\n"
+		      "kind: volcano\n"
+		      "owner: TrainJob/train\n"
 		      "namespace: training\n"
 		      "queue: research\n"
 		      "cluster_queue: gpus\n"

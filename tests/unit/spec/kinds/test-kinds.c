@@ -3,6 +3,8 @@
  * The table of kinds, and what AppDefs are told of it.
  */
 
+#include <errno.h>
+
 #include "spec/kinds/kinds.h"
 #include "tests/unit/unit.h"
 
@@ -63,11 +65,106 @@ static void test_rules(void **state)
 	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
 }
 
+/* Of what a cluster serves the best of each word of SOURCE is shown, in the order of preference. */
+static void test_served(void **state)
+{
+	static const char list[] =
+		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"batch/v1\"}]},{\"versions\":["
+		"{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"},"
+		"{\"groupVersion\":\"workload.codeflare.dev/v1beta2\"}]},{},7]}";
+	const struct spec_served *rows[SPEC_MAX_SOURCES];
+
+	assert_int_equal(spec_served_find(list, strlen(list), rows), 0);
+	assert_null(rows[0]);
+	assert_ptr_equal(rows[1]->kind, &spec_appwrapper);
+	assert_null(rows[2]);
+	assert_ptr_equal(rows[3]->kind, &spec_job);
+	assert_int_equal(spec_served_find(NULL, 0, rows), 0);
+	assert_ptr_equal(rows[0]->kind, &spec_volcano);
+	assert_ptr_equal(rows[1]->kind, &spec_appwrapper);
+	assert_ptr_equal(rows[2]->kind, &spec_jobset);
+	assert_ptr_equal(rows[3]->kind, &spec_job);
+	assert_int_equal(spec_served_find("{}", 2, rows), -EINVAL);
+	assert_int_equal(spec_served_find("<p>", 3, rows), -EINVAL);
+}
+
+static struct spec_job_view *owned_by(const char *api, const char *kind)
+{
+	struct spec_job_view *v;
+	char json[512];
+
+	snprintf(
+		json, sizeof(json),
+		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":\"%s\","
+		"\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]}}",
+		api, kind);
+	assert_int_equal(spec_job_view_parse(spec_job.reader, json, strlen(json), NULL, NULL, &v),
+			 0);
+	return v;
+}
+
+static void check_makes(const struct spec_kind *kind, const char *api, const char *of, bool makes)
+{
+	struct spec_job_view *v = owned_by(api, of);
+
+	assert_int_equal(spec_kind_makes(kind, v), makes);
+	spec_job_view_free(v);
+}
+
+/* What owns an object is told by its group and kind, of any version. */
+static void test_makes(void **state)
+{
+	check_makes(&spec_jobset, "jobset.x-k8s.io/v1alpha2", "JobSet", true);
+	check_makes(&spec_jobset, "jobset.x-k8s.io/v2", "JobSet", true);
+	check_makes(&spec_jobset, "jobset.example.com/v1alpha2", "JobSet", false);
+	check_makes(&spec_jobset, "jobset.x-k8s.io/v1alpha2", "JobSets", false);
+	check_makes(&spec_job, "batch/v1", "CronJob", false);
+	check_makes(&spec_volcano, "batch/v1", "Job", false);
+	check_makes(&spec_job, "batch.volcano.sh/v1alpha1", "Job", false);
+}
+
+/* Whose pod it is, of several kinds; of none, it has no job. */
+static void test_owners(void **state)
+{
+	static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_appwrapper,
+							&spec_jobset, &spec_job};
+	static const struct {
+		const char *api, *kind, *labels, *owner;
+	} cases[] = {
+		{"batch/v1", "Job", "", "o"},
+		{"batch/v1", "Job", "\"jobset.sigs.k8s.io/jobset-uid\":\"s\"", "s"},
+		{"batch.volcano.sh/v1alpha1", "Job", "", "o"},
+		{"workload.codeflare.dev/v1beta2", "AppWrapper", "", "o"},
+		{"apps/v1", "ReplicaSet", "", ""},
+		{"batch/v1", "CronJob", "", ""},
+	};
+	const struct spec_reader *readers[array_size(kinds)];
+
+	for (size_t i = 0; i < array_size(kinds); i++)
+		readers[i] = kinds[i]->reader;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct spec_pod_view *v;
+		char json[512];
+
+		snprintf(
+			json, sizeof(json),
+			"{\"metadata\":{\"name\":\"p\",\"uid\":\"p\",\"labels\":{%s},\"ownerReferences\":[{"
+			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"uid\":\"o\",\"controller\":true}]}}",
+			cases[i].labels, cases[i].api, cases[i].kind);
+		assert_int_equal(spec_pod_view_parse_any(readers, array_size(readers), json,
+							 strlen(json), &v),
+				 0);
+		assert_string_equal(v->meta.owner_uid, cases[i].owner);
+		spec_pod_view_free(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_table),  cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_served), cmocka_unit_test(test_makes),
+		cmocka_unit_test(test_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

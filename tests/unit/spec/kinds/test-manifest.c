@@ -262,6 +262,69 @@ static void test_values(void **state)
 	}
 }
 
+/* Of several kinds the document says one, else it is the first; options are for those that have them. */
+static void test_several_kinds(void **state)
+{
+	static const struct spec_kind *const kinds[] = {&spec_appwrapper, &spec_job};
+	struct spec_manifest_request rq = request(NULL);
+	static const struct {
+		const char *scheduler, *kind;
+	} cases[] = {
+		{"", "AppWrapper"},
+		{"scheduler: mcad\n", "AppWrapper"},
+		{"scheduler: job\n", "Job"},
+		{"scheduler: kubernetes_mcad\n", "AppWrapper"},
+	};
+	struct spec_pair options[] = {{(char[]){"queue"}, (char[]){"q"}},
+				      {(char[]){"coscheduler_name"}, (char[]){"c"}}};
+
+	rq.kinds = kinds;
+	rq.n_kinds = array_size(kinds);
+	rq.options = options;
+	rq.n_options = array_size(options);
+	for (size_t i = 0; i < array_size(cases); i++) {
+		char *text cleanup_free = NULL;
+		struct json_object *made;
+
+		assert_true(asprintf(&text,
+				     "name: a\n%sroles: [{name: r, image: i, entrypoint: e}]\n",
+				     cases[i].scheduler) > 0);
+		made = make(&rq, text);
+		assert_string_equal(json_object_get_string(json_object_object_get(made, "kind")),
+				    cases[i].kind);
+		json_object_put(made);
+	}
+	{
+		char *text cleanup_free = refuse(
+			&rq,
+			"name: a\nscheduler: jobset\nroles: [{name: r, image: i, entrypoint: e}]\n",
+			-EINVAL);
+
+		assert_string_equal(text,
+				    "f:2:12: scheduler: is jobset, which this mount does not show; "
+				    "jobs here are run by appwrapper, job\n");
+	}
+	{
+		char *text cleanup_free =
+			refuse(&rq,
+			       "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+			       "metadata: {name: a}\n",
+			       -EINVAL);
+
+		assert_string_equal(text,
+				    "f:2:7: kind: is jobset's JobSet, which this mount does not "
+				    "show; jobs here are of appwrapper, job\n");
+	}
+	rq.n_kinds = 0;
+	{
+		char *text cleanup_free =
+			refuse(&rq, "name: a\nroles: [{name: r, image: i, entrypoint: e}]\n",
+			       -EOPNOTSUPP);
+
+		assert_non_null(strstr(text, "the cluster serves none that you may list"));
+	}
+}
+
 static struct json_object *pod_of(struct json_object *job, size_t task)
 {
 	struct json_object *tasks = member(job, "spec", "tasks");
@@ -759,25 +822,16 @@ static void test_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_annotations),
-		cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_ready),
-		cmocka_unit_test(test_user),
-		cmocka_unit_test(test_ready_user),
-		cmocka_unit_test(test_no_user),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_ready_refused),
-		cmocka_unit_test(test_ready_admitted),
-		cmocka_unit_test(test_ready_by_hand),
-		cmocka_unit_test(test_ready_renamed),
-		cmocka_unit_test(test_ready_renamed_inside),
-		cmocka_unit_test(test_ready_beside),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_taken),
-		cmocka_unit_test(test_overlay),
-		cmocka_unit_test(test_mcad_names),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_several_kinds),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_annotations),    cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_ready),	       cmocka_unit_test(test_user),
+		cmocka_unit_test(test_ready_user),     cmocka_unit_test(test_no_user),
+		cmocka_unit_test(test_size),	       cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_ready_admitted), cmocka_unit_test(test_ready_by_hand),
+		cmocka_unit_test(test_ready_renamed),  cmocka_unit_test(test_ready_renamed_inside),
+		cmocka_unit_test(test_ready_beside),   cmocka_unit_test(test_values),
+		cmocka_unit_test(test_taken),	       cmocka_unit_test(test_overlay),
+		cmocka_unit_test(test_mcad_names),     cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
