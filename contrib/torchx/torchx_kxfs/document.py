@@ -43,6 +43,8 @@ def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, 
     args = options.scheduler_args(cfg)
     if cwd:
         args["cwd"] = cwd
+    if cfg.get(options.SCHEDULER):
+        ret["scheduler"] = cfg[options.SCHEDULER]
     return {**ret, "scheduler_args": args}
 
 

@@ -29,6 +29,8 @@ OF_JOBS: dict[str, tuple[type, str]] = {
 }
 # What a local job has of the environment of who runs it.
 INHERIT = "inherit_env"
+# The kind of the job, which a mount of all kinds of a cluster can't know.
+SCHEDULER = "scheduler"
 
 
 class RunOpts(runopts):
@@ -55,6 +57,8 @@ def run_opts() -> runopts:
              help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
     opts.add(INHERIT, type_=bool, default=True,
              help="(local:) the job has the environment of who runs it, with the directory of the job at the end of PATH")
+    opts.add(SCHEDULER, type_=str,
+             help="what the job becomes: volcano, mcad, appwrapper, jobset, job or local; default: what the mount makes of it")
     for name, (kind, help_text) in OF_JOBS.items():
         opts.add(name, type_=kind, help=help_text)
     return opts
