@@ -27,8 +27,10 @@
 static const struct backend_impl {
 	const char *kind;
 	const struct backend_ops *ops;
-} backend_impls[] = {{"local", &local_ops},	{"volcano", &kube_ops}, {"mcad", &kube_ops},
-		     {"appwrapper", &kube_ops}, {"jobset", &kube_ops},	{"job", &kube_ops}};
+} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops},
+		     {"mcad", &kube_ops},   {"appwrapper", &kube_ops},
+		     {"jobset", &kube_ops}, {"job", &kube_ops},
+		     {"", &kube_ops}}; /* all kinds of a cluster */
 
 /* --- life --- */
 
@@ -300,7 +302,7 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 
 int backend_info(struct backend *b, FILE *out)
 {
-	fprintf(out, "backend: %s\n", b->config.kind);
+	fprintf(out, "backend: %s\n", *b->config.kind ? b->config.kind : "all");
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
 	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
 	fprintf(out, "spool_bytes: %llu\n", (unsigned long long)output_bytes(b->output));

@@ -19,13 +19,14 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job" */
-	const char *context;	/* of the kubeconfig; "" its current one */
-	const char *namespace;	/* "" that of the context */
-	const char *kubeconfig; /* a file; "" where kubectl looks */
-	const char *as;		/* user to impersonate; "" none */
-	const char *selector;	/* labels of the jobs to show; "" all */
-	bool mine;		/* of these those that this user submitted through kxfs */
+	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job"; "" all that a cluster serves */
+	const char *kind;
+	const char *context;	      /* of the kubeconfig; "" its current one */
+	const char *namespace;	      /* "" that of the context */
+	const char *kubeconfig;	      /* a file; "" where kubectl looks */
+	const char *as;		      /* user to impersonate; "" none */
+	const char *selector;	      /* labels of the jobs to show; "" all */
+	bool mine;		      /* of these those that this user submitted through kxfs */
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */
@@ -63,23 +64,16 @@ struct backend_events {
 	void *data;
 };
 
-/*
- * The kind for CONFIG (of which only the connection counts), which has none ("") and means what its cluster
- * serves: the server is asked, at most half a minute long. 0 and a static *RET; or a negative errno with
- * *RET_TEXT. When no thread runs yet; SIGINT, SIGTERM and SIGHUP end the process, and what it has started for this.
- */
-int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
-
 enum backend_grade {
 	BACKEND_FINE,
 	BACKEND_LACKS, /* a mount works, without something */
 	BACKEND_WRONG, /* there would be no mount */
 };
 /*
- * Ask the cluster of CONFIG (as above; its kind may be "") for all that a mount needs of it, and change nothing there:
+ * Ask the cluster of CONFIG (of which only the connection and the kind count) for all that a mount needs of it, and change nothing there:
  * the connection, the server's version and clock, what it serves, each right. FN is told each finding, a line for
- * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet; signals
- * as above.
+ * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet; SIGINT,
+ * SIGTERM and SIGHUP end the process, and what it has started for this.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),

@@ -7,7 +7,7 @@
  *	SERVED   the list of resources of each kind's API       the last reply   KUEUE; OVER: there is no kind to mount
  *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        METRICS
  *	METRICS  the group that tells what pods use             its reply        RIGHTS
- *	RIGHTS   a review of each verb that the kind needs      the last reply   OVER
+ *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
  * Each reply has a deadline, so all of it is bounded.
@@ -37,7 +37,9 @@ struct examine {
 	enum state state;
 	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
 	int64_t asked_at; /* for the version, in seconds */
-	const struct spec_kind *kind;
+	const struct spec_served *rows[SPEC_MAX_SOURCES]; /* of which the mount would show jobs */
+	size_t n_rows;
+	bool may_list; /* the jobs of one of them, as far as was asked */
 	bool has_kueue, has_metrics;
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
 	struct http_request *request;
@@ -141,8 +143,14 @@ static void served_over(struct examine *e)
 {
 	const struct product *p = products;
 
-	if (e->kind) {
-		enter(e, e->kind->in_kueue ? KUEUE : METRICS);
+	for (size_t i = 0; i < e->n_rows; i++) {
+		if (e->rows[i]->kind->in_kueue) {
+			enter(e, KUEUE);
+			return;
+		}
+	}
+	if (e->n_rows) {
+		enter(e, METRICS);
 		return;
 	}
 	while (*p->source && !streq(p->source, e->config->kind))
@@ -154,13 +162,22 @@ static void served_over(struct examine *e)
 	enter(e, OVER);
 }
 
-/* May a mount as CONFIG says be of what ROW serves? */
+/* Is the mount of all kinds? */
+static bool is_of_all(const struct examine *e)
+{
+	return !*e->config->kind;
+}
+
+/* Would a mount as CONFIG says show what ROW serves? Of what one word of SOURCE means it shows the first. */
 static bool is_wanted(const struct examine *e, const struct spec_served *row)
 {
 	const char *wanted = e->config->kind;
+	bool first = is_of_all(e) || !e->n_rows;
 
-	return row->kind &&
-	       (!*wanted || streq(wanted, row->source) || streq(wanted, row->kind->name));
+	for (size_t i = 0; i < e->n_rows; i++)
+		first &= !streq(e->rows[i]->source, row->source);
+	return first && row->kind &&
+	       (is_of_all(e) || streq(wanted, row->source) || streq(wanted, row->kind->name));
 }
 
 static void served_replied(struct examine *e, const struct http_reply *reply)
@@ -176,8 +193,8 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		say(e, BACKEND_FINE, "%s of %s %s%s", row->plural, row->api_version,
 		    reply->status == 200 ? "are served" : "may be served: it does not say",
 		    row->kind ? "" : ", which kxfs does not know");
-		if (!e->kind && is_wanted(e, row))
-			e->kind = row->kind;
+		if (is_wanted(e, row))
+			e->rows[e->n_rows++] = row;
 	}
 	e->i++;
 	if (spec_served_at("", e->i))
@@ -221,8 +238,11 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 	bool kueue =
 		streq(right->group, SPEC_KUEUE_GROUP) || streq(right->group, SPEC_KUEUE_VISIBILITY);
 
-	return spec_right_is_for(right, e->kind) && (!kueue || e->has_kueue) &&
-	       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
+	for (size_t i = 0; i < e->n_rows; i++)
+		if (spec_right_is_for(right, e->rows[i]->kind))
+			return (!kueue || e->has_kueue) &&
+			       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
+	return false;
 }
 
 static char *words(const struct spec_right *right, const bool *only)
@@ -235,14 +255,18 @@ static char *words(const struct spec_right *right, const bool *only)
 	return text;
 }
 
-static void say_right(const struct examine *e, const struct spec_right *right)
+static void say_right(struct examine *e, const struct spec_right *right)
 {
 	cleanup_free char *all = words(right, NULL), *missing = words(right, e->missing);
 	cleanup_free char *resource =
 		text_print("%s%s%s", right->resource, *right->group ? "." : "", right->group);
 
+	/* Only what is of jobs is of a kind, and has no cost: all mounts need pods. */
+	e->may_list |= !*missing && right->kinds[0] && !right->cost;
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
+	else if (is_of_all(e) && right->kinds[0] && !right->cost)
+		say(e, BACKEND_LACKS, "%s: may not %s: its jobs are not shown", resource, missing);
 	else if (right->cost)
 		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
 	else
@@ -252,7 +276,7 @@ static void say_right(const struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* The first row from I on that is about jobs of the kind. */
+/* The first row from I on that is about jobs of the kinds. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (spec_right_at(i) && !is_needed(e, spec_right_at(i)))
@@ -279,10 +303,15 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 		e->i = right_from(e, e->i + 1);
 		e->verb = 0;
 	}
-	if (spec_right_at(e->i))
+	if (spec_right_at(e->i)) {
 		ask(e);
-	else
-		enter(e, OVER);
+		return;
+	}
+	if (is_of_all(e) && !e->may_list)
+		say(e, BACKEND_WRONG,
+		    "no jobs of any kind may be listed: check the namespace, or ask who runs the cluster "
+		    "for the rights of rbac.yaml");
+	enter(e, OVER);
 }
 
 /* --- one question after the other --- */

@@ -21,6 +21,7 @@
 struct cancel {
 	struct request r;
 	const struct kube_parts *k;
+	char *name; /* of the object */
 	char *body;
 	bool lost; /* a try may have been acted on, though no reply said so */
 };
@@ -29,6 +30,7 @@ static void cancel_free(struct request *r)
 {
 	struct cancel *c = container_of(r, struct cancel, r);
 
+	free(c->name);
 	free(c->body);
 	free(c);
 }
@@ -46,7 +48,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 {
 	struct cancel *c = data;
 	const struct kube_parts *k = c->k;
-	const struct spec_asked asked = request_asked(&c->r, "delete", c->r.rq->id);
+	const struct spec_asked asked = request_asked(&c->r, "delete", c->name);
 	bool accepted = is_accepted(c, reply), unknown = !accepted && http_is_unknown(reply);
 	cleanup_free char *text = NULL;
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
@@ -81,24 +83,23 @@ static void send_delete(struct request *r)
 		.data = c,
 	};
 
-	request_call(r, r->rq->id, "", &call);
+	request_call(r, c->name, "", &call);
 }
 
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * Why a DELETE of the job UID would change nothing: its owner would make it anew, as a TrainJob does its JobSet.
+ * Why a DELETE of JOB would change nothing: its owner would make it anew, as a TrainJob does its JobSet.
  * malloc'ed; NULL: it has no such owner. Who reads the command pastes it into a shell, so it is given only for names
  * that an object can have.
  */
-static char *find_owner(const struct kube_parts *k, const char *uid)
+static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-	const struct world_job *job = world_find(k->world, uid);
-	const char *owner = job && job->view ? job->view->meta.owner : "";
+	const char *owner = job->view->meta.owner;
 	size_t kind = strspn(owner, letters);
 
-	if (!*owner || !job->view->owned || !world_kind(k->world)->reader->remade)
+	if (!*owner || !job->view->owned || !job->kind->reader->remade)
 		return NULL;
 	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
 		return text_print("what owns it, %s, would make it anew; end that", owner);
@@ -111,9 +112,14 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
 	cleanup_free char *offline = watches_offline(k->watches);
-	cleanup_free char *owner = find_owner(k, rq->uid);
+	const struct world_job *job = world_find(k->world, rq->uid);
+	cleanup_free char *owner = job && job->view ? find_owner(k, job) : NULL;
 	struct cancel *c;
 
+	if (!job || !job->view) {
+		backend_answer(rq, -ENOENT, NULL, "the job is gone, or its kind can't be seen now");
+		return;
+	}
 	if (owner) {
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
@@ -125,10 +131,12 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 	}
 	c = new0(struct cancel);
 	c->k = k;
+	c->name = text_copy(job->view->meta.name);
 	c->body = text_print("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\","
 			     "\"propagationPolicy\":\"Background\","
 			     "\"preconditions\":{\"uid\":\"%s\"}}",
 			     rq->uid);
 	request_begin(k->requests, &c->r, rq, &cancel_ops);
+	request_set_kind(&c->r, job->kind);
 	send_delete(&c->r);
 }

@@ -54,7 +54,7 @@ struct control {
 	struct request r;
 	const struct kube_parts *k;
 	const struct spec_control *control; /* of the kind that the job had when it was asked for */
-	char *uid;
+	char *uid, *name;		    /* of the object */
 	enum spec_action action;
 	bool has_command;		     /* it hears of the outcome of its command */
 	struct spec_control_request request; /* made when the job has been read first */
@@ -82,6 +82,7 @@ static void control_free(struct request *r)
 	spec_control_request_clear(&c->request);
 	free(c->lost);
 	free(c->uid);
+	free(c->name);
 	free(c);
 }
 
@@ -195,7 +196,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 		.verb = c->request.patch ? "patch" : "create",
 		.resource = c->request.resource,
 		.namespace = c->k->namespace,
-		.name = c->r.rq->id,
+		.name = c->name,
 	};
 	bool done = !reply->err && reply->status / 100 == 2 &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
@@ -340,8 +341,9 @@ static void decide(struct control *c, const struct spec_control_job *job)
 static void on_read(void *data, const struct http_reply *reply)
 {
 	struct control *c = data;
-	const struct spec_asked asked = request_asked(&c->r, "get", c->r.rq->id);
+	const struct spec_asked asked = request_asked(&c->r, "get", c->name);
 	cleanup_free char *text = NULL;
+	enum world_sort sort = world_sort_of(c->k->world, c->r.kind);
 	struct spec_kueue_facts kueue;
 	const struct world_job *job;
 	int err;
@@ -355,7 +357,9 @@ static void on_read(void *data, const struct http_reply *reply)
 			refuse(c, err, text);
 		return;
 	}
-	job = world_reply(c->k->world, reply->body, reply->len, watches_version(c->k->watches));
+	job = sort == WORLD_N_SORTS ? NULL
+				    : world_reply(c->k->world, sort, reply->body, reply->len,
+						  watches_version(c->k->watches, sort));
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
@@ -378,7 +382,7 @@ static void read_job(struct request *r)
 		.data = c,
 	};
 
-	request_call(r, r->rq->id, "", &call);
+	request_call(r, c->name, "", &call);
 }
 
 /* --- the logs of pods that the action will delete --- */
@@ -423,21 +427,21 @@ static const struct request_ops control_ops = {.send = read_job, .free = control
 void kube_control(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
-	const struct spec_control *control = world_kind(k->world)->control;
 	const struct world_job *job = world_find(k->world, rq->uid);
+	const struct spec_control *control = job && job->view ? job->kind->control : NULL;
 	cleanup_free char *offline = watches_offline(k->watches);
 	struct control *c;
 
+	if (!job || !job->view) {
+		backend_answer(rq, -ENOENT, NULL, "the job is gone");
+		return;
+	}
 	if (!control || !(control->known & 1u << rq->action)) {
 		backend_answer(rq, -EOPNOTSUPP, NULL, "jobs of this kind have no such action");
 		return;
 	}
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
-		return;
-	}
-	if (!job || !job->view) {
-		backend_answer(rq, -ENOENT, NULL, "the job is gone");
 		return;
 	}
 	c = new0(struct control);
@@ -450,8 +454,10 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	c->k = k;
 	c->control = control;
 	c->uid = text_copy(rq->uid);
+	c->name = text_copy(job->view->meta.name);
 	c->action = rq->action;
 	c->has_command = true;
 	request_begin(k->requests, &c->r, rq, &control_ops);
+	request_set_kind(&c->r, job->kind);
 	drain(c);
 }

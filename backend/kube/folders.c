@@ -140,9 +140,10 @@ static bool is_going(const struct entry *e)
 	return e->removal || (e->state != FOLDER_READY && e->state != FOLDER_DROPPING);
 }
 
-static struct entry *find_of(const struct folders *f, const struct spec_job_view *view)
+static struct entry *find_of(const struct folders *f, const char *id,
+			     const struct spec_job_view *view)
 {
-	struct entry *e = find(f, view->meta.name);
+	struct entry *e = find(f, id);
 
 	if (!e || is_going(e))
 		return NULL;
@@ -158,9 +159,10 @@ const struct folder *folders_find(const struct folders *f, const char *id)
 	return e ? &e->folder : NULL;
 }
 
-const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
+const struct folder *folders_of(const struct folders *f, const char *id,
+				const struct spec_job_view *view)
 {
-	const struct entry *e = find_of(f, view);
+	const struct entry *e = find_of(f, id, view);
 
 	return e ? &e->folder : NULL;
 }
@@ -324,9 +326,10 @@ void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t
 	e->under_way = false;
 }
 
-const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
+const struct folder *folders_bind(struct folders *f, const char *id,
+				  const struct spec_job_view *view)
 {
-	struct entry *e = find_of(f, view);
+	struct entry *e = find_of(f, id, view);
 	bool doubt = e && e->folder.doubt;
 
 	if (!e || *e->folder.uid)
@@ -623,18 +626,18 @@ static void displace(struct folders *f, struct entry *e)
 	save_next(f);
 }
 
-int folders_claim(struct folders *f, const struct spec_job_view *view)
+int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view)
 {
-	struct entry *e = find(f, view->meta.name);
+	struct entry *e = find(f, id);
 
-	if (e && !find_of(f, view)) {
+	if (e && !find_of(f, id, view)) {
 		displace(f, e);
 		return -EBUSY;
 	}
 	if (e && e->state != FOLDER_READY)
 		return -EBUSY;
 	if (!e)
-		e = add(f, view->meta.name, "", view->meta.uid);
+		e = add(f, id, "", view->meta.uid);
 	text_set(&e->folder.uid, "%s", view->meta.uid);
 	e->folder.output = e->full = true;
 	return 0;

@@ -64,8 +64,9 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 /* --- whose a folder is --- */
 
 const struct folder *folders_find(const struct folders *f, const char *id);
-/* The folder of this very job; NULL: it has none. */
-const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view);
+/* The folder ID, if it is that of this very job; else NULL. */
+const struct folder *folders_of(const struct folders *f, const char *id,
+				const struct spec_job_view *view);
 /* Call FN for each folder; it may remove that one. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
@@ -88,16 +89,17 @@ void folders_submitted(struct folders *f, const char *id, const char *uid);
 /* Whether the submission FILE, whose folder is ID, was launched is not known, and may be seen for MS (folder.doubt). */
 void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms);
 /*
- * The folder of VIEW's name, if it is that job's, belongs to its uid from now on. Returns it if that was in doubt, with
+ * The folder ID, if it is that of VIEW's job, belongs to its uid from now on. Returns it if that was in doubt, with
  * a submission of which somebody may wait to hear; else NULL.
  */
-const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view);
+const struct folder *folders_bind(struct folders *f, const char *id,
+				  const struct spec_job_view *view);
 /*
- * Output of this job is about to come: its folder, made if there is none. 0; or -EBUSY: another job of that name has
+ * Output of this job is about to come: its folder ID, made if there is none. 0; or -EBUSY: another job of that id has
  * the folder, which is being moved out of the way, as NAME~UID8 in the history, or aside if nobody can tell whose it
  * is. freed() is called then.
  */
-int folders_claim(struct folders *f, const struct spec_job_view *view);
+int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view);
 
 /* --- what is written and removed --- */
 

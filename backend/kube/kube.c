@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one kind in one namespace. The cluster is a world, and publishing is a
+ * The Kubernetes implementation: jobs of one kind, or of all, in one namespace. The cluster is a world, and publishing is a
  * consequence of its changes:
  *
+ *	kinds     which kinds of jobs there are, which is found out again and again if the mount is of all
  *	watches   of jobs, pods, groups, events and queues; all that they bring goes into the world
  *	world     the tables of these, joined; it knows no command, no log, no folder (events.h: its events)
  *	capture   which containers' logs are followed, for whom, in which places (run.h: what a log's key means)
@@ -21,7 +22,7 @@
  * the loop's next turn. All of it belongs to the I/O thread. What runs on the pool has copies. Other threads read the
  * store, and what the headers say "any thread" of, under a lock or by atomic counters.
  *
- * The start: (which kind the cluster serves,) the folders, the first lists of jobs and pods, then all is published. The
+ * The start: (which kinds the cluster serves,) the folders, the first lists of jobs and pods, then all is published. The
  * end: whatever is under way is in one group, and the backend has stopped when that is empty.
  */
 #include <errno.h>
@@ -31,6 +32,7 @@
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/ask/discover.h"
+#include "backend/kube/kinds.h"
 #include "backend/kube/kueue.h"
 #include "backend/kube/looks.h"
 #include "backend/kube/parts.h"
@@ -45,8 +47,7 @@ struct kube {
 	struct spec_connection connection;
 	struct credential *credential;
 	struct http *http;
-	struct discover *discover;	  /* under way; NULL: the kind is known */
-	const struct spec_served *served; /* what was found; NULL: SOURCE can mean but one kind */
+	struct kinds *kinds;
 	char *user;
 	struct group group; /* what is under way, for the end */
 	bool stopping;
@@ -57,9 +58,16 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-static const struct spec_kind *kind_of(const struct kube *k)
+/* May jobs of a kind that is shown be in queues of Kueue? */
+static bool is_in_kueue(const struct kube *k)
 {
-	return world_kind(k->parts.world);
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(k->parts.world, kinds);
+
+	for (size_t i = 0; i < n; i++)
+		if (kinds[i]->in_kueue)
+			return true;
+	return false;
 }
 
 /* Somebody opens a log, as output_fetch_fn says. */
@@ -87,56 +95,58 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 	if (err)
 		return err;
 	spec_sha256(c.server, strlen(c.server), digest);
-	*ret = text_print("%s-%s-%.12s", config->kind, c.namespace, digest);
+	*ret = text_print("%s-%s-%.12s", *config->kind ? config->kind : "all", c.namespace, digest);
 	return 0;
 }
 
-/* Run options were accepted if any of the kinds has them that SOURCE may mean; now the kind is known. */
-static int check_options(const struct kube *k, const struct spec_kind *kind, char **ret_text)
+/*
+ * Run options were accepted if any of the kinds has them that SOURCE may mean; now these are known: KINDS. One is wrong
+ * if none of them has it, or if one that has it does not take its value.
+ */
+static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
+			 char **ret_text)
 {
 	const struct backend_config *c = &k->parts.b->config;
-	cleanup_free char *text = NULL;
-	int err = 0;
 
-	for (size_t i = 0; i < c->n_args && !err; i++)
-		err = spec_option_check(kind->name, kind->options, c->args[i].key, c->args[i].value,
-					&text);
-	if (err)
-		*ret_text =
-			text_print("%s\nThe jobs of this mount are %s of %s: leave that option "
-				   "out.",
-				   text ? text : strerror(-err), kind->plural, kind->api_version);
-	return err;
-}
+	for (size_t i = 0; i < c->n_args; i++) {
+		const struct spec_pair *arg = &c->args[i];
+		bool has = false;
 
-/* Its jobs are of KIND. */
-static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_text)
-{
-	world_set_kind(k->parts.world, kind);
-	requests_set_kind(k->parts.requests, kind, k->connection.namespace);
-	return check_options(k, kind, ret_text);
-}
+		for (size_t m = 0; m <= n; m++) {
+			/* That none has it is said of the first. */
+			const struct spec_kind *kind = kinds[m < n ? m : 0];
+			cleanup_free char *text = NULL;
+			int err;
 
-/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
-static void on_found_again(void *data, const struct spec_served *served, int err, const char *text)
-{
-	struct kube *k = data;
-	cleanup_free char *why = NULL;
-
-	discover_free(take_ptr(k->discover));
-	if (err || served->kind == kind_of(k))
-		return;
-	if (check_options(k, served->kind, &why) < 0) {
-		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
-		     served->api_version, why);
-		return;
+			if (m < n ? !spec_option_find(kind->options, arg->key) : has)
+				continue;
+			has = true;
+			err = spec_option_check(kind->name, kind->options, arg->key, arg->value,
+						&text);
+			if (!err)
+				continue;
+			*ret_text =
+				text_print("%s\nThe jobs of this mount are %s of %s%s: leave that "
+					   "option out.",
+					   text ? text : strerror(-err), kind->plural,
+					   kind->api_version, n > 1 ? ", and others" : "");
+			return err;
+		}
 	}
-	(void)text;
-	diag(DIAG_INFO, "the cluster now serves %s of %s", served->plural, served->api_version);
-	k->served = served;
-	set_kind(k, served->kind, &why);
-	watches_switch(k->parts.watches);
-	if (served->kind->in_kueue)
+	return 0;
+}
+
+static int fits(void *data, const struct spec_kind *kind, char **ret_text)
+{
+	return check_options(data, &kind, 1, ret_text);
+}
+
+/* The mount shows other kinds now. */
+static void on_kinds_changed(void *data)
+{
+	const struct kube *k = data;
+
+	if (is_in_kueue(k))
 		kueue_start(k->parts.kueue);
 }
 
@@ -148,7 +158,7 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish);
 	removals_soon(k->parts.removals);
-	if (kind_of(k)->in_kueue)
+	if (is_in_kueue(k))
 		kueue_start(k->parts.kueue);
 }
 
@@ -157,12 +167,20 @@ static void on_confirmed(void *data, int64_t since)
 	publish_set_stale(kube_parts_of(data)->publish, since);
 }
 
-static void on_unserved(void *data)
+static void on_confirmed_kind(void *data, enum world_sort sort, int64_t since)
 {
-	struct kube *k = kube_of(data);
+	publish_set_stale_kind(kube_parts_of(data)->publish, sort, since);
+}
 
-	if (k->served && !k->discover && !k->stopping && spec_served_at(k->served->source, 1))
-		k->discover = discover_new(k->http, k->served->source, on_found_again, k);
+static void on_listed_late(void *data, enum world_sort sort)
+{
+	(void)sort;
+	publish_listed(kube_parts_of(data)->publish);
+}
+
+static void on_unserved(void *data, enum world_sort sort)
+{
+	kinds_unserved(kube_of(data)->kinds, sort);
 }
 
 static void on_looked(void *data, const struct world_job *job)
@@ -184,6 +202,36 @@ static const char *own_queue(const struct backend_config *c)
 		if (streq(c->args[i].key, "queue"))
 			return c->args[i].value;
 	return "";
+}
+
+static void on_loaded(void *data, int err)
+{
+	struct kube *k = data;
+	cleanup_free char *text = NULL;
+
+	if (k->stopping)
+		return;
+	if (!err) {
+		watches_start(k->parts.watches);
+		return;
+	}
+	text = text_print("%s: %s", k->parts.b->config.state_dir, strerror(-err));
+	backend_started(k->parts.b, err, text);
+}
+
+static void on_found(void *data, int err, const char *text)
+{
+	struct kube *k = data;
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(k->parts.world, kinds);
+	cleanup_free char *why = NULL;
+
+	if (!err)
+		err = check_options(k, kinds, n, &why);
+	if (err)
+		backend_started(k->parts.b, err, why ? why : text);
+	else
+		folders_load(k->parts.folders, on_loaded, k);
 }
 
 static void make_parts(struct kube *k, struct backend *b)
@@ -218,7 +266,18 @@ static void make_parts(struct kube *k, struct backend *b)
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
-		.events = {on_listed, backend_started, on_confirmed, on_unserved, b},
+		.several = !*b->config.kind,
+		.events = {on_listed, backend_started, on_confirmed, on_confirmed_kind,
+			   on_listed_late, on_unserved, b},
+	});
+	k->kinds = kinds_new(&(struct kinds_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.watches = parts->watches,
+		.source = b->config.kind,
+		.namespace = namespace,
+		.events = {on_found, on_kinds_changed, fits, k},
 	});
 	parts->kueue = kueue_new(&(struct kueue_config){
 		.loop = b->loop,
@@ -252,7 +311,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.launched = backend_launched,
 		.data = b,
 	});
-	parts->requests = requests_new(b->loop, k->http, &k->group);
+	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
 	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
 }
 
@@ -265,6 +324,7 @@ static void kube_fini(struct backend *b)
 	removals_free(k->parts.removals);
 	requests_free(k->parts.requests);
 	publish_free(k->parts.publish);
+	kinds_free(k->kinds);
 	watches_free(k->parts.watches);
 	kueue_free(k->parts.kueue);
 	looks_free(k->parts.looks);
@@ -294,6 +354,7 @@ static int load_again(void *data, struct spec_connection *ret)
 static int kube_init(struct backend *b, char **ret_text)
 {
 	struct kube *k = new0(struct kube);
+	const struct spec_kind *kind;
 	int err;
 
 	backend_set_impl(b, &k->parts);
@@ -309,8 +370,11 @@ static int kube_init(struct backend *b, char **ret_text)
 		make_parts(k, b);
 		http_set_recovered(k->http, watches_hurry, k->parts.watches);
 		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
-		if (!spec_served_at(b->config.kind, 1))
-			err = set_kind(k, spec_kind_find(b->config.kind), ret_text);
+		if (!spec_served_at(b->config.kind, 1)) {
+			kind = spec_kind_find(b->config.kind);
+			world_set_kind(k->parts.world, WORLD_JOBS, kind);
+			err = fits(k, kind, ret_text);
+		}
 	}
 	if (err) {
 		kube_fini(b);
@@ -322,46 +386,9 @@ static int kube_init(struct backend *b, char **ret_text)
 
 /* --- start and stop --- */
 
-static void on_loaded(void *data, int err)
-{
-	struct kube *k = data;
-	cleanup_free char *text = NULL;
-
-	if (k->stopping)
-		return;
-	if (!err) {
-		watches_start(k->parts.watches);
-		return;
-	}
-	text = text_print("%s: %s", k->parts.b->config.state_dir, strerror(-err));
-	backend_started(k->parts.b, err, text);
-}
-
-static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
-{
-	struct kube *k = data;
-	cleanup_free char *why = NULL;
-
-	discover_free(take_ptr(k->discover));
-	if (!err)
-		err = set_kind(k, served->kind, &why);
-	if (err) {
-		backend_started(k->parts.b, err, why ? why : text);
-		return;
-	}
-	k->served = served;
-	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
-	folders_load(k->parts.folders, on_loaded, k);
-}
-
 static void kube_start(struct backend *b)
 {
-	struct kube *k = kube_of(b);
-
-	if (kind_of(k))
-		folders_load(k->parts.folders, on_loaded, k);
-	else
-		k->discover = discover_new(k->http, b->config.kind, on_discovered, k);
+	kinds_start(kube_of(b)->kinds);
 }
 
 static void on_http_stopped(void *data)
@@ -378,7 +405,7 @@ static void kube_stop(struct backend *b)
 	k->stopping = true;
 	publish_stop(k->parts.publish);
 	removals_stop(k->parts.removals);
-	discover_free(take_ptr(k->discover));
+	kinds_stop(k->kinds);
 	kueue_stop(k->parts.kueue);
 	looks_stop(k->parts.looks);
 	watches_stop(k->parts.watches);
@@ -444,9 +471,13 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
+/* Volcano's queue of this name is shown, should Kueue have one that is called so too. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
-	return world_queue(kube_parts_of(b)->world, name);
+	struct world *w = kube_parts_of(b)->world;
+	struct spec_queue_view *ret = world_queue(w, WORLD_QUEUES, name);
+
+	return ret ? ret : world_queue(w, WORLD_LOCAL_QUEUES, name);
 }
 
 static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, const char *name)
@@ -456,7 +487,10 @@ static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, con
 
 static void kube_wanted(struct backend *b, const struct spec_job *job)
 {
-	if (*job->queue && (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
+	const struct spec_kind *kind = spec_kind_find(job->backend);
+
+	if (kind && kind->in_kueue && *job->queue &&
+	    (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
 		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
 }
 
@@ -468,21 +502,20 @@ static void kube_usage_wanted(struct backend *b)
 static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
-	const struct spec_kind *kind = kind_of(k);
 	cleanup_free char *forbidden = capture_forbidden(k->parts.capture);
 	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
 	print_text(out, "namespace", k->connection.namespace);
-	if (kind)
-		print_text(out, "api", kind->api_version);
+	kinds_info(k->kinds, out);
 	print_text(out, "state", b->config.state_dir);
-	if (kind && kind->in_kueue)
+	if (is_in_kueue(k))
 		kueue_info(k->parts.kueue, out);
 	looks_info(k->parts.looks, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
+	kinds_refused(k->kinds, &refused);
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
 	looks_refused(k->parts.looks, &refused);

@@ -14,6 +14,13 @@
  * A job that runs changes with each look at what it uses, which is shown at once. On disk it is of use only to the next
  * mount, so that is written once a minute, with the next other change, and at the end.
  *
+ * A job is called as its object is. Where jobs of several kinds are shown, one whose name a job of another kind has is
+ * called NAME~KIND, for as long as it lives; a folder on disk tells the next mount of it. Of jobs that are listed
+ * together those that have a folder choose first, then the older ones.
+ *
+ * A kind whose first list has not come (it may be forbidden) hides no other. What is on disk of jobs that may be of it
+ * is shown as it was, and settled when that list has come.
+ *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
  * its object and its pods are gone and its output is on disk.
@@ -43,6 +50,7 @@
 struct shown {
 	struct publish *p;
 	char *uid;
+	char *id; /* of its directory; NULL: it has not been shown yet */
 	bool queued;
 	bool looked;	 /* it is queued, and no more than what it uses has changed */
 	bool unsaved;	 /* and it has since its snapshot was written */
@@ -70,10 +78,11 @@ struct publish {
 	bool posted; /* the next turn has been posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	uint64_t confirmed;	   /* when it was last stale (loop_now_ms); 0: never */
-	struct loop_timer doubts;  /* for folders in doubt */
-	struct loop_timer waiting; /* for jobs that await pods */
-	size_t n_running, n_taken; /* jobs of jobs/ that run, and those whose output is captured */
+	int64_t stale[WORLD_N_SORTS]; /* the same of the jobs of a sort alone */
+	uint64_t confirmed;	      /* when it was last stale (loop_now_ms); 0: never */
+	struct loop_timer doubts;     /* for folders in doubt */
+	struct loop_timer waiting;    /* for jobs that await pods */
+	size_t n_running, n_taken;    /* jobs of jobs/ that run, and those whose output is captured */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -120,10 +129,59 @@ static void shown_free(struct shown *s)
 	free(s->words_key);
 	free(s->words);
 	free(s->uid);
+	free(s->id);
 	free(s);
 }
 
+/* --- what a job is called --- */
+
+/* Has a job of another kind than JOB's the name of JOB, or a folder of that name which it will want? */
+static bool is_taken(const struct publish *p, const struct world_job *job)
+{
+	const struct publish_config *c = &p->config;
+	const char *name = job->view->meta.name;
+	const struct spec_job *holder cleanup_job = store_get(c->store, BACKEND_JOBS, name);
+	const struct folder *folder = folders_find(c->folders, name);
+	const struct world_job *owner = folder ? world_find(c->world, folder->uid) : NULL;
+
+	if (holder && !streq(holder->uid, job->uid) && !streq(holder->backend, job->kind->name))
+		return true;
+	if (!folder || folders_of(c->folders, name, job->view))
+		return false;
+	return owner ? owner->view && owner->kind != job->kind
+		     : *folder->submission && !*folder->uid;
+}
+
+/* The id of JOB, that of S, which it gets when it is wanted first. */
+static const char *need_id(const struct publish *p, struct shown *s, const struct world_job *job)
+{
+	const struct publish_config *c = &p->config;
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	cleanup_free char *other = NULL;
+
+	if (s->id)
+		return s->id;
+	if (world_kinds(c->world, kinds) > 1) {
+		other = text_print("%s~%s", job->view->meta.name, job->kind->name);
+		if (folders_of(c->folders, other, job->view) || is_taken(p, job))
+			return s->id = take_ptr(other);
+	}
+	return s->id = text_copy(job->view->meta.name);
+}
+
+static const struct folder *folder_of(const struct publish *p, struct shown *s,
+				      const struct world_job *job)
+{
+	return folders_of(p->config.folders, need_id(p, s, job), job->view);
+}
+
 /* --- snapshots --- */
+
+/* Since when JOB is not confirmed, ns; 0: it is. */
+static int64_t stale_since(const struct publish *p, const struct world_job *job)
+{
+	return p->stale_since ? p->stale_since : p->stale[job->sort];
+}
 
 static void queue_unrefp(struct spec_queue_view **queue)
 {
@@ -147,7 +205,7 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 {
 	if (s->left)
 		return false;
-	if (p->stale_since)
+	if (stale_since(p, job))
 		return true;
 	if (!s->ended) /* one that had ended when we came has been listed with its pods */
 		return before || loop_time_ns() - job->since < SPEC_PATIENCE;
@@ -202,19 +260,20 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	const struct publish_config *c = &p->config;
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	struct spec_queue_view *queue cleanup(queue_unrefp) =
-		world_queue(c->world, job->view->queue);
+		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
 	struct spec_cluster_queue_view *cluster cleanup(cluster_queue_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
-	const struct folder *folder = folders_of(c->folders, job->view);
-	const struct spec_kind *kind = world_kind(c->world);
+	const struct folder *folder = folder_of(p, s, job);
+	const struct spec_kind *kind = job->kind;
 	const struct spec_pod_view **pods cleanup_free = NULL;
 	struct spec_view_context ctx = {
 		.reader = kind->reader,
 		.control = kind->control,
 		.backend = kind->name,
+		.id = s->id,
 		.namespace = c->namespace,
 		.now = loop_time_ns(),
-		.stale_since = s->left ? 0 : p->stale_since,
+		.stale_since = s->left ? 0 : stale_since(p, job),
 		.own = folder && *folder->submission,
 		.user = c->user,
 		.history = s->left,
@@ -261,6 +320,20 @@ static void tell_launched(const struct publish *p, const struct folder *folder, 
 		p->config.launched(p->config.data, folder->file, id, folder->submission);
 }
 
+/* Has a kind not been listed yet of which JOB is, or (JOB is NULL) may be what nothing is known of? */
+static bool is_unheard(const struct publish *p, const struct spec_job *job)
+{
+	const struct world *w = p->config.world;
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(w, kinds);
+
+	for (size_t i = 0; i < n; i++)
+		if (!world_has_listed(w, world_sort_of(w, kinds[i])) &&
+		    (!job || streq(job->backend, kinds[i]->name)))
+			return true;
+	return false;
+}
+
 static void check_doubt(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -268,7 +341,7 @@ static void check_doubt(void *data, const struct folder *folder)
 	if (!folder->doubt)
 		return;
 	/* Only a cluster that can be seen can say that there is no such job. */
-	if (loop_now_ms() < folder->doubt || p->stale_since) {
+	if (loop_now_ms() < folder->doubt || p->stale_since || is_unheard(p, NULL)) {
 		loop_timer_set(&p->doubts, DOUBT_MS);
 		return;
 	}
@@ -351,14 +424,14 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	unqueue(s);
 	if (!job->view)
 		return;
-	folder = folders_bind(c->folders, job->view);
+	folder = folders_bind(c->folders, need_id(p, s, job), job->view);
 	if (folder)
 		tell_launched(p, folder, folder->id);
-	folder = folders_of(c->folders, job->view);
+	folder = folder_of(p, s, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
 	if (s->left && !(folder && folder->output))
 		return;
-	commands_check(c->commands, job->uid, world_kind(c->world)->control,
+	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job);
 	await_pods(p, s, snapshot);
@@ -376,10 +449,10 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 static void leave(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
-	const struct folder *folder = job->view ? folders_of(c->folders, job->view) : NULL;
+	const struct folder *folder = job->view ? folder_of(p, s, job) : NULL;
 
 	if (!s->left)
-		s->round = world_rounds(c->world);
+		s->round = world_rounds(c->world, job->sort);
 	s->left = true;
 	count(s, false, false);
 	commands_gone(c->commands, s->uid);
@@ -493,6 +566,19 @@ void publish_set_stale(struct publish *p, int64_t since)
 		enqueue(p, s);
 }
 
+void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t since)
+{
+	p->stale[sort] = since;
+	if (!since)
+		p->confirmed = loop_now_ms();
+	for (struct shown *s = p->all; s; s = s->hh.next) {
+		const struct world_job *job = world_find(p->config.world, s->uid);
+
+		if (job && job->view && job->sort == sort)
+			enqueue(p, s);
+	}
+}
+
 void publish_now(struct publish *p, const struct world_job *job)
 {
 	show(p, need(p, job->uid), job);
@@ -542,14 +628,23 @@ static void bind_folder(void *data, const struct world_job *job)
 	struct publish *p = data;
 
 	if (job->view)
-		folders_bind(p->config.folders, job->view);
+		folders_bind(p->config.folders, job->view->meta.name, job->view);
+}
+
+/* What is known of it is from an earlier mount, and is not confirmed until its kind is listed. */
+static void show_old(struct publish *p, const struct spec_job *old)
+{
+	struct spec_job *job = spec_job_copy(old);
+
+	job->stale_since = loop_time_ns();
+	store_put(p->config.store, job);
 }
 
 /*
  * Decide what to do with a folder of an earlier mount. A submission of which nothing is known may have been with the
  * server when that mount was killed, and may still take effect.
  */
-static void begin_folder(void *data, const struct folder *folder)
+static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct publish_config *c = &p->config;
@@ -558,12 +653,15 @@ static void begin_folder(void *data, const struct folder *folder)
 	bool is_there = live && live->view;
 	int64_t age = (loop_time_ns() - folder->written) / 1000000;
 
-	if (*folder->uid)
-		tell_launched(p, folder, folder->id);
-	if (job && folder->unmerged)
-		capture_merge_again(c->capture, job, !is_there);
 	if ((job && job->history) || is_there)
 		return;
+	if (is_unheard(p, job)) {
+		if (job && !job->stale_since)
+			show_old(p, job);
+		return;
+	}
+	if (job && folder->unmerged)
+		capture_merge_again(c->capture, job, true);
 	if (job)
 		make_history(p, job);
 	else if (folder->output)
@@ -577,15 +675,88 @@ static void begin_folder(void *data, const struct folder *folder)
 		tell_launched(p, folder, NULL);
 }
 
+static void begin_folder(void *data, const struct folder *folder)
+{
+	struct publish *p = data;
+	const struct publish_config *c = &p->config;
+	const struct spec_job *job cleanup_job = store_get_uid(c->store, folder->uid);
+	const struct world_job *live = world_find(c->world, folder->uid);
+
+	if (*folder->uid)
+		tell_launched(p, folder, folder->id);
+	if (job && folder->unmerged && ((live && live->view) || job->history))
+		capture_merge_again(c->capture, job, !(live && live->view));
+	settle_folder(p, folder);
+}
+
+/* Of jobs that are listed together: which chooses its id first. */
+static int by_claim(const void *a, const void *b, void *data)
+{
+	const struct publish *p = data;
+	const struct world_job *x = *(const struct world_job *const *)a;
+	const struct world_job *y = *(const struct world_job *const *)b;
+	const struct folders *f = p->config.folders;
+	int diff = !folders_of(f, x->view->meta.name, x->view) -
+		   !folders_of(f, y->view->meta.name, y->view);
+
+	if (diff == 0 && x->view->meta.created != y->view->meta.created)
+		diff = x->view->meta.created < y->view->meta.created ? -1 : 1;
+	return diff ? diff : strcmp(x->uid, y->uid);
+}
+
+/* All jobs that have an object, in this order. */
+struct claims {
+	const struct world_job **v;
+	size_t n;
+};
+
+static void add_claim(void *data, const struct world_job *job)
+{
+	struct claims *claims = data;
+
+	if (job->view)
+		claims->v[claims->n++] = job;
+}
+
+static void choose_ids(struct publish *p)
+{
+	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
+
+	world_each(p->config.world, add_claim, &claims);
+	qsort_r(claims.v, claims.n, sizeof(*claims.v), by_claim, p);
+	for (size_t i = 0; i < claims.n; i++)
+		reconcile(p, need(p, claims.v[i]->uid));
+	free((void *)(uintptr_t)claims.v);
+}
+
 void publish_begin(struct publish *p)
 {
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
 	struct shown *s, *next;
 
 	p->begun = true;
 	world_each(p->config.world, bind_folder, p);
 	folders_each(p->config.folders, begin_folder, p);
+	if (world_kinds(p->config.world, kinds) > 1)
+		choose_ids(p);
 	HASH_ITER(hh, p->all, s, next)
 		reconcile(p, s);
+	publish_doubt(p);
+}
+
+/* One of which this mount has made a job, or makes one, is not settled here, and one in doubt by time. */
+static void settle_late(void *data, const struct folder *folder)
+{
+	struct publish *p = data;
+	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
+
+	if (job ? job->stale_since : folder->written && !folder->doubt)
+		settle_folder(p, folder);
+}
+
+void publish_listed(struct publish *p)
+{
+	folders_each(p->config.folders, settle_late, p);
 	publish_doubt(p);
 }
 
@@ -606,8 +777,10 @@ static void on_changed(void *data, const struct world_job *job)
 		     job->view->meta.name);
 		again = true;
 	}
-	if (again)
+	if (again) {
 		s->left = false;
+		free(take_ptr(s->id)); /* another may have its name by now */
+	}
 	s->gone = job->gone;
 	enqueue(p, s);
 }
@@ -621,12 +794,9 @@ static void on_freed(void *data, const char *id)
 {
 	struct publish *p = data;
 
-	for (struct shown *s = p->all; s; s = s->hh.next) {
-		const struct world_job *job = world_find(p->config.world, s->uid);
-
-		if (job && job->view && streq(job->view->meta.name, id))
+	for (struct shown *s = p->all; s; s = s->hh.next)
+		if (streq(s->id, id))
 			enqueue(p, s);
-	}
 }
 
 static bool is_in_use(void *data, const char *uid)
@@ -638,10 +808,12 @@ static bool is_in_use(void *data, const char *uid)
 
 static int claim(void *data, const char *uid)
 {
-	const struct publish *p = data;
+	struct publish *p = data;
 	const struct world_job *job = world_find(p->config.world, uid);
 
-	return job && job->view ? folders_claim(p->config.folders, job->view) : -EBUSY;
+	return job && job->view
+		       ? folders_claim(p->config.folders, need_id(p, need(p, uid), job), job->view)
+		       : -EBUSY;
 }
 
 static const struct spec_pod_view *pod_of(void *data, const char *uid, const char *pod, size_t n)

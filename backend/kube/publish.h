@@ -56,6 +56,11 @@ void publish_looked(struct publish *p, const struct world_job *job);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
 void publish_set_stale(struct publish *p, int64_t since);
 
+/* The same of the jobs of SORT alone, where there are several kinds. */
+void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t since);
+/* The first list of a kind has come after publish_begin: what an earlier mount knew of its jobs is settled. */
+void publish_listed(struct publish *p);
+
 /* There is a folder in doubt now (folders_doubt): it is removed when there is no job of it in time. */
 void publish_doubt(struct publish *p);
 

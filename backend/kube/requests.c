@@ -16,9 +16,7 @@ struct requests {
 	struct loop *loop;
 	struct http *http;
 	struct group *group;
-	char *jobs_path; /* their collection, below the server */
-	char *resource;	 /* "jobs.batch.volcano.sh" */
-	char *namespace;
+	const char *namespace;
 	bool stopping;
 	struct request *list;
 };
@@ -41,8 +39,16 @@ static void request_end(struct request *r)
 		http_cancel(r->call);
 	loop_timer_stop(&r->timer);
 	DL_DELETE(all->list, r);
+	free(r->resource);
 	r->ops->free(r);
 	group_leave(all->group);
+}
+
+void request_set_kind(struct request *r, const struct spec_kind *kind)
+{
+	r->kind = kind;
+	text_set(&r->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
+		 kind->api_version);
 }
 
 uint64_t request_age(const struct request *r)
@@ -54,18 +60,20 @@ struct spec_asked request_asked(const struct request *r, const char *verb, const
 {
 	return (struct spec_asked){
 		.verb = verb,
-		.resource = r->all->resource,
+		.resource = r->resource,
 		.namespace = r->all->namespace,
 		.name = name,
 	};
 }
 
-void request_call(struct request *r, const char *id, const char *query,
+void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call)
 {
 	struct http_call copy = *call;
 	cleanup_free char *path =
-		text_print("%s%s%s%s", r->all->jobs_path, id ? "/" : "", id ? id : "", query);
+		text_print("/apis/%s/namespaces/%s/%s%s%s%s", r->kind->api_version,
+			   r->all->namespace, r->kind->plural, name ? "/" : "", name ? name : "",
+			   query);
 
 	if (!copy.path)
 		copy.path = path;
@@ -122,21 +130,16 @@ void request_answer_dry_run(struct request *r, const char *manifest)
 	request_end(r);
 }
 
-struct requests *requests_new(struct loop *loop, struct http *http, struct group *group)
+struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
+			      const char *namespace)
 {
 	struct requests *all = new0(struct requests);
 
-	*all = (struct requests){.loop = loop, .http = http, .group = group};
+	*all = (struct requests){.loop = loop,
+				 .http = http,
+				 .group = group,
+				 .namespace = namespace};
 	return all;
-}
-
-void requests_set_kind(struct requests *all, const struct spec_kind *kind, const char *namespace)
-{
-	text_set(&all->jobs_path, "/apis/%s/namespaces/%s/%s", kind->api_version, namespace,
-		 kind->plural);
-	text_set(&all->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
-		 kind->api_version);
-	text_set(&all->namespace, "%s", namespace);
 }
 
 bool requests_are_stopping(const struct requests *all)
@@ -163,10 +166,5 @@ void requests_stop(struct requests *all)
 
 void requests_free(struct requests *all)
 {
-	if (!all)
-		return;
-	free(all->jobs_path);
-	free(all->resource);
-	free(all->namespace);
 	free(all);
 }

@@ -29,6 +29,8 @@ struct request_ops {
 struct request {
 	const struct request_ops *ops;
 	struct backend_request *rq; /* NULL: answered */
+	const struct spec_kind *kind;
+	char *resource; /* "jobs.batch.volcano.sh" */
 	bool working;
 	bool unclear;
 	struct requests *all;
@@ -39,10 +41,9 @@ struct request {
 	struct request *prev, *next;
 };
 
-/* HTTP and GROUP, which each request is in, are borrowed. */
-struct requests *requests_new(struct loop *loop, struct http *http, struct group *group);
-/* They are about jobs of KIND in NAMESPACE; at first before the first request. */
-void requests_set_kind(struct requests *all, const struct spec_kind *kind, const char *namespace);
+/* HTTP, GROUP, which each request is in, and NAMESPACE are borrowed. */
+struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
+			      const char *namespace);
 /* Answer all but those that are on the pool, which see that the mount ends when they come back. */
 void requests_stop(struct requests *all);
 bool requests_are_stopping(const struct requests *all);
@@ -51,6 +52,8 @@ void requests_free(struct requests *all); /* NULL is allowed */
 /* R, which answers RQ, is under way until request_answer. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
+/* It is about jobs of KIND. Before the first call. */
+void request_set_kind(struct request *r, const struct spec_kind *kind);
 /* A part of it is on the pool, so it must not be answered now. False at first. */
 void request_set_working(struct request *r, bool working);
 /* It is a submission that may have been launched, as far as is known here. False at first. */
@@ -60,10 +63,10 @@ uint64_t request_age(const struct request *r);
 /* For the message of a refusal: VERB was asked for of the job NAME. Borrowed. */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
- * Send CALL about the job ID (NULL: about all jobs), with QUERY ("?..." or ""); or, if it has a path, about what that
+ * Send CALL about the job whose object is NAME (NULL: about all jobs), with QUERY ("?..." or ""); or, if it has a path, about what that
  * names. R->call is it until request_replied, the first thing that its done() calls.
  */
-void request_call(struct request *r, const char *id, const char *query,
+void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 void request_replied(struct request *r);
 /* Call the send() of R's OPS after a while, at least WAIT_MS. False: it has been tried long enough. */

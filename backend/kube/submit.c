@@ -56,7 +56,9 @@
 struct submit {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_kind *kind;
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES]; /* that the mount shows */
+	size_t n_kinds;
+	const struct spec_kind *kind; /* of M */
 	struct spec_manifest *m;
 	char uuid[37];	 /* of the submission */
 	bool lost;	 /* a try may have been acted on, though no reply said so */
@@ -97,7 +99,9 @@ static int make_manifest(struct submit *s)
 	const struct backend_config *config = &s->k->b->config;
 	const struct backend_request *rq = s->r.rq;
 	struct spec_manifest_request mr = {
-		.kind = s->kind,
+		.kind = *config->kind ? s->kinds[0] : NULL,
+		.kinds = s->kinds,
+		.n_kinds = s->n_kinds,
 		.options = config->args,
 		.n_options = config->n_args,
 		.home = config->home,
@@ -206,8 +210,11 @@ static void refuse(struct submit *s, int err)
 
 static void launched(struct submit *s, const char *object, size_t len)
 {
-	const struct world_job *job =
-		len ? world_reply(s->k->world, object, len, watches_version(s->k->watches)) : NULL;
+	enum world_sort sort = world_sort_of(s->k->world, s->kind);
+	const struct world_job *job = len && sort != WORLD_N_SORTS
+					      ? world_reply(s->k->world, sort, object, len,
+							    watches_version(s->k->watches, sort))
+					      : NULL;
 
 	folders_submitted(s->k->folders, s->m->id, job ? job->uid : "");
 	if (job) /* NULL: the watch will bring it */
@@ -481,6 +488,14 @@ static bool is_there(const struct submit *s)
 	return job;
 }
 
+/* Is it the name of a job of another kind? Both could be, but the names of files are made of it. */
+static bool is_of_another_kind(const struct submit *s)
+{
+	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
+
+	return job && !streq(job->backend, s->kind->name);
+}
+
 static void name_is_taken_here(struct submit *s)
 {
 	s->old_exists |= is_there(s);
@@ -514,11 +529,16 @@ static void prepared(void *data)
 {
 	struct submit *s = data;
 
+	if (!s->err) {
+		s->kind = s->m->kind;
+		request_set_kind(&s->r, s->kind);
+	}
 	if (s->err || is_dry(s)) {
 		ready(s);
 		return;
 	}
-	s->err = folders_reserve(s->k->folders, s->m->id, s->uuid);
+	s->err =
+		is_of_another_kind(s) ? -EEXIST : folders_reserve(s->k->folders, s->m->id, s->uuid);
 	if (s->err)
 		name_is_taken_here(s);
 	else
@@ -540,7 +560,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	}
 	s = new0(struct submit);
 	s->k = k;
-	s->kind = world_kind(k->world);
+	s->n_kinds = world_kinds(k->world, s->kinds);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);

@@ -37,8 +37,7 @@ static const struct watch_def {
 	bool cluster; /* its objects are in no namespace */
 	bool of_user; /* they have the label of who submitted the job; Volcano copies it to groups */
 	unsigned page;
-} defs[WORLD_N_SORTS] = {
-	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},
+} defs[WORLD_JOBS + 1] = {
 	[WORLD_PODS] = {"pods", API_CORE, false, true, PAGE_PODS},
 	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, true, PAGE_OTHER},
 	[WORLD_EVENTS] = {"events", API_CORE, false, false, PAGE_OTHER},
@@ -47,14 +46,20 @@ static const struct watch_def {
 	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, false, PAGE_JOBS},
 	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, false, PAGE_OTHER},
 	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, false, PAGE_OTHER},
+	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS}, /* of each kind */
 };
+
+static const struct watch_def *def_of(enum world_sort sort)
+{
+	return &defs[world_is_of_jobs(sort) ? WORLD_JOBS : sort];
+}
 
 /* What users lack without the watch of SORT; NULL: it is not optional. */
 static const char *cost_of(enum world_sort sort)
 {
 	if (sort == WORLD_OWN_QUEUE)
 		return "there is no queues/; why can't tell what a queue has";
-	return defs[sort].plural ? spec_right_cost(defs[sort].plural) : NULL;
+	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
 }
 
 enum access {
@@ -72,6 +77,7 @@ struct watched {
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
 	bool listed;	     /* its first list is in */
 	int err;	     /* that the watch has reported last */
+	bool stale; /* of the jobs of one kind of several: they are not confirmed, as was said */
 	/* Under watches.lock: */
 	enum access access;
 	bool known; /* as it is, or as it was when the server could be reached last */
@@ -98,13 +104,58 @@ struct watches {
 };
 
 static void start(struct watches *w, enum world_sort sort);
+static const char *api_version(const struct watches *w, enum world_sort sort);
 
 /* --- what is shown is confirmed, or not --- */
 
+/* Why the jobs can't be had, the first such watch; NULL: those of a kind can. */
+static const struct watched *failing_jobs(const struct watches *w)
+{
+	const struct watched *ret = NULL;
+
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
+		const struct watched *x = &w->all[i];
+
+		if (!world_kind(w->config.world, i))
+			continue;
+		if (!x->err)
+			return NULL;
+		ret = ret ? ret : x;
+	}
+	return ret;
+}
+
+static bool has_listed_jobs(const struct watches *w)
+{
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+		if (w->all[i].listed)
+			return true;
+	return false;
+}
+
+/* Of several kinds, say of each whether its jobs are confirmed. */
+static void check_confirmed_kinds(struct watches *w)
+{
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS && w->config.several; i++) {
+		struct watched *x = &w->all[i];
+		bool failing = world_kind(w->config.world, i) && x->err;
+
+		if (failing == x->stale)
+			continue;
+		x->stale = failing;
+		if (failing)
+			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
+		else
+			diag(DIAG_INFO, "%s: confirmed", x->resource);
+		w->config.events.confirmed_kind(w->config.events.data, i,
+						failing ? loop_time_ns() : 0);
+	}
+}
+
 static void check_confirmed(struct watches *w)
 {
-	const struct watched *jobs = &w->all[WORLD_JOBS], *pods = &w->all[WORLD_PODS];
-	const struct watched *failing = jobs->err ? jobs : pods->err ? pods : NULL;
+	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
+	const struct watched *failing = jobs ? jobs : pods->err ? pods : NULL;
 	bool changed;
 	int64_t since;
 
@@ -118,6 +169,7 @@ static void check_confirmed(struct watches *w)
 		if (failing)
 			w->stale_text = text_copy(failing->text);
 	}
+	check_confirmed_kinds(w);
 	if (!changed)
 		return;
 	if (failing)
@@ -127,20 +179,30 @@ static void check_confirmed(struct watches *w)
 	w->config.events.confirmed(w->config.events.data, since);
 }
 
-/* Before the first lists are in, the first error ends the start; but not that a watch breaks whose list is in. */
+static void needed_listed(struct watches *w);
+
+/*
+ * Before the first lists are in, the first error ends the start; but not that a watch breaks whose list is in, nor
+ * what is wrong with one kind while another can be had.
+ */
 static void needed_state(struct watched *x)
 {
 	struct watches *w = x->w;
 	bool breaks = x->listed && x->err == -EAGAIN;
+	bool others = w->config.several && world_is_of_jobs(x->sort) && !failing_jobs(w);
 
-	if (w->phase == PHASE_LISTING && x->err && !breaks) {
+	if (w->phase == PHASE_LISTING && x->err && !breaks && !others) {
 		w->phase = PHASE_FAILED;
 		w->config.events.started(w->config.events.data, x->err, x->text);
-	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {
-		check_confirmed(w);
-		if (x->sort == WORLD_JOBS && x->err == -EOPNOTSUPP)
-			return w->config.events.unserved(w->config.events.data);
+		return;
 	}
+	if (w->phase == PHASE_LISTING && others)
+		needed_listed(w);
+	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
+		return;
+	check_confirmed(w);
+	if (world_is_of_jobs(x->sort) && x->err == -EOPNOTSUPP)
+		return w->config.events.unserved(w->config.events.data, x->sort);
 }
 
 static void on_ready(void *data)
@@ -170,18 +232,39 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
+/* Start what depends on the kinds, if it does not run yet. */
+static void start_others(struct watches *w)
+{
+	bool scheduling = api_version(w, WORLD_GROUPS);
+
+	if (scheduling && !w->all[WORLD_GROUPS].watch) {
+		start(w, WORLD_GROUPS);
+		start(w, WORLD_QUEUES);
+	} else if (!scheduling && !w->all[WORLD_EVENTS].watch) {
+		start(w, WORLD_EVENTS);
+	}
+}
+
+/* Is nothing to be heard of any more before what is needed is known? Of one kind of several that is an error, too. */
+static bool needed_known(const struct watches *w)
+{
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
+		const struct watched *x = &w->all[i];
+
+		if (world_kind(w->config.world, i) && !x->listed && !(w->config.several && x->err))
+			return false;
+	}
+	return w->all[WORLD_PODS].listed && has_listed_jobs(w);
+}
+
 static void needed_listed(struct watches *w)
 {
-	if (w->phase != PHASE_LISTING || !w->all[WORLD_JOBS].listed || !w->all[WORLD_PODS].listed)
+	if (w->phase != PHASE_LISTING || !needed_known(w))
 		return;
 	w->phase = PHASE_LISTED;
 	w->config.events.listed(w->config.events.data);
-	if (world_kind(w->config.world)->scheduling_api) {
-		start(w, WORLD_GROUPS);
-		start(w, WORLD_QUEUES);
-	} else {
-		start(w, WORLD_EVENTS);
-	}
+	check_confirmed_kinds(w);
+	start_others(w);
 	loop_timer_set(&w->ready, READY_MS);
 	return check_ready(w);
 }
@@ -255,11 +338,15 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 static void on_listed(void *data)
 {
 	struct watched *x = data;
+	bool late;
 
 	world_list_ends(x->w->config.world, x->sort);
+	late = world_is_of_jobs(x->sort) && !x->listed && x->w->phase != PHASE_LISTING;
 	x->listed = true;
 	if (!cost_of(x->sort))
 		needed_listed(x->w);
+	if (late)
+		x->w->config.events.listed_late(x->w->config.events.data, x->sort);
 }
 
 static enum access access_of(int err)
@@ -291,38 +378,60 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	if (cost_of(x->sort))
+	if (cost_of(x->sort)) {
 		optional_state(x, first, lost);
-	else
-		needed_state(x);
+		return;
+	}
+	needed_state(x);
 }
 
 /* --- life --- */
 
-static const char *api_version(const struct watches *w, enum api api)
+/* The API that the objects of SORT are of; NULL: no kind has one. */
+static const char *api_version(const struct watches *w, enum world_sort sort)
 {
-	const struct spec_kind *kind = world_kind(w->config.world);
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(w->config.world, kinds);
 
-	switch (api) {
+	switch (def_of(sort)->api) {
 	case API_CORE:
 		return "v1";
 	case API_KIND:
-		return kind->api_version;
+		return world_kind(w->config.world, sort)->api_version;
 	case API_SCHEDULING:
-		return kind->scheduling_api;
+		for (size_t i = 0; i < n; i++)
+			if (kinds[i]->scheduling_api)
+				return kinds[i]->scheduling_api;
+		return NULL;
 	default:
 		return w->kueue;
 	}
 }
 
+/* The labels that the pods of all kinds have; "" they have none in common. */
+static const char *pod_labels(const struct watches *w)
+{
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(w->config.world, kinds);
+	const char *ret = n ? kinds[n - 1]->pod_selector : "";
+
+	for (size_t i = 0; i < n; i++) {
+		const char *also = kinds[i]->pods_also;
+
+		if (!streq(kinds[i]->pod_selector, ret) && !(also && streq(also, ret)))
+			return "";
+	}
+	return ret;
+}
+
 /* The labels of the objects of SORT that are asked for; malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_sort sort)
 {
-	const char *labels = sort == WORLD_JOBS	  ? w->config.selector
-			     : sort == WORLD_PODS ? world_kind(w->config.world)->pod_selector
-						  : "";
+	const char *labels = world_is_of_jobs(sort) ? w->config.selector
+			     : sort == WORLD_PODS   ? pod_labels(w)
+						    : "";
 
-	if (!*w->config.user || !defs[sort].of_user)
+	if (!*w->config.user || !def_of(sort)->of_user)
 		return text_copy(labels);
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
@@ -332,18 +441,17 @@ static const char *fewer_of(const struct watches *w, enum world_sort sort)
 {
 	bool mine = *w->config.user;
 
-	if (sort == WORLD_JOBS)
+	if (world_is_of_jobs(sort))
 		return mine ? "-o selector=" : "-o mine or -o selector=";
-	return defs[sort].of_user && !mine ? "-o mine" : NULL;
+	return def_of(sort)->of_user && !mine ? "-o mine" : NULL;
 }
 
 static void start(struct watches *w, enum world_sort sort)
 {
-	const struct watch_def *def = &defs[sort];
-	const struct spec_kind *kind = world_kind(w->config.world);
+	const struct watch_def *def = def_of(sort);
 	struct watched *x = &w->all[sort];
-	const char *version = api_version(w, def->api);
-	const char *plural = def->plural ? def->plural : kind->plural;
+	const char *version = api_version(w, sort);
+	const char *plural = def->plural ? def->plural : world_kind(w->config.world, sort)->plural;
 	const char *namespace = w->config.namespace;
 	cleanup_free char *path = NULL, *field = NULL, *labels = selector_of(w, sort);
 	struct watch_config config = {
@@ -353,7 +461,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
-		.optional = cost_of(x->sort),
+		.optional = cost_of(x->sort) || (w->config.several && world_is_of_jobs(sort)),
 		.fewer = fewer_of(w, sort),
 		.ends = &w->ends,
 		.begin = on_begin,
@@ -381,7 +489,9 @@ static void start(struct watches *w, enum world_sort sort)
 
 void watches_start(struct watches *w)
 {
-	start(w, WORLD_JOBS);
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+		if (world_kind(w->config.world, i))
+			start(w, i);
 	start(w, WORLD_PODS);
 }
 
@@ -403,15 +513,29 @@ void watches_start_kueue(struct watches *w, const char *version)
 
 void watches_switch(struct watches *w)
 {
-	const enum world_sort needed[] = {WORLD_JOBS, WORLD_PODS};
-
-	for (size_t i = 0; i < array_size(needed); i++) {
-		struct watched *x = &w->all[needed[i]];
-
-		watch_free(take_ptr(x->watch));
-		free(take_ptr(x->resource));
-	}
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+		watch_free(take_ptr(w->all[i].watch));
+	watch_free(take_ptr(w->all[WORLD_PODS].watch));
 	watches_start(w);
+	if (w->phase != PHASE_LISTING)
+		start_others(w);
+	if (!api_version(w, WORLD_GROUPS) && w->all[WORLD_GROUPS].watch) {
+		static const enum world_sort sorts[] = {WORLD_GROUPS, WORLD_QUEUES,
+							WORLD_OWN_QUEUE};
+
+		for (size_t i = 0; i < array_size(sorts); i++)
+			stop_optional(&w->all[sorts[i]]);
+	}
+}
+
+void watches_drop(struct watches *w, enum world_sort sort)
+{
+	struct watched *x = &w->all[sort];
+
+	stop_optional(x);
+	x->err = 0;
+	x->listed = false;
+	x->stale = false;
 }
 
 void watches_hurry(void *watches)
@@ -458,16 +582,16 @@ void watches_free(struct watches *w)
 
 /* --- questions of other parts --- */
 
-const char *watches_version(const struct watches *w)
+const char *watches_version(const struct watches *w, enum world_sort sort)
 {
-	return watch_version(w->all[WORLD_JOBS].watch);
+	return watch_version(w->all[sort].watch);
 }
 
 char *watches_offline(struct watches *w)
 {
-	const struct watched *jobs = &w->all[WORLD_JOBS], *pods = &w->all[WORLD_PODS];
+	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
 	/* The watch of the pods may hear first that nobody listens, which is so for all. */
-	const struct watched *x = jobs->err ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
+	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
 		return NULL;
@@ -475,6 +599,15 @@ char *watches_offline(struct watches *w)
 	if (x->err != -EHOSTUNREACH && x->err != -EIO && x->err != -ETIMEDOUT)
 		return NULL;
 	return text_copy(x->text);
+}
+
+char *watches_trouble(struct watches *w, enum world_sort sort)
+{
+	const struct watched *x = &w->all[sort];
+	lock_scope(&w->lock);
+
+	return x->access == ACCESS_GIVEN ? NULL
+					 : text_copy(x->text ? x->text : "its list is not in yet");
 }
 
 bool watches_know(struct watches *w, enum world_sort sort)
@@ -507,7 +640,10 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 		}
 	}
 	if (verb)
-		watches_print_refused(list, verb, x->resource, cost_of(x->sort), text);
+		watches_print_refused(list, verb, x->resource,
+				      cost_of(x->sort) ? cost_of(x->sort)
+						       : "jobs of this kind are not shown",
+				      text);
 }
 
 void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
@@ -549,7 +685,7 @@ void watches_info(struct watches *w, FILE *out)
 void watches_refused(struct watches *w, struct watches_refused *list)
 {
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		if (cost_of(i))
+		if (cost_of(i) || (w->config.several && world_is_of_jobs(i)))
 			print_refused(&w->all[i], list);
 }
 

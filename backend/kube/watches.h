@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The watches of a mount. Those of the jobs of its kind and of their pods it can't do without: when both first lists
- * are in, the start is over, and their errors say whether what is shown is confirmed. The others (pod groups, events,
+ * are in, the start is over, and their errors say whether what is shown is confirmed. Of several kinds one is enough:
+ * what can't be had of another is said. The others (pod groups, events,
  * queues) are optional: a mount works without what it may not see, and .kxfs/info says what that costs. Whatever
  * they bring goes to the world. I/O thread, but for what says "any thread".
  */
@@ -24,8 +25,12 @@ struct watches_events {
 	void (*started)(void *data, int err, const char *text);
 	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
-	/* The server no longer serves jobs of this kind. Only after listed(), and again after a while. */
-	void (*unserved)(void *data);
+	/* The same of jobs of SORT alone, of a mount of several kinds. */
+	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
+	/* The first list of jobs of SORT has come after listed(). */
+	void (*listed_late)(void *data, enum world_sort sort);
+	/* The server does not serve jobs of SORT any more. Only after listed(), and again after a while. */
+	void (*unserved)(void *data, enum world_sort sort);
 	void *data;
 };
 
@@ -38,11 +43,12 @@ struct watches_config {
 	const char *selector; /* labels of the jobs; "" all */
 	const char *user; /* value of SPEC_LABEL_USER of jobs, pods and groups; "" any or none */
 	const char *own_queue; /* the queue of the mount's own jobs; "" none is known */
+	bool several;	       /* the mount is of all kinds, so one of them is no need */
 	struct watches_events events;
 };
 
 struct watches *watches_new(const struct watches_config *config);
-/* Begin, with the watches that are needed; the world knows its kind. */
+/* Begin, with the watches that are needed; the world knows its kinds. */
 void watches_start(struct watches *w);
 /* Whether the cluster has Kueue is being found out: the start waits for watches_start_kueue, too. */
 void watches_await_kueue(struct watches *w);
@@ -51,21 +57,25 @@ void watches_await_kueue(struct watches *w);
  * none, as far as is known now.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
+/* The world has other kinds now: ask for their jobs and pods, in place of those of the old ones. */
 void watches_switch(struct watches *w);
+/* There are no jobs of SORT any more: the world forgets them. watches_switch is to follow. */
+void watches_drop(struct watches *w, enum world_sort sort);
 /* The server has answered somebody else: watches that pause before they ask it again ask now. */
 void watches_hurry(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
-/* The version up to which the watch of the jobs has brought all changes; "" while it lists anew. */
-const char *watches_version(const struct watches *w);
+/* The version up to which the watch of the jobs of SORT has brought all changes; "" while it lists anew. */
+const char *watches_version(const struct watches *w, enum world_sort sort);
 /*
  * Why the server can't be reached, as the watch of the jobs last found, or that of the pods; malloc'ed. NULL: it can.
  * Who asks wants to use it, so the watches find out at once whether that is still so.
  */
 char *watches_offline(struct watches *w);
 
+/* Any thread: why the jobs of SORT can't be had, or are not confirmed, malloc'ed; NULL: they are. */
+char *watches_trouble(struct watches *w, enum world_sort sort);
 /* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
 bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: what .kxfs/info and .kxfs/metrics say of them. */

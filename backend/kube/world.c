@@ -50,11 +50,10 @@ struct job {
 	struct world *w;
 	struct pod *pods; /* those that are gone stand at the end, the oldest first */
 	size_t n_gone;
-	const struct spec_kind *kind; /* that VIEW was read as */
-	unsigned place;		      /* in its queue of Kueue; 0: not known */
-	bool waits;		      /* it was shown as one that has not started */
-	bool waited;		      /* SPEC_PATIENCE has passed since it was seen first */
-	UT_hash_handle hh;	      /* by uid */
+	unsigned place;	   /* in its queue of Kueue; 0: not known */
+	bool waits;	   /* it was shown as one that has not started */
+	bool waited;	   /* SPEC_PATIENCE has passed since it was seen first */
+	UT_hash_handle hh; /* by uid */
 };
 
 /* An object that is watched beside jobs, pods and events. */
@@ -97,7 +96,10 @@ struct world {
 	struct loop *loop;
 	world_changed_fn changed;
 	void *data;
-	const struct spec_kind *_Atomic kind;
+	const struct spec_kind
+		*_Atomic kinds[SPEC_MAX_SOURCES];	     /* of the sorts from WORLD_JOBS on */
+	const struct spec_reader *readers[SPEC_MAX_SOURCES]; /* of these kinds */
+	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];
 	bool lists[WORLD_N_SORTS];  /* a list has begun, and not ended */
 	bool listed[WORLD_N_SORTS]; /* the first list is in: what comes from now on is new */
@@ -153,9 +155,9 @@ static struct job *need_job(struct world *w, const char *uid)
 
 static size_t n_kept(const struct world *w, enum world_sort sort)
 {
-	return sort == WORLD_JOBS   ? w->n_live
-	       : sort == WORLD_PODS ? HASH_COUNT(w->pods)
-				    : HASH_COUNT(w->things[sorts[sort].table]);
+	return world_is_of_jobs(sort) ? w->n_live
+	       : sort == WORLD_PODS   ? HASH_COUNT(w->pods)
+				      : HASH_COUNT(w->things[sorts[sort].table]);
 }
 
 /* Is there no room for one more object of SORT? Then it is passed over. */
@@ -195,29 +197,53 @@ static void adopt_events(struct job *job, const char *about)
 
 /* --- jobs --- */
 
+/* What is known of a job, to one who reads it as KIND. */
+struct known {
+	const struct world *w;
+	const struct spec_kind *kind;
+};
+
 static const struct spec_job_view *known_view(void *data, const char *uid)
 {
-	const struct job *job = find_job(data, uid);
+	const struct known *known = data;
+	const struct job *job = find_job(known->w, uid);
 
-	return job && job->kind == job->w->kind ? job->j.view : NULL;
+	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* NULL: it can't be read. */
-static struct spec_job_view *read_job(struct world *w, const char *json, size_t len, bool gone)
+/* NULL: it can't be read, or there are no jobs of SORT any more. */
+static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
+				      size_t len, bool gone)
 {
+	struct known known = {.w = w, .kind = world_kind(w, sort)};
 	struct spec_job_view *view;
-	int err = spec_job_view_parse(w->kind->reader, json, len, known_view, w, &view);
+	int err = 0;
 
+	if (!known.kind)
+		return NULL;
+	err = spec_job_view_parse(known.kind->reader, json, len, known_view, &known, &view);
 	if (err)
-		world_pass_over(w, WORLD_JOBS, json, len, gone, err);
+		world_pass_over(w, sort, json, len, gone, err);
 	return err ? NULL : view;
+}
+
+/* Is the object of VIEW a part of a job of another kind that is shown? Where one kind is shown, all of it is. */
+static bool is_part(const struct world *w, const struct spec_job_view *view)
+{
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = *view->meta.owner_uid ? world_kinds(w, kinds) : 0;
+
+	for (size_t i = 0; n > 1 && i < n; i++)
+		if (spec_kind_makes(kinds[i], view))
+			return true;
+	return false;
 }
 
 static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
 
-	job->j.since = w->listed[WORLD_JOBS] ? loop_time_ns() : view->meta.created;
+	job->j.since = w->listed[job->j.sort] ? loop_time_ns() : view->meta.created;
 	job->waits = true;
 	adopt_events(job, job->j.uid);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
@@ -229,9 +255,9 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/* Put VIEW, which was read from JSON, into the table; it is taken over. NULL: it can't be kept. */
-static struct job *take_job(struct world *w, struct spec_job_view *view, const char *json,
-			    size_t len)
+/* Put VIEW of SORT, which was read from JSON, into the table; it is taken over. NULL: it can't be kept. */
+static struct job *take_job(struct world *w, enum world_sort sort, struct spec_job_view *view,
+			    const char *json, size_t len)
 {
 	struct job *job = need_job(w, view->meta.uid);
 
@@ -242,6 +268,8 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 		return NULL;
 	}
 	w->n_live += !job->j.view || job->j.gone;
+	job->j.kind = world_kind(w, sort);
+	job->j.sort = sort;
 	if (!job->j.view)
 		job_first_seen(job, view);
 	else if (!streq(job->j.view->queue, view->queue))
@@ -249,18 +277,17 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 	spec_job_view_free(job->j.view);
 	spec_text_unref(job->j.object);
 	job->j.view = view;
-	job->kind = w->kind;
 	job->j.object = spec_text_new(json, len);
-	job->j.round = w->rounds[WORLD_JOBS];
+	job->j.round = w->rounds[sort];
 	job->j.gone = false; /* it may have lost the labels that are shown, and have them again */
 	changed(job);
 	return job;
 }
 
-const struct world_job *world_reply(struct world *w, const char *json, size_t len,
-				    const char *watched)
+const struct world_job *world_reply(struct world *w, enum world_sort sort, const char *json,
+				    size_t len, const char *watched)
 {
-	struct spec_job_view *view = read_job(w, json, len, false);
+	struct spec_job_view *view = read_job(w, sort, json, len, false);
 	struct job *job = view ? find_job(w, view->meta.uid) : NULL;
 	bool known = job && job->j.view;
 
@@ -268,7 +295,7 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 		return NULL;
 	if (!spec_version_is_up_to(view->resource_version,
 				   known ? job->j.view->resource_version : watched)) {
-		job = take_job(w, view, json, len);
+		job = take_job(w, sort, view, json, len);
 		return job ? &job->j : NULL;
 	}
 	spec_job_view_free(view);
@@ -279,12 +306,12 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
  * Is VIEW, which came by the watch, older than what a reply has brought already? Then the world ignores it, since the
  * watch will catch up. What comes in a list is never ignored: a server that was restored begins its versions anew.
  */
-static bool is_late(struct world *w, const struct spec_job_view *view)
+static bool is_late(struct world *w, enum world_sort sort, const struct spec_job_view *view)
 {
 	const struct job *job = find_job(w, view->meta.uid);
 	const char *version = view->resource_version;
 
-	return job && job->j.view && !job->j.gone && !w->lists[WORLD_JOBS] &&
+	return job && job->j.view && !job->j.gone && !w->lists[sort] &&
 	       !streq(version, job->j.view->resource_version) &&
 	       spec_version_is_up_to(version, job->j.view->resource_version);
 }
@@ -296,20 +323,20 @@ static void job_gone(struct job *job)
 	changed(job);
 }
 
-static void job_told(struct world *w, const char *json, size_t len, bool gone)
+static void job_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
-	struct spec_job_view *view = read_job(w, json, len, gone);
+	struct spec_job_view *view = read_job(w, sort, json, len, gone);
 	struct job *job;
 
 	if (!view)
 		return;
 	job = find_job(w, view->meta.uid);
-	if ((!gone && is_late(w, view)) ||
-	    (!(job && job->j.view && !job->j.gone) && is_full(w, WORLD_JOBS, json, len, gone))) {
+	if (is_part(w, view) || (!gone && is_late(w, sort, view)) ||
+	    (!(job && job->j.view && !job->j.gone) && is_full(w, sort, json, len, gone))) {
 		spec_job_view_free(view);
 		return;
 	}
-	job = take_job(w, view, json, len);
+	job = take_job(w, sort, view, json, len);
 	if (job && gone)
 		job_gone(job);
 }
@@ -390,7 +417,7 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_pod_view *view;
 	struct pod *pod;
-	int err = spec_pod_view_parse(w->kind->reader, json, len, &view);
+	int err = spec_pod_view_parse_any(w->readers, w->n_readers, json, len, &view);
 
 	if (err) {
 		world_pass_over(w, WORLD_PODS, json, len, gone, err);
@@ -402,6 +429,9 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
+	/* Other kinds are shown now, of which another job has it. */
+	if (pod && !streq(pod->job->j.uid, view->meta.owner_uid))
+		pod_gone(pod);
 	/* The pod's last state is news too: it says how the pod has ended. */
 	pod = pod_seen(w, view);
 	if (gone)
@@ -603,10 +633,10 @@ static void cluster_queue_tell(struct world *w, struct thing *now, const struct 
 {
 	const char *name = (now ? now : old)->meta->name;
 
-	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next) {
+	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next) {
 		const struct spec_queue_view *view = queue->view;
 
-		if (view->local && streq(view->local->cluster_queue, name)) {
+		if (streq(view->local->cluster_queue, name)) {
 			queue->changed = true;
 			tick_later(w);
 		}
@@ -648,7 +678,7 @@ static const struct sort sorts[WORLD_N_SORTS] = {
 			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
 			     .differs = queue_differs, .tell = queue_tell},
 	[WORLD_LOCAL_QUEUES] = {"LocalQueue", local_queue_parse, local_queue_unref,
-				offsetof(struct spec_queue_view, meta), WORLD_QUEUES,
+				offsetof(struct spec_queue_view, meta), WORLD_LOCAL_QUEUES,
 				.by_name = true, .differs = queue_differs, .tell = queue_tell},
 	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", cluster_queue_parse, cluster_queue_unref,
 				  offsetof(struct spec_cluster_queue_view, meta),
@@ -713,12 +743,17 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
 	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
-struct spec_queue_view *world_queue(struct world *w, const char *name)
+enum world_sort world_queues_of(const struct spec_kind *kind)
+{
+	return kind->in_kueue ? WORLD_LOCAL_QUEUES : WORLD_QUEUES;
+}
+
+struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name)
 {
 	const struct thing *queue;
 	lock_scope(&w->lock);
 
-	queue = find_thing(w, WORLD_QUEUES, name);
+	queue = find_thing(w, sort, name);
 	return queue ? spec_queue_view_ref(queue->view) : NULL;
 }
 
@@ -728,9 +763,13 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 	size_t n = 0;
 	lock_scope(&w->lock);
 
-	v = new0_n(struct spec_queue_view *, HASH_COUNT(w->things[WORLD_QUEUES]));
+	v = new0_n(struct spec_queue_view *,
+		   HASH_COUNT(w->things[WORLD_QUEUES]) + HASH_COUNT(w->things[WORLD_LOCAL_QUEUES]));
 	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
 		v[n++] = spec_queue_view_ref(queue->view);
+	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
+		if (!find_thing(w, WORLD_QUEUES, queue->meta->name))
+			v[n++] = spec_queue_view_ref(queue->view);
 	*ret_n = n;
 	return v;
 }
@@ -749,7 +788,7 @@ static void unpass(struct world *w, struct passed *passed)
 static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
 		       bool gone)
 {
-	struct job *job = sort == WORLD_JOBS ? find_job(w, uid) : NULL;
+	struct job *job = world_is_of_jobs(sort) ? find_job(w, uid) : NULL;
 	struct thing *thing = find_thing(w, sorts[sort].table, sorts[sort].by_name ? name : uid);
 	struct pod *pod = NULL;
 
@@ -775,7 +814,8 @@ static void keep_known(struct world *w, enum world_sort sort, const char *uid, c
 void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
 		     int wrong)
 {
-	const char *what = sort == WORLD_JOBS	  ? w->kind->kind
+	const struct spec_kind *kind = world_is_of_jobs(sort) ? world_kind(w, sort) : NULL;
+	const char *what = kind			  ? kind->kind
 			   : sort == WORLD_PODS	  ? "Pod"
 			   : sort == WORLD_EVENTS ? "Event"
 						  : sorts[sort].what;
@@ -850,16 +890,21 @@ void world_list_begins(struct world *w, enum world_sort sort)
 	w->full[sort] = false;
 }
 
-unsigned world_rounds(const struct world *w)
+unsigned world_rounds(const struct world *w, enum world_sort sort)
 {
-	return w->rounds[WORLD_JOBS];
+	return w->rounds[sort];
+}
+
+bool world_has_listed(const struct world *w, enum world_sort sort)
+{
+	return w->listed[sort];
 }
 
 static void told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
+	if (world_is_of_jobs(sort))
+		return job_told(w, sort, json, len, gone);
 	switch (sort) {
-	case WORLD_JOBS:
-		return job_told(w, json, len, gone);
 	case WORLD_PODS:
 		return pod_told(w, json, len, gone);
 	case WORLD_EVENTS:
@@ -887,12 +932,13 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	w->lists[sort] = false;
 	w->listed[sort] = true;
 	passed_listed(w, sort);
-	switch (sort) {
-	case WORLD_JOBS:
-		for (struct job *job = w->jobs; job; job = job->hh.next)
-			if (job->j.view && !job->j.gone && job->j.round != w->rounds[sort])
-				job_gone(job);
+	for (struct job *job = world_is_of_jobs(sort) ? w->jobs : NULL; job; job = job->hh.next)
+		if (job->j.view && job->j.sort == sort && !job->j.gone &&
+		    job->j.round != w->rounds[sort])
+			job_gone(job);
+	if (world_is_of_jobs(sort))
 		return;
+	switch (sort) {
 	case WORLD_PODS:
 		return pods_listed(w);
 	case WORLD_EVENTS:
@@ -941,11 +987,13 @@ static void tell_queues(struct world *w)
 
 		if (!job->j.view || !job->waits)
 			continue;
-		queue = find_thing(w, WORLD_QUEUES, job->j.view->queue);
+		queue = find_thing(w, world_queues_of(job->j.kind), job->j.view->queue);
 		if (queue ? queue->changed : w->queue_gone)
 			changed(job);
 	}
 	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
+		queue->changed = false;
+	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
 	w->queue_gone = false;
 }
@@ -1128,14 +1176,41 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data)
 	w->data = data;
 }
 
-void world_set_kind(struct world *w, const struct spec_kind *kind)
+void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind)
 {
-	w->kind = kind;
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+
+	w->kinds[sort - WORLD_JOBS] = kind;
+	w->n_readers = world_kinds(w, kinds);
+	for (size_t i = 0; i < w->n_readers; i++)
+		w->readers[i] = kinds[i]->reader;
 }
 
-const struct spec_kind *world_kind(const struct world *w)
+const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
 {
-	return w->kind;
+	return w->kinds[sort - WORLD_JOBS];
+}
+
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+		const struct spec_kind *kind = w->kinds[i];
+
+		if (kind)
+			ret[n++] = kind;
+	}
+	return n;
+}
+
+enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
+{
+	enum world_sort sort = WORLD_JOBS;
+
+	while (sort < WORLD_N_SORTS && world_kind(w, sort) != kind)
+		sort++;
+	return sort;
 }
 
 void world_stop(struct world *w)

@@ -11,14 +11,13 @@
 
 #include "backend/base/loop.h"
 #include "backend/kube/events.h"
-#include "spec/pods/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/kueue.h"
 
 struct world;
 
 /* The sorts of objects that the cluster has; each comes by a watch of its own. */
 enum world_sort {
-	WORLD_JOBS,
 	WORLD_PODS,
 	WORLD_GROUPS,
 	WORLD_EVENTS,
@@ -27,8 +26,14 @@ enum world_sort {
 	WORLD_WORKLOADS, /* this and the next: Kueue's */
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
-	WORLD_N_SORTS
+	WORLD_JOBS, /* of one kind; those of each other kind are a sort after it */
+	WORLD_N_SORTS = WORLD_JOBS + SPEC_MAX_SOURCES
 };
+
+static inline bool world_is_of_jobs(enum world_sort sort)
+{
+	return sort >= WORLD_JOBS;
+}
 
 /*
  * A job, from when its object or a pod of it is seen until world_forget. Written by world.c alone. A pod that is
@@ -36,10 +41,13 @@ enum world_sort {
  */
 struct world_job {
 	char *uid;
-	struct spec_job_view *view; /* NULL: only pods of it have been seen */
-	struct spec_text *object;   /* its JSON */
-	bool gone;		    /* the object is no longer in the cluster */
-	/* The number of the list of jobs that was the last when it was told of. */
+	/* These three are known together. NULL: only pods of it have been seen. */
+	struct spec_job_view *view;
+	const struct spec_kind *kind; /* that VIEW was read as */
+	enum world_sort sort;
+	struct spec_text *object; /* its JSON */
+	bool gone;		  /* the object is no longer in the cluster */
+	/* The number of the list of its sort that was the last when it was told of. */
 	unsigned round;
 	size_t n_pods; /* of it in the cluster */
 	int64_t since; /* when it was seen first, or made; ns */
@@ -52,11 +60,17 @@ struct world *world_new(struct loop *loop);
 /* To be called once, before any object comes. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * Its jobs are of KIND. To be called before any object comes; and again when the cluster serves another kind in place
- * of it. Then the next list says which of the jobs there still are.
+ * The jobs of SORT are of KIND; NULL (as at first): there are none. To be called before any object of it comes; and
+ * again when the cluster serves another kind in place of it. Then the next list says which of the jobs there still are.
+ * What jobs of one of the kinds make is no job of its own: all lists are asked for anew when there is another kind.
  */
-void world_set_kind(struct world *w, const struct spec_kind *kind);
-const struct spec_kind *world_kind(const struct world *w);
+void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind);
+/* Any thread. NULL: there are no jobs of SORT. */
+const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);
+/* Any thread: all kinds, in the order of their sorts. Returns how many. */
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES]);
+/* Of which sort jobs of KIND are; WORLD_N_SORTS: there are none. */
+enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind);
 /* No timer of it runs any more. */
 void world_stop(struct world *w);
 void world_free(struct world *w); /* NULL is allowed */
@@ -79,17 +93,19 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
  */
 bool world_has_room_again(struct world *w, enum world_sort sort);
 void world_list_ends(struct world *w, enum world_sort sort);
-/* How many lists of jobs have begun. */
-unsigned world_rounds(const struct world *w);
+/* How many lists of SORT have begun. */
+unsigned world_rounds(const struct world *w, enum world_sort sort);
+/* Has a list of SORT been whole? */
+bool world_has_listed(const struct world *w, enum world_sort sort);
 /* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
 void world_forget_sort(struct world *w, enum world_sort sort);
 /*
- * The reply to a request has brought the job JSON, which may be older than what the watch of jobs has brought
+ * The reply to a request has brought the job JSON of SORT, which may be older than what the watch of jobs has brought
  * meanwhile: all changes up to the version WATCHED ("": it lists anew). Returns the job as it is known now; NULL: it
  * can't be read, or is gone already.
  */
-const struct world_job *world_reply(struct world *w, const char *json, size_t len,
-				    const char *watched);
+const struct world_job *world_reply(struct world *w, enum world_sort sort, const char *json,
+				    size_t len, const char *watched);
 
 /*
  * JSON is the PodMetrics of a pod: what it uses at this moment. The job of the pod, if that is news; NULL: it is not,
@@ -133,11 +149,16 @@ void world_forget(const struct world_job *job);
 
 /* Any thread: the events of job UID, to be released by events_release. */
 void world_events_of(struct world *w, const char *uid, struct events_list *ret);
-/* Any thread: the queue NAME, a new reference; NULL: none. */
-struct spec_queue_view *world_queue(struct world *w, const char *name);
+/*
+ * Any thread: the queue NAME, a new reference; NULL: none. Of SORT (WORLD_QUEUES or WORLD_LOCAL_QUEUES), since both may
+ * have a queue of one name.
+ */
+struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name);
+/* Of which of these sorts the queues of KIND's jobs are. */
+enum world_sort world_queues_of(const struct spec_kind *kind);
 /* Any thread: the ClusterQueue NAME of Kueue, a new reference; NULL: none is known. */
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
-/* Any thread: references to all queues, in a malloc'ed array. */
+/* Any thread: references to all queues, of two of one name Volcano's, in a malloc'ed array. */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /* Any thread: pods in the cluster; and objects in it that were passed over. */
 size_t world_n_pods(const struct world *w);

@@ -38,7 +38,6 @@
 
 struct run {
 	struct options *options;
-	const char *kind; /* found in the cluster; NULL: as the options say */
 	struct loop *loop;
 	struct loop_timer patience, expire;
 	struct work ending; /* says so in the state directory */
@@ -98,7 +97,7 @@ static struct backend_config config_of(const struct run *r)
 	const struct options *o = r->options;
 
 	return (struct backend_config){
-		.kind = r->kind ? r->kind : o->backend,
+		.kind = o->backend,
 		.context = o->context,
 		.namespace = o->namespace,
 		.kubeconfig = o->kubeconfig,
@@ -122,18 +121,15 @@ static struct backend_config config_of(const struct run *r)
 	};
 }
 
-/* What SOURCE leaves open: of a cluster what it serves, Volcano first. */
-static int choose_kind(struct run *r, char **why)
+/* Who named no backend, and has no cluster (ERR), is told what needs none. */
+static void advise(const struct run *r, int err, char **why)
 {
-	const struct backend_config config = config_of(r);
-	int err = *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
-
-	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint)
+	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
+	    !*r->options->backend)
 		text_set(
 			why,
 			"%s\nWithout a cluster, jobs can run as processes of this machine: kxfs local: %s",
 			*why, r->options->mountpoint);
-	return err;
 }
 
 /* Where the state is kept: as the options say, or named after what is mounted. */
@@ -148,6 +144,7 @@ static int choose_state(const struct run *r, char **ret, char **why)
 		return 0;
 	}
 	err = backend_key(&config, &key, why);
+	advise(r, err, why);
 	return err ? err : state_default(key, ret, why);
 }
 
@@ -194,8 +191,6 @@ static int check(struct run *r, char **why)
 	who_am_i(&r->submitter, &r->home);
 	if (!err && r->mountpoint && !passed)
 		err = mountpoint_check_fuse(why);
-	if (!err)
-		err = choose_kind(r, why);
 	if (!err)
 		err = choose_state(r, &dir, why);
 	if (!err)
@@ -507,6 +502,7 @@ static int live(struct run *r, char **why)
 	err = make(r, why);
 	if (!err)
 		err = start(r, why);
+	advise(r, err, why);
 	if (!err) {
 		err = tell_ready(r);
 		if (!err && r->headless)

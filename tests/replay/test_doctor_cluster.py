@@ -130,6 +130,24 @@ def test_what_is_served_is_found(doctor, server):
                          "runs it to install Volcano\nA mount would not work.\n")
 
 
+def test_all_kinds(doctor, server):
+    """Each kind that is served has its lines; one that may not be listed is no obstacle, unless it is the last."""
+    server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
+    status, said = doctor(None, "test")
+    assert status == 0 and said.endswith("A mount would work.\n")
+    for resource in ("jobs.batch.volcano.sh", "appwrappers.workload.codeflare.dev", "jobsets.jobset.x-k8s.io", "jobs.batch"):
+        assert f"  ok       {resource}: get, list, watch\n" in said and f"  ok       {resource}: create\n" in said
+    server.forbidden.append({"resource": "jobsets"})
+    status, said = doctor(None, "test")
+    assert status == 0 and said.endswith("A mount would work, without what is missing.\n")
+    assert "  missing  jobsets.jobset.x-k8s.io: may not get, list, watch: its jobs are not shown\n" in said
+    assert doctor(None, "jobset:test")[0] == 1
+    server.forbidden += [{"resource": "jobs"}, {"resource": "appwrappers"}]
+    status, said = doctor(None, "test")
+    assert status == 1 and said.endswith("A mount would not work.\n")
+    assert "  wrong    no jobs of any kind may be listed: check the namespace, or ask who runs the " in said
+
+
 def test_clock(doctor, server):
     server.date = "Wed, 21 Oct 2015 07:28:00 GMT"
     status, said = doctor()

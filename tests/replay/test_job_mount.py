@@ -202,10 +202,9 @@ def test_owned(server, make_mount, jobs):
 
 def test_without_backend(make_mount, server):
     """Where nothing is installed it is Jobs; all else comes before them."""
-    def api(source="test"):
-        return yaml.safe_load(make_mount(server, source=source).read(".kxfs", "info"))["api"]
+    def default_kind():
+        return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 
-    assert api() == "batch/v1"
+    assert default_kind() == "job"
     server.install(st.JOBSETS)
-    assert api() == "jobset.x-k8s.io/v1alpha2"
-    assert api("job:test") == "batch/v1"
+    assert default_kind() == "jobset"

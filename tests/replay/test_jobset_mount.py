@@ -159,11 +159,10 @@ def test_again(kx, server, jobsets):
 
 
 def test_without_backend(make_mount, server):
-    """What the cluster serves: Volcano, then AppWrapper, then JobSet."""
-    def api(source="test"):
-        return yaml.safe_load(make_mount(server, source=source).read(".kxfs", "info"))["api"]
+    """What a file becomes: of what the cluster serves Volcano, then AppWrapper, then JobSet."""
+    def default_kind():
+        return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 
-    assert api() == "jobset.x-k8s.io/v1alpha2"
+    assert default_kind() == "jobset"
     server.install(st.APPWRAPPERS)
-    assert api() == "workload.codeflare.dev/v1beta1"
-    assert api("jobset:test") == "jobset.x-k8s.io/v1alpha2"
+    assert default_kind() == "mcad"

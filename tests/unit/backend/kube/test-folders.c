@@ -252,7 +252,7 @@ static void capture(const char *id, const char *uid, bool history)
 	const struct spec_job_view v = view(id, uid, "");
 
 	put(id, uid, "Running", history);
-	assert_int_equal(folders_claim(rig.f, &v), 0);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 }
 
 /* The folder of this job; NULL: it has none. */
@@ -260,7 +260,7 @@ static const struct folder *of(const char *id, const char *uid, const char *subm
 {
 	const struct spec_job_view v = view(id, uid, submission);
 
-	return folders_of(rig.f, &v);
+	return folders_of(rig.f, v.meta.name, &v);
 }
 
 /* --- whose a folder is --- */
@@ -273,16 +273,17 @@ static void test_whose(void **state)
 
 	assert_int_equal(folders_reserve(rig.f, "j", "s1"), 0);
 	assert_int_equal(folders_reserve(rig.f, "j", "s2"), -EEXIST);
-	assert_non_null(folders_of(rig.f, &ours));
-	assert_null(folders_of(rig.f, &other));
-	assert_null(folders_of(rig.f, &nameless)); /* anybody may choose this name */
-	assert_null(folders_bind(rig.f, &other));
-	assert_null(folders_bind(rig.f, &ours)); /* nobody waits to hear of it */
+	assert_non_null(folders_of(rig.f, ours.meta.name, &ours));
+	assert_null(folders_of(rig.f, other.meta.name, &other));
+	assert_null(folders_of(rig.f, nameless.meta.name,
+			       &nameless)); /* anybody may choose this name */
+	assert_null(folders_bind(rig.f, other.meta.name, &other));
+	assert_null(folders_bind(rig.f, ours.meta.name, &ours)); /* nobody waits to hear of it */
 	assert_string_equal(folders_find(rig.f, "j")->uid, "u1");
-	assert_non_null(folders_of(rig.f, &nameless));
-	assert_null(folders_of(rig.f, &copy));
+	assert_non_null(folders_of(rig.f, nameless.meta.name, &nameless));
+	assert_null(folders_of(rig.f, copy.meta.name, &copy));
 	assert_false(folders_holds(rig.f, "j", "u1")); /* without output */
-	assert_int_equal(folders_claim(rig.f, &ours), 0);
+	assert_int_equal(folders_claim(rig.f, ours.meta.name, &ours), 0);
 	assert_true(folders_holds(rig.f, "j", "u1"));
 	assert_false(folders_holds(rig.f, "j", "u3"));
 	folders_submitted(rig.f, "j", "u1");
@@ -312,7 +313,7 @@ static void test_settled(void **state)
 	assert_done(""); /* it would hold up the next submission */
 	fake_pass(1000);
 	assert_done("settle b s2 ?, settle a s1 u1");
-	assert_null(folders_bind(rig.f, &late));
+	assert_null(folders_bind(rig.f, late.meta.name, &late));
 	fake_pass(1000);
 	assert_done("settle b s2 u2");
 	assert_int_equal(folders_reserve(rig.f, "c", "s3"), 0);
@@ -358,9 +359,9 @@ static void test_doubt(void **state)
 	assert_int_equal(folder->doubt, fake.now + 5000);
 	assert_string_equal(folder->file, "app.yaml");
 	assert_true(folder->written > 0);
-	assert_ptr_equal(folders_bind(rig.f, &v), folder);
+	assert_ptr_equal(folders_bind(rig.f, v.meta.name, &v), folder);
 	assert_int_equal(folder->doubt, 0);
-	assert_null(folders_bind(rig.f, &v));
+	assert_null(folders_bind(rig.f, v.meta.name, &v));
 	folders_doubt(rig.f, "j", "app.yaml", 5000); /* a late word: it is known */
 	assert_int_equal(folder->doubt, 0);
 	fake_pass(1000);
@@ -437,13 +438,13 @@ static void test_moved(void **state)
 	const struct spec_job *old;
 
 	capture("j", "u1", true);
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	assert_done("move j j~u1");
 	assert_false(folders_holds(rig.f, "j", "u1"));
 	end_move(0);
 	assert_done("freed j, save j~u1 Running, saved");
-	assert_int_equal(folders_claim(rig.f, &v), 0);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 	assert_true(folders_holds(rig.f, "j~u1", "u1"));
 	assert_true(folders_holds(rig.f, "j", "u2"));
 	assert_null(store_get(rig.store, BACKEND_HISTORY, "j"));
@@ -458,9 +459,9 @@ static void test_stuck(void **state)
 	const struct spec_job_view v = view("j", "u2", "");
 
 	capture("j", "u1", true);
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	end_move(-EACCES);
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
 	assert_done("move j j~u1");
 	assert_true(folders_holds(rig.f, "j", "u1"));
@@ -473,11 +474,11 @@ static void test_in_use(void **state)
 
 	capture("j", "u1", false);
 	rig.used = "u1";
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
 	assert_done("");
 	rig.used = NULL;
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	assert_done("move j j~u1");
 	end_move(0);
 }
@@ -488,11 +489,11 @@ static void test_room_by_removal(void **state)
 	const struct spec_job_view v = view("j", "u2", ""), w = view("k", "u4", "");
 
 	submit("j", "s1", "u1");
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
 	assert_done("forget s1, remove j, freed j");
 	capture("k", "u3", true);
-	assert_int_equal(folders_claim(rig.f, &w), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, w.meta.name, &w), -EBUSY);
 	remove_folder("k", "it");
 	fake_run();
 	assert_done("move k k~u3");
@@ -573,10 +574,10 @@ static void test_two_of_one_uid(void **state)
 	assert_false(folders_holds(rig.f, "b", "u1"));
 	assert_null(store_get(rig.store, BACKEND_JOBS, "b"));
 	assert_done("loaded 0");
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
 	assert_done("aside b, freed b");
-	assert_int_equal(folders_claim(rig.f, &v), 0);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 }
 
 /* --- snapshots --- */
@@ -646,7 +647,7 @@ static void test_saved_before_moved(void **state)
 
 	capture("j", "u1", true);
 	folders_save(rig.f, "u1", true);
-	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	assert_null(rig.moved);
 	fake_run();
 	assert_done("save j Running, saved, move j j~u1");
@@ -665,7 +666,7 @@ static void test_unread(void **state)
 	folders_load(rig.f, on_loaded, NULL);
 	fake_run();
 	put("j", "u1", "Running", false);
-	assert_int_equal(folders_claim(rig.f, &v), 0);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 	folders_save(rig.f, "u1", true);
 	fake_run();
 	folders_save(rig.f, "u1", true);

@@ -646,8 +646,8 @@ static void test_newer_reply(void **state)
 	cleanup_free char *again = rig_job("one", "u1", "Running", 1);
 
 	rig_start(first, "");
-	assert_non_null(
-		world_reply(rig.k->world, reply, strlen(reply), watches_version(rig.k->watches)));
+	assert_non_null(world_reply(rig.k->world, WORLD_JOBS, reply, strlen(reply),
+				    watches_version(rig.k->watches, WORLD_JOBS)));
 	fake_run();
 	expect_phase("one", "Aborting");
 	rig_job_event("MODIFIED", between);
@@ -661,8 +661,8 @@ static void test_newer_reply(void **state)
 	rig_list("jobs?limit", between);
 	expect_phase("one", "Running");
 	/* The end is the end, of whatever version. */
-	assert_non_null(
-		world_reply(rig.k->world, again, strlen(again), watches_version(rig.k->watches)));
+	assert_non_null(world_reply(rig.k->world, WORLD_JOBS, again, strlen(again),
+				    watches_version(rig.k->watches, WORLD_JOBS)));
 	rig_job_event("DELETED", first);
 	rig_expect(BACKEND_JOBS, "one", NULL);
 }

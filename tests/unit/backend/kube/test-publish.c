@@ -74,12 +74,33 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
 			fn(data, &rig.jobs[i].job);
 }
 
-const struct spec_kind *world_kind(const struct world *w)
+const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
 {
 	return &spec_volcano;
 }
 
-unsigned world_rounds(const struct world *w)
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
+{
+	ret[0] = &spec_volcano;
+	return 1;
+}
+
+enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
+{
+	return WORLD_JOBS;
+}
+
+enum world_sort world_queues_of(const struct spec_kind *kind)
+{
+	return WORLD_QUEUES;
+}
+
+bool world_has_listed(const struct world *w, enum world_sort sort)
+{
+	return true;
+}
+
+unsigned world_rounds(const struct world *w, enum world_sort sort)
 {
 	return rig.rounds;
 }
@@ -134,7 +155,7 @@ void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 	*ret = (struct events_list){0};
 }
 
-struct spec_queue_view *world_queue(struct world *w, const char *name)
+struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name)
 {
 	return NULL;
 }
@@ -152,7 +173,7 @@ void folders_set_events(struct folders *f, const struct folders_events *events)
 	rig.folders_events = *events;
 }
 
-int folders_claim(struct folders *f, const struct spec_job_view *view)
+int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view)
 {
 	note("claim %s", view->meta.name);
 	return 0;
@@ -163,9 +184,10 @@ const struct folder *folders_find(const struct folders *f, const char *id)
 	return rig.folder.id && streq(rig.folder.id, id) ? &rig.folder : NULL;
 }
 
-const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
+const struct folder *folders_of(const struct folders *f, const char *id,
+				const struct spec_job_view *view)
 {
-	const struct folder *folder = folders_find(f, view->meta.name);
+	const struct folder *folder = folders_find(f, id);
 
 	return folder && streq(folder->uid, view->meta.uid) ? folder : NULL;
 }
@@ -177,11 +199,12 @@ void folders_each(struct folders *f, void (*fn)(void *data, const struct folder 
 		fn(data, &rig.folder);
 }
 
-const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
+const struct folder *folders_bind(struct folders *f, const char *id,
+				  const struct spec_job_view *view)
 {
 	bool doubt = rig.folder.doubt;
 
-	if (!folders_find(f, view->meta.name) || *rig.folder.uid)
+	if (!folders_find(f, id) || *rig.folder.uid)
 		return NULL;
 	rig.folder.uid = view->meta.uid;
 	rig.folder.doubt = 0;
@@ -382,6 +405,8 @@ static void tell(size_t i, const char *phase)
 					     &k->job.view),
 			 0);
 	spec_text_unref(k->job.object);
+	k->job.kind = &spec_volcano;
+	k->job.sort = WORLD_JOBS;
 	k->job.object = spec_text_new(json, strlen(json));
 	free(k->job.uid);
 	k->job.uid = text_print("u%zu", i);

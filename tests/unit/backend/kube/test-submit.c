@@ -79,6 +79,11 @@ uint64_t request_age(const struct request *r)
 	return rig.age;
 }
 
+void request_set_kind(struct request *r, const struct spec_kind *kind)
+{
+	r->kind = kind;
+}
+
 void request_set_working(struct request *r, bool working)
 {
 	r->working = working;
@@ -238,14 +243,22 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 /* --- world.h, publish.h, watches.h --- */
 
-const struct spec_kind *world_kind(const struct world *w)
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
 {
-	return rig.kind;
+	ret[0] = rig.kind;
+	return 1;
 }
 
-const struct world_job *world_reply(struct world *w, const char *json, size_t len,
-				    const char *watched)
+enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
 {
+	assert_ptr_equal(kind, rig.kind);
+	return WORLD_JOBS;
+}
+
+const struct world_job *world_reply(struct world *w, enum world_sort sort, const char *json,
+				    size_t len, const char *watched)
+{
+	assert_int_equal(sort, WORLD_JOBS);
 	assert_string_equal(watched, "7");
 	assert_true(strlen(json) == len);
 	return rig.unknown ? NULL : &rig.job;
@@ -261,7 +274,7 @@ void publish_doubt(struct publish *p)
 {
 }
 
-const char *watches_version(const struct watches *w)
+const char *watches_version(const struct watches *w, enum world_sort sort)
 {
 	return "7";
 }
@@ -282,6 +295,7 @@ static int setup(void **state)
 	forget_noted();
 	memset(&fake, 0, sizeof(fake));
 	diag_setup(DIAG_DEBUG, false);
+	rig.b.config.kind = "volcano";
 	rig.b.config.state_dir = "/state";
 	rig.b.config.home = "/home/ada";
 	rig.b.store = store_new(&no_events);

@@ -30,7 +30,7 @@ static int setup(void **state)
 	diag_setup(DIAG_INFO, false);
 	rig.w = world_new(NULL);
 	world_set_changed(rig.w, on_changed, NULL);
-	world_set_kind(rig.w, &spec_volcano);
+	world_set_kind(rig.w, WORLD_JOBS, &spec_volcano);
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static void test_queue_goes(void **state)
 
 	fill();
 	tell_queue("q1", "a", "Open", true);
-	assert_null(world_queue(rig.w, "q1"));
+	assert_null(world_queue(rig.w, WORLD_QUEUES, "q1"));
 	fake_pass(10000);
 	assert_changed("u1");
 	tell_queue("q1", "c", "Open", false);
@@ -163,7 +163,7 @@ static void test_own_queue(void **state)
 	world_forget_sort(rig.w, WORLD_QUEUES);
 	fake_pass(10000);
 	assert_changed("u2");
-	queue = world_queue(rig.w, "q1");
+	queue = world_queue(rig.w, WORLD_QUEUES, "q1");
 	assert_non_null(queue);
 	spec_queue_view_unref(queue);
 }
@@ -212,13 +212,20 @@ static void test_cluster_queue(void **state)
 	struct spec_cluster_queue_view *queue;
 
 	fill();
+	world_set_kind(rig.w, WORLD_JOBS + 1, &spec_job);
+	/* The queue of a Volcano job is another, though it is called so too. */
+	tell(WORLD_JOBS + 1, false,
+	     "{'metadata':{'name':'%s','uid':'%s','labels':{'kueue.x-k8s.io/queue-name':'q2'}}}",
+	     "k", "u9");
+	fake_pass(10000);
+	assert_changed("u9 u9");
 	tell(WORLD_LOCAL_QUEUES, false, "{" META ",'spec':{'clusterQueue':'all'}}", "q2", "d");
 	fake_pass(10000);
-	assert_changed("u2");
+	assert_changed("u9");
 	tell(WORLD_CLUSTER_QUEUES, false, "{" META "}", "all", "e");
 	tell(WORLD_CLUSTER_QUEUES, false, "{" META "}", "other", "f");
 	fake_pass(10000);
-	assert_changed("u2");
+	assert_changed("u9");
 	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "other", "f");
 	fake_pass(10000);
 	assert_changed("");
@@ -227,7 +234,7 @@ static void test_cluster_queue(void **state)
 	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "all", "e");
 	assert_null(world_cluster_queue(rig.w, "all"));
 	fake_pass(10000);
-	assert_changed("u2");
+	assert_changed("u9");
 	assert_string_equal(queue->meta.uid, "e"); /* a reader's goes on */
 	spec_cluster_queue_view_unref(queue);
 }

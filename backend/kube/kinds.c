@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Of one word of SOURCE that may mean several kinds the server is asked for one after the other (discover.h), at the
+ * start and when it no longer serves the one that was found.
+ *
+ * Of a mount of all kinds each word of SOURCE has a slot, whose jobs are a sort of the world. What there is is surveyed
+ * at the start, every SURVEY_MS, and once in between when a kind is no longer served:
+ *
+ *	state   | what is under way                | what ends it            | next
+ *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
+ *	        |                                  | served any more         |
+ *	GROUPS  | the list of what is served       | its reply               | PROBES; IDLE at a failure
+ *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
+ *	        | that is served and not shown     |                         |
+ *
+ * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. So a survey costs
+ * one request, and one for each kind that may not be listed. Where the list of what is served is refused each kind is
+ * probed.
+ */
+#include "backend/kube/kinds.h"
+
+#include <errno.h>
+
+#include "backend/ask/discover.h"
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/print.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+
+/* A kind that is installed is seen within ten minutes. */
+#define SURVEY_MS   600000
+#define DEADLINE_MS 30000
+#define GROUPS_MAX  (4u << 20)
+#define PROBE_MAX   (8u << 20) /* one job may come */
+
+/* One word of SOURCE, of a mount of all kinds. */
+struct slot {
+	struct kinds *k;
+	const struct spec_served *row;	   /* what the cluster serves of it; NULL: nothing */
+	const struct spec_served *probing; /* that REQUEST asks for */
+	struct http_request *request;
+	char *refused; /* under the lock: why it may not be listed; NULL: it is shown, or not served */
+};
+
+struct kinds {
+	struct kinds_config config;
+	enum { IDLE, GROUPS, PROBES } state;
+	const struct spec_served
+		*served; /* of a mount of one kind: what was found; NULL: it was not asked */
+	struct discover *discover;
+	struct http_request *request; /* in GROUPS */
+	struct loop_timer timer;      /* in IDLE, of a mount of all kinds */
+	struct slot slots[SPEC_MAX_SOURCES];
+	size_t n_probes; /* under way */
+	bool found;	 /* the first one is over */
+	bool hurried;	 /* one came before its time */
+	bool changed;	 /* by this survey */
+	bool stopped;
+	struct lock lock;
+};
+
+static bool is_of_all(const struct kinds *k)
+{
+	return !*k->config.source;
+}
+
+static enum world_sort sort_of(const struct slot *at)
+{
+	return WORLD_JOBS + (enum world_sort)(at - at->k->slots);
+}
+
+static void say_found(struct kinds *k, int err, const char *text)
+{
+	k->found = true;
+	k->config.events.found(k->config.events.data, err, text);
+}
+
+/* --- a mount of one kind --- */
+
+/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
+static void found_again(struct kinds *k, const struct spec_served *served)
+{
+	cleanup_free char *why = NULL;
+
+	if (served->kind == world_kind(k->config.world, WORLD_JOBS))
+		return;
+	if (k->config.events.fits(k->config.events.data, served->kind, &why) < 0) {
+		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
+		     served->api_version, why);
+		return;
+	}
+	diag(DIAG_INFO, "the cluster now serves %s of %s", served->plural, served->api_version);
+	k->served = served;
+	world_set_kind(k->config.world, WORLD_JOBS, served->kind);
+	watches_switch(k->config.watches);
+	k->config.events.changed(k->config.events.data);
+}
+
+static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
+{
+	struct kinds *k = data;
+	cleanup_free char *why = NULL;
+
+	discover_free(take_ptr(k->discover));
+	if (k->found) {
+		if (!err)
+			found_again(k, served);
+		return;
+	}
+	if (!err)
+		err = k->config.events.fits(k->config.events.data, served->kind, &why);
+	if (!err) {
+		k->served = served;
+		world_set_kind(k->config.world, WORLD_JOBS, served->kind);
+		diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
+	}
+	say_found(k, err, why ? why : text);
+}
+
+/* --- a mount of all kinds --- */
+
+/* AT is of KIND now, of which ROW is; NULL: it is not shown. */
+static void set_slot(struct slot *at, const struct spec_served *row)
+{
+	struct kinds *k = at->k;
+	const struct spec_kind *kind = row ? row->kind : NULL;
+	enum world_sort sort = sort_of(at);
+	const struct spec_kind *old = world_kind(k->config.world, sort);
+
+	if (kind == old)
+		return;
+	k->changed = true;
+	if (kind)
+		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", row->plural,
+		     row->api_version);
+	else
+		diag(DIAG_WARNING, "the cluster does not serve %s of %s any more", old->plural,
+		     old->api_version);
+	if (old)
+		watches_drop(k->config.watches, sort);
+	world_set_kind(k->config.world, sort, kind);
+}
+
+/* The survey is over. */
+static void surveyed(struct kinds *k)
+{
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	cleanup_free char *why =
+		text_copy("the cluster serves no Volcano jobs, AppWrappers, JobSets or "
+			  "Jobs\nIs it the right cluster?");
+	int err = -EOPNOTSUPP;
+
+	k->state = IDLE;
+	loop_timer_set(&k->timer, SURVEY_MS);
+	if (k->found && k->changed) {
+		watches_switch(k->config.watches);
+		k->config.events.changed(k->config.events.data);
+	}
+	if (k->found)
+		return;
+	if (world_kinds(k->config.world, kinds) > 0) {
+		say_found(k, 0, "");
+		return;
+	}
+	for (size_t i = SPEC_MAX_SOURCES; i-- > 0;) {
+		const struct slot *at = &k->slots[i];
+
+		if (at->row && !at->row->kind)
+			text_set(&why, "the cluster serves %s of %s, which kxfs does not know\n%s",
+				 at->row->plural, at->row->api_version, at->row->instead);
+		if (!at->refused)
+			continue;
+		err = -EACCES;
+		text_set(&why, "%s", at->refused);
+	}
+	say_found(k, err, why);
+}
+
+static void set_refused(struct slot *at, char *text)
+{
+	lock_scope(&at->k->lock);
+
+	free(at->refused);
+	at->refused = text;
+}
+
+static void on_probed(void *data, const struct http_reply *reply)
+{
+	struct slot *at = data;
+	struct kinds *k = at->k;
+	const struct spec_served *row = at->probing;
+	cleanup_free char *resource =
+		text_print("%s.%.*s", row->plural, (int)strcspn(row->api_version, "/"),
+			   row->api_version);
+	const struct spec_asked asked = {
+		.verb = "list",
+		.resource = resource,
+		.namespace = k->config.namespace,
+		.name = "",
+	};
+	char *text = NULL;
+	bool refused = !reply->err && reply->status == 403;
+
+	at->request = NULL;
+	if (refused) {
+		http_refusal(reply, &asked, &text);
+		if (!at->refused)
+			diag(k->found ? DIAG_WARNING : DIAG_DEBUG, "%s", text);
+		set_refused(at, text);
+	} else if (reply->err || reply->status != 404) {
+		set_refused(at, NULL);
+		set_slot(at, row);
+	}
+	if (--k->n_probes == 0)
+		surveyed(k);
+}
+
+static void probe(struct slot *at)
+{
+	struct kinds *k = at->k;
+	cleanup_free char *path =
+		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->row->api_version,
+			   k->config.namespace, at->row->plural);
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = DEADLINE_MS,
+		.max_body = PROBE_MAX,
+		.done = on_probed,
+		.data = at,
+	};
+
+	k->n_probes++;
+	{
+		lock_scope(&k->lock);
+		at->probing = at->row;
+	}
+	at->request = http_send(k->config.http, &call);
+}
+
+/* The slots have their rows. */
+static void probe_all(struct kinds *k)
+{
+	k->state = PROBES;
+	k->n_probes = 1; /* until all are sent */
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+		struct slot *at = &k->slots[i];
+		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
+
+		if (!at->row)
+			set_refused(at, NULL);
+		if (shown && (!at->row || at->row->kind != shown))
+			set_slot(at, NULL);
+		if (at->row && at->row->kind && at->row->kind != shown)
+			probe(at);
+	}
+	if (--k->n_probes == 0)
+		surveyed(k);
+}
+
+static void on_groups(void *data, const struct http_reply *reply)
+{
+	struct kinds *k = data;
+	const struct spec_served *rows[SPEC_MAX_SOURCES];
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = "/apis",
+		.namespace = "",
+		.name = "",
+	};
+	bool closed = !reply->err && (reply->status == 403 || reply->status == 404);
+	cleanup_free char *text = NULL;
+	int err = -EINVAL;
+
+	k->request = NULL;
+	if (closed)
+		err = k->found ? -EACCES : spec_served_find(NULL, 0, rows);
+	else if (!reply->err && reply->status / 100 == 2)
+		err = spec_served_find(reply->body, reply->len, rows);
+	if (!err) {
+		for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+			k->slots[i].row = rows[i];
+		probe_all(k);
+		return;
+	}
+	if (k->found) { /* which there are is not known: all is as it was */
+		if (closed)
+			probe_all(k);
+		else
+			surveyed(k);
+		return;
+	}
+	if (reply->err || reply->status / 100 != 2)
+		err = http_refusal(reply, &asked, &text);
+	say_found(k, err, text ? text : "the server's list of what it serves can't be read");
+}
+
+static void survey(void *data)
+{
+	struct kinds *k = data;
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = "/apis",
+		.deadline_ms = DEADLINE_MS,
+		.max_body = GROUPS_MAX,
+		.retry = !k->found,
+		.done = on_groups,
+		.data = k,
+	};
+
+	loop_timer_stop(&k->timer);
+	k->state = GROUPS;
+	k->changed = false;
+	k->request = http_send(k->config.http, &call);
+}
+
+static void on_survey(void *data)
+{
+	struct kinds *k = data;
+
+	k->hurried = false;
+	survey(k);
+}
+
+/* --- either --- */
+
+void kinds_start(struct kinds *k)
+{
+	if (is_of_all(k))
+		survey(k);
+	else if (world_kind(k->config.world, WORLD_JOBS))
+		say_found(k, 0, "");
+	else
+		k->discover = discover_new(k->config.http, k->config.source, on_discovered, k);
+}
+
+void kinds_unserved(struct kinds *k, enum world_sort sort)
+{
+	(void)sort;
+	if (k->stopped)
+		return;
+	if (is_of_all(k) && k->state == IDLE && !k->hurried) {
+		k->hurried = true;
+		survey(k);
+	}
+	if (!is_of_all(k) && k->served && !k->discover && spec_served_at(k->served->source, 1))
+		k->discover = discover_new(k->config.http, k->served->source, on_discovered, k);
+}
+
+struct kinds *kinds_new(const struct kinds_config *config)
+{
+	struct kinds *k = new0(struct kinds);
+
+	k->config = *config;
+	k->lock = (struct lock)LOCK_INIT;
+	loop_timer_init(&k->timer, config->loop, on_survey, k);
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+		k->slots[i].k = k;
+	return k;
+}
+
+void kinds_stop(struct kinds *k)
+{
+	k->stopped = true;
+	loop_timer_stop(&k->timer);
+	discover_free(take_ptr(k->discover));
+	if (k->request)
+		http_cancel(take_ptr(k->request));
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+		if (k->slots[i].request)
+			http_cancel(take_ptr(k->slots[i].request));
+}
+
+void kinds_free(struct kinds *k)
+{
+	if (!k)
+		return;
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+		free(k->slots[i].refused);
+	free(k);
+}
+
+/* --- what .kxfs/info says --- */
+
+void kinds_info(struct kinds *k, FILE *out)
+{
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(k->config.world, kinds);
+
+	if (!is_of_all(k)) {
+		if (n)
+			print_text(out, "api", kinds[0]->api_version);
+		return;
+	}
+	if (n)
+		print_text(out, "default_kind", kinds[0]->name);
+	fputs(n ? "kinds:\n" : "kinds: []\n", out);
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *trouble =
+			watches_trouble(k->config.watches,
+					world_sort_of(k->config.world, kinds[i]));
+
+		fprintf(out, "- kind: %s\n", kinds[i]->name);
+		print_text(out, "  api", kinds[i]->api_version);
+		if (trouble)
+			print_text(out, "  trouble", trouble);
+	}
+}
+
+void kinds_refused(struct kinds *k, struct watches_refused *list)
+{
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+		const struct slot *at = &k->slots[i];
+		const struct spec_served *row = NULL;
+		cleanup_free char *resource = NULL, *text = NULL;
+
+		{
+			lock_scope(&k->lock);
+			if (at->refused) {
+				row = at->probing;
+				text = text_copy(at->refused);
+			}
+		}
+		if (!row)
+			continue;
+		resource = text_print("%s.%.*s", row->plural, (int)strcspn(row->api_version, "/"),
+				      row->api_version);
+		watches_print_refused(list, "list", resource, "jobs of this kind are not shown",
+				      text);
+	}
+}

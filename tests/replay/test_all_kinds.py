@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of all kinds of jobs that a cluster serves: what is shown and what is a part of it, ids where names meet, what a
+file becomes, and kinds that are missing, refused, in trouble, or come and go."""
+
+import json
+import os
+import re
+
+import harness
+import kubeconfig
+import pytest
+import replies
+import store as st
+import yaml
+from harness import err_of, wait_for
+from job import FakeJob
+from jobset import FakeJobSet
+from volcano import FakeVolcano
+
+ROLE = {"name": "main", "image": "i", "entrypoint": "e", "num_replicas": 1}
+APP = {"name": "app", "roles": [ROLE]}
+POD = {"metadata": {"labels": {}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}
+JOB = {"completions": 1, "parallelism": 1, "completionMode": "Indexed", "template": POD}
+SPECS = {
+    st.JOBS: {"minAvailable": 1, "queue": "default", "tasks": [{"name": "main", "replicas": 1, "template": POD}]},
+    st.JOBSETS: {"replicatedJobs": [{"name": "main", "template": {"spec": JOB}}]},
+    st.BATCH_JOBS: JOB,
+    st.NEW_APPWRAPPERS: {"components": []},
+}
+
+
+@pytest.fixture
+def server(server):
+    """All kinds are served."""
+    server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
+    return server
+
+
+@pytest.fixture
+def controllers(server):
+    return {st.JOBS: FakeVolcano(server), st.JOBSETS: FakeJobSet(server), st.BATCH_JOBS: FakeJob(server)}
+
+
+@pytest.fixture
+def all_kinds(make_mount, server, controllers):
+    """all_kinds(options) -> a mount of all."""
+    del controllers
+    return lambda options="cancel=all", **kwargs: make_mount(server, source="test", options=options, **kwargs)
+
+
+def add(server, resource, name, owner=None, **spec):
+    """An object of this name; OWNER: (apiVersion, kind, name, uid) of its controller."""
+    meta = {"name": name, "namespace": "test"}
+    if owner:
+        meta["ownerReferences"] = [
+            dict(zip(("apiVersion", "kind", "name", "uid"), owner, strict=True), controller=True)]
+    return server.store.add(resource, {"metadata": meta, "spec": {**SPECS[resource], **spec}})
+
+
+def shown(kx):
+    return {name for name in kx.ls("jobs") if not name.startswith(".")}
+
+
+def info(kx):
+    return yaml.safe_load(kx.read(".kxfs", "info"))
+
+
+def until_shown(kx, *names):
+    wait_for(lambda: shown(kx) == set(names), what=f"{names} in jobs/")
+
+
+def test_all_are_shown(server, controllers, all_kinds):
+    """Each with its pods, also those that come later; of what belongs to no job nothing is."""
+    server.store.add(st.PODS, {"metadata": {"name": "web-1", "namespace": "test", "ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": True}]},
+        "spec": POD["spec"]})
+    for resource, name in ((st.JOBS, "volcanic"), (st.JOBSETS, "many"), (st.BATCH_JOBS, "one")):
+        add(server, resource, name)
+    kx = all_kinds()
+    add(server, st.NEW_APPWRAPPERS, "wrapped")
+    until_shown(kx, "volcanic", "many", "one", "wrapped")
+    for resource, name in ((st.JOBS, "volcanic"), (st.JOBSETS, "many"), (st.BATCH_JOBS, "one")):
+        controllers[resource].start(name)
+        harness.Job(kx, name).until("RUNNING")
+        pod, = controllers[resource].pods(name)
+        controllers[resource].log(pod).append(f"I am {name}\n")
+        wait_for(lambda n=name: kx.read("jobs", n, "main-0/log") == f"I am {n}\n", what=f"the log of {name}")
+    kinds = {name: harness.Job(kx, name).status()["kind"] for name in shown(kx)}
+    assert kinds == {"volcanic": "volcano", "many": "jobset", "one": "job", "wrapped": "appwrapper"}
+    assert {row["id"]: row["kind"] for row in map(json.loads, kx.read("list.jsonl").splitlines())} == kinds
+    head, *rows = kx.read("list").splitlines()
+    at = head.split().index("KIND")
+    assert {row.split()[0]: row.split()[at] for row in rows} == kinds
+    said = info(kx)
+    assert (said["backend"], said["default_kind"]) == ("all", "volcano") and "api" not in said
+    assert said["kinds"] == [{"kind": "volcano", "api": "batch.volcano.sh/v1alpha1"},
+                             {"kind": "appwrapper", "api": "workload.codeflare.dev/v1beta2"},
+                             {"kind": "jobset", "api": "jobset.x-k8s.io/v1alpha2"}, {"kind": "job", "api": "batch/v1"}]
+    assert said["passed_over"] == 0 and said["refused"] == []
+
+
+def test_one_kind_as_before(server, controllers, make_mount):
+    """A SOURCE that names a kind shows that one, the parts of other jobs too, and the list has no column more."""
+    del controllers
+    add(server, st.JOBSETS, "set")
+    add(server, st.BATCH_JOBS, "part", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
+    kx = make_mount(server, source="job:test")
+    until_shown(kx, "part")
+    assert "KIND" not in kx.read("list") and info(kx)["api"] == "batch/v1" and "kinds" not in info(kx)
+    assert harness.Job(kx, "part").status()["owner"] == "JobSet/set"
+
+
+def test_parts_are_not_shown(server, controllers, all_kinds):
+    """The Jobs of a JobSet and what an AppWrapper wraps are not, and what others own is, with its owner."""
+    jobset = add(server, st.JOBSETS, "set", suspend=True)
+    wrapper = add(server, st.NEW_APPWRAPPERS, "wrapper")
+    in_set = ("jobset.x-k8s.io/v1alpha2", "JobSet", "set", jobset.uid)
+    in_wrapper = ("workload.codeflare.dev/v1beta2", "AppWrapper", "wrapper", wrapper.uid)
+    add(server, st.BATCH_JOBS, "set-main-0", owner=in_set)
+    add(server, st.JOBSETS, "wrapped-set", owner=in_wrapper)
+    add(server, st.BATCH_JOBS, "wrapped-job", owner=in_wrapper)
+    kx = all_kinds()
+    add(server, st.JOBS, "wrapped-volcano", owner=in_wrapper)
+    add(server, st.BATCH_JOBS, "of-cron-1", owner=("batch/v1", "CronJob", "of-cron", "c-1"))
+    add(server, st.JOBSETS, "train", owner=("trainer.kubeflow.org/v1alpha1", "TrainJob", "train", "t-1"))
+    until_shown(kx, "set", "wrapper", "of-cron-1", "train")
+    assert harness.Job(kx, "train").status()["owner"] == "TrainJob/train"
+    assert harness.Job(kx, "of-cron-1").status()["owner"] == "CronJob/of-cron"
+    # The pods of a JobSet are its own, though a Job of the mount's kinds has made them.
+    controllers[st.JOBSETS].say("set")
+    assert kx.read("jobs/set/state") in ("SUBMITTED\n", "PENDING\n", "CANCELLED\n")
+    # What the owner would make anew is not removed, and who ends both is told how.
+    assert err_of(os.rmdir, kx / "jobs/train") == "EPERM"
+    assert "to end both: kubectl -n test delete TrainJob train" in kx.read(".kxfs", "log")
+    assert server.store.find(st.JOBSETS, "test", "train")
+    harness.rmdir(kx / "jobs/of-cron-1")
+    assert not server.store.find(st.BATCH_JOBS, "test", "of-cron-1")
+    assert shown(kx) == {"set", "wrapper", "train"}
+
+
+def test_owner_in_kueue(server, all_kinds):
+    """A TrainJob waits in Kueue: its JobSet is suspended, and PENDING with the reason that Kueue gives its owner."""
+    server.install(*st.KUEUE)
+    add(server, st.JOBSETS, "train", owner=("trainer.kubeflow.org/v1alpha1", "TrainJob", "train", "t-1"), suspend=True)
+    kx = all_kinds()
+    server.store.change(st.JOBSETS, "test", "train", lambda tree: tree.update(status={"conditions": [
+        {"type": "Suspended", "status": "True", "reason": "SuspendedJobs", "lastTransitionTime": st.now()}]}))
+    job = harness.Job(kx, "train")
+    job.until("PENDING")
+    waiting = {"type": "QuotaReserved", "status": "False", "reason": "Inadmissible",
+               "message": "LocalQueue team doesn't exist"}
+    owner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "uid": "t-1", "controller": True}
+    server.store.add(st.WORKLOADS, {"metadata": {"name": "trainjob-train", "namespace": "test", "ownerReferences": [owner]},
+                                    "spec": {"queueName": "team"}, "status": {"conditions": [waiting]}})
+    wait_for(lambda: "there is no queue team" in job.read("why"), what="Kueue's word in why")
+    assert job.state() == "PENDING" and job.status()["queue"] == "team"
+
+
+def test_names_that_meet(server, controllers, all_kinds):
+    """The second kind of a name is NAME~KIND, as long as it lives, and all that is done to it is done to it alone."""
+    add(server, st.BATCH_JOBS, "same")
+    kx = all_kinds("cancel=all,capture=all")
+    until_shown(kx, "same")
+    add(server, st.JOBSETS, "same")
+    add(server, st.JOBS, "same")
+    until_shown(kx, "same", "same~jobset", "same~volcano")
+    for resource, ident in ((st.BATCH_JOBS, "same"), (st.JOBSETS, "same~jobset")):
+        pod, = controllers[resource].start("same")
+        controllers[resource].log(pod).append(f"{ident}\n")
+        wait_for(lambda i=ident: kx.read("jobs", i, "main-0/log") == f"{i}\n", what=f"the log of {ident}")
+        assert harness.Job(kx, ident).status()["id"] == ident
+    # With the first gone, the second keeps its id, over a mount too, since there is a folder; the next one finds room.
+    harness.rmdir(kx / "jobs/same")
+    assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
+    until_shown(kx, "same~jobset", "same~volcano")
+    wait_for(lambda: "same~jobset" in os.listdir(kx.state / "jobs") and kx.read("history/same/log"), what="folders")
+    wait_for(lambda: os.path.exists(kx.state / "jobs/same~jobset/job.json"), what="the snapshot on disk")
+    kx.restart()
+    assert "same~jobset" in shown(kx)
+    assert kx.read("jobs/same~jobset/main-0/log") == "same~jobset\n"
+    harness.write_ctl(kx / "jobs/same~jobset", "suspend")
+    wait_for(lambda: server.store.find(st.JOBSETS, "test", "same").tree()["spec"]["suspend"], what="the patch")
+    harness.rmdir(kx / "jobs/same~jobset")
+    assert not server.store.find(st.JOBSETS, "test", "same") and server.store.find(st.JOBS, "test", "same")
+    wait_for(lambda: kx.read("history/same~jobset/main-0/log") == "same~jobset\n", what="its output in the history")
+
+
+def test_the_older_has_the_name(server, controllers, all_kinds):
+    """Of jobs that are there already when it is mounted, whichever list comes first."""
+    del controllers
+    for resource, second in ((st.JOBS, 3), (st.JOBSETS, 1), (st.BATCH_JOBS, 2)):
+        add(server, resource, "same")
+        server.store.change(resource, "test", "same", lambda tree, s=second: tree["metadata"].update(
+            creationTimestamp=f"2026-01-01T00:00:0{s}Z"))
+    kx = all_kinds()
+    assert {name: harness.Job(kx, name).status()["kind"] for name in shown(kx)} == {
+        "same": "jobset", "same~job": "job", "same~volcano": "volcano"}
+
+
+def test_what_a_file_becomes(server, controllers, all_kinds):
+    """What its scheduler says, in kxfs's words or TorchX's, or its apiVersion; else the first kind that is served."""
+    del controllers
+    kx = all_kinds("queue=default")
+    for scheduler, resource in ((None, st.JOBS), ("kubernetes", st.JOBS), ("appwrapper", st.NEW_APPWRAPPERS),
+                                ("kubernetes_mcad", st.NEW_APPWRAPPERS), ("jobset", st.JOBSETS), ("job", st.BATCH_JOBS)):
+        kx.write("submit/app.yaml", json.dumps({**APP, **({"scheduler": scheduler} if scheduler else {})}))
+        job = kx.job_of("app.yaml")
+        assert server.store.find(resource, "test", job.id), scheduler
+        manifest = yaml.safe_load(job.read("manifest.yaml"))
+        kx.write("submit/again.yaml", yaml.safe_dump(manifest))
+        again = kx.job_of("again.yaml").id
+        assert again != job.id and server.store.find(resource, "test", again), scheduler
+    kx.write("dryrun/app.yaml", json.dumps({**APP, "scheduler": "job"}))
+    assert yaml.safe_load(kx.read("dryrun/app.yaml"))["kind"] == "Job"
+    assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "local"})) == "EINVAL"
+    assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "mcat"})) == "EINVAL"
+
+
+def test_a_name_of_another_kind(server, controllers, all_kinds):
+    """A document's own name, which a job of another kind has, is not taken for a job of this one."""
+    del controllers
+    kx = all_kinds()
+    add(server, st.JOBSETS, "mine")
+    until_shown(kx, "mine")
+    kx.write("submit/mine.yaml", yaml.safe_dump({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mine"}, "spec": JOB}))
+    job = kx.job_of("mine.yaml")
+    assert re.fullmatch("mine-[a-z0-9]+", job.id) and job.status()["kind"] == "job"
+
+
+def test_the_first_that_is_served(make_mount, server, controllers):
+    """A plain cluster has Jobs, and a file becomes one; pods of others are not even asked for."""
+    server.uninstall(*st.VOLCANO, st.NEW_APPWRAPPERS, st.JOBSETS)
+    kx = make_mount(server, source="test")
+    assert info(kx)["default_kind"] == "job"
+    kx.write("submit/app.yaml", json.dumps(APP))
+    job = kx.job_of("app.yaml")
+    controllers[st.BATCH_JOBS].start(job.id)
+    job.until("RUNNING")
+    assert job.status()["kind"] == "job" and "KIND" not in kx.read("list")
+    pods = server.seen(verb="list", resource="pods")
+    assert pods and all("batch.kubernetes.io" in request.query["labelSelector"] for request in pods)
+    assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "jobset"})) == "EINVAL"
+    assert "is jobset, which this mount does not show; jobs here are run by job" in kx.read("submit/app.yaml.error")
+
+
+def test_one_may_not_be_listed(server, controllers, all_kinds):
+    """The others are shown, and with JobSets refused their Jobs, which are no longer parts of what is shown."""
+    server.forbidden.append({"resource": "jobsets"})
+    add(server, st.JOBSETS, "set")
+    add(server, st.BATCH_JOBS, "set-main-0", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
+    add(server, st.JOBS, "volcanic")
+    kx = all_kinds()
+    until_shown(kx, "set-main-0", "volcanic")
+    said = info(kx)
+    assert [one["kind"] for one in said["kinds"]] == ["volcano", "appwrapper", "job"]
+    refused, = said["refused"]
+    assert (refused["verb"], refused["resource"], refused["cost"]) == (
+        "list", "jobsets.jobset.x-k8s.io", "jobs of this kind are not shown")
+    assert "forbidden" in refused["answer"]
+    del controllers
+
+
+def test_all_may_not_be_listed(make_kx, server):
+    for resource in ("jobs", "appwrappers", "jobsets"):
+        server.forbidden.append({"resource": resource})
+    kx = make_kx(start=False, source="test")
+    path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
+    p = harness.run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
+    assert p.returncode == 1
+    assert p.stderr.endswith("forbidden: user tester may not list jobs.batch.volcano.sh in namespace test, which is "
+                             "missing or forbidden\nCheck the name of the namespace, or ask who runs the cluster for "
+                             "the right.\n")
+
+
+def test_one_is_in_trouble(server, controllers, all_kinds):
+    """A webhook of one kind fails: its jobs are stale, those of others are not, and all is shown when it is over."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("before\n")
+    wait_for(lambda: os.path.exists(kx.state / "jobs/set/job.json"), what="the snapshot on disk")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "before\n", what="its output")
+    fault = server.faults.add("reply", times=100000, resource="jobsets",
+                              reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))
+    server.end_streams("reset", verb="watch", resource="jobsets")
+    wait_for(lambda: harness.Job(kx, "set").status()["stale_since"], what="its being stale")
+    assert harness.Job(kx, "volcanic").status()["stale_since"] is None
+    assert info(kx)["connected"] is True and "stale_since" not in kx.read("list")
+    trouble = {one["kind"]: one.get("trouble") for one in info(kx)["kinds"]}
+    assert "webhook" in trouble["jobset"] and trouble["volcano"] is None
+    # A mount that begins now shows what it knew, and the others as they are.
+    kx.restart()
+    until_shown(kx, "volcanic", "set")
+    assert harness.Job(kx, "set").status()["stale_since"] and kx.read("jobs/set/main-0/log") == "before\n"
+    add(server, st.BATCH_JOBS, "later")
+    until_shown(kx, "volcanic", "set", "later")
+    server.faults.clear(fault)
+    wait_for(lambda: harness.Job(kx, "set").status()["stale_since"] is None, what="its being confirmed")
+    assert kx.read("jobs/set/state") == "RUNNING\n"
+
+
+def test_one_goes(server, controllers, all_kinds):
+    """Its definition is removed: its jobs become history, nothing is asked again and again, and the rest goes on."""
+    add(server, st.JOBSETS, "set")
+    add(server, st.BATCH_JOBS, "one")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "set", "one")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("last\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "last\n", what="its output")
+    server.uninstall(st.JOBSETS)
+    server.end_streams("reset", verb="watch", resource="jobsets")
+    until_shown(kx, "one")
+    assert kx.read("history/set/main-0/log") == "last\n"
+    assert [one["kind"] for one in info(kx)["kinds"]] == ["volcano", "appwrapper", "job"]
+    asked = server.count(resource="jobsets")
+    add(server, st.BATCH_JOBS, "two")
+    until_shown(kx, "one", "two")
+    pods = controllers[st.BATCH_JOBS].start("two")
+    harness.Job(kx, "two").until("RUNNING")
+    assert pods and server.count(resource="jobsets") == asked

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which kinds a mount of all shows: what it asks the cluster for and when, and what follows from the answers. The test
+ * plays the server and the watches; the world is the real one.
+ */
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/kube/kinds.h"
+#include "spec/base/mem.h"
+
+#define HOUR_MS	  3600000u
+#define SURVEY_MS 600000u
+#define VOLCANO	  "batch.volcano.sh/v1alpha1"
+#define MCAD	  "workload.codeflare.dev/v1beta1"
+#define WRAPPER	  "workload.codeflare.dev/v1beta2"
+#define JOBSET	  "jobset.x-k8s.io/v1alpha2"
+#define OLD_MCAD  "mcad.ibm.com/v1beta1"
+
+static struct {
+	struct kinds *k;
+	struct world *w;
+} rig;
+
+/* --- watches.h --- */
+
+void watches_switch(struct watches *w)
+{
+	note("switch");
+}
+
+void watches_drop(struct watches *w, enum world_sort sort)
+{
+	note("drop %s", world_kind(rig.w, sort)->name);
+}
+
+char *watches_trouble(struct watches *w, enum world_sort sort)
+{
+	return NULL;
+}
+
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer)
+{
+	fprintf(list->out, "%s %s\n", verb, resource);
+}
+
+/* --- the test's side --- */
+
+static void on_found(void *data, int err, const char *text)
+{
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = world_kinds(rig.w, kinds);
+
+	note("found %d", err);
+	if (err)
+		note("%s", text);
+	for (size_t i = 0; i < n; i++)
+		note("%s", kinds[i]->name);
+}
+
+static void on_changed(void *data)
+{
+	note("changed");
+}
+
+static int setup(void **state)
+{
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	forget_noted();
+	diag_setup(DIAG_DEBUG, false);
+	rig.w = world_new(NULL);
+	rig.k = kinds_new(&(struct kinds_config){
+		.world = rig.w,
+		.source = "",
+		.namespace = "ns",
+		.events = {.found = on_found, .changed = on_changed},
+	});
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	kinds_stop(rig.k);
+	assert_null(fake.timers);
+	assert_null(fake.requests);
+	kinds_free(rig.k);
+	world_free(rig.w);
+	return 0;
+}
+
+static void answer(const char *part, int status, const char *body)
+{
+	struct http_request *rq = fake_find(part);
+
+	if (!rq)
+		fail_msg("nobody asks for %s", part);
+	fake_end(rq, &(struct http_reply){.status = status, .body = body, .len = strlen(body)});
+	fake_run();
+}
+
+/* The cluster serves these VERSIONS, separated by blanks, which it answers a survey with. */
+static void serve(const char *versions)
+{
+	cleanup_free char *list = text_copy(""), *copy = text_copy(versions), *body = NULL;
+
+	for (char *v = strtok(copy, " "); v; v = strtok(NULL, " "))
+		text_set(&list, "%s%s{\"name\":\"g\",\"versions\":[{\"groupVersion\":\"%s\"}]}",
+			 list, *list ? "," : "", v);
+	body = text_print("{\"kind\":\"APIGroupList\",\"groups\":[%s]}", list);
+	assert_string_equal(fake.requests->path, "/apis");
+	answer("/apis", 200, body);
+}
+
+/* The first survey finds VERSIONS, and each that is asked for may be listed. */
+static void find(const char *versions)
+{
+	kinds_start(rig.k);
+	serve(versions);
+	while (fake.requests)
+		answer("limit=1", 200, "{}");
+}
+
+static void test_found(void **state)
+{
+	kinds_start(rig.k);
+	serve(JOBSET " " WRAPPER " " MCAD " batch/v1 apps/v1");
+	assert_done("");
+	answer("/apis/batch/v1/namespaces/ns/jobs?limit=1", 200, "{}");
+	answer("/apis/" WRAPPER "/namespaces/ns/appwrappers?limit=1", 200, "{}");
+	answer("/apis/" JOBSET "/namespaces/ns/jobsets?limit=1", 500,
+	       "{}"); /* its watch will say it */
+	assert_done("found 0, appwrapper, jobset, job");
+}
+
+/* What is refused is no obstacle, and is asked for again with each survey; what was granted is shown. */
+static void test_refused(void **state)
+{
+	char *text;
+	size_t len;
+	struct watches_refused list = {0};
+
+	kinds_start(rig.k);
+	serve(VOLCANO " " JOBSET " batch/v1");
+	answer("batch.volcano.sh", 404, "404 page not found\n"); /* its group has something else */
+	answer("/jobsets", 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+	answer("/batch/v1", 200, "{}");
+	assert_done("found 0, job");
+	list.out = open_memstream(&text, &len);
+	kinds_refused(rig.k, &list);
+	fclose(list.out);
+	assert_string_equal(text, "list jobsets.jobset.x-k8s.io\n");
+	free(text);
+	fake_pass(SURVEY_MS);
+	serve(JOBSET " batch/v1");
+	answer("/jobsets", 200, "{}");
+	assert_done("switch, changed");
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
+	list.out = open_memstream(&text, &len);
+	kinds_refused(rig.k, &list);
+	fclose(list.out);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+/* Within ten minutes, and not more than 12 requests an hour, of which half are for one that is refused. */
+static void test_cost(void **state)
+{
+	size_t before;
+	uint64_t end;
+
+	kinds_start(rig.k);
+	serve(JOBSET " batch/v1");
+	answer("/jobsets", 403, "{}");
+	answer("/batch/v1", 200, "{}");
+	before = fake.n_sent;
+	for (end = fake.now + HOUR_MS; fake.now < end;) {
+		fake_pass(SURVEY_MS);
+		serve(JOBSET " batch/v1");
+		answer("/jobsets", 403, "{}");
+	}
+	assert_int_equal(fake.n_sent - before, 12);
+	assert_done("found 0, job");
+}
+
+/* One that is no longer served is looked for at once, but not again and again; then it is dropped. */
+static void test_gone(void **state)
+{
+	find(VOLCANO " " JOBSET " batch/v1");
+	assert_done("found 0, volcano, jobset, job");
+	kinds_unserved(rig.k, WORLD_JOBS + 2);
+	serve(VOLCANO " " JOBSET " batch/v1"); /* it is still said to be served */
+	kinds_unserved(rig.k, WORLD_JOBS + 2);
+	assert_null(fake.requests);
+	assert_done("");
+	fake_pass(SURVEY_MS);
+	serve(VOLCANO " batch/v1");
+	assert_done("drop jobset, switch, changed");
+	assert_null(world_kind(rig.w, WORLD_JOBS + 2));
+	/* And comes again, and MCAD with it, whose successor takes its place. */
+	fake_pass(SURVEY_MS);
+	serve(VOLCANO " " MCAD " " JOBSET " batch/v1");
+	answer("/jobsets", 200, "{}");
+	answer(MCAD, 200, "{}");
+	assert_done("switch, changed");
+	fake_pass(SURVEY_MS);
+	serve(VOLCANO " " WRAPPER " " JOBSET " batch/v1");
+	answer(WRAPPER, 200, "{}");
+	assert_done("drop mcad, switch, changed");
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 1), &spec_appwrapper);
+}
+
+/* A survey that fails changes nothing. */
+static void test_failure(void **state)
+{
+	find(VOLCANO " batch/v1");
+	assert_done("found 0, volcano, job");
+	fake_pass(SURVEY_MS);
+	fake_end(fake_find("/apis"), &(struct http_reply){.err = -EHOSTUNREACH, .text = "away"});
+	fake_pass(SURVEY_MS);
+	answer("/apis", 200, "no list");
+	fake_pass(SURVEY_MS);
+	answer("/apis", 403, "{}");
+	assert_null(fake.requests);
+	assert_done("");
+}
+
+/* A server that does not say what it serves is asked for each. */
+static void test_closed(void **state)
+{
+	kinds_start(rig.k);
+	answer("/apis", 403, "{}");
+	answer("batch.volcano.sh", 403, "{}");
+	answer(WRAPPER, 404, "{}");
+	answer("/jobsets", 404, "{}");
+	answer("/batch/v1", 200, "{}");
+	assert_done("found 0, job");
+}
+
+static void test_nothing(void **state)
+{
+	kinds_start(rig.k);
+	serve("apps/v1");
+	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\n"
+		    "Is it the right cluster?");
+}
+
+static void test_too_old(void **state)
+{
+	kinds_start(rig.k);
+	serve(OLD_MCAD);
+	assert_non_null(strstr(noted,
+			       "found -95, the cluster serves appwrappers of mcad.ibm.com/v1beta1, "
+			       "which kxfs does not know\nIt has an MCAD older than 1.34."));
+}
+
+static void test_no_right(void **state)
+{
+	kinds_start(rig.k);
+	serve(VOLCANO " batch/v1");
+	answer("/batch/v1", 403, "{}");
+	answer("batch.volcano.sh", 403, "{}");
+	assert_non_null(strstr(noted, "found -13, forbidden"));
+	assert_non_null(strstr(noted, "jobs.batch.volcano.sh"));
+}
+
+static void test_no_server(void **state)
+{
+	kinds_start(rig.k);
+	fake_end(fake_find("/apis"), &(struct http_reply){.err = -EHOSTUNREACH, .text = "away"});
+	assert_non_null(strstr(noted, "found -113, "));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_right, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_server, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
