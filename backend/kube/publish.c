@@ -50,7 +50,8 @@
 struct shown {
 	struct publish *p;
 	char *uid;
-	char *id; /* of its directory; NULL: it has not been shown yet */
+	bool named; /* it has been shown, so what it is called is known: */
+	char *id;   /* of its directory; NULL: the name of its object */
 	bool queued;
 	bool looked;	 /* it is queued, and no more than what it uses has changed */
 	bool unsaved;	 /* and it has since its snapshot was written */
@@ -157,16 +158,16 @@ static const char *need_id(const struct publish *p, struct shown *s, const struc
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	const char *name = job->view->meta.name;
 	cleanup_free char *other = NULL;
 
-	if (s->id)
-		return s->id;
-	if (world_kinds(c->world, kinds) > 1) {
-		other = text_print("%s~%s", job->view->meta.name, job->kind->name);
+	if (!s->named && world_kinds(c->world, kinds) > 1) {
+		other = text_print("%s~%s", name, job->kind->name);
 		if (folders_of(c->folders, other, job->view) || is_taken(p, job))
-			return s->id = take_ptr(other);
+			s->id = take_ptr(other);
 	}
-	return s->id = text_copy(job->view->meta.name);
+	s->named = true;
+	return s->id ? s->id : name;
 }
 
 static const struct folder *folder_of(const struct publish *p, struct shown *s,
@@ -718,7 +719,7 @@ static void add_claim(void *data, const struct world_job *job)
 		claims->v[claims->n++] = job;
 }
 
-static void choose_ids(struct publish *p)
+static void show_by_claim(struct publish *p)
 {
 	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
 
@@ -733,14 +734,17 @@ void publish_begin(struct publish *p)
 {
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
 	struct shown *s, *next;
+	bool several;
 
 	p->begun = true;
 	world_each(p->config.world, bind_folder, p);
 	folders_each(p->config.folders, begin_folder, p);
-	if (world_kinds(p->config.world, kinds) > 1)
-		choose_ids(p);
+	several = world_kinds(p->config.world, kinds) > 1;
+	if (several)
+		show_by_claim(p);
 	HASH_ITER(hh, p->all, s, next)
-		reconcile(p, s);
+		if (s->queued || !several)
+			reconcile(p, s);
 	publish_doubt(p);
 }
 
@@ -749,9 +753,13 @@ static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
+	const struct world_job *live = world_find(p->config.world, folder->uid);
 
-	if (job ? job->stale_since : folder->written && !folder->doubt)
-		settle_folder(p, folder);
+	if (job ? !job->stale_since : !folder->written || folder->doubt)
+		return;
+	if (job && live && live->view && folder->unmerged)
+		capture_merge_again(p->config.capture, job, false);
+	settle_folder(p, folder);
 }
 
 void publish_listed(struct publish *p)
@@ -779,7 +787,8 @@ static void on_changed(void *data, const struct world_job *job)
 	}
 	if (again) {
 		s->left = false;
-		free(take_ptr(s->id)); /* another may have its name by now */
+		s->named = false; /* another may have its name by now */
+		free(take_ptr(s->id));
 	}
 	s->gone = job->gone;
 	enqueue(p, s);
@@ -794,9 +803,12 @@ static void on_freed(void *data, const char *id)
 {
 	struct publish *p = data;
 
-	for (struct shown *s = p->all; s; s = s->hh.next)
-		if (streq(s->id, id))
+	for (struct shown *s = p->all; s; s = s->hh.next) {
+		const struct world_job *job = world_find(p->config.world, s->uid);
+
+		if (job && job->view && streq(s->id ? s->id : job->view->meta.name, id))
 			enqueue(p, s);
+	}
 }
 
 static bool is_in_use(void *data, const char *uid)

@@ -535,6 +535,8 @@ void watches_drop(struct watches *w, enum world_sort sort)
 	stop_optional(x);
 	x->err = 0;
 	x->listed = false;
+	if (x->stale)
+		w->config.events.confirmed_kind(w->config.events.data, sort, 0);
 	x->stale = false;
 }
 
