@@ -78,44 +78,33 @@ static void say_found(struct kinds *k, int err, const char *text)
 
 /* --- a mount of one kind --- */
 
-/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
-static void found_again(struct kinds *k, const struct spec_served *served)
-{
-	cleanup_free char *why = NULL;
-
-	if (served->kind == world_kind(k->config.world, WORLD_JOBS))
-		return;
-	if (k->config.events.fits(k->config.events.data, served->kind, &why) < 0) {
-		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
-		     served->api_version, why);
-		return;
-	}
-	diag(DIAG_INFO, "the cluster now serves %s of %s", served->plural, served->api_version);
-	k->served = served;
-	world_set_kind(k->config.world, WORLD_JOBS, served->kind);
-	watches_switch(k->config.watches);
-	k->config.events.changed(k->config.events.data);
-}
-
 static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
 {
 	struct kinds *k = data;
 	cleanup_free char *why = NULL;
+	bool same = !err && k->found && served->kind == world_kind(k->config.world, WORLD_JOBS);
 
 	discover_free(take_ptr(k->discover));
-	if (k->found) {
-		if (!err)
-			found_again(k, served);
+	/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
+	if (same || (err && k->found))
 		return;
-	}
 	if (!err)
 		err = k->config.events.fits(k->config.events.data, served->kind, &why);
+	if (err && k->found)
+		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
+		     served->api_version, why);
 	if (!err) {
+		diag(DIAG_INFO, "the cluster %sserves %s of %s", k->found ? "now " : "",
+		     served->plural, served->api_version);
 		k->served = served;
 		world_set_kind(k->config.world, WORLD_JOBS, served->kind);
-		diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
 	}
-	say_found(k, err, why ? why : text);
+	if (!k->found) {
+		say_found(k, err, why ? why : text);
+	} else if (!err) {
+		watches_switch(k->config.watches);
+		k->config.events.changed(k->config.events.data);
+	}
 }
 
 /* --- a mount of all kinds --- */
@@ -216,29 +205,6 @@ static void on_probed(void *data, const struct http_reply *reply)
 		surveyed(k);
 }
 
-static void probe(struct slot *at)
-{
-	struct kinds *k = at->k;
-	cleanup_free char *path =
-		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->row->api_version,
-			   k->config.namespace, at->row->plural);
-	const struct http_call call = {
-		.method = HTTP_GET,
-		.path = path,
-		.deadline_ms = DEADLINE_MS,
-		.max_body = PROBE_MAX,
-		.done = on_probed,
-		.data = at,
-	};
-
-	k->n_probes++;
-	{
-		lock_scope(&k->lock);
-		at->probing = at->row;
-	}
-	at->request = http_send(k->config.http, &call);
-}
-
 /* The slots have their rows. */
 static void probe_all(struct kinds *k)
 {
@@ -246,14 +212,31 @@ static void probe_all(struct kinds *k)
 	k->n_probes = 1; /* until all are sent */
 	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
 		struct slot *at = &k->slots[i];
+		const struct spec_served *row = at->row;
 		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
+		cleanup_free char *path = NULL;
 
-		if (!at->row)
+		if (!row)
 			set_refused(at, NULL);
-		if (shown && (!at->row || at->row->kind != shown))
+		if (shown && (!row || row->kind != shown))
 			set_slot(at, NULL);
-		if (at->row && at->row->kind && at->row->kind != shown)
-			probe(at);
+		if (!row || !row->kind || row->kind == shown)
+			continue;
+		path = text_print("/apis/%s/namespaces/%s/%s?limit=1", row->api_version,
+				  k->config.namespace, row->plural);
+		k->n_probes++;
+		{
+			lock_scope(&k->lock);
+			at->probing = row;
+		}
+		at->request = http_send(k->config.http, &(struct http_call){
+								.method = HTTP_GET,
+								.path = path,
+								.deadline_ms = DEADLINE_MS,
+								.max_body = PROBE_MAX,
+								.done = on_probed,
+								.data = at,
+							});
 	}
 	if (--k->n_probes == 0)
 		surveyed(k);

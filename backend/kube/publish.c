@@ -632,15 +632,6 @@ static void bind_folder(void *data, const struct world_job *job)
 		folders_bind(p->config.folders, job->view->meta.name, job->view);
 }
 
-/* What is known of it is from an earlier mount, and is not confirmed until its kind is listed. */
-static void show_old(struct publish *p, const struct spec_job *old)
-{
-	struct spec_job *job = spec_job_copy(old);
-
-	job->stale_since = loop_time_ns();
-	store_put(p->config.store, job);
-}
-
 /*
  * Decide what to do with a folder of an earlier mount. A submission of which nothing is known may have been with the
  * server when that mount was killed, and may still take effect.
@@ -653,12 +644,17 @@ static void settle_folder(void *data, const struct folder *folder)
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
 	int64_t age = (loop_time_ns() - folder->written) / 1000000;
+	struct spec_job *old;
 
 	if ((job && job->history) || is_there)
 		return;
 	if (is_unheard(p, job)) {
-		if (job && !job->stale_since)
-			show_old(p, job);
+		/* What is known of it is from an earlier mount, and not confirmed until then. */
+		if (job && !job->stale_since) {
+			old = spec_job_copy(job);
+			old->stale_since = loop_time_ns();
+			store_put(c->store, old);
+		}
 		return;
 	}
 	if (job && folder->unmerged)
@@ -719,29 +715,22 @@ static void add_claim(void *data, const struct world_job *job)
 		claims->v[claims->n++] = job;
 }
 
-static void show_by_claim(struct publish *p)
-{
-	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
-
-	world_each(p->config.world, add_claim, &claims);
-	qsort_r(claims.v, claims.n, sizeof(*claims.v), by_claim, p);
-	for (size_t i = 0; i < claims.n; i++)
-		reconcile(p, need(p, claims.v[i]->uid));
-	free((void *)(uintptr_t)claims.v);
-}
-
 void publish_begin(struct publish *p)
 {
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	bool several = world_kinds(p->config.world, kinds) > 1;
+	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
 	struct shown *s, *next;
-	bool several;
 
 	p->begun = true;
 	world_each(p->config.world, bind_folder, p);
 	folders_each(p->config.folders, begin_folder, p);
-	several = world_kinds(p->config.world, kinds) > 1;
 	if (several)
-		show_by_claim(p);
+		world_each(p->config.world, add_claim, &claims);
+	qsort_r(claims.v, claims.n, sizeof(*claims.v), by_claim, p);
+	for (size_t i = 0; i < claims.n; i++)
+		reconcile(p, need(p, claims.v[i]->uid));
+	free((void *)(uintptr_t)claims.v);
 	HASH_ITER(hh, p->all, s, next)
 		if (s->queued || !several)
 			reconcile(p, s);

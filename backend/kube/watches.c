@@ -408,29 +408,19 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 	}
 }
 
-/* The labels that the pods of all kinds have; "" they have none in common. */
-static const char *pod_labels(const struct watches *w)
-{
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
-	size_t n = world_kinds(w->config.world, kinds);
-	const char *ret = n ? kinds[n - 1]->pod_selector : "";
-
-	for (size_t i = 0; i < n; i++) {
-		const char *also = kinds[i]->pods_also;
-
-		if (!streq(kinds[i]->pod_selector, ret) && !(also && streq(also, ret)))
-			return "";
-	}
-	return ret;
-}
-
 /* The labels of the objects of SORT that are asked for; malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_sort sort)
 {
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	size_t n = sort == WORLD_PODS ? world_kinds(w->config.world, kinds) : 0;
 	const char *labels = world_is_of_jobs(sort) ? w->config.selector
-			     : sort == WORLD_PODS   ? pod_labels(w)
+			     : n		    ? kinds[n - 1]->pod_selector
 						    : "";
 
+	/* The pods of several kinds may have no label in common. */
+	for (size_t i = 0; i < n; i++)
+		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
+			labels = "";
 	if (!*w->config.user || !def_of(sort)->of_user)
 		return text_copy(labels);
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
