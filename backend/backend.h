@@ -70,10 +70,10 @@ enum backend_grade {
 	BACKEND_WRONG, /* there would be no mount */
 };
 /*
- * Ask the cluster of CONFIG (of which only the connection and the kind count) for all that a mount needs of it, and change nothing there:
- * the connection, the server's version and clock, what it serves, each right. FN is told each finding, a line for
- * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet; SIGINT,
- * SIGTERM and SIGHUP end the process, and what it has started for this.
+ * Ask the cluster of CONFIG (of which only the connection and the kind count) for all that a mount needs of it,
+ * and change nothing there: the connection, the server's version and clock, what it serves, each right. FN is told
+ * each finding, a line for people without a secret in it, as soon as it is known, while this waits: bounded. When
+ * no thread runs yet; SIGINT, SIGTERM and SIGHUP end the process, and what it has started for this.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),

@@ -85,7 +85,7 @@ static void on_discovered(void *data, const struct spec_served *served, int err,
 	bool same = !err && k->found && served->kind == world_kind(k->config.world, WORLD_JOBS);
 
 	discover_free(take_ptr(k->discover));
-	/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
+	/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor. */
 	if (same || (err && k->found))
 		return;
 	if (!err)

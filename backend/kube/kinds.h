@@ -14,8 +14,8 @@ struct kinds;
 
 struct kinds_events {
 	/*
-	 * Once, after kinds_start: the world knows what the mount shows; or ERR and TEXT say why there is nothing. Later
-	 * changes go to the watches, and are told by changed().
+	 * Once, after kinds_start: the world knows what the mount shows; or ERR and TEXT say why there is nothing.
+	 * Later changes go to the watches, and are told by changed().
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one kind, or of all, in one namespace. The cluster is a world, and publishing is a
- * consequence of its changes:
+ * The Kubernetes implementation: jobs of one kind, or of all, in one namespace. The cluster is a world, and publishing
+ * is a consequence of its changes:
  *
  *	kinds     which kinds of jobs there are, which is found out again and again if the mount is of all
  *	watches   of jobs, pods, groups, events and queues; all that they bring goes into the world
@@ -22,8 +22,8 @@
  * the loop's next turn. All of it belongs to the I/O thread. What runs on the pool has copies. Other threads read the
  * store, and what the headers say "any thread" of, under a lock or by atomic counters.
  *
- * The start: (which kinds the cluster serves,) the folders, the first lists of jobs and pods, then all is published. The
- * end: whatever is under way is in one group, and the backend has stopped when that is empty.
+ * The start: (which kinds the cluster serves,) the folders, the first lists of jobs and pods, then all is published.
+ * The end: whatever is under way is in one group, and the backend has stopped when that is empty.
  */
 #include <errno.h>
 

@@ -63,8 +63,8 @@ uint64_t request_age(const struct request *r);
 /* For the message of a refusal: VERB was asked for of the job NAME. Borrowed. */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
- * Send CALL about the job whose object is NAME (NULL: about all jobs), with QUERY ("?..." or ""); or, if it has a path, about what that
- * names. R->call is it until request_replied, the first thing that its done() calls.
+ * Send CALL about the job whose object is NAME (NULL: about all jobs), with QUERY ("?..." or ""); or, if it has a path,
+ * about what that names. R->call is it until request_replied, the first thing that its done() calls.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);

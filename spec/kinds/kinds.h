@@ -56,7 +56,7 @@ const struct spec_served *spec_served_at(const char *source, size_t i);
  * none is. LIST is NULL: it is not known, so the best row of each. 0; -EINVAL: it is no such list.
  */
 int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES]);
-/* Is the object of VIEW made by jobs of KIND, as JobSets make Jobs? Then it is a part of one, and not shown beside it. */
+/* Is the object of VIEW made by a job of KIND, as a JobSet makes Jobs? Then it is not shown beside that. */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 
 #endif
