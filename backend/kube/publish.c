@@ -83,7 +83,7 @@ struct publish {
 	uint64_t confirmed;	      /* when it was last stale (loop_now_ms); 0: never */
 	struct loop_timer doubts;     /* for folders in doubt */
 	struct loop_timer waiting;    /* for jobs that await pods */
-	size_t n_running, n_taken;    /* jobs of jobs/ that run, and those whose output is captured */
+	size_t n_running, n_taken; /* jobs of jobs/ that run, and those whose output is captured */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -727,7 +727,7 @@ void publish_begin(struct publish *p)
 	folders_each(p->config.folders, begin_folder, p);
 	if (several)
 		world_each(p->config.world, add_claim, &claims);
-	qsort_r(claims.v, claims.n, sizeof(*claims.v), by_claim, p);
+	qsort_r(claims.v, claims.n, sizeof(struct world_job *), by_claim, p);
 	for (size_t i = 0; i < claims.n; i++)
 		reconcile(p, need(p, claims.v[i]->uid));
 	free((void *)(uintptr_t)claims.v);

@@ -132,7 +132,7 @@ int spec_served_find(const char *list, size_t len, const struct spec_served *ret
 	if (list &&
 	    (spec_value_parse_map(list, len, &value) < 0 || !spec_read_list(value, "groups")))
 		return -EINVAL;
-	memset(ret, 0, SPEC_MAX_SOURCES * sizeof(*ret));
+	memset(ret, 0, SPEC_MAX_SOURCES * sizeof(struct spec_served *));
 	for (size_t i = 0; i < array_size(served); i++) {
 		size_t at = 0;
 
