@@ -20,7 +20,6 @@ LICENCES = {
     "libc6": "LGPL-2.1-or-later",
     "libcom-err2": "MIT",
     "libcurl4": "curl",
-    "libexpat1": "MIT",
     "libffi8": "MIT",
     "libfuse3-3": "LGPL-2.1-only",
     "libgmp10": "LGPL-3.0-or-later OR GPL-2.0-or-later",

@@ -150,12 +150,6 @@ static bool is_good(const struct http_request *rq)
 	return rq->head && rq->status / 100 == 2;
 }
 
-/* Is it the same whether the server has acted on RQ once or twice? */
-static bool may_repeat(const struct http_request *rq)
-{
-	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT;
-}
-
 /* The present try has been answered (its head is there), or never will be. */
 static void count_answer(struct http_request *rq)
 {
@@ -318,7 +312,7 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	(void)local_ip;
 	(void)remote_port;
 	(void)local_port;
-	if (rq->sent && !may_repeat(rq))
+	if (rq->sent && rq->call.method != HTTP_GET)
 		return CURL_PREREQFUNC_ABORT;
 	rq->sent = true;
 	started(rq);
@@ -542,12 +536,10 @@ static void try_request(struct http_request *rq)
 	}
 	rq->starting = true;
 	m->starting++;
-	if (rq->call.hurried && rq->tries == 0 && rq->http->credential)
+	if (rq->call.hurried && rq->tries == 0)
 		credential_hurry(rq->http->credential);
 	rq->tries++;
 	rq->state = ASKING;
-	if (!rq->http->credential)
-		return on_credential(rq, 0, &(struct credential_view){0}, "");
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
@@ -579,11 +571,11 @@ static bool did_nothing(const struct http_request *rq)
 
 static void answered(struct http_request *rq)
 {
-	bool harmless = may_repeat(rq) || did_nothing(rq);
+	bool harmless = rq->call.method == HTTP_GET || did_nothing(rq);
 	unsigned asked = retry_after(rq);
 
 	rq->sent = false;
-	if (rq->status == 401 && !rq->renewed && rq->http->credential &&
+	if (rq->status == 401 && !rq->renewed &&
 	    credential_refused(rq->http->credential, rq->generation)) {
 		rq->renewed = true;
 		drop_attempt(rq);
@@ -598,8 +590,7 @@ static void answered(struct http_request *rq)
 
 static void broken(struct http_request *rq, CURLcode code)
 {
-	bool harmless = !rq->sent || may_repeat(rq);
-	bool hopeless = rq->call.impatient && http_error_errno(code) == -EHOSTUNREACH;
+	bool harmless = !rq->sent || rq->call.method == HTTP_GET;
 	cleanup_free char *text = NULL;
 
 	if (!rq->head)
@@ -608,8 +599,7 @@ static void broken(struct http_request *rq, CURLcode code)
 		finish(rq, rq->body_err, rq->body_err == -EFBIG ? "the answer is too large" : NULL);
 		return;
 	}
-	if (harmless && !hopeless && !rq->passed_on && http_error_passes(code) &&
-	    wait_to_retry(rq, 0))
+	if (harmless && !rq->passed_on && http_error_passes(code) && wait_to_retry(rq, 0))
 		return;
 	text = http_error_text(code,
 			       code == CURLE_ABORTED_BY_CALLBACK

@@ -26,20 +26,7 @@ struct tally;
 struct http_request;
 struct spec_asked;
 
-enum http_method {
-	HTTP_GET,
-	HTTP_POST,
-	HTTP_PATCH, /* a JSON merge patch */
-	HTTP_DELETE,
-	HTTP_PUT /* of a whole object: doing it twice is the same, as with GET */
-};
-
-/* Keys by which curl signs a request, as S3 wants it (AWS SigV4). */
-struct http_signature {
-	const char *scope; /* "aws:amz:REGION:SERVICE" */
-	const char *id, *secret;
-	const char *token; /* "" none */
-};
+enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
 
 /* How a call has ended. All strings are borrowed and never NULL. */
 struct http_reply {
@@ -53,8 +40,7 @@ struct http_reply {
 	int status; /* 0: no reply line came */
 	/*
 	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
-	 * true with ERR 0. What is neither GET nor PUT never goes out twice, but after a reply that says that
-	 * nothing was done.
+	 * true with ERR 0. What isn't a GET never goes out twice, but after a reply that says that nothing was done.
 	 */
 	bool sent;
 	bool again;	  /* that was so: an earlier try of it was answered */
@@ -76,13 +62,8 @@ bool http_is_unknown(const struct http_reply *reply);
 struct http_call {
 	enum http_method method;
 	const char *path; /* with its query; below the server's URL */
-	const char *body; /* NULL: none. Copied */
+	const char *body; /* JSON; NULL: none. Copied */
 	size_t len;
-	const char *type; /* of the body; NULL: JSON. A constant */
-	/* Bytes of an object to get, from RANGE_AT on; 0: all. A server may send all nevertheless (200, not 206). */
-	size_t range;
-	uint64_t range_at;
-	const struct http_signature *signature; /* NULL: none. Borrowed until DONE */
 	/*
 	 * A stream: on the other multi handle, no deadline for the whole; DEADLINE_MS is for the head of
 	 * the reply, and IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for so long.
@@ -99,11 +80,10 @@ struct http_call {
 	/*
 	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the wait is its
 	 * Retry-After, or grows from try to try), and after a broken connection, both only where nothing was done
-	 * (spec_reply_did_nothing) or doing it twice is the same (GET, PUT). After a 401 it is sent once more
-	 * with fresh credentials whether this is set or not.
+	 * (spec_reply_did_nothing) or doing it twice is the same (GET). After a 401 it is sent once more with fresh
+	 * credentials whether this is set or not.
 	 */
 	bool retry;
-	bool impatient; /* but not when the server could not be reached: who asks is told that at once */
 	/* A 2xx reply begins. May be NULL. */
 	void (*head)(void *data, int status);
 	/* Its bytes. May be NULL: they are kept for DONE. A negative errno ends the call with it. */
@@ -113,10 +93,7 @@ struct http_call {
 	void *data;
 };
 
-/*
- * Both are borrowed and must stay. Without a CR (NULL) requests carry what they say themselves alone.
- * 0, or a negative errno with *RET_TEXT (a CA file that can't be read ...).
- */
+/* Both are borrowed and must stay. 0, or a negative errno with *RET_TEXT (a CA file that can't be read ...). */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*

@@ -6,7 +6,6 @@
 #include "backend/client/http_easy.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -139,12 +138,12 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 static CURLcode easy_request(CURL *e, const struct http_easy_config *c)
 {
 	static const char *const methods[] = {
-		[HTTP_GET] = "GET",	  [HTTP_POST] = "POST", [HTTP_PATCH] = "PATCH",
-		[HTTP_DELETE] = "DELETE", [HTTP_PUT] = "PUT",
+		[HTTP_GET] = "GET",
+		[HTTP_POST] = "POST",
+		[HTTP_PATCH] = "PATCH",
+		[HTTP_DELETE] = "DELETE",
 	};
 	const struct http_call *call = c->call;
-	cleanup_free char *range = text_print("%" PRIu64 "-%" PRIu64, call->range_at,
-					      call->range_at + call->range - 1);
 	cleanup_free char *url = text_print("%s%s", c->server->url, call->path);
 	CURLcode code = CURLE_OK;
 
@@ -154,19 +153,11 @@ static CURLcode easy_request(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_USERAGENT, "kxfs/" KXFS_VERSION);
 	if (call->compress)
 		SET(code, e, CURLOPT_ACCEPT_ENCODING, "gzip");
-	if (call->range)
-		SET(code, e, CURLOPT_RANGE, range);
 	if (call->body || call->method == HTTP_POST) {
 		SET(code, e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->len);
 		SET(code, e, CURLOPT_POSTFIELDS, call->body ? call->body : "");
 	}
 	SET(code, e, CURLOPT_CUSTOMREQUEST, methods[call->method]);
-	/* With a scope curl signs: all headers of ours, and the query as it stands. */
-	if (call->signature) {
-		SET(code, e, CURLOPT_AWS_SIGV4, call->signature->scope);
-		SET(code, e, CURLOPT_USERNAME, call->signature->id);
-		SET(code, e, CURLOPT_PASSWORD, call->signature->secret);
-	}
 	return code;
 }
 
@@ -197,13 +188,6 @@ static void append(struct curl_slist **list, const char *line)
 	*list = more;
 }
 
-static void easy_header(struct http_easy *e, const char *name, const char *value)
-{
-	cleanup(text_wipe) char *line = text_print("%s: %s", name, value);
-
-	append(&e->headers, line);
-}
-
 static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config *c)
 {
 	append(&e->headers, c->call->metadata
@@ -211,9 +195,7 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 				      "g=meta.k8s.io;v=v1, application/json"
 				    : "Accept: application/json, */*");
 	append(&e->headers, "Expect:");
-	if (c->call->type)
-		easy_header(e, "Content-Type", c->call->type);
-	else if (c->call->method == HTTP_PATCH)
+	if (c->call->method == HTTP_PATCH)
 		append(&e->headers, "Content-Type: application/merge-patch+json");
 	else if (c->call->body || c->call->method == HTTP_POST)
 		append(&e->headers, "Content-Type: application/json");
@@ -221,11 +203,6 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 		append(&e->headers, c->server->host);
 	if (c->view->authorization)
 		append(&e->headers, c->view->authorization);
-	/* Versions before 8 sign the body only as empty or a form; so it is said not to be signed at all. */
-	if (c->call->signature)
-		append(&e->headers, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
-	if (c->call->signature && *c->call->signature->token)
-		easy_header(e, "x-amz-security-token", c->call->signature->token);
 	for (const struct curl_slist *h = c->server->impersonate; h; h = h->next)
 		append(&e->headers, h->data);
 	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
@@ -253,10 +230,7 @@ int http_easy_init(struct http_easy *e, const struct http_easy_config *c)
 {
 	CURLcode code;
 
-	const struct http_signature *signature = c->call->signature;
-
-	if ((c->view->authorization && !http_header_ok(c->view->authorization)) ||
-	    (signature && !http_header_ok(signature->token)))
+	if (c->view->authorization && !http_header_ok(c->view->authorization))
 		return -EACCES;
 	if (!easy_path_ok(c->call->path))
 		return -EINVAL;
@@ -321,33 +295,8 @@ bool http_error_passes(CURLcode code)
 	}
 }
 
-/* Of a server that no kubeconfig names. */
-static const char *error_hint_bare(CURLcode code)
-{
-	switch (code) {
-	case CURLE_PEER_FAILED_VERIFICATION:
-		return "; the system, or the file that AWS_CA_BUNDLE names, must know the "
-		       "authority of its certificate";
-	case CURLE_SSL_CONNECT_ERROR:
-	case CURLE_RECV_ERROR:
-	case CURLE_GOT_NOTHING:
-		return "; does it speak https, or http, as its URL says?";
-	case CURLE_COULDNT_RESOLVE_HOST:
-	case CURLE_COULDNT_CONNECT:
-	case CURLE_OPERATION_TIMEDOUT:
-		return "; is its URL right, and can it be reached from here (VPN, proxy)?";
-	case CURLE_COULDNT_RESOLVE_PROXY:
-	case CURLE_PROXY:
-		return "; see HTTPS_PROXY and NO_PROXY";
-	default:
-		return "";
-	}
-}
-
 static const char *error_hint(CURLcode code, const struct http_server *s)
 {
-	if (s->bare)
-		return error_hint_bare(code);
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return s->ca_pem

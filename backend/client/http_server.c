@@ -54,10 +54,9 @@ static int server_ca(struct http_server *s, const struct spec_connection *c, cha
 	if (!err && !strstr(s->ca_pem, "-----BEGIN "))
 		err = -EINVAL;
 	if (err)
-		*ret_text =
-			text_print("the certificate authority%s%s%s%s: %s", *c->ca_pem ? "" : " ",
-				   *c->ca_pem ? "" : c->ca_file, c->bare ? "" : " of context ",
-				   c->context, err == -EINVAL ? "no PEM text" : strerror(-err));
+		*ret_text = text_print("the certificate authority%s%s of context %s: %s",
+				       *c->ca_pem ? "" : " ", *c->ca_pem ? "" : c->ca_file,
+				       c->context, err == -EINVAL ? "no PEM text" : strerror(-err));
 	return err;
 }
 
@@ -150,10 +149,6 @@ static int server_tls_name(struct http_server *s, const char *name, CURLU *u, co
 
 static int server_no_url(const struct spec_connection *c, char **ret_text)
 {
-	if (c->bare) {
-		*ret_text = text_copy("no URL with https or http");
-		return -EINVAL;
-	}
 	*ret_text = text_print("the server of context %s is no URL with https or http, or its "
 			       "tls-server-name no name",
 			       c->context);
@@ -194,7 +189,7 @@ int http_server_init(struct http_server *s, const struct spec_connection *c, cha
 	int err;
 
 	*ret_text = NULL;
-	*s = (struct http_server){.insecure = c->insecure, .bare = c->bare};
+	*s = (struct http_server){.insecure = c->insecure};
 	err = server_url(s, c, ret_text);
 	if (!err)
 		err = server_ca(s, c, ret_text);

@@ -16,7 +16,6 @@ struct http_server {
 	char *proxy;  /* "" none */
 	char *ca_pem; /* NULL: the system's */
 	bool tls, insecure;
-	bool bare;			/* no kubeconfig names it */
 	struct curl_slist *impersonate; /* header lines */
 };
 

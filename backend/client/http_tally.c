@@ -36,8 +36,6 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 		return "create";
 	case HTTP_PATCH:
 		return "patch";
-	case HTTP_PUT:
-		return "update";
 	case HTTP_DELETE:
 		return "delete";
 	case HTTP_GET:

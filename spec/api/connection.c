@@ -81,14 +81,6 @@ static void init(struct spec_connection *c)
 		*text_at(c, i) = text_copy("");
 }
 
-void spec_connection_bare(const char *server, const char *ca_file, struct spec_connection *ret)
-{
-	init(ret);
-	ret->bare = true;
-	text_set(&ret->server, "%s", server);
-	text_set(&ret->ca_file, "%s", ca_file);
-}
-
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret)
 {

@@ -37,7 +37,6 @@ struct spec_connection {
 	char *tls_server_name;
 	char *proxy_url;
 	bool insecure;
-	bool bare; /* no kubeconfig names it: messages do not send anybody there */
 	char *ca_file;
 	char *ca_pem; /* decoded; wins over the file */
 	char *token;
@@ -54,9 +53,6 @@ struct spec_connection {
 };
 
 void spec_connection_clear(struct spec_connection *c);
-
-/* A connection to SERVER, a URL, of no kubeconfig; CA_FILE "": the system's authorities. */
-void spec_connection_bare(const char *server, const char *ca_file, struct spec_connection *ret);
 
 /* An empty one, to merge into. */
 struct spec_kubeconfig *spec_kubeconfig_new(void);

@@ -21,9 +21,5 @@
 #define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object from a server, in memory */
 #define SPEC_MAX_LISTED	     200000	    /* objects of one list of a server */
 #define SPEC_MAX_PAGE_MIB    512	    /* MiB of a page of it */
-#define SPEC_MAX_S3_REPLY    (4u << 20)	    /* bytes of a reply of S3 that is no object */
-#define SPEC_MAX_S3_TEXT     16384	    /* bytes of one element of it */
-#define SPEC_MAX_S3_LISTED   1000	    /* objects of one list of it */
-#define SPEC_MAX_S3_PREFIX   512	    /* bytes of the prefix of all names in a bucket */
 
 #endif

@@ -38,7 +38,7 @@ def test_meson_declares_the_drawing(library):
     found = re.search(r"static_library\((.*?)^\)", text, re.S | re.M)[1]
     declared = set(re.search(r"dependencies: \[(.*?)\]", found, re.S)[1].replace(",", " ").split())
     ours = {other for other in USES if other.replace("/", "_") in declared}
-    assert declared - {o.replace("/", "_") for o in ours} <= {"dep_expat", "dep_json", "dep_yaml", "dep_m", "dep_uv", "dep_curl",
+    assert declared - {o.replace("/", "_") for o in ours} <= {"dep_json", "dep_yaml", "dep_m", "dep_uv", "dep_curl",
                                                               "dep_fuse", "dep_threads"}
     assert ours <= floor(library), f"{sorted(ours - floor(library))} stands above {library}"
 

@@ -17,10 +17,10 @@ PURE = {"assert.h", "ctype.h", "endian.h", "errno.h", "float.h", "inttypes.h", "
         "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
         "string.h", "strings.h", "time.h", "unistd.h", "sys/types.h"}
 SYSTEM = re.compile(r"^[a-z_]+\.h$|^(sys|linux|netinet|arpa)/[a-z_]+\.h$")
-FOREIGN = {"spec": {"yaml.h", "expat.h"}, "backend": {"uv.h", "curl/curl.h"}, "fs": set()}
+FOREIGN = {"spec": {"yaml.h"}, "backend": {"uv.h", "curl/curl.h"}, "fs": set()}
 FOREIGN_PREFIX = {"spec": ("json-c/",), "backend": (), "fs": ()}
 UTHASH = {"uthash.h", "utlist.h", "utarray.h", "utstring.h"}
-LIBRARIES = UTHASH | {"expat.h", "yaml.h", "uv.h", "fuse.h", "fuse_lowlevel.h", "fuse_opt.h", "curl.h", "cmocka.h"}
+LIBRARIES = UTHASH | {"yaml.h", "uv.h", "fuse.h", "fuse_lowlevel.h", "fuse_opt.h", "curl.h", "cmocka.h"}
 OWN = {
     "spec": ("spec/",),
     "backend": ("backend/", "spec/"),

@@ -23,8 +23,8 @@ from harness import ROOT
 
 MARK = f"{harness.RUN}/packages"  # what is made for all tests goes on when one of them, which mounts, ends
 LIMIT = 1500  # seconds; nothing is expected to come near
-LIBRARIES = ["fuse3", "libexpat1", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
-DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libexpat1-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
+LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
+DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
                "uthash-dev"]
 TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
 

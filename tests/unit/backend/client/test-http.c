@@ -76,39 +76,6 @@ static void test_delete(void **state)
 	assert_non_null(strstr(without.body, "\"body\": \"\""));
 }
 
-static void test_put(void **state)
-{
-	static const struct http_signature signature = {"aws:amz:eu-1:s3", "AK", "S3CRET", "TOKEN"};
-	static const char body[] = "bytes of an object";
-	call_scope c = {.call = {.method = HTTP_PUT,
-				 .body = body,
-				 .len = sizeof(body) - 1,
-				 .type = "application/octet-stream",
-				 .signature = &signature}};
-
-	rig_ask_call(&c, "/echo/a~b?list-type=2&prefix=x%20y");
-	assert_int_equal(c.status, 200);
-	assert_non_null(strstr(c.body, "\"method\": \"PUT\""));
-	assert_non_null(strstr(c.body, "\"target\": \"/echo/a~b?list-type=2&prefix=x%20y\""));
-	assert_non_null(strstr(c.body, "\"body\": \"bytes of an object\""));
-	assert_non_null(strstr(c.body, "[\"content-type\", \"application/octet-stream\"]"));
-	assert_non_null(strstr(c.body, "[\"x-amz-content-sha256\", \"UNSIGNED-PAYLOAD\"]"));
-	assert_non_null(strstr(c.body, "[\"x-amz-security-token\", \"TOKEN\"]"));
-	assert_non_null(strstr(c.body, "[\"authorization\", \"AWS4-HMAC-SHA256 Credential=AK/"));
-	assert_non_null(strstr(c.body, "/eu-1/s3/aws4_request, SignedHeaders="));
-	assert_non_null(strstr(c.body, "x-amz-content-sha256;x-amz-date;x-amz-security-token"));
-	assert_null(strstr(c.body, "S3CRET"));
-}
-
-static void test_range(void **state)
-{
-	call_scope c = {.call = {.range_at = 8388600, .range = 10}};
-
-	rig_ask_call(&c, "/echo");
-	assert_non_null(strstr(c.body, "[\"range\", \"bytes=8388600-8388609\"]"));
-	assert_null(strstr(c.body, "authorization"));
-}
-
 static void test_compressed(void **state)
 {
 	call_scope c = {.call = {.compress = true}};
@@ -503,44 +470,6 @@ static void test_unavailable(void **state)
 	assert_true(post.again);
 }
 
-/* A PUT may go out twice, whether a used connection or a new one has broken. */
-static void test_cut_of_a_put(void **state)
-{
-	call_scope once = {.call = {.method = HTTP_PUT, .body = "b", .len = 1}};
-	call_scope c = {.call = {.method = HTTP_PUT, .body = "b", .len = 1, .retry = true}};
-
-	rig_expect("/status", NULL);
-	rig_ask_call(&once, "/cut?times=1&id=o");
-	assert_int_equal(once.status, 200);
-	assert_int_equal(rig_stats("o").seen, 2);
-	rig_ask_call(&c, "/cut?times=3&id=c");
-	assert_int_equal(c.status, 200);
-	assert_int_equal(rig_stats("c").seen, 4);
-}
-
-/* Who is impatient waits for a server that is there and busy, and not for one that is not. */
-static void test_impatient(void **state)
-{
-	call_scope busy = {.call = {.retry = true, .impatient = true}};
-	call_scope cut = {.call = {.retry = true, .impatient = true}};
-	call_scope nobody = {.call = {.retry = true, .impatient = true}};
-
-	rig_ask_call(&busy, "/status?status=503&times=1&id=b");
-	assert_int_equal(busy.status, 200);
-	rig_ask_call(&cut, "/cut?times=2&id=c");
-	assert_int_equal(cut.status, 200);
-	rig_disconnect();
-	rig_prepare("plain");
-	rig_set(&rig.connection.server, "http://127.0.0.1:1");
-	rig.connection.bare = true;
-	rig_connect();
-	rig_ask_call(&nobody, "/echo");
-	assert_int_equal(nobody.err, -EHOSTUNREACH);
-	assert_int_equal(counts().retried, 0);
-	assert_non_null(strstr(nobody.text, "is its URL right"));
-	assert_null(strstr(nobody.text, "kubeconfig"));
-}
-
 /* After 250 ms or so, then twice that, and so on; the limit is for a machine that stalls. */
 static void test_backoff(void **state)
 {
@@ -628,8 +557,6 @@ int main(void)
 		TEST(get),
 		TEST(post),
 		TEST(delete),
-		TEST(put),
-		TEST(range),
 		TEST(compressed),
 		TEST(refusals),
 		TEST(injection),
@@ -644,8 +571,6 @@ int main(void)
 		TEST(cut),
 		TEST(cut_of_a_used_connection),
 		TEST(cut_of_a_get),
-		TEST(cut_of_a_put),
-		TEST(impatient),
 		TEST(nobody_listens),
 		TEST(retry_after),
 		TEST(unavailable),
