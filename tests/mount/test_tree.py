@@ -96,8 +96,8 @@ def test_contents(kx, job, text):
     assert job.id.startswith("tree-")
 
 
-OF_CLUSTERS = ["namespace", "queue", "queue_position", "evictions", "stale_since", "pending_command", "ignored_command",
-               "logs_waiting", "pod", "node"]
+OF_CLUSTERS = ["kind", "owner", "cluster_queue", "flavors", "priority_class", "priority", "namespace", "queue",
+               "queue_position", "evictions", "stale_since", "pending_command", "ignored_command", "logs_waiting", "pod", "node"]
 
 
 def without(status):
@@ -110,7 +110,8 @@ def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     as_json = json.loads(job.read("status.json"))
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
-                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "evictions",
+                             "kind", "owner", "namespace", "queue", "cluster_queue", "flavors", "priority_class", "priority",
+                             "queue_position", "submitter", "retries", "max_retries", "evictions",
                              "time_limit", "deadline", "created", "started", "finished", "stale_since", "pending_command",
                              "ignored_command", "logs_waiting", "transitions", "roles", "usage"]
     del as_json["usage"]  # in a file of its own: tests/mount/test_usage.py
