@@ -318,9 +318,8 @@ void kinds_start(struct kinds *k)
 		k->discover = discover_new(k->config.http, k->config.source, on_discovered, k);
 }
 
-void kinds_unserved(struct kinds *k, enum world_sort sort)
+void kinds_unserved(struct kinds *k)
 {
-	(void)sort;
 	if (k->stopped)
 		return;
 	if (is_of_all(k) && k->state == IDLE && !k->hurried) {

@@ -37,8 +37,8 @@ struct kinds_config {
 
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
-/* The server says that it does not serve jobs of SORT any more. */
-void kinds_unserved(struct kinds *k, enum world_sort sort);
+/* The server says that it does not serve jobs of one of them any more. */
+void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 

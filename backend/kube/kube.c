@@ -172,15 +172,14 @@ static void on_confirmed_kind(void *data, enum world_sort sort, int64_t since)
 	publish_set_stale_kind(kube_parts_of(data)->publish, sort, since);
 }
 
-static void on_listed_late(void *data, enum world_sort sort)
+static void on_listed_late(void *data)
 {
-	(void)sort;
 	publish_listed(kube_parts_of(data)->publish);
 }
 
-static void on_unserved(void *data, enum world_sort sort)
+static void on_unserved(void *data)
 {
-	kinds_unserved(kube_of(data)->kinds, sort);
+	kinds_unserved(kube_of(data)->kinds);
 }
 
 static void on_looked(void *data, const struct world_job *job)

@@ -202,7 +202,7 @@ static void needed_state(struct watched *x)
 		return;
 	check_confirmed(w);
 	if (world_is_of_jobs(x->sort) && x->err == -EOPNOTSUPP)
-		return w->config.events.unserved(w->config.events.data, x->sort);
+		return w->config.events.unserved(w->config.events.data);
 }
 
 static void on_ready(void *data)
@@ -346,7 +346,7 @@ static void on_listed(void *data)
 	if (!cost_of(x->sort))
 		needed_listed(x->w);
 	if (late)
-		x->w->config.events.listed_late(x->w->config.events.data, x->sort);
+		x->w->config.events.listed_late(x->w->config.events.data);
 }
 
 static enum access access_of(int err)

@@ -27,10 +27,10 @@ struct watches_events {
 	void (*confirmed)(void *data, int64_t since);
 	/* The same of jobs of SORT alone, of a mount of several kinds. */
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
-	/* The first list of jobs of SORT has come after listed(). */
-	void (*listed_late)(void *data, enum world_sort sort);
-	/* The server does not serve jobs of SORT any more. Only after listed(), and again after a while. */
-	void (*unserved)(void *data, enum world_sort sort);
+	/* The first list of jobs of a sort has come after listed(). */
+	void (*listed_late)(void *data);
+	/* The server does not serve jobs of a sort any more. Only after listed(), and again after a while. */
+	void (*unserved)(void *data);
 	void *data;
 };
 
