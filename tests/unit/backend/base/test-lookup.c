@@ -139,7 +139,8 @@ static void test_hanging(void **state)
 	wait_freed(4);
 }
 
-#define MANY 300
+#define MANY	300
+#define THREADS 256 /* that there may be */
 
 /* Any number of them, and then the end. */
 static void test_many(void **state)
@@ -160,12 +161,19 @@ static void test_many(void **state)
 	assert_true(loop_stop(loop));
 	loop_free(loop);
 	loop = NULL;
-	for (unsigned i = 0; i < MANY; i++) {
-		n += sem_trywait(&a[i].hang.began) == 0;
-		sem_post(&a[i].hang.go);
+	/* Those that got no thread are over. The others look, as soon as their threads have a turn. */
+	wait_freed(MANY - THREADS);
+	while (n < THREADS) {
+		for (unsigned i = 0; i < MANY; i++)
+			n += sem_trywait(&a[i].hang.began) == 0;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
-	assert_int_equal(n, 256);
+	for (unsigned i = 0; i < MANY; i++)
+		sem_post(&a[i].hang.go);
 	wait_freed(MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		n += sem_trywait(&a[i].hang.began) == 0;
+	assert_int_equal(n, THREADS);
 }
 
 int main(void)
