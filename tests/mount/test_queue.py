@@ -290,3 +290,37 @@ def test_gpus(make_kx):
     assert sorted(started) == sorted(f"{job.id}/{role['name']}-{rep['id']}" for job in jobs
                                      for role in job.status()["roles"] for rep in role["replicas"])
     assert run(f"ls -d {kx.work}/gpu-*", check=False).returncode != 0
+
+
+def test_none_idle(make_kx):
+    """Who is first and fits runs, nobody overtakes, and what is free is too little for the first: after each end, and
+    after each kill of kxfs."""
+    kx = make_kx("gpus=8")
+    rng = random.Random(8)
+    needs = {f"j{i}": rng.randint(1, 4) * rng.randint(1, 2) for i in range(JOBS)}
+    waiting, running, ids = list(needs), [], {}
+
+    def as_it_should_be():
+        while waiting and sum(needs[name] for name in running) + needs[waiting[0]] <= 8:
+            running.append(waiting.pop(0))
+        expected = ({ids[name] for name in running}, [ids[name] for name in waiting])
+
+        def shown():
+            jobs = yaml.safe_load(kx.read("queues", "local", "status"))["jobs"] or []
+            return ({job["id"] for job in jobs if job["state"] == "RUNNING"},
+                    [job["id"] for job in jobs if job["state"] == "PENDING"])
+        wait_for(lambda: shown() == expected, what=f"{running} to run, {waiting} to wait")
+
+    jobs = {}
+    for name, n in needs.items():
+        jobs[name] = kx.submit(held(name, resource=gpus(n)))
+        ids[name] = jobs[name].id
+    as_it_should_be()
+    while running:
+        name = running.pop(rng.randrange(len(running)))
+        if rng.random() < CRASHES / JOBS:
+            kx.restart(signal.SIGKILL)
+        (kx.work / name).touch()
+        jobs[name].finish()
+        as_it_should_be()
+    assert sorted(order(kx)) == sorted(needs)
