@@ -263,3 +263,19 @@ def test_last_words_that_hang(slow):
         assert job.read("wait") == "FAILED\n"
         assert disk.hangs(".error") and job.read("why").endswith("Its output is in main-0/log.\n")
     disk.go_on()
+
+
+def test_what_a_power_cut_leaves(slow):
+    """The order of syncs, by which a job that was accepted is there after a power cut, and knows how it ended."""
+    kx, disk = slow
+    disk.record()
+    job = kx.submit(harness.app("exit 3"))
+    job.finish("FAILED")
+    kx.end()
+    top, calls = f"/jobs/{job.id}", iter(disk.calls())
+    for call in [("fsync", f"{top}/app.yaml"), ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"),
+                 ("fsyncdir", top), ("fsyncdir", "/jobs"),  # all of that before a helper is there, which makes this socket
+                 ("mknod", f"{top}/tasks/0.0.sock"), ("write", f"{top}/tasks/0.0.new"), ("truncate", f"{top}/tasks/0.0.new"),
+                 ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
+                 ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"), ("fsyncdir", top)]:
+        assert call in calls, call

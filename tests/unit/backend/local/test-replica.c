@@ -255,6 +255,23 @@ static void test_start_delayed(void **state)
 	assert_string_equal(replica(1)->reason, "");
 }
 
+/* A program that fails at once is started again after pauses that grow; one that ran for a while begins with the first. */
+static void test_slow_down(void **state)
+{
+	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
+	struct spec_replica *rec = &rig.rec->job->replicas[0];
+
+	rec->started = loop_time_ns();
+	for (size_t i = 0; i < array_size(pauses); i++) {
+		assert_int_equal(local_replica_slow_down(rig.reps[0]), pauses[i]);
+		assert_int_equal(local_replica_delay(rig.reps[0]), pauses[i]);
+	}
+	fake.now += 29999;
+	assert_int_equal(local_replica_slow_down(rig.reps[0]), 10000);
+	fake.now += 1;
+	assert_int_equal(local_replica_slow_down(rig.reps[0]), 100);
+}
+
 /* A program that is not there does not come back. */
 static void test_not_started(void **state)
 {
@@ -337,6 +354,7 @@ int main(void)
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_slow_down),
 		REPLICA_TEST(test_not_started),	   REPLICA_TEST(test_used),
 		REPLICA_TEST(test_recorded_first),
 	};

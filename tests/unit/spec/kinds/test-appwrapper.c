@@ -256,6 +256,13 @@ static void test_unhealthy(void **state)
 	assert_job(&w, SPEC_FAILED, false, "CreateFailed", "error creating components: no");
 	assert_int_equal(w.last->finished, 20 * SECOND);
 	world_clear(&w);
+	/* Pods that fail are given a minute, so the condition is older than the end, which nothing dates. */
+	job(&w, "", spec,
+	    "'phase':'Failed','conditions':[" CONDITION("Unhealthy", "True", "FoundFailedPods",
+							"1 pods failed", "20") "]");
+	assert_job(&w, SPEC_FAILED, false, "Failed", "");
+	assert_int_equal(w.last->finished, w.now * SECOND);
+	world_clear(&w);
 	job(&w, "", spec,
 	    "'phase':'Resetting','resettingCount':1,'conditions':[" CONDITION(
 		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");

@@ -206,7 +206,7 @@ static void test_of_others(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
 	const char *spec = "'replicatedJobs':[" TASK("leader", "1", "'parallelism':1") "," TASK(
-		"slice", "2", "'parallelism':2,'completions':2") "]";
+		"slice", "2", "'parallelism':1,'completions':2") "]";
 
 	job(&w, "", spec, "'restarts':0");
 	assert_string_equal(w.told, "PENDING leader-0=PENDING slice.0-0=PENDING slice.0-1=PENDING "
