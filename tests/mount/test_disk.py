@@ -279,3 +279,5 @@ def test_what_a_power_cut_leaves(slow):
                  ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
                  ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"), ("fsyncdir", top)]:
         assert call in calls, call
+    # What the helper has left is taken away when the record has it.
+    assert any(call == ("rmdir", f"{top}/tasks") for call in calls)

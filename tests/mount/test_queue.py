@@ -249,7 +249,7 @@ def test_fewer(make_kx):
 def test_why(make_kx):
     kx = make_kx("gpus=8")
     env = {"CUDA_VISIBLE_DEVICES": "0"}  # what is given counts
-    a = kx.submit(held("a", "echo $CUDA_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
+    a = kx.submit(held("a", "echo $CUDA_VISIBLE_DEVICES $HIP_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
     others = [kx.submit(held("a", resource=gpus(2))) for _ in range(4)]
     a.until("RUNNING")
     assert others[3].read("why").startswith("The job waits for 2 GPUs: 1 of 8 is free, 3 jobs before it.")
@@ -259,7 +259,7 @@ def test_why(make_kx):
     (kx.work / "a").touch()
     for job in (a, *others):
         job.finish()
-    assert [a.log(f"main-{k}") for k in range(7)] == [f"{k}\n".encode() for k in range(7)]
+    assert [a.log(f"main-{k}") for k in range(7)] == [f"{k} {k}\n".encode() for k in range(7)]
 
 
 # Take each GPU that it has been given; a directory can only be made once.

@@ -101,9 +101,30 @@ static void test_outcomes(void **state)
 	}
 }
 
+/* What a machine lacks for a moment is no reason to fail for good; that of a program which has run is. */
+static void test_passes(void **state)
+{
+	static const int errors[] = {EAGAIN, ENOMEM, EMFILE, ENFILE};
+	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER};
+
+	for (size_t i = 0; i < array_size(errors); i++) {
+		end.err = errors[i];
+		end.how = TASK_NOT_STARTED;
+		assert_true(outcome_passes(&end));
+		end.how = TASK_ENDED;
+		assert_false(outcome_passes(&end));
+	}
+	end.how = TASK_NOT_STARTED;
+	end.err = EACCES;
+	assert_false(outcome_passes(&end));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_outcomes)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_outcomes),
+		cmocka_unit_test(test_passes),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,6 +336,7 @@ static void test_recorded_first(void **state)
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();
 	assert_int_equal(replica(0)->attempt, 1);
+	assert_int_equal(replica(0)->exit_code, -1); /* not that of the attempt before */
 	assert_int_equal(rig.n_tasks, 1);
 	assert_true(local_replica_is_delayed(rig.reps[0], -ENOSPC));
 	rig.saved = rig.changes - 1;
