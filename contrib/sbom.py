@@ -3,7 +3,8 @@
 """sbom.py KXFS VERSION: the software bill of materials of a built kxfs, as SPDX 2.3 in JSON, on standard output.
 
 It lists kxfs, each shared library that the program loads (with the Debian package that it is from, its version and
-licence) and uthash, which is compiled in. SOURCE_DATE_EPOCH is the time that it says.
+licence) and uthash, which is compiled in. SOURCE_DATE_EPOCH is the time that it says. image.py asks the same of packages
+that are not installed.
 """
 
 import datetime
@@ -16,6 +17,7 @@ import sys
 
 # What each package's libraries are under; its own copyright file says the same at length.
 LICENCES = {
+    "ca-certificates": "MPL-2.0",
     "libbrotli1": "MIT",
     "libc6": "LGPL-2.1-or-later",
     "libcom-err2": "MIT",
@@ -66,8 +68,15 @@ def package_of(path):
 
 
 def libraries(program):
+    """The names of the packages of PROGRAM's libraries."""
     paths = re.findall(r"(/\S+) \(0x", output("ldd", program))
     return sorted({package_of(path) for path in paths})
+
+
+def installed(name):
+    """(version, source, architecture) of a package of this machine."""
+    found = output("dpkg-query", "-W", "-f", "${Version} ${source:Package} ${Architecture}\n", name)
+    return found.split("\n", maxsplit=1)[0].split(" ")
 
 
 def element(name, version, licence, **more):
@@ -84,8 +93,8 @@ def element(name, version, licence, **more):
     }
 
 
-def main():
-    program, version = sys.argv[1:]
+def bill(program, version, names, about):
+    """Of PROGRAM with the packages NAMES, of which ABOUT tells as installed() does, and of uthash."""
     when = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     with open(program, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
@@ -93,16 +102,15 @@ def main():
                         copyrightText="Copyright (c) 2026 The kxfs authors",
                         checksums=[{"algorithm": "SHA256", "checksumValue": digest}])]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-kxfs")]
-    for name in [*libraries(program), "uthash-dev"]:
-        found = output("dpkg-query", "-W", "-f", "${Version} ${source:Package} ${Architecture}\n", name).split("\n")[0]
-        its_version, source, arch = found.split(" ")
+    for name in [*names, "uthash-dev"]:
+        its_version, source, arch = about(name)
         purl = f"pkg:deb/debian/{name}@{its_version}?arch={arch}"
         packages.append(element(name, its_version, LICENCES.get(name, "NOASSERTION"), sourceInfo=f"Debian source {source}",
                                 externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                                                "referenceLocator": purl}]))
-        kind = "STATIC_LINK" if name == "uthash-dev" else "DYNAMIC_LINK"
+        kind = {"uthash-dev": "STATIC_LINK", "ca-certificates": "DEPENDS_ON"}.get(name, "DYNAMIC_LINK")
         relations.append(("SPDXRef-kxfs", kind, packages[-1]["SPDXID"]))
-    json.dump({
+    return json.dumps({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
@@ -112,9 +120,8 @@ def main():
         "packages": packages,
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b}
                           for a, kind, b in relations],
-    }, sys.stdout, indent=1)
-    print()
+    }, indent=1)
 
 
 if __name__ == "__main__":
-    main()
+    print(bill(*sys.argv[1:], libraries(sys.argv[1]), installed))

@@ -96,7 +96,7 @@ def making(tmp_path_factory):
     """Everything that takes long, begun at once: {"bare": (path, process), ...}."""
     kept = os.environ.get("KXFS_PACKAGE_DIR")
     top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
-    env = {**os.environ, "KXFS_TEST_MARK": MARK}
+    env = {**os.environ, "KXFS_TEST_MARK": MARK, "KXFS_SYSROOTS": str(top / "sysroots")}
     env.pop("DEB_BUILD_OPTIONS", None)
     begin = {
         "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),

@@ -94,7 +94,7 @@ def test_lintian(packages, tmp_path):
 def test_they_are_reproducible(packages, tmp_path):
     """Another directory, hour, time zone, language and mask of permissions: the same bytes, but in what names the hour."""
     env = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "HOME": str(tmp_path),
-           "KXFS_TEST_MARK": harness.MARK, "TMPDIR": str(tmp_path)}
+           "KXFS_TEST_MARK": harness.MARK, "TMPDIR": str(tmp_path), "KXFS_SYSROOTS": str(packages.parent / "sysroots")}
     env.pop("DEB_BUILD_OPTIONS", None)
     again = tmp_path / "again"
     p = subprocess.run(["bash", "-c", f"umask 077; {ROOT}/contrib/package all {again}"], env=env, check=False,
