@@ -5,7 +5,8 @@
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
  *	SERVED   the list of resources of each kind's API       the last reply   KUEUE; OVER: there is no kind to mount
- *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        METRICS
+ *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: there is none
+ *	QUEUES   Kueue's queues of the namespace                its reply        METRICS
  *	METRICS  the group that tells what pods use             its reply        RIGHTS
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
@@ -25,7 +26,7 @@
 #define REPLY_MAX   (1u << 20)
 #define CLOCK_S	    3 /* a reply has whole seconds */
 
-enum state { VERSION, SERVED, KUEUE, METRICS, RIGHTS, OVER };
+enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
 struct examine {
 	const struct backend_config *config;
@@ -39,8 +40,9 @@ struct examine {
 	int64_t asked_at; /* for the version, in seconds */
 	const struct spec_served *rows[SPEC_MAX_SOURCES]; /* of which the mount would show jobs */
 	size_t n_rows;
-	bool may_list; /* the jobs of one of them, as far as was asked */
-	bool has_kueue, has_metrics;
+	bool may_list;	   /* the jobs of one of them, as far as was asked */
+	const char *kueue; /* the version of its group; NULL: there is none */
+	bool has_metrics;
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
 	struct http_request *request;
 };
@@ -205,13 +207,36 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 
 static void kueue_replied(struct examine *e, const struct http_reply *reply)
 {
-	const char *version = !reply->err && reply->status == 200
-				      ? spec_kueue_version(reply->body, reply->len)
-				      : NULL;
+	if (!reply->err && reply->status == 200)
+		e->kueue = spec_kueue_version(reply->body, reply->len);
+	if (e->kueue)
+		say(e, BACKEND_FINE, "queues of %s are served", e->kueue);
+	enter(e, e->kueue ? QUEUES : METRICS);
+}
 
-	e->has_kueue = version;
-	if (version)
-		say(e, BACKEND_FINE, "queues of %s are served", version);
+/*
+ * Kueue takes a job for a queue that is not there, which then waits. Where files become jobs of a kind that Kueue does
+ * not know, the queue of the mount is another's. Who may not list queues reads so among the rights.
+ */
+static void queues_replied(struct examine *e, const struct http_reply *reply)
+{
+	const struct backend_config *config = e->config;
+	const char *namespace = e->connection.namespace, *wanted = "";
+	cleanup_free char *names = NULL;
+	bool has = false;
+
+	for (size_t i = 0; i < config->n_args; i++)
+		if (streq(config->args[i].key, "queue") && e->rows[0]->kind->in_kueue)
+			wanted = config->args[i].value;
+	if (!reply->err && reply->status == 200)
+		names = spec_local_queue_names(reply->body, reply->len, wanted, &has);
+	if (names)
+		say(e, BACKEND_FINE, "queues of namespace %s: %s", namespace,
+		    *names ? names : "none");
+	if (names && *wanted && !has)
+		say(e, BACKEND_LACKS,
+		    "there is no queue %s, which -o queue= names: its jobs wait until there is one",
+		    wanted);
 	enter(e, METRICS);
 }
 
@@ -240,7 +265,7 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 
 	for (size_t i = 0; i < e->n_rows; i++)
 		if (spec_right_is_for(right, e->rows[i]->kind))
-			return (!kueue || e->has_kueue) &&
+			return (!kueue || e->kueue) &&
 			       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
 	return false;
 }
@@ -331,6 +356,9 @@ static void on_reply(void *data, const struct http_reply *reply)
 	case KUEUE:
 		kueue_replied(e, reply);
 		break;
+	case QUEUES:
+		queues_replied(e, reply);
+		break;
 	case METRICS:
 		metrics_replied(e, reply);
 		break;
@@ -351,6 +379,9 @@ static char *path_of(const struct examine *e)
 		return text_print("/apis/%s", spec_served_at("", e->i)->api_version);
 	case KUEUE:
 		return text_copy("/apis/" SPEC_KUEUE_GROUP);
+	case QUEUES:
+		return text_print("/apis/%s/namespaces/%s/localqueues?limit=100", e->kueue,
+				  e->connection.namespace);
 	case METRICS:
 		return text_copy("/apis/" SPEC_METRICS_GROUP);
 	default:

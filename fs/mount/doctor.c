@@ -93,6 +93,8 @@ static void look_at_cluster(const struct options *o, struct report *r)
 		.namespace = o->namespace,
 		.kubeconfig = o->kubeconfig,
 		.as = o->as,
+		.args = o->args,
+		.n_args = o->n_args,
 	};
 
 	printf("The cluster\n");

@@ -120,6 +120,12 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v);
 void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v); /* NULL is allowed */
 
+/*
+ * The names in a list of LocalQueues, ", " between them, of many only some, made harmless, malloc'ed; NULL: it is no
+ * such list. *RET_HAS: is the queue NAME among them, or may it be in the rest of the list?
+ */
+char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
+
 /* --- places --- */
 
 /* The place of a job that waits; 1 is next. Plain data. */

@@ -6,13 +6,15 @@
  */
 #include <errno.h>
 
+#include "spec/base/words.h"
 #include "spec/view/local_queue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
 #define MAX_AMOUNTS 1024 /* of one queue, all flavors together; more are left out */
 #define MAX_PLACES  100000
-#define TEXT_DEPTH  2 /* levels in block style: the queue, its list of amounts */
+#define NAMES_MAX   500 /* bytes of names in a line, and one more name */
+#define TEXT_DEPTH  2	/* levels in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
 
@@ -299,6 +301,29 @@ void spec_local_queue_text(const struct spec_queue_view *v,
 	spec_tree_number(o, "pending", (int64_t)pending);
 	spec_tree_number(o, "running", (int64_t)running);
 	spec_yaml_emit(o, TEXT_DEPTH, ret, ret_len);
+}
+
+char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has)
+{
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *items;
+	char *ret;
+
+	if (spec_value_parse_map(json, len, &o) < 0 || !spec_read_member(o, "items"))
+		return NULL;
+	items = spec_read_list(o, "items");
+	*ret_has = *spec_read_text(spec_read_map(o, "metadata"), "continue");
+	ret = text_copy("");
+	for (size_t i = 0; i < spec_read_count(items); i++) {
+		const char *item =
+			spec_read_text(spec_read_map(spec_read_at(items, i), "metadata"), "name");
+
+		*ret_has |= streq(item, name);
+		if (*item && strlen(ret) < NAMES_MAX)
+			text_set(&ret, "%s%s%s", ret, *ret ? ", " : "", item);
+	}
+	spec_words_clean(ret, 2 * NAMES_MAX);
+	return ret;
 }
 
 /* --- places --- */

@@ -100,6 +100,31 @@ def test_kueue(doctor, server):
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 
 
+def test_queues_of_kueue(doctor, server):
+    """The queues of the namespace, so that nobody has to guess, and whether that of the mount is one of them."""
+    source = "jobset:test"
+
+    def said(*options):
+        status, text = doctor(None, source, *options)
+        assert status == 0
+        return [line for line in text.splitlines() if "queues of namespace" in line or "is no queue " in line]
+
+    server.install(st.JOBSETS, *st.KUEUE)
+    assert said() == ["  ok       queues of namespace test: none"]
+    for name in ("team", "research"):
+        server.store.add(st.KUEUE[1], {"metadata": {"name": name, "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    server.store.add(st.KUEUE[1], {"metadata": {"name": "far", "namespace": "other"}, "spec": {"clusterQueue": "cq"}})
+    assert said() == said("-o", "queue=team") == ["  ok       queues of namespace test: research, team"]
+    assert said("-o", "queue=taem") == [
+        "  ok       queues of namespace test: research, team",
+        "  missing  there is no queue taem, which -o queue= names: its jobs wait until there is one"]
+    server.forbidden.append({"resource": "localqueues"})
+    assert said("-o", "queue=taem") == []
+    server.forbidden.clear()
+    source = "test"  # where a file becomes a job of Volcano, the queue is one of Volcano's
+    assert said("-o", "queue=taem") == ["  ok       queues of namespace test: research, team"]
+
+
 def test_a_right_is_missing(doctor, server):
     server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
     status, said = doctor()

@@ -148,6 +148,50 @@ static void test_same(void **state)
 	spec_queue_view_unref(c);
 }
 
+static void test_names(void **state)
+{
+	static const struct {
+		const char *json, *said; /* NULL: it is no list */
+		bool has;		 /* the queue b */
+	} cases[] = {
+		{"{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}",
+		 "a, b", true},
+		{"{\"items\":[{\"metadata\":{\"name\":\"a\"}},{},7]}", "a", false},
+		{"{\"metadata\":{\"continue\":\"x\"},\"items\":[{\"metadata\":{\"name\":\"a\"}}]}",
+		 "a", true},
+		{"{\"items\":[{\"metadata\":{\"name\":\"\\u001b[31m\\nx\"}}]}", "[31m x", false},
+		{"{\"items\":null}", "", false},
+		{"{\"items\":[]}", "", false},
+		{"{}", NULL, false},
+		{"[]", NULL, false},
+	};
+	char *many cleanup_free = text_copy("{\"items\":[");
+	bool has;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		char *text cleanup_free = NULL;
+
+		has = false;
+		text = spec_local_queue_names(cases[i].json, strlen(cases[i].json), "b", &has);
+		assert_int_equal(!!text, !!cases[i].said);
+		if (text)
+			assert_string_equal(text, cases[i].said);
+		assert_int_equal(has, cases[i].has);
+	}
+	for (unsigned i = 0; i < 1000; i++)
+		text_set(&many, "%s%s{\"metadata\":{\"name\":\"%s%u\"}}", many, i ? "," : "",
+			 "queue-", i);
+	text_set(&many, "%s]}", many);
+	for (unsigned i = 0; i < 2; i++) {
+		char *text cleanup_free =
+			spec_local_queue_names(many, strlen(many), i ? "queue-999" : "queue-1000",
+					       &has);
+
+		assert_in_range(strlen(text), 400, 1100);
+		assert_int_equal(has, i);
+	}
+}
+
 static void test_places(void **state)
 {
 	static const char json[] =
@@ -193,9 +237,10 @@ static void test_versions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local),	cmocka_unit_test(test_cluster),
-		cmocka_unit_test(test_stopped), cmocka_unit_test(test_same),
-		cmocka_unit_test(test_places),	cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_local),	 cmocka_unit_test(test_cluster),
+		cmocka_unit_test(test_stopped),	 cmocka_unit_test(test_same),
+		cmocka_unit_test(test_places),	 cmocka_unit_test(test_names),
+		cmocka_unit_test(test_versions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
