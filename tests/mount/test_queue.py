@@ -55,6 +55,18 @@ def finish_in_order(kx, jobs, *names):
         jobs[name].finish()
 
 
+def test_program_that_the_job_before_makes(make_kx):
+    """Whether there is a program is found out when it is started, so one job may build what the next one runs."""
+    kx = make_kx("jobs=1")
+    build = kx.submit(held("build", "printf '#!/bin/sh\\necho built\\n' > tool; chmod +x tool"))
+    ran = kx.submit(app("", roles=[{"name": "main", "image": "none", "entrypoint": "./tool"}]))
+    assert ran.status()["queue_position"] == 1
+    (kx.work / "build").touch()
+    build.finish()
+    ran.finish()
+    assert ran.log() == b"built\n"
+
+
 def test_jobs(make_kx):
     """One after the other, in their order; what waits says for what, and at which place."""
     kx = make_kx("jobs=1")
