@@ -9,13 +9,16 @@
  *	state   | what is under way                | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
  *	        |                                  | served any more         |
- *	GROUPS  | the list of what is served       | its reply               | PROBES; IDLE at a failure
+ *	GROUPS  | the list of what is served       | its reply               | RULES, PROBES; IDLE at a
+ *	        |                                  |                         | failure
+ *	RULES   | the list of what the user may do | its reply               | PROBES
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
- *	        | that is served and not shown     |                         |
+ *	        | that may be shown                |                         |
  *
- * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. So a survey costs
- * one request, and one for each kind that may not be listed. Where the list of what is served is refused each kind is
- * probed.
+ * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. Where the list of
+ * what is served is refused each kind is probed. A survey costs two requests at most as long as nothing has changed: one
+ * kind that was kept out is probed again; of several the user's rules say which may be listed now, and where a server
+ * can't tell all rules they are probed in turn, one in a survey.
  */
 #include "backend/kube/kinds.h"
 
@@ -26,6 +29,7 @@
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
 #include "spec/api/refusal.h"
+#include "spec/api/review.h"
 #include "spec/base/mem.h"
 
 /* A kind that is installed is seen within ten minutes. */
@@ -33,26 +37,30 @@
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
 #define PROBE_MAX   (8u << 20) /* one job may come */
+#define RULES_MAX   (4u << 20)
 
 /* One word of SOURCE, of a mount of all kinds. */
 struct slot {
 	struct kinds *k;
 	const struct spec_served *row;	   /* what the cluster serves of it; NULL: nothing */
-	const struct spec_served *probing; /* that REQUEST asks for */
+	const struct spec_served *probing; /* that REQUEST asks for, or asked for */
 	struct http_request *request;
+	bool wanted; /* it is probed in this survey */
 	char *refused; /* under the lock: why it may not be listed; NULL: it is shown, or not served */
 };
 
 struct kinds {
 	struct kinds_config config;
-	enum { IDLE, GROUPS, PROBES } state;
+	enum { IDLE, GROUPS, RULES, PROBES } state;
 	const struct spec_served
 		*served; /* of a mount of one kind: what was found; NULL: it was not asked */
 	struct discover *discover;
-	struct http_request *request; /* in GROUPS */
+	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE, of a mount of all kinds */
 	struct slot slots[SPEC_MAX_SOURCES];
 	size_t n_probes; /* under way */
+	size_t turn;	 /* the slot that was probed in turn */
+	bool no_rules;	 /* the server can't tell all of them */
 	bool found;	 /* the first one is over */
 	bool hurried;	 /* one came before its time */
 	bool changed;	 /* by this survey */
@@ -172,6 +180,8 @@ static void set_refused(struct slot *at, char *text)
 
 	free(at->refused);
 	at->refused = text;
+	if (!at->row)
+		at->probing = NULL;
 }
 
 static void on_probed(void *data, const struct http_reply *reply)
@@ -205,41 +215,109 @@ static void on_probed(void *data, const struct http_reply *reply)
 		surveyed(k);
 }
 
-/* The slots have their rows. */
-static void probe_all(struct kinds *k)
+static void probe(struct slot *at)
 {
+	struct kinds *k = at->k;
+	cleanup_free char *path =
+		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->row->api_version,
+			   k->config.namespace, at->row->plural);
+
+	k->n_probes++;
+	{
+		lock_scope(&k->lock);
+		at->probing = at->row;
+	}
+	at->request = http_send(k->config.http, &(struct http_call){
+							.method = HTTP_GET,
+							.path = path,
+							.deadline_ms = DEADLINE_MS,
+							.max_body = PROBE_MAX,
+							.done = on_probed,
+							.data = at,
+						});
+}
+
+/* Was it probed, and is it not shown? */
+static bool is_kept_out(const struct slot *at)
+{
+	return at->row && at->row == at->probing &&
+	       world_kind(at->k->config.world, sort_of(at)) != at->row->kind;
+}
+
+/* Of those that are kept out the one whose turn it is is probed too, if IN_TURN. */
+static void probe_all(struct kinds *k, bool in_turn)
+{
+	for (size_t i = 1; in_turn && i <= SPEC_MAX_SOURCES; i++) {
+		size_t next = (k->turn + i) % SPEC_MAX_SOURCES;
+
+		if (!is_kept_out(&k->slots[next]))
+			continue;
+		k->slots[next].wanted = true;
+		k->turn = next;
+		break;
+	}
 	k->state = PROBES;
 	k->n_probes = 1; /* until all are sent */
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
-		struct slot *at = &k->slots[i];
-		const struct spec_served *row = at->row;
-		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
-		cleanup_free char *path = NULL;
-
-		if (!row)
-			set_refused(at, NULL);
-		if (shown && (!row || row->kind != shown))
-			set_slot(at, NULL);
-		if (!row || !row->kind || row->kind == shown)
-			continue;
-		path = text_print("/apis/%s/namespaces/%s/%s?limit=1", row->api_version,
-				  k->config.namespace, row->plural);
-		k->n_probes++;
-		{
-			lock_scope(&k->lock);
-			at->probing = row;
-		}
-		at->request = http_send(k->config.http, &(struct http_call){
-								.method = HTTP_GET,
-								.path = path,
-								.deadline_ms = DEADLINE_MS,
-								.max_body = PROBE_MAX,
-								.done = on_probed,
-								.data = at,
-							});
-	}
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+		if (k->slots[i].wanted)
+			probe(&k->slots[i]);
 	if (--k->n_probes == 0)
 		surveyed(k);
+}
+
+static void on_rules(void *data, const struct http_reply *reply)
+{
+	struct kinds *k = data;
+	int err = !reply->err && reply->status / 100 == 2 ? 0 : -EINVAL;
+
+	k->request = NULL;
+	for (size_t i = 0; i < SPEC_MAX_SOURCES && !err; i++) {
+		struct slot *at = &k->slots[i];
+		cleanup_free char *group = NULL;
+
+		if (!is_kept_out(at))
+			continue;
+		group = text_print("%.*s", (int)strcspn(at->row->api_version, "/"),
+				   at->row->api_version);
+		err = spec_rules_reply(reply->body, reply->len, group, at->row->plural, "list",
+				       &at->wanted);
+	}
+	k->no_rules = err && !reply->err;
+	probe_all(k, err);
+}
+
+/* The slots have their rows; OPEN: the cluster has said that it serves them. */
+static void look(struct kinds *k, bool open)
+{
+	cleanup_free char *body = spec_rules_ask(k->config.namespace);
+	size_t kept_out = 0;
+
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+		struct slot *at = &k->slots[i];
+		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
+
+		if (!at->row)
+			set_refused(at, NULL);
+		if (shown && (!at->row || at->row->kind != shown))
+			set_slot(at, NULL);
+		kept_out += is_kept_out(at);
+		at->wanted = at->row && at->row->kind && at->row->kind != shown && !is_kept_out(at);
+	}
+	if (kept_out < 2 || !open || k->no_rules) {
+		probe_all(k, true);
+		return;
+	}
+	k->state = RULES;
+	k->request = http_send(k->config.http, &(struct http_call){
+						       .method = HTTP_POST,
+						       .path = SPEC_RULES_PATH,
+						       .body = body,
+						       .len = strlen(body),
+						       .deadline_ms = DEADLINE_MS,
+						       .max_body = RULES_MAX,
+						       .done = on_rules,
+						       .data = k,
+					       });
 }
 
 static void on_groups(void *data, const struct http_reply *reply)
@@ -264,12 +342,12 @@ static void on_groups(void *data, const struct http_reply *reply)
 	if (!err) {
 		for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
 			k->slots[i].row = rows[i];
-		probe_all(k);
+		look(k, !closed);
 		return;
 	}
 	if (k->found) { /* which there are is not known: all is as it was */
 		if (closed)
-			probe_all(k);
+			look(k, false);
 		else
 			surveyed(k);
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a server says of itself and of who asks: its version, and whether somebody has a right
- * (SelfSubjectAccessReview of authorization.k8s.io/v1, which everybody may create who is known).
+ * What a server says of itself and of who asks: its version, whether somebody has a right, and which rights he has
+ * (SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io/v1, which everybody may create who is
+ * known).
  */
 #ifndef KXFS_SPEC_API_REVIEW_H
 #define KXFS_SPEC_API_REVIEW_H
@@ -9,6 +10,7 @@
 #include "spec/base/base.h"
 
 #define SPEC_REVIEW_PATH "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+#define SPEC_RULES_PATH	 "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 /*
  * The question whether who asks may VERB the RESOURCE ("pods/log") of GROUP in NAMESPACE ("": in the whole cluster), as
@@ -18,6 +20,15 @@ char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
 /* The answer to it. 0, or -EINVAL: it is none. */
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
+
+/* The question what who asks may do in NAMESPACE. malloc'ed. */
+char *spec_rules_ask(const char *namespace);
+/*
+ * Does the answer to it let who asks VERB each RESOURCE of GROUP? 0; -EINVAL: it is no answer; -ENODATA: it is not
+ * complete, since an authorizer of the server can't list its rules.
+ */
+int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
+		     const char *verb, bool *ret_allowed);
 
 /* The version in the reply to "/version" ("v1.30.2"), made harmless, malloc'ed; -EINVAL: it has none. */
 int spec_version_reply(const char *json, size_t len, char **ret);

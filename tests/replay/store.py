@@ -48,6 +48,8 @@ BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
 OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
+RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",
+                 namespaced=False, custom=False, verbs=["create"])
 
 
 def kueue(version):
@@ -64,7 +66,7 @@ OLD_KUEUE = kueue("v1beta1")
 METRICS, OLD_METRICS = (Resource("metrics.k8s.io", version, "pods", "PodMetrics", custom=False, verbs=["get", "list"])
                         for version in ("v1", "v1beta1"))
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
-CORE = (PODS, EVENTS, REVIEWS)
+CORE = (PODS, EVENTS, REVIEWS, RULES)
 
 
 def encode(resource, obj):

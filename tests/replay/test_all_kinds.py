@@ -4,6 +4,7 @@ file becomes, and kinds that are missing, refused, in trouble, or come and go.""
 
 import json
 import os
+import pathlib
 import re
 
 import harness
@@ -322,3 +323,137 @@ def test_one_goes(server, controllers, all_kinds):
     pods = controllers[st.BATCH_JOBS].start("two")
     harness.Job(kx, "two").until("RUNNING")
     assert pods and server.count(resource="jobsets") == asked
+
+
+# --- ten minutes later ---
+
+LATER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* The clock that does not step is as many seconds ahead as the file KXFS_TEST_LATER has bytes. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	struct stat st;
+
+	if (!real)
+		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	if (real(clock, ts) < 0)
+		return -1;
+	if (clock == CLOCK_MONOTONIC && stat(getenv("KXFS_TEST_LATER"), &st) == 0)
+		ts->tv_sec += st.st_size;
+	return 0;
+}
+"""
+
+
+@pytest.fixture
+def passing(all_kinds, server, tmp_path):
+    """passing(options) -> a mount of all kinds, and pass_(): ten minutes go by, and a survey begins."""
+    source, library, late = (tmp_path / name for name in ("later.c", "later.so", "late"))
+    source.write_text(LATER)
+    harness.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
+
+    def surveys():
+        return sum(req.path == "/apis" for req in list(server.requests))
+
+    def pass_(kx):
+        # What has come before the answer to this is known; what is still asked for when the clock steps fails.
+        kx.write("dryrun/app.yaml", json.dumps({**APP, "scheduler": "job"}))
+        before = surveys()
+        size = late.stat().st_size if late.exists() else 0
+        with open(late, "ab") as file:
+            file.truncate(size + 601)
+        wait_for(lambda: surveys() > before, what="a survey")
+
+    def make(options="cancel=all"):
+        env = {"LD_PRELOAD": str(library), "KXFS_TEST_LATER": str(late), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        kx = all_kinds(options, env=env)
+        return kx, lambda: pass_(kx)
+
+    return make
+
+
+def test_one_comes(server, passing):
+    """Its definition is applied, or its right is granted, while the mount is up."""
+    server.uninstall(st.JOBSETS)
+    server.forbidden.extend({"resource": resource} for resource in ("appwrappers", "jobs"))
+    server.forbidden[1]["group"] = st.JOBS.group
+    add(server, st.BATCH_JOBS, "one")
+    kx, pass_ = passing()
+    until_shown(kx, "one")
+    assert [one["kind"] for one in info(kx)["kinds"]] == ["job"]
+    server.install(st.JOBSETS)
+    add(server, st.JOBSETS, "set")
+    add(server, st.NEW_APPWRAPPERS, "wrapped")
+    pass_()
+    until_shown(kx, "one", "set")
+    server.forbidden.pop(0)
+    pass_()
+    until_shown(kx, "one", "set", "wrapped")
+    said = info(kx)
+    assert [one["kind"] for one in said["kinds"]] == ["appwrapper", "jobset", "job"]
+    assert said["default_kind"] == "appwrapper" and [one["resource"] for one in said["refused"]] == [
+        "jobs.batch.volcano.sh"]
+
+
+@pytest.mark.parametrize("incomplete", [False, True])
+def test_cost_of_refusals(server, passing, incomplete):
+    """Three kinds that may not be listed cost no more than one: twelve requests in an hour, and one in ten minutes of
+    that."""
+    server.rules_incomplete = incomplete
+    refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
+    server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
+    kx, pass_ = passing()
+    assert [one["kind"] for one in info(kx)["kinds"]] == ["job"]
+
+    def asked():
+        return sum(req.path == "/apis" or req.resource is st.RULES or req.resource in refused
+                   for req in list(server.requests))
+
+    if incomplete:
+        pass_()
+        wait_for(lambda: asked() == 7, what="the first turn")
+    before = asked()
+    for i in range(6):
+        pass_()
+        wait_for(lambda n=i: asked() == before + 2 * (n + 1), what="what a survey asks")
+    assert {one["resource"] for one in info(kx)["refused"]} == {r.qualified for r in refused}
+    server.forbidden.clear()
+    for _ in range(3 if incomplete else 1):
+        before = asked()
+        pass_()
+        wait_for(lambda n=before: asked() >= n + 2, what="what a survey asks")
+    wait_for(lambda: len(info(kx)["kinds"]) == 4, what="all kinds")
+
+
+def test_one_goes_for_a_while(server, controllers, passing):
+    """While its definition is away jobs are stale and then history, nobody asks on and on; it is shown again later."""
+    add(server, st.JOBSETS, "set")
+    add(server, st.BATCH_JOBS, "one")
+    kx, pass_ = passing("capture=all")
+    until_shown(kx, "set", "one")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("last\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "last\n", what="its output")
+    # The server still says that it has it, as it does while a definition is being removed.
+    fault = server.faults.add("reply", times=100000, resource="jobsets", reply=replies.not_served())
+    server.end_streams("reset", verb="watch", resource="jobsets")
+    wait_for(lambda: harness.Job(kx, "set").status()["stale_since"], what="its being stale")
+    server.uninstall(st.JOBSETS)
+    server.faults.clear(fault)
+    pass_()
+    until_shown(kx, "one")
+    assert kx.read("history/set/main-0/log") == "last\n" and kx.read(".kxfs", "log").count("any more") == 1
+    asked = server.count(resource="jobsets")
+    for _ in range(3):
+        pass_()
+    assert server.count(resource="jobsets") == asked and info(kx)["connected"] is True
+    server.install(st.JOBSETS)
+    pass_()
+    until_shown(kx, "one", "set")
+    assert harness.Job(kx, "set").state() == "RUNNING"

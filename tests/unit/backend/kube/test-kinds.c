@@ -167,24 +167,112 @@ static void test_refused(void **state)
 	free(text);
 }
 
-/* Within ten minutes, and not more than 12 requests an hour, of which half are for one that is refused. */
+#define ALL	  VOLCANO " " WRAPPER " " JOBSET " batch/v1"
+#define MAY(list) "{\"status\":{\"resourceRules\":[" list "]}}"
+#define MAY_LIST(group, plural)                                                                    \
+	"{\"verbs\":[\"list\"],\"apiGroups\":[\"" group "\"],\"resources\":[\"" plural "\"]}"
+
+/* The first survey; all that is served may be listed but for those of REFUSED, which are in this order. */
+static void find_but(const char *const *refused, size_t n)
+{
+	kinds_start(rig.k);
+	serve(ALL);
+	for (size_t i = 0; i < n; i++)
+		answer(refused[i], 403, "{}");
+	while (fake.requests)
+		answer("limit=1", 200, "{}");
+}
+
+/* Within ten minutes, and not more than 12 requests an hour: one that is refused is asked for each time. */
 static void test_cost(void **state)
 {
 	size_t before;
 	uint64_t end;
 
-	kinds_start(rig.k);
-	serve(JOBSET " batch/v1");
-	answer("/jobsets", 403, "{}");
-	answer("/batch/v1", 200, "{}");
+	find_but((const char *[]){"/jobsets"}, 1);
 	before = fake.n_sent;
 	for (end = fake.now + HOUR_MS; fake.now < end;) {
 		fake_pass(SURVEY_MS);
-		serve(JOBSET " batch/v1");
+		serve(ALL);
 		answer("/jobsets", 403, "{}");
 	}
 	assert_int_equal(fake.n_sent - before, 12);
-	assert_done("found 0, job");
+	assert_done("found 0, volcano, appwrapper, job");
+}
+
+/* Of several the rules of who asks are; the one that they let him list is asked for, and shown. */
+static void test_cost_of_several(void **state)
+{
+	size_t before;
+	uint64_t end;
+
+	find_but((const char *[]){"/jobsets", "appwrappers", "batch.volcano.sh"}, 3);
+	before = fake.n_sent;
+	for (end = fake.now + HOUR_MS; fake.now < end;) {
+		fake_pass(SURVEY_MS);
+		serve(ALL);
+		answer("selfsubjectrulesreviews", 201, MAY(MAY_LIST("batch", "jobs")));
+	}
+	assert_int_equal(fake.n_sent - before, 12);
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	answer("selfsubjectrulesreviews", 201,
+	       MAY(MAY_LIST("jobset.x-k8s.io", "jobsets") "," MAY_LIST("*", "pods")));
+	answer("/jobsets", 200, "{}");
+	assert_null(fake.requests);
+	assert_done("found 0, job, switch, changed");
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
+}
+
+/* A server that can't tell all rules is asked for one after the other; one that is installed is asked for at once. */
+static void test_cost_in_turn(void **state)
+{
+	static const char *const turn[] = {"/jobsets", "batch.volcano.sh", "appwrappers"};
+	size_t before;
+
+	find_but(turn, 3);
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	answer("selfsubjectrulesreviews", 201,
+	       "{\"status\":{\"resourceRules\":[],\"incomplete\":true}}");
+	answer("appwrappers", 403, "{}");
+	before = fake.n_sent;
+	for (size_t i = 0; i < 6; i++) {
+		fake_pass(SURVEY_MS);
+		serve(ALL);
+		answer(turn[i % 3], 403, "{}");
+	}
+	assert_int_equal(fake.n_sent - before, 12);
+	fake_pass(SURVEY_MS);
+	serve(VOLCANO " " WRAPPER " batch/v1");
+	answer("batch.volcano.sh", 403, "{}");
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	answer("/jobsets", 200, "{}");
+	answer("appwrappers", 403, "{}");
+	assert_null(fake.requests);
+	assert_done("found 0, job, switch, changed");
+}
+
+/* No answer about the rules is none for ever. */
+static void test_rules_fail(void **state)
+{
+	find_but((const char *[]){"/jobsets", "appwrappers"}, 2);
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	fake_end(fake_find("rulesreviews"),
+		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "away"});
+	fake_run();
+	answer("appwrappers", 403, "{}");
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	answer("selfsubjectrulesreviews", 403, "{}");
+	answer("/jobsets", 403, "{}");
+	fake_pass(SURVEY_MS);
+	serve(ALL);
+	answer("appwrappers", 403, "{}");
+	assert_null(fake.requests);
+	assert_done("found 0, volcano, job");
 }
 
 /* One that is no longer served is looked for at once, but not again and again; then it is dropped. */
@@ -239,6 +327,10 @@ static void test_closed(void **state)
 	answer("/jobsets", 404, "{}");
 	answer("/batch/v1", 200, "{}");
 	assert_done("found 0, job");
+	fake_pass(SURVEY_MS); /* one of them each time */
+	answer("/apis", 403, "{}");
+	answer(WRAPPER, 404, "{}");
+	assert_null(fake.requests);
 }
 
 static void test_nothing(void **state)
@@ -281,6 +373,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cost_of_several, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cost_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rules_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
