@@ -15,9 +15,12 @@ import store as st
 import watching
 import yaml
 from harness import actions, write_ctl
+from job import FakeJob
 from jobset import FakeJobSet
 
+KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
 SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
+WORKLOAD = "of-app-1a2b3"
 ROOM = "It is admitted by itself when there is room."
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
 OPENED = "It is admitted by itself when the queue is opened again."
@@ -171,6 +174,73 @@ def test_whole_recording(server, make, scenario):
     harness.wait_for(lambda: "app" not in kx.ls("jobs") or not gone, what="the job to leave")
 
 
+# Of batch Jobs: the reasons of `app`, one after the other, and how it ends.
+JOBS = {"kueue_job_success": (["Completed"], "SUCCEEDED"), "kueue_job_fail": (["Error"], "FAILED"),
+        "kueue_job_quota_wait": (["QueueFull", "Completed"], "SUCCEEDED")}
+
+
+@pytest.mark.parametrize("scenario", sorted(JOBS))
+def test_recording_of_jobs(server, make_mount, scenario):
+    """Each word of Kueue about a Job, on mounts of Jobs and of all kinds; a job that waits is never CANCELLED."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.BATCH_JOBS, *st.KUEUE)
+    mounts = [make_mount(server, source=source) for source in ("job:test", "test")]
+    reasons, end = JOBS[scenario]
+    for step in recordings.Recording(scenario, resources=(st.BATCH_JOBS, st.PODS, *st.KUEUE)).steps:
+        if step.kind == "DELETED":
+            break
+        recordings.apply(server.store, step)
+        conditions = {c["type"]: c for c in step.tree.get("status", {}).get("conditions", [])}
+        waits = conditions.get("QuotaReserved", {})
+        if waits.get("status") == "False":
+            for kx in mounts:
+                why(kx, f"The job waits: queue team (cluster queue job-quota-wait) has no room for it now: it needs 0.1 "
+                    f"more cpu in flavor default-flavor. {ROOM}")
+                status = harness.Job(kx, "app").status()
+                assert (status["state"], status["reason"], status["queue"]) == ("PENDING", reasons[0], "team")
+        for kx in mounts:
+            assert "CANCELLED" not in kx.read("list")
+    for kx in mounts:
+        job = harness.Job(kx, "app")
+        job.until(end)
+        harness.wait_for(lambda job=job: job.status()["reason"] == reasons[-1], what="its reason")
+        harness.wait_for(lambda job=job: job.status()["cluster_queue"], what="its Workload")
+        status = job.status()
+        assert (status["kind"], status["queue"], status["evictions"]) == ("job", "team", 0)
+        assert status["cluster_queue"] == scenario.removeprefix("kueue_").replace("_", "-")
+        assert status["flavors"] == [{"resource": "cpu", "flavor": "default-flavor"}]
+        assert "queue" not in job.read("why")
+
+
+def test_drained_job(server, make_mount):
+    """A Job that was put out waits, with what was recorded of its Workload (the Job itself was not)."""
+    scenario = "kueue_v014_job_clusterqueue_drain"
+    server.uninstall(*st.VOLCANO)
+    server.install(st.BATCH_JOBS, *st.OLD_KUEUE)
+    kx = make_mount(server, source="job:test")
+    steps = recordings.Recording(scenario, resources=st.OLD_KUEUE).steps
+    owner = next(s.tree for s in steps if s.tree["kind"] == "Workload")["metadata"]["ownerReferences"][0]
+    server.store.put(st.BATCH_JOBS, {
+        "metadata": {"name": "app", "namespace": "test", "uid": owner["uid"], "creationTimestamp": st.now(),
+                     "labels": {"kueue.x-k8s.io/queue-name": "team"}},
+        "spec": {"suspend": True, "completions": 1, "parallelism": 1, "completionMode": "Indexed",
+                 "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}},
+        "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "JobSuspended"}]}})
+    for step in steps:
+        recordings.apply(server.store, step)
+        if "is inactive" in json.dumps(step.tree.get("status", {})):
+            break
+    why(kx, "The job waits: cluster queue v014-job-clusterqueue-drain, which queue team belongs to, is stopped, and its "
+        f"jobs were put out at {evicted(server)} (HoldAndDrain). {OPENED}")
+    status = harness.Job(kx, "app").status()
+    assert (status["state"], status["reason"], status["evictions"]) == ("PENDING", "QueueStopped", 1)
+
+
+def evicted(server):
+    (workload,) = server.store.objects(st.OLD_KUEUE[0])[0]
+    return next(c["lastTransitionTime"] for c in workload.tree()["status"]["conditions"] if c["type"] == "Evicted")
+
+
 def test_manifest_again(server, make_mount):
     """What Kueue has put into a JobSet that it admitted is no part of its copy, which it would not start then."""
     server.uninstall(*st.VOLCANO)
@@ -211,17 +281,23 @@ def test_owner(server, make_mount):
         write_ctl(job, "resume")
 
 
-def test_grace_of_evicted_pods(server, make_mount):
-    """A JobSet is suspended at once when Kueue puts it out, and its pods run on for their grace: so does the job."""
+@pytest.mark.parametrize("kind", ["jobset", "job"])
+def test_grace_of_evicted_pods(server, make_mount, kind):
+    """It is suspended at once when Kueue puts it out, and its pods run on for their grace: so does the job. Then it
+    waits, and goes on as another attempt."""
     server.uninstall(*st.VOLCANO)
-    server.install(st.JOBSETS, *st.KUEUE)
-    jobsets = FakeJobSet(server)
-    kx = make_mount(server, source="jobset:test", options="queue=team")
+    resource = KINDS[kind]
+    server.install(resource, *st.KUEUE)
+    jobsets = (FakeJobSet if kind == "jobset" else FakeJob)(server)
+    kx = make_mount(server, source=f"{kind}:test", options="queue=team")
     job = kx.submit(harness.app("true", num_replicas=2))
 
     def tell(suspend, **conditions):
-        server.store.change(st.JOBSETS, "test", job.id, lambda tree: tree["spec"].update(suspend=suspend))
+        server.store.change(resource, "test", job.id, lambda tree: tree["spec"].update(suspend=suspend))
         jobsets.say(job.id, *(["Suspended"] if suspend else []))
+        if conditions.get("Evicted"):
+            server.store.change(st.WORKLOADS, "test", "one", lambda tree: tree["status"].update(
+                schedulingStats={"evictions": [{"reason": "Preempted", "count": 1}]}))
         server.store.change(st.WORKLOADS, "test", "one", lambda tree: tree["status"].update(conditions=[
             {"type": kind, "status": str(holds), "reason": "Preempted", "message": "Preempted to accommodate a workload "
              "due to prioritization in the ClusterQueue", "lastTransitionTime": "2026-11-22T06:20:55Z"}
@@ -232,8 +308,8 @@ def test_grace_of_evicted_pods(server, make_mount):
 
     server.store.add(st.WORKLOADS, {
         "metadata": {"name": "one", "namespace": "test", "ownerReferences": [{
-            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": job.id, "controller": True,
-            "uid": server.store.find(st.JOBSETS, "test", job.id).uid}]},
+            "apiVersion": resource.api_version, "kind": resource.kind, "name": job.id, "controller": True,
+            "uid": server.store.find(resource, "test", job.id).uid}]},
         "spec": {"queueName": "team", "active": True}, "status": {}})
     tell(False, QuotaReserved=True, Admitted=True)
     jobsets.start(job.id)
@@ -247,6 +323,14 @@ def test_grace_of_evicted_pods(server, make_mount):
     jobsets.remove_pods(job.id)
     tell(True, QuotaReserved=False, Admitted=False, Evicted=True)
     harness.wait_for(lambda: row() == {"state": "PENDING", "queue": "team", "ready": "0/2"}, what="that it waits")
+    assert "it was preempted" in job.read("why") and job.status()["evictions"] == 1
+    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    tell(False, QuotaReserved=True, Admitted=True, Evicted=False)
+    for index in range(2 if kind == "job" else 0):
+        jobsets.run(jobsets.retry(job.id, index))
+    if kind == "job":
+        harness.wait_for(lambda: [job.replica(f"main-{i}")["attempt"] for i in range(2)] == [1, 1], what="the next attempt")
+        assert job.until("RUNNING") == "RUNNING"
 
 
 def test_waiting_for_what_is_put_out_for_good(server, make):
@@ -523,21 +607,24 @@ def test_suspend_and_resume(server, make):
     job.until("SUCCEEDED")
 
 
-@pytest.fixture
-def waiting(server, make_mount):
-    """A JobSet that waits in its queue."""
+@pytest.fixture(params=["jobset", "job"])
+def waiting(server, make_mount, request):
+    """A job that waits in its queue."""
+    resource = KINDS[request.param]
     server.uninstall(*st.VOLCANO)
-    server.install(st.JOBSETS, *st.KUEUE)
-    jobset = server.store.add(st.JOBSETS, {
+    server.install(resource, *st.KUEUE)
+    spec = {"jobset": {"replicatedJobs": []}, "job": {"completions": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}}
+    owner = server.store.add(resource, {
         "metadata": {"name": "app", "namespace": "test", "labels": {"kueue.x-k8s.io/queue-name": "team"}},
-        "spec": {"suspend": True, "replicatedJobs": []},
+        "spec": {"suspend": True, **spec[request.param]},
         "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}})
     server.store.add(st.WORKLOADS, {
-        "metadata": {"name": "jobset-app-1a2b3", "namespace": "test", "ownerReferences": [
-            {"kind": "JobSet", "name": "app", "uid": jobset.uid, "controller": True}]},
+        "metadata": {"name": WORKLOAD, "namespace": "test", "ownerReferences": [
+            {"kind": resource.kind, "name": "app", "uid": owner.uid, "controller": True}]},
         "spec": {"queueName": "team", "podSets": []}})
-    kx = make_mount(server, source="jobset:test", options="cancel=all")
+    kx = make_mount(server, source=f"{request.param}:test", options="cancel=all")
     job = harness.Job(kx, "app")
+    job.resource = resource
     harness.wait_for(lambda: actions(job) == IN_LINE, what="its Workload")
     return job
 
@@ -553,7 +640,7 @@ def test_suspend_in_line(server, waiting, fault):
     write_ctl(waiting, "resume")
     shown(waiting)
     assert waiting.state() == "PENDING" and actions(waiting) == IN_LINE
-    assert {name for _, name, _ in patches(server)} == {"jobset-app-1a2b3"}
+    assert {name for _, name, _ in patches(server)} == {WORKLOAD}
 
 
 def test_no_right_to_suspend(server, waiting):
@@ -567,11 +654,11 @@ def test_no_right_to_suspend(server, waiting):
     write_ctl(waiting, "suspend")
 
 
-def obeys(server, **labels):
+def obeys(server, job, **labels):
     """What Kueue makes of the labels of a job that waits."""
-    meta = server.store.find(st.JOBSETS, "test", "app").tree()["metadata"]
+    meta = server.store.find(job.resource, "test", "app").tree()["metadata"]
     assert {key: meta["labels"][f"kueue.x-k8s.io/{key}"] for key in labels} == labels
-    server.store.change(st.WORKLOADS, "test", "jobset-app-1a2b3", lambda tree: tree["spec"].update(
+    server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree["spec"].update(
         queueName=meta["labels"]["kueue.x-k8s.io/queue-name"], priority=1000 * ("priority-class" in labels),
         **({"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
            if "priority-class" in labels else {})))
@@ -587,16 +674,16 @@ def asks(server, job, text, n=1):
 @pytest.mark.parametrize("fault", [None, "lose"])
 def test_other_queue(server, waiting, fault):
     """Its label, for the job as it was looked at; the write returns when Kueue has moved it, also if the answer was lost."""
-    uid = server.store.find(st.JOBSETS, "test", "app").uid
-    version = str(server.store.find(st.JOBSETS, "test", "app").version)
+    owner = server.store.find(waiting.resource, "test", "app")
+    uid, version = owner.uid, str(owner.version)
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     if fault:
-        server.faults.add(fault, amount=60, verb="patch", resource="jobsets")
+        server.faults.add(fault, amount=60, verb="patch", resource=waiting.resource.plural)
     writer = asks(server, waiting, "queue other")
-    assert patches(server)[0] == ("jobsets", "app", {"metadata": {
+    assert patches(server)[0] == (waiting.resource.plural, "app", {"metadata": {
         "uid": uid, "resourceVersion": version, "labels": {"kueue.x-k8s.io/queue-name": "other"}}})
     harness.wait_for(lambda: waiting.status()["queue"] == "other", what="the label")
-    obeys(server, **{"queue-name": "other"})
+    obeys(server, waiting, **{"queue-name": "other"})
     assert writer.wait(timeout=harness.LIMIT) == 0
     shown(waiting)
     assert len(patches(server)) == 1
@@ -606,7 +693,7 @@ def test_other_queue(server, waiting, fault):
 def test_priority(server, waiting):
     server.store.add(st.CLASSES, {"metadata": {"name": "high"}, "value": 1000})
     writer = asks(server, waiting, "priority high")
-    obeys(server, **{"priority-class": "high"})
+    obeys(server, waiting, **{"priority-class": "high"})
     assert writer.wait(timeout=harness.LIMIT) == 0
     shown(waiting)
     harness.wait_for(lambda: waiting.status()["priority"] == 1000, what="the priority")
@@ -618,7 +705,7 @@ def test_too_late(server, waiting):
     """Kueue has let it in from the queue in which it was."""
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     writer = asks(server, waiting, "queue other")
-    server.store.change(st.WORKLOADS, "test", "jobset-app-1a2b3", lambda tree: tree.update(status={
+    server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree.update(status={
         "admission": {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "flavors": {"cpu": "spot"}}]},
         "conditions": [{"type": kind, "status": "True", "reason": kind, "message": ""}
                        for kind in ("QuotaReserved", "Admitted")]}))
@@ -641,7 +728,7 @@ def test_no_such_queue(server, waiting):
     assert patches(server) == [] and waiting.status()["pending_command"] is None
     server.forbidden.append({"verb": "get", "resource": "workloadpriorityclasses"})
     writer = asks(server, waiting, "priority high")
-    obeys(server, **{"priority-class": "high"})
+    obeys(server, waiting, **{"priority-class": "high"})
     assert writer.wait(timeout=harness.LIMIT) == 0
 
 
