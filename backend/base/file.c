@@ -50,20 +50,30 @@ int file_pwrite_all(int fd, const char *p, size_t n, off_t off)
 	return write_all(fd, p, n, off);
 }
 
-ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off)
+static ssize_t read_at(int fd, void *buf, size_t n, uint64_t off, bool sure)
 {
 	size_t have = 0;
 
 	while (have < n) {
 		ssize_t got = disk_pread(fd, (char *)buf + have, n - have, off + have);
 
-		if (got < 0 && have == 0)
+		if (got < 0 && (have == 0 || sure))
 			return got;
 		if (got <= 0)
 			break;
 		have += (size_t)got;
 	}
 	return (ssize_t)have;
+}
+
+ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off)
+{
+	return read_at(fd, buf, n, off, false);
+}
+
+ssize_t file_read_sure(int fd, void *buf, size_t n, uint64_t off)
+{
+	return read_at(fd, buf, n, off, true);
 }
 
 int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)

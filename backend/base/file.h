@@ -22,6 +22,8 @@ int file_pwrite_all(int fd, const char *p, size_t n, off_t off);
  * errno: none can be.
  */
 ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off);
+/* The same, but fewer only where the file ends: what can't be read behind some that can is an error, too. */
+ssize_t file_read_sure(int fd, void *buf, size_t n, uint64_t off);
 /*
  * All that the regular file FD holds, from its first byte; FD's place is not moved. *RET is malloc'ed and ends
  * with a NUL. -EFBIG: it has more than MAX bytes; -EINVAL: it is no regular file.

@@ -114,15 +114,40 @@ static uint64_t index_place(uint64_t number)
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* Read records until the end or one that can't be right: there the index goes on. */
+/* How many bytes each log has, by its number. malloc'ed. */
+static int index_log_sizes(const struct index *x, uint64_t **ret)
+{
+	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n, sizeof(*sizes));
+	char path[FOLDER_PATH_MAX];
+	struct stat st;
+
+	for (size_t i = 0; i < x->keys.n; i++) {
+		int err = folder_path(path, x->id, "logs", x->keys.v[i].key)
+				  ? disk_stat(x->dir_fd, path, &st)
+				  : -ENOENT;
+
+		if (err < 0 && err != -ENOENT)
+			return err;
+		sizes[i] = err < 0 ? 0 : (uint64_t)st.st_size;
+	}
+	*ret = take_ptr(sizes);
+	return 0;
+}
+
+/*
+ * Read records until the end or one that can't be right, or some of whose bytes a crash of the machine has lost:
+ * there the index goes on.
+ */
 static int index_load_records(struct index *x, int fd)
 {
+	cleanup_free uint64_t *sizes = NULL;
 	uint8_t bytes[512 * MERGE_RECORD];
 	struct merge_record r;
 	ssize_t n = disk_pread(fd, bytes, MERGE_HEAD, 0);
+	int err = n < 0 ? (int)n : index_log_sizes(x, &sizes);
 
-	if (n < 0)
-		return (int)n;
+	if (err < 0)
+		return err;
 	if (n < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	for (;;) {
@@ -132,7 +157,8 @@ static int index_load_records(struct index *x, int fd)
 		if (n < MERGE_RECORD)
 			return 0;
 		for (const uint8_t *at = bytes; n >= MERGE_RECORD; n -= MERGE_RECORD) {
-			if (merge_decode(at, x->size.records, &r) < 0 ||
+			if (merge_decode(at, x->size.records, &r) < 0 || r.log >= x->keys.n ||
+			    r.offset + r.length > sizes[r.log] ||
 			    merge_follow(&x->keys, &x->last, &r) < 0)
 				return 0;
 			at += MERGE_RECORD;

@@ -338,7 +338,7 @@ size_t merge_render(const struct merge_record *r, uint64_t total, const struct m
 	struct merge_window w = {.skip = skip,
 				 .out = out,
 				 .room = (size_t)min_of(left, (uint64_t)n)};
-	size_t written = w.room;
+	const size_t room = w.room;
 	struct merge_lines lines = {.buf = buf, .len = have};
 	struct merge_prefix prefix;
 	bool start = r->flags & MERGE_START, line = r->flags & MERGE_LINE;
@@ -362,6 +362,5 @@ size_t merge_render(const struct merge_record *r, uint64_t total, const struct m
 		start = true;
 		line = buf[lines.at - 1] == '\n';
 	}
-	memset(w.out, 0, w.room);
-	return written;
+	return room - w.room;
 }

@@ -90,8 +90,7 @@ struct merge_style {
 
 /*
  * Write the bytes from SKIP on of the rendering of R, which has TOTAL of them, to OUT, at most N. BUF holds
- * HAVE bytes of the log (fewer than R->length if the disk has lost some: zeros stand for them, so that
- * what follows stays where it is). Returns the number written.
+ * HAVE bytes of the log. Returns the number written: fewer than there is room for where HAVE are not enough.
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);

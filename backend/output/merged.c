@@ -256,8 +256,10 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 {
 	struct merge_style style = {0};
 	struct merged_log *l;
-	size_t want, have, n;
+	uint64_t total = record_end(r, m->form) - base;
+	size_t want, n;
 	ssize_t got;
+	bool whole;
 	int fd = -1, lines_fd = -1, err;
 	bool own = false;
 
@@ -266,17 +268,17 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* Each byte is rendered as one or more, so no more of them can be needed. Fewer: the disk has lost some. */
+	/* Each byte is rendered as one or more, so no more of them can be needed. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
-	got = file_read_at(fd, m->src, want, r->offset);
-	have = (size_t)max_of(got, (ssize_t)0);
+	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
 	if (m->form == LOG_STAMPED) {
 		style.stamp = stamper_stamp;
 		style.data = read_stamper(m, r->log, lines_fd);
 	}
-	n = merge_render(r, record_end(r, m->form) - base, &style, m->src, have, m->at - base,
+	n = merge_render(r, total, &style, m->src, (size_t)max_of(got, (ssize_t)0), m->at - base,
 			 m->out, m->n);
+	whole = n == min_of(total - (m->at - base), (uint64_t)m->n);
 	if (own) {
 		close(fd);
 		close_if(lines_fd);
@@ -285,7 +287,8 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->out += n;
 	m->n -= n;
 	m->at += n;
-	return 0;
+	/* What the disk has lost, or does not give just now, is no output: it may be read again. */
+	return whole ? 0 : got < 0 ? (int)got : -EIO;
 }
 
 /* Render records from I on, which begins at BASE, until there is no room. */

@@ -30,7 +30,7 @@ static void render(const struct merge_keys *keys, const struct merge_record *r, 
 		n = merge_render(r, whole,
 				 &(struct merge_style){keys->v[r->log].prefix, NULL, NULL}, log,
 				 have[i / array_size(skips)], skip, out, ROOM);
-		assert(n == min_of(whole - skip, (uint64_t)ROOM));
+		assert(n <= min_of(whole - skip, (uint64_t)ROOM));
 		assert(out[ROOM] == '#');
 	}
 }

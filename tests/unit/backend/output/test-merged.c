@@ -285,6 +285,54 @@ static void test_emptied(void **state)
 	log_unref(merged);
 }
 
+/* A disk that does not give a log's bytes: nothing else stands for them, and they are read when it does. */
+static void test_unread(void **state)
+{
+	char path[200], aside[200], got[32] = "";
+	struct log *merged;
+
+	begin(2, 0);
+	print(0, 1);
+	print(1, 2);
+	expect_merged("r/0 1\nr/1 2\n");
+	end(2);
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
+	snprintf(aside, sizeof(aside), "%s/k1", rig.state);
+	assert_int_equal(rename(path, aside), 0);
+	assert_int_equal(mkdir(path, 0700), 0); /* which can be opened, but not read */
+	merged = rig_log("job", NULL);
+	assert_int_equal(log_read(merged, got, sizeof(got), 0), 6);
+	assert_int_equal(log_read(merged, got + 6, sizeof(got) - 6, 6), -EISDIR);
+	assert_string_equal(got, "r/0 1\n");
+	log_unref(merged);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rename(aside, path), 0);
+	expect_merged("r/0 1\nr/1 2\n");
+}
+
+/* The machine has crashed, and the index tells of more than the logs have: it is made again from there. */
+static void test_lost(void **state)
+{
+	char path[200];
+
+	begin(2, 0);
+	print(0, 1);
+	print(1, 2);
+	print(0, 3);
+	expect_merged("r/0 1\nr/1 2\nr/0 3\n");
+	for (size_t i = 0; i < 2; i++)
+		rig_here(do_close, &logs[i]);
+	rig_down(true);
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
+	assert_int_equal(truncate(path, 0), 0);
+	rig_up();
+	begin(2, 0);
+	expect_merged("r/0 1\nr/0 3\n");
+	print(1, 2);
+	expect_merged("r/0 1\nr/0 3\nr/1 2\n");
+	end(2);
+}
+
 static size_t any(size_t n)
 {
 	return (size_t)rand() % n;
@@ -400,6 +448,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_settle, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_parts, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_emptied, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_lost, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
 	};
