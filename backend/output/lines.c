@@ -238,7 +238,7 @@ void lines_open(struct lines_reader *r, int fd)
 /* Have what BLOCK has now in R. 0, -ENOENT: it does not begin with a record; or another negative errno. */
 static int read_block(struct lines_reader *r, uint64_t block)
 {
-	ssize_t n = file_read_at(r->fd, r->bytes, LINES_BLOCK, block * LINES_BLOCK);
+	ssize_t n = file_read_sure(r->fd, r->bytes, LINES_BLOCK, block * LINES_BLOCK);
 
 	if (n < 0)
 		return (int)n;

@@ -81,7 +81,7 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* bytes of the log */
-	bool timed;	  /* the table of lines can be written */
+	bool timed;	  /* there is a table of lines: nothing else stands in its place */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
 	int err;
@@ -132,28 +132,27 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 
 /* --- on the pool --- */
 
-/* What is in FOLDER beside the log, made. A descriptor, or -1. Another log's writer may make the folder meanwhile. */
-static int open_beside(const struct log_writer *w, const char *folder, int flags)
+/* The table, made. A descriptor, or a negative errno. Another log's writer may make the folder meanwhile. */
+static int open_table(const struct log_writer *w, int flags)
 {
 	char dir[FOLDER_PATH_MAX];
-	int fd = folder_open(w->dir_fd, w->id, folder, w->key, flags | O_CREAT | O_NONBLOCK);
+	int fd = folder_open(w->dir_fd, w->id, "lines", w->key, flags | O_CREAT | O_NONBLOCK);
 
-	if (fd == -ENOENT && folder_path(dir, w->id, NULL, folder) &&
+	if (fd == -ENOENT && folder_path(dir, w->id, NULL, "lines") &&
 	    folder_make_one(w->dir_fd, dir) == 0)
-		fd = folder_open(w->dir_fd, w->id, folder, w->key, flags | O_CREAT | O_NONBLOCK);
-	return max_of(fd, -1);
+		fd = folder_open(w->dir_fd, w->id, "lines", w->key, flags | O_CREAT | O_NONBLOCK);
+	return fd;
 }
 
-/* Without its table a log has no times, and the merged log a worse order; nothing is lost. */
-static void lines_write(struct log_writer *w)
+/* By their times the lines of the log's end are known when they come again, so none may be missing. */
+static int lines_write(const struct log_writer *w)
 {
 	cleanup_fd int fd = -1;
 
 	if (!w->timed || w->work.lines.len == 0)
-		return;
-	fd = open_beside(w, "lines", O_WRONLY | O_APPEND);
-	/* After a part of a record nothing must follow. */
-	w->timed = fd >= 0 && file_write_all(fd, w->work.lines.v, w->work.lines.len) == 0;
+		return 0;
+	fd = open_table(w, O_WRONLY | O_APPEND);
+	return fd < 0 ? fd : file_write_all(fd, w->work.lines.v, w->work.lines.len);
 }
 
 static void write_work(void *data)
@@ -161,26 +160,34 @@ static void write_work(void *data)
 	struct log_writer *w = data;
 	struct stat st;
 
-	lines_write(w);
-	w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
+	w->err = lines_write(w);
+	if (w->err == 0)
+		w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
 	if (w->err == 0)
 		w->on_disk += w->work.bytes.len;
 	else if (disk_stat(w->fd, "", &st) == 0)
 		w->on_disk = (uint64_t)st.st_size;
 }
 
-/* Make the table fit the log, which can be read from FD. */
-static void lines_begin(struct log_writer *w, int fd)
+/*
+ * Make the table fit the log, which can be read from FD. If something else stands in its place, the log has no times,
+ * and the merged log a worse order.
+ */
+static int lines_begin(struct log_writer *w, int fd)
 {
-	cleanup_fd int table = open_beside(w, "lines", O_RDWR);
+	cleanup_fd int table = open_table(w, O_RDWR);
+	struct stat st;
 	char last = '\n';
+	int err = table < 0 ? table : disk_stat(table, "", &st);
 
-	w->timed = table >= 0 && lines_mend(table, fd, w->on_disk, &w->lines) == 0;
+	w->timed = err == 0 && S_ISREG(st.st_mode);
 	if (w->timed)
-		return;
-	if (w->on_disk > 0 && disk_pread(fd, &last, 1, w->on_disk - 1) < 1)
-		last = '\n';
+		return lines_mend(table, fd, w->on_disk, &w->lines);
+	if (err < 0 && err != -EISDIR && err != -ELOOP && err != -ENXIO)
+		return err;
+	err = w->on_disk > 0 ? (int)disk_pread(fd, &last, 1, w->on_disk - 1) : 0;
 	w->lines = (struct lines_encoder){.size = w->on_disk, .midline = last != '\n'};
+	return min_of(err, 0);
 }
 
 static void open_work(void *data)
@@ -192,9 +199,8 @@ static void open_work(void *data)
 	if (w->err < 0)
 		return;
 	fd = w->err = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
-	if (w->err < 0)
-		return;
-	lines_begin(w, fd);
+	if (w->err >= 0)
+		w->err = lines_begin(w, fd);
 }
 
 /* The record of the line that byte AT is in; or, of records that follow one another with its time, the first. */
@@ -203,14 +209,16 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	struct lines_record before;
 	int err = lines_find(r, 0, at, ret);
 
-	while (err == 0 && ret->line.at > 0 && lines_find(r, 0, ret->line.at - 1, &before) == 0 &&
+	if (err < 0)
+		return err;
+	while (ret->line.at > 0 && (err = lines_find(r, 0, ret->line.at - 1, &before)) == 0 &&
 	       before.line.ns == ret->line.ns)
 		*ret = before;
-	return err < 0 ? err : lines_find(r, 0, ret->line.at, ret);
+	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
 /* The lines of the end of the log. */
-static void read_lines(int fd, struct log_known *k)
+static int read_lines(int fd, struct log_known *k)
 {
 	struct lines_reader r;
 	struct lines_record record;
@@ -225,6 +233,7 @@ static void read_lines(int fd, struct log_known *k)
 		}
 		k->lines[k->n_lines++] = record.line;
 	}
+	return err == -ENOENT ? 0 : err;
 }
 
 static void known_work(void *data)
@@ -233,15 +242,17 @@ static void known_work(void *data)
 	struct log_known *k = &w->known;
 	size_t n = (size_t)(k->size - k->from);
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
-	cleanup_fd int table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
+	cleanup_fd int table = -1;
 	ssize_t got;
 
 	k->bytes = mem_grow(NULL, n + 1, 1);
 	got = fd < 0 ? fd : file_read_at(fd, k->bytes, n, k->from);
 	/* One that is shorter was cut by somebody. */
 	w->err = got < 0 ? (int)got : (size_t)got < n ? -EIO : 0;
-	if (table >= 0)
-		read_lines(table, k);
+	if (w->err < 0 || !w->timed)
+		return;
+	table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
+	w->err = table < 0 ? table : read_lines(table, k);
 }
 
 /* It may wait for the disk too: what was written goes to a server by then. */

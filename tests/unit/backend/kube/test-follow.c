@@ -70,6 +70,17 @@ static unsigned gaps(void)
 	       (follow_state(rig.f).over && !follow_state(rig.f).complete);
 }
 
+/* From now on no file gets longer than N bytes. */
+static void disk_takes(rlim_t n)
+{
+	struct rlimit limit;
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = min_of(n, limit.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
 static int setup(void **state)
 {
 	static const struct output_events events;
@@ -96,6 +107,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	disk_takes(RLIM_INFINITY);
 	if (rig.f)
 		follow_free(rig.f);
 	fake_run();
@@ -829,17 +841,6 @@ static void test_slow_disk_for_many(void **state)
 	end_two(logs, lines * (LINE - strlen(T("01"))) + strlen("end\n"), "one\n");
 }
 
-/* From now on no file gets longer than N bytes. */
-static void disk_takes(rlim_t n)
-{
-	struct rlimit limit;
-
-	(void)signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = min_of(n, limit.rlim_max);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /*
  * A disk that takes nothing: it is tried again, more and more seldom, what came meanwhile is asked for again, and that
  * is said once.
@@ -928,6 +929,37 @@ static void test_bad_disk_as_it_leaves(void **state)
 	disk_takes(RLIM_INFINITY);
 	bytes(request("follow=true"), T("02") "two\n");
 	holds("one\ntwo\n");
+}
+
+/*
+ * A disk that takes a line, but not its time: neither counts, since by their times the lines are known when they come
+ * again without those before them.
+ */
+static void test_bad_disk_of_times(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	disk_takes(26);
+	bytes(request("follow=true"), T("02") "two\n");
+	disk_takes(RLIM_INFINITY);
+	if (fake.requests)
+		fake_break(fake.requests, -EIO, true);
+	fake_pass(10000);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n" T("02") "two\n");
+	fake_break(fake.requests, -EIO, true);
+	fake_pass(10000);
+	/* What came first was rotated away. */
+	ended(RUN_LAST);
+	while (!is_done()) {
+		wait_for_request();
+		fake_answer(fake.requests, 200, T("02") "two\n" T("03") "three\n");
+		fake_run();
+	}
+	holds("one\ntwo\nthree\n");
+	assert_int_equal(result(), 0);
+	assert_int_equal(gaps(), 0);
 }
 
 /* --- which run it is --- */
@@ -1222,6 +1254,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_as_it_leaves, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk_of_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
