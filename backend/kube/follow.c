@@ -514,7 +514,8 @@ static void on_failed(struct follow *f, int err)
 	}
 	f->said = DISK;
 	f->disk_err = err;
-	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
+	/* Bytes that were not written are fetched again, from the last one on that is on disk: all had not come. */
+	f->all_ms = 0;
 	stop(f);
 	/* Who reads the log of a run that has just ended waits some seconds for the rest, as always. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
@@ -702,11 +703,12 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 
 /*
  * The pod never ran, or there is no such run, or it has not begun: that can't be true of the newest run, if there is
- * output of it.
+ * output of it, or was, which the disk has not taken.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
-	bool never = r->outcome == PODLOG_NEVER_RAN || log_writer_size(f->writer) == 0;
+	bool empty = log_writer_size(f->writer) == 0 && f->failed == 0;
+	bool never = r->outcome == PODLOG_NEVER_RAN || empty;
 
 	got_nothing(f, f->previous ? -ENOENT : never ? -ENODATA : 0, r);
 }

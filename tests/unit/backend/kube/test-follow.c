@@ -962,6 +962,40 @@ static void test_bad_disk_of_times(void **state)
 	assert_int_equal(gaps(), 0);
 }
 
+/* All had come, but the disk refused it, and then the pod is gone: that was not all. */
+static void test_bad_disk_and_gone(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	ended(RUN_LAST);
+	disk_takes(0);
+	assert_int_equal(bytes_unwritten(fake.requests, T("01") "one\n"), 0);
+	fake_end(fake.requests, &(struct http_reply){.status = 200});
+	fake_run();
+	ended(RUN_GONE);
+	fake_pass(100);
+	disk_takes(RLIM_INFINITY);
+	fake_pass(10000);
+	assert_true(is_done());
+	assert_int_equal(result(), -ENOENT);
+}
+
+/* The disk refuses all that it has printed, and the node says later that it has no such run: that is no empty log. */
+static void test_bad_disk_and_no_run(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	disk_takes(0);
+	bytes(fake.requests, T("01") "one\n");
+	ended(RUN_LAST);
+	for (int i = 0; i < 12 && !follow_state(rig.f).over; i++) {
+		wait_for_request();
+		disk_takes(RLIM_INFINITY);
+		refuse(fake.requests, 400);
+	}
+	assert_int_equal(result(), -EAGAIN);
+}
+
 /* --- which run it is --- */
 
 /* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
@@ -1255,6 +1289,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_disk_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_as_it_leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_of_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk_and_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk_and_no_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
