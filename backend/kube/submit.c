@@ -63,7 +63,7 @@ struct submit {
 	char uuid[37];	 /* of the submission */
 	bool lost;	 /* a try may have been acted on, though no reply said so */
 	bool maybe_gone; /* and a job that it launched may have ended and been removed since */
-	bool in_flight;	 /* the connection broke under a try, which may still be on its way */
+	bool in_flight; /* the connection broke under a try, here or behind a proxy: it may still be on its way */
 	unsigned names;	 /* that were tried */
 	bool old_exists; /* the job that has the first of these names is still in the cluster */
 	bool has_folder;
@@ -187,20 +187,34 @@ static void on_cleaned(void *data, int err)
 	cleaned(data);
 }
 
-/* A try may still take effect: its folder stays, by which the job is ours if it appears. */
-static void doubt(struct submit *s)
+/*
+ * It can't be found out whether the job was launched: a try may still take effect. The folder stays, by which the job
+ * is ours if it appears.
+ */
+static void give_up(struct submit *s, int err, const char *why)
 {
+	cleanup_free char *text = text_print(
+		"%s: sent as %s, but whether it was launched could not be found out: %s\n"
+		"Look for jobs/%s before it is submitted again.\n",
+		s->r.rq->file, s->m->id, why, s->m->id);
+
 	folders_doubt(s->k->folders, s->m->id, s->r.rq->file, REQUEST_FIND_OUT_MS);
 	publish_doubt(s->k->publish);
+	request_answer(&s->r, err, NULL, text);
 }
 
-/* Nothing was launched: remove the folder, then answer. */
+/* Nothing was launched, unless a try is still on its way: remove the folder, then answer. */
 static void refuse(struct submit *s, int err)
 {
+	cleanup_free char *why = NULL;
+
 	s->err = err;
-	if (s->in_flight)
-		doubt(s);
-	if (!s->has_folder || s->in_flight) {
+	if (s->in_flight) {
+		why = take_ptr(s->text);
+		give_up(s, err, why);
+		return;
+	}
+	if (!s->has_folder) {
 		cleaned(s);
 		return;
 	}
@@ -220,18 +234,6 @@ static void launched(struct submit *s, const char *object, size_t len)
 	if (job) /* NULL: the watch will bring it */
 		publish_now(s->k->publish, job);
 	request_answer(&s->r, 0, s->m->id, NULL);
-}
-
-/* It can't be found out whether the job was launched. */
-static void give_up(struct submit *s, int err, const char *why)
-{
-	cleanup_free char *text = text_print(
-		"%s: sent as %s, but whether it was launched could not be found out: %s\n"
-		"Look for jobs/%s before it is submitted again.\n",
-		s->r.rq->file, s->m->id, why, s->m->id);
-
-	doubt(s);
-	request_answer(&s->r, err, NULL, text);
 }
 
 /* --- calls --- */
@@ -317,7 +319,8 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	} else if (!s->m->named && !s->seeded && holder != HOLDER_OTHER) {
 		/* Nobody else would choose this name: it is our job, perhaps gone by now, or not readable for us. */
 		launched(s, "", 0);
-	} else if (holder != HOLDER_OTHER && s->lost) {
+	} else if (s->lost) {
+		/* Another's too may have come after ours. */
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		take_another_name(s);
@@ -378,7 +381,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		return;
 	}
 	s->lost |= unknown;
-	s->in_flight |= unknown && reply->err;
+	s->in_flight |= unknown && (reply->err || (reply->status > 500 && reply->status <= 504));
 	request_set_unclear(&s->r, s->lost);
 	/* A server that answers with failures is tried a few times; one that can't be reached, until it can. */
 	if (s->lost &&
