@@ -43,13 +43,13 @@ struct entry {
 	struct folder folder;
 	struct folders *f;
 	enum state state;
-	bool full;		/* there is output in it now */
-	bool removal;		/* REMOVING is next */
-	bool stuck;		/* it could not be moved */
-	bool unread;		/* its job.json can't be read, and is not to be written over */
-	bool refused;		/* the disk did not take the last snapshot, and that was said */
-	bool submitted;		/* by this mount: STATE/submissions may have it */
-	bool under_way;		/* its submission has not been answered */
+	bool full;	/* there is output in it now */
+	bool removal;	/* REMOVING is next, when nothing is done to it and it is not UNDER_WAY */
+	bool stuck;	/* it could not be moved */
+	bool unread;	/* its job.json can't be read, and is not to be written over */
+	bool refused;	/* the disk did not take the last snapshot, and that was said */
+	bool submitted; /* by this mount: STATE/submissions may have it */
+	bool under_way; /* its submission has not been answered */
 	struct waiter *waiters; /* for its removal */
 	struct work work;	/* the first step of that */
 	UT_hash_handle hh;	/* by id */
@@ -297,11 +297,24 @@ static void sync_later(struct entry *e)
 		loop_timer_set(&f->sync_timer, SYNC_MS);
 }
 
+bool folders_was_seen(const struct folders *f, const char *id, const char *submission)
+{
+	const struct entry *e = find(f, id);
+
+	/* Nobody else removes it meanwhile than who has seen the job go. */
+	return e && streq(e->folder.submission, submission) && (*e->folder.uid || e->removal);
+}
+
 void folders_submitted(struct folders *f, const char *id, const char *uid)
 {
 	struct entry *e = find(f, id);
 	bool learned;
 
+	if (e && e->under_way && e->removal) {
+		e->under_way = e->removal = false;
+		folders_remove(f, id, NULL, NULL);
+		return;
+	}
 	if (!e || is_going(e))
 		return;
 	learned = *uid && !*e->folder.uid;
@@ -444,7 +457,7 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 		*w = (struct waiter){.fn = done, .data = data};
 		LL_APPEND(e->waiters, w);
 	}
-	if (e->state == FOLDER_READY)
+	if (e->state == FOLDER_READY && (done || !e->under_way))
 		remove_now(e);
 	else
 		e->removal = true;

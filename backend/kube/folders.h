@@ -84,7 +84,12 @@ bool folders_has_output(const struct folders *f, const char *id);
 int folders_reserve(struct folders *f, const char *id, const char *submission);
 /* That has found a folder of that name on the disk, and has made none. */
 void folders_release(struct folders *f, const char *id);
-/* The submission whose folder is ID was answered, and the folder stays. UID: of its job; "" not known. */
+/* Has the cluster shown the job of this submission, whose folder is ID, though it may be gone again? */
+bool folders_was_seen(const struct folders *f, const char *id, const char *submission);
+/*
+ * The submission whose folder is ID was answered, and the folder stays, unless its job is gone already. UID: of its
+ * job; "" not known.
+ */
 void folders_submitted(struct folders *f, const char *id, const char *uid);
 /* Whether the submission FILE, whose folder is ID, was launched is not known, and may be seen for MS (folder.doubt). */
 void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms);
@@ -108,6 +113,7 @@ void folders_save(struct folders *f, const char *uid, bool now);
 /*
  * Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. If one with output can't be
  * removed, and there is a DONE, it stays known, and can be removed later. Else a message says what is left on the disk.
+ * Without a DONE that of a submission stays until this is answered.
  */
 void folders_remove(struct folders *f, const char *id, folders_fn done, void *data);
 /*

@@ -239,16 +239,9 @@ static void launched(struct submit *s, const char *object, size_t len)
 /* --- calls --- */
 
 /* Has the watch brought the job, though no reply did? */
-static bool is_known(struct submit *s)
+static bool is_known(const struct submit *s)
 {
-	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
-		const struct spec_job *job cleanup_job =
-			store_get(s->k->b->store, (enum backend_place)place, s->m->id);
-
-		if (job && streq(job->submission, s->uuid))
-			return true;
-	}
-	return false;
+	return s->lost && folders_was_seen(s->k->folders, s->m->id, s->uuid);
 }
 
 /* Send the same POST again after a while. WHY: what came instead of an answer. */
@@ -339,6 +332,8 @@ static void on_holder(void *data, const struct http_reply *reply)
 	request_replied(&s->r);
 	if (holder == HOLDER_OURS) {
 		launched(s, reply->body, reply->len);
+	} else if (is_known(s)) {
+		launched(s, "", 0);
 	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->lost)) {
 		refuse(s, s->err);
 	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
@@ -444,7 +439,7 @@ static void post(struct request *r)
 		.data = s,
 	};
 
-	if (s->lost && is_known(s)) {
+	if (is_known(s)) {
 		launched(s, "", 0);
 		return;
 	}

@@ -287,6 +287,34 @@ static void test_refused_after_lost(void **state)
 	assert_true(rig_has_folder(rig.objects[rig.n_objects - 1].name));
 }
 
+/* The reply was lost, and the job is gone by the next try: the watch has told of it, so it is not launched twice. */
+static void test_seen_and_gone(void **state)
+{
+	rig_start("", "");
+	for (int shown = 0; shown < 2; shown++) {
+		cleanup_free char *uid = NULL;
+		size_t before = launches(), folders = rig_folders();
+		const char *name, *json;
+
+		rig_submit(RIG_APP);
+		rig_lose(true);
+		name = rig.objects[rig.n_objects - 1].name;
+		json = rig.objects[rig.n_objects - 1].json;
+		rig.objects[rig.n_objects - 1].there = false;
+		uid = rig_behind(json, "\"uid\":\"");
+		rig_event("jobs?watch", "ADDED", json);
+		if (shown)
+			fake_run();
+		rig_job_event("DELETED", json);
+		fake_pass(60000);
+		assert_int_equal(rig.n_answers, 1);
+		assert_int_equal(rig.err, 0);
+		assert_string_equal(rig.id, name);
+		assert_int_equal(launches() - before, 1);
+		assert_int_equal(rig_folders(), folders);
+	}
+}
+
 /* What stands before the server answers in place of a reply that it has lost, or in place of the server. */
 static void test_word_of_a_proxy(void **state)
 {
@@ -679,6 +707,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pauses, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_lost, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_seen_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),

@@ -54,6 +54,7 @@ static struct {
 	bool waits;    /* a pause before the next try */
 	/* What the neighbours say. */
 	bool stopping, offline, over;
+	bool seen;    /* the watch has brought the job */
 	uint64_t age; /* ms that the submission has taken */
 	int files_err;
 	unsigned n_taken; /* names that are reserved before one is free */
@@ -210,6 +211,13 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 	removing.done = done;
 	removing.data = data;
 	loop_work(NULL, fake_nothing, removing_done, NULL);
+}
+
+bool folders_was_seen(const struct folders *f, const char *id, const char *submission)
+{
+	assert_string_equal(id, rig.name);
+	assert_string_equal(submission, UUID);
+	return rig.seen;
 }
 
 void folders_submitted(struct folders *f, const char *id, const char *uid)
@@ -441,13 +449,22 @@ static void test_seen_meanwhile(void **state)
 {
 	submit(APP);
 	lose();
-	put_job("another");
 	go_on();
 	assert_done("POST");
 	lose();
-	put_job(UUID);
+	rig.seen = true;
 	go_on();
 	assert_done("submitted ?, answer");
+	assert_answer(0, "");
+	/* Or while it was sent again, and refused. */
+	rig.seen = false;
+	submit(APP);
+	lose();
+	go_on();
+	answer(422, INVALID);
+	rig.seen = true;
+	answer(404, NOBODY);
+	assert_done("POST, GET, submitted ?, answer");
 	assert_answer(0, "");
 }
 
