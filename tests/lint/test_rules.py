@@ -124,7 +124,7 @@ NO_LICENCE_LINE = {"LICENSE", ".clang-format", ".clang-tidy", ".editorconfig", "
 
 
 # Files of test data that are as somebody else's program made them.
-RAW = ("/corpus/", "/golden/", "/replay/data/", "/sim/faults/")
+RAW = ("/corpus/", "/golden/", "/replay/data/", "/sim/faults/", "/mutants/faults/")
 
 
 def is_raw(path):
