@@ -12,6 +12,8 @@
  *	PREPARE	the pool makes the manifest	its name is free		FOLDER
  *						its name is taken here		PREPARE
  *						the document is wrong		answer: refused
+ *						it is that of the file, and
+ *						an earlier one in doubt has it	HOLDER
  *	FOLDER	the pool makes the folder	it is made			POST
  *						there is one on the disk	PREPARE
  *						it can't be			CLEAN
@@ -26,8 +28,11 @@
  *						another has the name that the
  *						document gives			CLEAN, then PREPARE
  *						nobody has it, or another	CLEAN
- *						nobody has it any more, or
- *						it can't be found out		answer: unclear
+ *						nobody has it any more, it
+ *						can't be found out, or a try is
+ *						on its way still		answer: unclear
+ *						nobody has it, of whom there
+ *						was doubt			CLEAN, then PREPARE
  *	CLEAN	the folder is being removed	it is removed			answer: refused
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
@@ -70,6 +75,7 @@ struct submit {
 	int err;    /* what is wrong; while HOLDER: so far */
 	char *text; /* for people; of a dry run that was approved: the manifest */
 	bool seeded; /* the file gives the name, though the document does not: others may have launched it, too */
+	bool doubted; /* an earlier submission of that name may be on its way still */
 };
 
 static struct submit *submit_of(struct request *r)
@@ -209,7 +215,7 @@ static void refuse(struct submit *s, int err)
 	cleanup_free char *why = NULL;
 
 	s->err = err;
-	if (s->in_flight) {
+	if (s->in_flight || (s->doubted && s->has_folder && err != -EEXIST)) {
 		why = take_ptr(s->text);
 		give_up(s, err, why);
 		return;
@@ -323,6 +329,29 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	}
 }
 
+/*
+ * An earlier submission, of which it is not known what became of it, has the name here. If it has launched nothing so
+ * far, this one takes the name: whichever comes first launches the job, and the other meets it.
+ */
+static void on_earlier(struct submit *s, enum holder holder, const struct http_reply *reply)
+{
+	const struct folder *f = folders_find(s->k->folders, s->m->id);
+
+	if (f && *f->uid)
+		holder = HOLDER_OTHER; /* it has come meanwhile */
+	if (holder == HOLDER_NONE) {
+		request_set_working(&s->r, true);
+		folders_remove(s->k->folders, s->m->id, on_given_back, s);
+		return;
+	}
+	if (holder == HOLDER_UNCLEAR &&
+	    (reply->err || reply->status >= 500 || reply->status == 429) &&
+	    request_again(&s->r, reply->wait_ms))
+		return;
+	say_it_exists(s);
+	refuse(s, -EEXIST);
+}
+
 static void on_holder(void *data, const struct http_reply *reply)
 {
 	struct submit *s = data;
@@ -330,6 +359,8 @@ static void on_holder(void *data, const struct http_reply *reply)
 	cleanup_free char *why = NULL;
 
 	request_replied(&s->r);
+	if (s->doubted && !s->has_folder)
+		return on_earlier(s, holder, reply);
 	if (holder == HOLDER_OURS) {
 		launched(s, reply->body, reply->len);
 	} else if (is_known(s)) {
@@ -439,6 +470,10 @@ static void post(struct request *r)
 		.data = s,
 	};
 
+	if (s->doubted && !s->has_folder) {
+		ask_holder(s);
+		return;
+	}
 	if (is_known(s)) {
 		launched(s, "", 0);
 		return;
@@ -496,8 +531,14 @@ static bool is_of_another_kind(const struct submit *s)
 
 static void name_is_taken_here(struct submit *s)
 {
+	const struct folder *f = folders_find(s->k->folders, s->m->id);
+
 	s->old_exists |= is_there(s);
-	if (s->seeded && !s->m->named) {
+	if (s->seeded && !s->m->named && f && f->doubt && !s->doubted) {
+		s->doubted = true;
+		s->err = 0;
+		ready(s);
+	} else if (s->seeded && !s->m->named) {
 		s->err = -EEXIST;
 		say_it_exists(s);
 		ready(s);

@@ -515,10 +515,15 @@ void names_concluded(struct names *all, const char *name, const struct upload *u
 void names_accepted(struct names *all, const char *name, uint64_t number, const char *id,
 		    struct record_owner owner)
 {
+	struct pending *p, *next;
 	struct name *n;
 
 	lock_scope(all->lock);
 	n = make(all, name);
+	/* That an older one, which an earlier mount has left, was not launched after all is no verdict any more. */
+	LL_FOREACH_SAFE(n->pending, p, next)
+	if (p->left && number_of(p->uuid) < number)
+		remove_pending(n, p);
 	if (number > n->job_number) {
 		set_job(n, id, loop_time_ns());
 		n->job_number = number;
@@ -714,7 +719,7 @@ void names_was_launched(struct names *all, const char *name, const char *id, con
 	all->number = max_of(all->number, number);
 	n = find(all, name);
 	asked = n ? find_pending(n, uuid) : NULL;
-	if (!id && !asked)
+	if (!id && !asked && (!number || number > all->reported))
 		asked = add_pending(all, make(all, name), uuid);
 	if (asked) {
 		asked->left = true;

@@ -54,8 +54,9 @@ static struct {
 	bool waits;    /* a pause before the next try */
 	/* What the neighbours say. */
 	bool stopping, offline, over;
-	bool seen;    /* the watch has brought the job */
-	uint64_t age; /* ms that the submission has taken */
+	bool seen;	       /* the watch has brought the job */
+	struct folder earlier; /* that has the name; all 0: there is none */
+	uint64_t age;	       /* ms that the submission has taken */
 	int files_err;
 	unsigned n_taken; /* names that are reserved before one is free */
 	struct world_job job;
@@ -211,6 +212,12 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 	removing.done = done;
 	removing.data = data;
 	loop_work(NULL, fake_nothing, removing_done, NULL);
+}
+
+const struct folder *folders_find(const struct folders *f, const char *id)
+{
+	assert_string_equal(id, rig.name);
+	return rig.earlier.submission ? &rig.earlier : NULL;
 }
 
 bool folders_was_seen(const struct folders *f, const char *id, const char *submission)
@@ -735,10 +742,21 @@ static void test_drawn_name_of_another(void **state)
 	assert_answer(-EEXIST, "exists already; nothing was launched");
 }
 
+/* The file's name is that of an earlier submission in doubt, and it is asked who has it. */
+static void give_doubt(char *uid)
+{
+	static char submission[] = "another";
+
+	rig.earlier = (struct folder){.uid = uid, .submission = submission, .doubt = 1};
+	rig.n_taken = 1;
+	begin(APP, BACKEND_SUBMIT);
+}
+
 /* A name that the file gives: where it is taken it is refused. No other is tried, nor is it held for ours. */
 static void test_name_of_the_file(void **state)
 {
-	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml";
+	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml", no_uid[] = "",
+		    uid[] = "u1";
 	cleanup_free char *first = NULL, *other = NULL;
 
 	rig.file = file;
@@ -773,6 +791,31 @@ static void test_name_of_the_file(void **state)
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("answer");
 	assert_answer(-EEXIST, "exists already; nothing was launched");
+	/* An earlier one is in doubt: if it has launched nothing, this does. */
+	give_doubt(no_uid);
+	answer(404, NOBODY);
+	assert_done("GET, remove, reserve, folder, POST");
+	answer(201, rig.body);
+	assert_answer(0, "");
+	/* It may do so still, where this is refused. */
+	give_doubt(no_uid);
+	lose();
+	go_on();
+	answer(404, NOBODY);
+	answer(422, INVALID);
+	assert_done("GET, GET, remove, reserve, folder, POST, doubt, answer");
+	assert_answer(-EINVAL, "could not be found out");
+	/* It has, as the server says, or the watch. */
+	give_doubt(no_uid);
+	answer(200, other);
+	assert_done("GET, answer");
+	assert_answer(-EEXIST, "exists already; nothing was launched");
+	give_doubt(no_uid);
+	rig.earlier.uid = uid;
+	answer(404, NOBODY);
+	assert_answer(-EEXIST, "exists already; nothing was launched");
+	forget_noted();
+	rig.earlier = (struct folder){0};
 	/* A manifest has its own name. */
 	submit(READY);
 	assert_string_equal(rig.name, "mine");

@@ -283,6 +283,20 @@ static void test_left_open(void **state)
 	assert_no_open(&next);
 	end(&next);
 
+	/* What is in doubt is no verdict any more when a later launch has one; nor is it at the start after that. */
+	next_mount(f, "x.yaml", &next);
+	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
+	names_was_launched(next.names, "x.yaml", NULL, second.uuid);
+	assert_no_open(&next);
+	names_accepted(next.names, "x.yaml", names_next(next.names), "job-4", us);
+	names_was_launched(next.names, "x.yaml", "", second.uuid);
+	assert_no_open(&next);
+	names_set_reported(next.names, names_reported(next.names));
+	names_was_launched(next.names, "x.yaml", NULL, second.uuid);
+	names_was_launched(next.names, "x.yaml", "", second.uuid);
+	assert_no_open(&next);
+	end(&next);
+
 	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, false);
 	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, true); /* it is not known */
 	assert_int_equal(names_reported(f->names), second.number - 1);
