@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A day on a disk of which one call hangs or fails: a job prints, one is submitted, one is cancelled, two that are over are
-removed from jobs/ and from history/, and another is followed; the last one's files are not touched. All that the mount does to its state directory meanwhile is recorded
-once, as (call, class of path); then each of these is broken in turn."""
+removed from jobs/ and from history/, and another is followed; the last one's files are not touched. Whoever copies one more while a call hangs
+gives up. All that the mount does to its state directory meanwhile is recorded once, as (call, class of path); then each of these is broken in turn."""
 
 import contextlib
 import errno
@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -19,7 +20,7 @@ import harness
 from disk import Disk
 
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
-MINE = "(printed|submitted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
+MINE = "(printed|submitted|interrupted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
 SEED = 1  # the errors are the same each time, so that what fails has come with a change; tests/soak/run chooses others
 PARTS = 2  # of the cases, so that they run side by side
 # What is not of one job: whoever follows another needs it too.
@@ -85,7 +86,6 @@ class Day:
         self.kx, self.disk, self.fault = kx, disk, fault
         self.number = number
         self.call, self.kind, self.error, self.times = fault or (None, None, 0, 0)
-        self.name = f"submitted-{number}.yaml"
 
     # --- jobs, which run on this machine; a cluster has others ---
 
@@ -94,7 +94,7 @@ class Day:
 
     def text(self, name):
         """An AppDef: one counts until it is let go, another hangs, all others print 1 and end."""
-        script = f"echo run >> {self.file('runs')}; echo 1"
+        script = f"echo run >> {self.file(f'{name}.runs')}; echo 1"
         if name in ("printed", "other"):
             script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done; echo $i > {self.file(name)}.n"
         elif name == "cancelled":
@@ -108,10 +108,10 @@ class Day:
         """How far JOB, which has succeeded, has counted, whatever has become of its output."""
         return int(pathlib.Path(f"{self.file('printed' if job is self.printed else 'other')}.n").read_text())
 
-    def runs(self):
-        """How often what was submitted has run, whoever has been told of that."""
+    def runs(self, name):
+        """How often what was submitted as NAME today has run, whoever has been told of that."""
         with contextlib.suppress(FileNotFoundError):
-            return self.file("runs").read_text().count("run") - self.n_runs
+            return self.file(f"{name}.runs").read_text().count("run")
         return 0
 
     def submit(self, name):
@@ -127,10 +127,6 @@ class Day:
             job.finish()
             harness.wait_for(lambda job=job: opened(job.read, "log") == "main/0 1\n", what="the merged log")
         harness.rmdir(self.old.dir)
-        self.source = self.kx.base / self.name
-        self.source.write_text(self.text("submitted"))
-        self.n_runs = 0
-        self.n_runs = self.runs()
 
     # --- the day ---
 
@@ -140,13 +136,13 @@ class Day:
             self.disk.hang(self.call, pattern_of(self.kind), self.error, self.times)
         else:
             self.disk.record()
-        copy = self.popen(["cp", self.source, self.kx / "submit" / self.name])
+        copy, given_up = self.copy("submitted"), self.copy("interrupted")
         removed = {path: self.popen(["rmdir", path]) for path in (self.cancelled.dir, self.removed.dir, self.old.old)}
         cat = self.popen(["cat", self.printed / "main-0/log", self.printed / "log", self.printed / "app.yaml"])
         self.let_go(self.printed)
-        self.all = [copy, cat, *removed.values()]
+        self.all = [copy, given_up, cat, *removed.values()]
         with self.disk.still() if self.fault else contextlib.nullcontext():
-            self.meanwhile()
+            self.meanwhile(given_up)
         met = self.fault and self.disk.hangs("")
         if not self.fault:
             self.settle()
@@ -154,12 +150,19 @@ class Day:
         self.disk.go_on()
         said = [p.communicate(timeout=harness.LIMIT)[1] for p in self.all]
         self.after_follow()
-        self.after_submit(copy.returncode, said[0])
-        for (path, p), text in zip(removed.items(), said[2:], strict=True):
+        self.after_submit("submitted", copy.returncode, said[0])
+        self.after_submit("interrupted", given_up.returncode, said[1])
+        for (path, p), text in zip(removed.items(), said[3:], strict=True):
             self.after_rmdir(path, p.returncode, text)
         self.after_print()
         self.after_all()
         return met
+
+    def copy(self, name):
+        """Who copies what is called NAME into submit/."""
+        source = self.kx.base / f"{name}-{self.number}.yaml"
+        source.write_text(self.text(name))
+        return self.popen(["cp", source, self.kx / "submit" / source.name])
 
     def popen(self, cmd):
         return harness.popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -179,11 +182,17 @@ class Day:
     def ended(self):
         return all(p.poll() is not None for p in self.all)
 
-    def meanwhile(self):
-        """Others go on while it hangs, or is refused."""
+    def meanwhile(self, given_up):
+        """Others go on while it hangs, or is refused; and whoever waits can give up."""
         end = time.monotonic() + 3
         while time.monotonic() < end and not (self.disk.hangs("") and (self.fault and not self.error or self.ended())):
             time.sleep(0.02)
+        if self.fault and not self.error:
+            begun = time.monotonic()
+            given_up.send_signal(signal.SIGINT)
+            given_up.wait(timeout=harness.LIMIT)
+            # It takes 0.2 s where nothing else runs; a close would answer by itself after 30 s, and all else after 10 s or 3 s.
+            assert time.monotonic() - begun < 2, "an interrupt did not end cp"
         before = self.follower.lines()
         assert self.other.id in self.kx.call("ls jobs").stdout.split()
         assert self.kx.call(f"cat jobs/{self.other.id}/state").stdout == "RUNNING\n"
@@ -244,35 +253,47 @@ class Day:
 
         harness.wait_for(merged, what="the merged log")
 
-    def verdict(self):
+    def verdict(self, name):
         """(job or None, error or None)"""
         with contextlib.suppress(FileNotFoundError):
-            return self.kx.job_of(self.name), None
+            return self.kx.job_of(f"{name}-{self.number}.yaml"), None
         with contextlib.suppress(FileNotFoundError):
-            return None, (self.kx / f"submit/{self.name}.error").read_text()
+            return None, (self.kx / f"submit/{name}-{self.number}.yaml.error").read_text()
         return None, None
 
-    def after_submit(self, status, said):
-        if status and "timed out" in said:
-            harness.wait_for(lambda: any(self.verdict()), what="a verdict that comes late")
-        job, error = self.verdict()
-        assert bool(job) == (status == 0) or "timed out" in said, (status, said, error)
+    def nothing_written(self, name):
+        """Whoever copied it has given up before."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.kx / f"submit/{name}-{self.number}.yaml").stat().st_size == 0
+        return True
+
+    def after_submit(self, name, status, said):
+        late = status == -signal.SIGINT or (status and "timed out" in said)
+        if status == -signal.SIGINT:
+            harness.wait_for(lambda: any(self.verdict(name)) or self.nothing_written(name), what="a verdict for nobody")
+        elif late:
+            harness.wait_for(lambda: any(self.verdict(name)), what="a verdict that comes late")
+        job, error = self.verdict(name)
+        assert bool(job) == (status == 0) or late, (status, said, error)
+        if status == -signal.SIGINT and not job and not error:
+            assert self.runs(name) == 0
+            return
         if job:
             state = self.wait_over(job)
-            assert (state == "SUCCEEDED" and self.runs() == 1) or (self.said(job) and self.runs() <= 1), job.explain()
+            assert (state == "SUCCEEDED" and self.runs(name) == 1) or (self.said(job) and self.runs(name) <= 1), job.explain()
             if state == "SUCCEEDED":
                 harness.wait_for(lambda: opened(job.log) == b"1\n" or self.said(job), what="the log, or why it is not there")
             self.wait_merged(job)
             return
-        assert self.fault and said, said
+        assert self.fault and (said or late), said
         assert error, said
         if "is known when kxfs has been started again" in error:
             self.kx.restart()
-            job, error = self.verdict()
+            job, error = self.verdict(name)
             assert job or "nothing was launched" in error, error
         if job:
             self.wait_over(job)
-        assert self.runs() == (1 if job else 0), error
+        assert self.runs(name) == (1 if job else 0), error
 
     def after_rmdir(self, path, status, said):
         if status and "timed out" in said:

@@ -60,6 +60,7 @@ class ClusterDay(Day):
     def __init__(self, cluster, *args):
         super().__init__(*args)
         self.cluster = cluster
+        self.n_before = len(cluster.made)
 
     def text(self, name):
         return harness.app("true", name=name)
@@ -70,8 +71,8 @@ class ClusterDay(Day):
     def count(self, job):
         return self.cluster.ended[job.id]
 
-    def runs(self):
-        return sum(name.startswith("submitted") for name in self.cluster.made) - self.n_runs
+    def runs(self, name):
+        return sum(made.startswith(f"{name}-") for made in self.cluster.made[self.n_before:])
 
 
 @pytest.mark.timeout(7200)
