@@ -30,17 +30,6 @@ const char *spec_status_state(enum spec_state state)
 	return lines[state];
 }
 
-static void put_time(struct json_object *o, const char *key, int64_t ns)
-{
-	char text[32];
-
-	spec_time_text(ns, text);
-	if (*text)
-		spec_tree_add(o, key, spec_yaml_new_time(text));
-	else
-		spec_tree_null(o, key);
-}
-
 /* NUMBER, or null when it is NONE. */
 static void put_number(struct json_object *o, const char *key, int number, int none)
 {
@@ -207,11 +196,11 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	spec_tree_number(o, "max_retries", job->max_retries);
 	spec_tree_number(o, "evictions", job->evictions);
 	put_number(o, "time_limit", (int)job->time_limit, 0);
-	put_time(o, "deadline", deadline);
-	put_time(o, "created", job->created);
-	put_time(o, "started", job->started);
-	put_time(o, "finished", job->finished);
-	put_time(o, "stale_since", job->stale_since);
+	spec_yaml_add_time(o, "deadline", deadline);
+	spec_yaml_add_time(o, "created", job->created);
+	spec_yaml_add_time(o, "started", job->started);
+	spec_yaml_add_time(o, "finished", job->finished);
+	spec_yaml_add_time(o, "stale_since", job->stale_since);
 	put_action(o, "pending_command", job->pending);
 	put_action(o, "ignored_command", job->ignored);
 	spec_tree_number(o, "logs_waiting", waiting);
@@ -220,7 +209,7 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 		const struct spec_transition *from = &job->transitions.v[i];
 		struct json_object *one = spec_tree_append(list, spec_tree_map());
 
-		put_time(one, "time", from->time);
+		spec_yaml_add_time(one, "time", from->time);
 		spec_tree_text(one, "state", spec_state_name(from->state));
 		put_text(one, "phase", from->phase);
 	}
@@ -269,9 +258,9 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	for (size_t i = 0; i < r->n_logs; i++)
 		gaps += r->logs[i].gap;
 	put_replica(o, r);
-	put_time(o, "started", r->started);
-	put_time(o, "finished", r->finished);
-	put_time(o, "deadline", r->deadline);
+	spec_yaml_add_time(o, "started", r->started);
+	spec_yaml_add_time(o, "finished", r->finished);
+	spec_yaml_add_time(o, "deadline", r->deadline);
 	spec_tree_add(o, "gap", spec_tree_uint(gaps));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
 	if (is_local(job))

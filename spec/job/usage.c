@@ -99,17 +99,6 @@ static void put_number(struct json_object *o, const char *key, int64_t number)
 		spec_tree_number(o, key, number);
 }
 
-static void put_time(struct json_object *o, const char *key, int64_t ns)
-{
-	char text[32];
-
-	spec_time_text(ns, text);
-	if (*text)
-		spec_tree_add(o, key, spec_yaml_new_time(text));
-	else
-		spec_tree_null(o, key);
-}
-
 static void put_word(struct json_object *o, const char *key, const char *word)
 {
 	if (word)
@@ -162,7 +151,7 @@ struct json_object *spec_usage_tree(const struct spec_job *job, const struct spe
 	put_number(part, "requested", f.given.gpu);
 	put_word(o, "source", f.is_known ? sources[used->source].name : NULL);
 	put_number(o, "samples", used->samples);
-	put_time(o, "first", used->first);
-	put_time(o, "last", used->last);
+	spec_yaml_add_time(o, "first", used->first);
+	spec_yaml_add_time(o, "last", used->last);
 	return o;
 }

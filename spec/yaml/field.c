@@ -9,7 +9,6 @@
 
 #include "spec/base/base64.h"
 #include "spec/base/mem.h"
-#include "spec/base/time.h"
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
@@ -35,21 +34,6 @@ static void write_text(struct json_object *o, const char *key, const char *text,
 	} else {
 		other = spec_base64_encode(text, strlen(text));
 		spec_tree_text(spec_tree_add(o, key, spec_tree_map()), BYTES, other);
-	}
-}
-
-/* For people, a time is a date; a program wants the whole number back. */
-static void write_time(struct json_object *o, const char *key, int64_t ns, bool people)
-{
-	char text[32];
-
-	if (!people) {
-		spec_tree_number(o, key, ns);
-	} else if (ns == 0) {
-		spec_tree_null(o, key);
-	} else {
-		spec_time_text(ns, text);
-		spec_tree_add(o, key, spec_yaml_new_time(text));
 	}
 }
 
@@ -85,7 +69,11 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
 		case SPEC_FIELD_TIME:
-			write_time(o, key, *(const int64_t *)p, people);
+			/* For people, a time is a date; a program wants the whole number back. */
+			if (people)
+				spec_yaml_add_time(o, key, *(const int64_t *)p);
+			else
+				spec_tree_number(o, key, *(const int64_t *)p);
 			break;
 		}
 	}

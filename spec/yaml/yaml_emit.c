@@ -14,6 +14,7 @@
 
 #include <strings.h>
 
+#include "spec/base/time.h"
 #include "spec/base/tree.h"
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
@@ -32,12 +33,17 @@ struct emitter {
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list);
 
-struct json_object *spec_yaml_new_time(const char *text)
+void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 {
-	struct json_object *ret = spec_tree_string(text);
+	struct json_object *value = NULL;
+	char text[32];
 
-	json_object_set_userdata(ret, (void *)(uintptr_t)time_mark, NULL);
-	return ret;
+	spec_time_text(ns, text);
+	if (*text) {
+		value = spec_tree_string(text);
+		json_object_set_userdata(value, (void *)(uintptr_t)time_mark, NULL);
+	}
+	spec_tree_add(o, key, value);
 }
 
 /* --- the style of a string --- */
