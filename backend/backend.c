@@ -49,12 +49,6 @@ static char **backend_config_string(struct backend_config *c, size_t i)
 	return (char **)(void *)((char *)c + backend_config_strings[i]);
 }
 
-static void backend_config_clear(struct backend_config *c)
-{
-	for (size_t i = 0; i < array_size(backend_config_strings); i++)
-		free(*backend_config_string(c, i));
-}
-
 static void backend_config_copy(struct backend_config *c, const struct backend_config *from)
 {
 	*c = *from;
@@ -135,7 +129,8 @@ void backend_free(struct backend *b)
 	store_free(b->store);
 	end_clear(&b->started);
 	end_clear(&b->stopped);
-	backend_config_clear(&b->config);
+	for (size_t i = 0; i < array_size(backend_config_strings); i++)
+		free(*backend_config_string(&b->config, i));
 	free(b);
 }
 

@@ -75,21 +75,6 @@ static void found(struct discover *d, const struct spec_served *served)
 	d->fn(d->data, NULL, -EOPNOTSUPP, text);
 }
 
-static void refused(struct discover *d, const struct http_reply *reply)
-{
-	const struct spec_served *served = spec_served_at(d->source, d->i);
-	const struct spec_asked asked = {
-		.verb = "get",
-		.resource = served->api_version,
-		.namespace = "",
-		.name = "",
-	};
-	cleanup_free char *text = NULL;
-	int err = http_refusal(reply, &asked, &text);
-
-	d->fn(d->data, NULL, err, text ? text : strerror(-err));
-}
-
 static void on_reply(void *data, const struct http_reply *reply)
 {
 	struct discover *d = data;
@@ -105,7 +90,16 @@ static void on_reply(void *data, const struct http_reply *reply)
 		else
 			found_none(d);
 	} else {
-		refused(d, reply);
+		const struct spec_asked asked = {
+			.verb = "get",
+			.resource = served->api_version,
+			.namespace = "",
+			.name = "",
+		};
+		cleanup_free char *text = NULL;
+		int err = http_refusal(reply, &asked, &text);
+
+		d->fn(d->data, NULL, err, text ? text : strerror(-err));
 	}
 }
 

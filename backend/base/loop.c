@@ -492,17 +492,6 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_stop(&loop->look);
 }
 
-/* Close whatever is open, and run what that posts. */
-static void loop_wind_down(struct loop *loop)
-{
-	loop_sleep(loop);
-	do {
-		loop_close_all(loop);
-		uv_run(&loop->uv, UV_RUN_ONCE);
-	} while (loop_run_posts(loop) || uv_loop_alive(&loop->uv));
-	uv_loop_close(&loop->uv);
-}
-
 static void *loop_main(void *data)
 {
 	struct loop *loop = data;
@@ -515,7 +504,13 @@ static void *loop_main(void *data)
 	while (loop_run_posts(loop) && loop_now_ms() < deadline)
 		;
 	loop_wait_for_work(loop);
-	loop_wind_down(loop);
+	/* Close whatever is open, and run what that posts. */
+	loop_sleep(loop);
+	do {
+		loop_close_all(loop);
+		uv_run(&loop->uv, UV_RUN_ONCE);
+	} while (loop_run_posts(loop) || uv_loop_alive(&loop->uv));
+	uv_loop_close(&loop->uv);
 	return NULL;
 }
 

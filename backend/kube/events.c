@@ -128,30 +128,6 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-static void append(struct events *ev, struct event_job *job, struct event *e)
-{
-	e->job = job;
-	DL_APPEND(job->list, e);
-	job->n++;
-	DL_APPEND2(ev->all, e, all_prev, all_next);
-	ev->n_all++;
-	if (job->n > EVENTS_JOB_MAX)
-		drop(ev, job->list);
-	if (ev->n_all > EVENTS_MAX)
-		drop(ev, ev->all);
-}
-
-/* E has come again, as V, which is taken over. */
-static void renew(struct events *ev, struct event *e, struct spec_event_view *v)
-{
-	spec_event_view_unref(e->v);
-	e->v = v;
-	DL_DELETE(e->job->list, e);
-	DL_APPEND(e->job->list, e);
-	DL_DELETE2(ev->all, e, all_prev, all_next);
-	DL_APPEND2(ev->all, e, all_prev, all_next);
-}
-
 /* Does V tell the reader of `why` something that LAST did not, in a phase that began at BEGAN? */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
@@ -171,10 +147,24 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	if (last && spec_event_view_is_noise(e->v))
 		news = false;
 	if (old) {
-		renew(ev, old, e->v);
+		/* It has come again, as E says. */
+		spec_event_view_unref(old->v);
+		old->v = e->v;
+		DL_DELETE(old->job->list, old);
+		DL_APPEND(old->job->list, old);
+		DL_DELETE2(ev->all, old, all_prev, all_next);
+		DL_APPEND2(ev->all, old, all_prev, all_next);
 		free(e);
 	} else {
-		append(ev, job, e);
+		e->job = job;
+		DL_APPEND(job->list, e);
+		job->n++;
+		DL_APPEND2(ev->all, e, all_prev, all_next);
+		ev->n_all++;
+		if (job->n > EVENTS_JOB_MAX)
+			drop(ev, job->list);
+		if (ev->n_all > EVENTS_MAX)
+			drop(ev, ev->all);
 	}
 	return news;
 }

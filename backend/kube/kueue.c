@@ -255,18 +255,6 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	next_place(k);
 }
 
-static void ask_place(struct kueue *k, char *name)
-{
-	cleanup_free char *escaped = spec_url_escape(name);
-	cleanup_free char *path =
-		text_print("/apis/%s/namespaces/%s/localqueues/%s/pendingworkloads"
-			   "?limit=%d&offset=0",
-			   k->visibility, k->config.namespace, escaped, PLACES_MAX);
-
-	k->asked = name;
-	send_get(k, path, SUMMARY_MAX, on_places);
-}
-
 /* Forget a queue of which nobody has read for long. *RET_NAME, malloc'ed; NULL: there is none. The lock is held. */
 static char *drop_unwanted(struct kueue *k, uint64_t now)
 {
@@ -345,7 +333,14 @@ static void next_place(struct kueue *k)
 	forget_unwanted(k, now);
 	name = due_place(k, now, &wait);
 	if (name && k->visibility) {
-		ask_place(k, name);
+		cleanup_free char *escaped = spec_url_escape(name);
+		cleanup_free char *path =
+			text_print("/apis/%s/namespaces/%s/localqueues/%s/pendingworkloads"
+				   "?limit=%d&offset=0",
+				   k->visibility, k->config.namespace, escaped, PLACES_MAX);
+
+		k->asked = name;
+		send_get(k, path, SUMMARY_MAX, on_places);
 		return;
 	}
 	if (name)

@@ -979,9 +979,11 @@ static bool tell_patience(struct world *w)
 	return more;
 }
 
-/* Report the jobs that wait in a queue that has changed, or that may have waited in one that is gone. */
-static void tell_queues(struct world *w)
+static void on_tick(void *data)
 {
+	struct world *w = data;
+
+	/* Report the jobs that wait in a queue that has changed, or that may have waited in one that is gone. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct thing *queue = NULL;
 
@@ -996,13 +998,6 @@ static void tell_queues(struct world *w)
 	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
 	w->queue_gone = false;
-}
-
-static void on_tick(void *data)
-{
-	struct world *w = data;
-
-	tell_queues(w);
 	if (tell_patience(w))
 		tick_later(w);
 }

@@ -480,24 +480,18 @@ static void unmake(struct run *r)
 	loop_free(r->loop);
 }
 
-/* Signals wait for the I/O thread, which takes them (loop_signal): this thread is for requests. */
-static void leave_signals(void)
-{
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < array_size(signals); i++)
-		sigaddset(&set, signals[i]);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
 /* The child's, or without a fork the process's, whole life. */
 static int live(struct run *r, char **why)
 {
 	int err;
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	sigset_t set;
 
-	leave_signals();
+	/* Signals wait for the I/O thread, which takes them (loop_signal): this thread is for requests. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < array_size(signals); i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	state_enter(r->state, STATE_STARTING);
 	err = make(r, why);
 	if (!err)

@@ -52,8 +52,17 @@ void lists_free(struct lists *lists)
 	free(lists);
 }
 
-static void list_find_waiting(struct list_text *t, const struct spec_job *const *jobs, size_t n)
+static void list_make(struct list_text *t, struct backend *b, enum backend_place place, int64_t now)
 {
+	const struct spec_job **jobs cleanup_free = NULL;
+	size_t n = 0;
+
+	/* In this order: what changes in between is seen the next time. */
+	t->revision = backend_revision(b, place);
+	backend_jobs(b, place, &jobs, &n);
+	spec_text_unref(t->text);
+	t->text = spec_list_text(t->list, jobs, n, t->stale_since, now, &t->until);
+	t->made = now;
 	list_forget_waiting(t);
 	for (size_t i = 0; i < n && t->n_waiting < QUEUES_MAX; i++) {
 		const struct spec_job *job = jobs[i];
@@ -66,20 +75,6 @@ static void list_find_waiting(struct list_text *t, const struct spec_job *const 
 		if (q == t->n_waiting)
 			t->waiting[t->n_waiting++] = spec_job_ref(job);
 	}
-}
-
-static void list_make(struct list_text *t, struct backend *b, enum backend_place place, int64_t now)
-{
-	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n = 0;
-
-	/* In this order: what changes in between is seen the next time. */
-	t->revision = backend_revision(b, place);
-	backend_jobs(b, place, &jobs, &n);
-	spec_text_unref(t->text);
-	t->text = spec_list_text(t->list, jobs, n, t->stale_since, now, &t->until);
-	t->made = now;
-	list_find_waiting(t, jobs, n);
 	for (size_t i = 0; i < n; i++)
 		spec_job_unref(jobs[i]);
 }

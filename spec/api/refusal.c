@@ -104,17 +104,12 @@ static int put(struct reply *r, int err, const char *fmt, ...)
 	return err;
 }
 
-/* "create jobs.batch.volcano.sh NAME" */
-static void put_asked(struct reply *r)
-{
-	fprintf(r->out, "%s %s%s%s", r->asked->verb, r->asked->resource, *r->asked->name ? " " : "",
-		r->asked->name);
-}
-
 /* What was asked, WHAT became of it, and the server's message. */
 static int put_failed(struct reply *r, int err, const char *what)
 {
-	put_asked(r);
+	/* "create jobs.batch.volcano.sh NAME" */
+	fprintf(r->out, "%s %s%s%s", r->asked->verb, r->asked->resource, *r->asked->name ? " " : "",
+		r->asked->name);
 	return put(r, err, ": %s (%d)%s%s", what, r->status, *r->message ? ": " : "", r->message);
 }
 

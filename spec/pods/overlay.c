@@ -175,16 +175,6 @@ static void refuse(struct merge *m, const struct place *at, const char *text)
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-static void refuse_type(struct merge *m, const struct place *at, struct json_object *base,
-			struct json_object *over)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "must be %s, as in the pod, but is %s", type_name(base),
-		 type_name(over));
-	refuse(m, at, text);
-}
-
 /* A new map with MAP's entries but its nulls, which count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
@@ -227,7 +217,11 @@ static struct json_object *merge_value(struct merge *m, const struct place *at,
 	if (is_list(over) && is_list(base))
 		return concat(base, over);
 	if (base && (is_map(base) || is_list(base) || is_map(over) || is_list(over))) {
-		refuse_type(m, at, base, over);
+		char text[64];
+
+		snprintf(text, sizeof(text), "must be %s, as in the pod, but is %s",
+			 type_name(base), type_name(over));
+		refuse(m, at, text);
 		return NULL;
 	}
 	return json_object_get(over);

@@ -374,16 +374,6 @@ static void share_env(struct spec_pod_role *r)
 	}
 }
 
-static void share_labels(struct spec_pod_role *r)
-{
-
-	r->labels = spec_tree_map();
-	spec_tree_add_all(r->labels, r->pods->labels);
-	spec_tree_add(r->labels, "torchx.pytorch.org/role-index",
-		      spec_tree_format("%zu", r->index));
-	spec_tree_add(r->labels, "torchx.pytorch.org/role-name", label(r->role->name));
-}
-
 static int find_overlay(struct spec_pod_role *r)
 {
 	struct spec_build *b = r->pods->build;
@@ -411,7 +401,11 @@ int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t inde
 		if (errs[i])
 			return errs[i];
 	}
-	share_labels(r);
+	r->labels = spec_tree_map();
+	spec_tree_add_all(r->labels, r->pods->labels);
+	spec_tree_add(r->labels, "torchx.pytorch.org/role-index",
+		      spec_tree_format("%zu", r->index));
+	spec_tree_add(r->labels, "torchx.pytorch.org/role-name", label(r->role->name));
 	share_command(r);
 	share_env(r);
 	r->image_env = variable(IMAGE, json_object_get_string(r->image));

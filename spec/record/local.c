@@ -121,17 +121,6 @@ static struct spec_terms choose_terms(const struct spec_app *app, const struct s
 	return terms;
 }
 
-/* What needs more GPUs than there are would wait for ever. */
-static void check_gpus(const struct spec_app *app, unsigned gpus, struct spec_errors *e)
-{
-	const int64_t need = spec_turns_need(app);
-
-	if (gpus && need > gpus)
-		spec_errors_add(e, -EINVAL, 0, 0, "roles",
-				"the replicas need %lld GPUs together, and this mount has %u",
-				(long long)need, gpus);
-}
-
 /* --- the whole --- */
 
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
@@ -147,7 +136,14 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (spec_app_read(root, &rules, &app, e) < 0)
 		return e->err;
 	if (!app->scheduler || streq(app->scheduler, "local")) {
-		check_gpus(app, m->gpus, e);
+		const int64_t need = spec_turns_need(app);
+
+		/* What needs more GPUs than there are would wait for ever. */
+		if (m->gpus && need > m->gpus)
+			spec_errors_add(
+				e, -EINVAL, 0, 0, "roles",
+				"the replicas need %lld GPUs together, and this mount has %u",
+				(long long)need, m->gpus);
 		*ret_terms = choose_terms(app, m, e);
 	} else {
 		*ret_terms = (struct spec_terms){.dir = text_copy(m->work_dir), .ttl = -1};
