@@ -3,11 +3,12 @@
 """What contrib/package needs to make an image, of programs that this machine may not be able to run.
 
     image.py rootfs KXFS VERSION SYSROOT DIRECTORY    fill DIRECTORY with KXFS and what it needs; prints the licences
-    image.py index LAYOUT NAME VERSION                the images of an OCI layout, one per architecture, become one of NAME
+    image.py index LAYOUT NAME VERSION                the images of an OCI layout, one per architecture, become one,
+                                                      NAME:VERSION and NAME:latest
 
 SYSROOT is what mmdebstrap has unpacked, with the packages that it has unpacked in var/cache/apt/archives. DIRECTORY gets
-the program, its libraries, the certificates of Debian's ca-certificates, and of each package its copyright and its row in
-the bill of materials.
+the program, test(1) of coreutils for probes, their libraries, the certificates of Debian's ca-certificates, and of each
+package its copyright and its row in the bill of materials.
 """
 
 import hashlib
@@ -67,11 +68,13 @@ def rootfs(program, version, sysroot, top):
     (top / "lib").symlink_to("usr/lib")
     (top / "lib64").symlink_to("usr/lib64")
     shutil.copy(program, top / "usr/bin/kxfs")
+    shutil.copy(sysroot / "usr/bin/test", top / "usr/bin/test")
     names, loader = needed(program)
     triplet = (sysroot / loader[1:]).readlink().parent.name
     libraries = top / "usr/lib" / triplet
     libraries.mkdir(parents=True)
-    archives, packages, done = Archives(sysroot), {"ca-certificates"}, set()
+    archives, packages, done = Archives(sysroot), {"ca-certificates", "coreutils"}, set()
+    names += needed(top / "usr/bin/test")[0]
     while names:
         name = names.pop()
         if name not in done:
@@ -109,7 +112,8 @@ def index(layout, name, version):
     (layout / "blobs/sha256" / digest).write_bytes(data)
     (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [{
         "mediaType": kind, "digest": f"sha256:{digest}", "size": len(data),
-        "annotations": {"org.opencontainers.image.ref.name": version, "io.containerd.image.name": f"{name}:{version}"}}]}))
+        "annotations": {"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": f"{name}:{tag}"},
+    } for tag in (version, "latest")]}))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import sys
 # What each package's libraries are under; its own copyright file says the same at length.
 LICENCES = {
     "ca-certificates": "MPL-2.0",
+    "coreutils": "GPL-3.0-or-later",
     "libbrotli1": "MIT",
     "libc6": "LGPL-2.1-or-later",
     "libcom-err2": "MIT",
@@ -108,7 +109,7 @@ def bill(program, version, names, about):
         packages.append(element(name, its_version, LICENCES.get(name, "NOASSERTION"), sourceInfo=f"Debian source {source}",
                                 externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                                                "referenceLocator": purl}]))
-        kind = {"uthash-dev": "STATIC_LINK", "ca-certificates": "DEPENDS_ON"}.get(name, "DYNAMIC_LINK")
+        kind = {"uthash-dev": "STATIC_LINK", "ca-certificates": "DEPENDS_ON", "coreutils": "DEPENDS_ON"}.get(name, "DYNAMIC_LINK")
         relations.append(("SPDXRef-kxfs", kind, packages[-1]["SPDXID"]))
     return json.dumps({
         "spdxVersion": "SPDX-2.3",

@@ -61,6 +61,9 @@ def test_runs(image, tmp_path):
     said = harness.run([*enter, "--version"]).stdout
     assert said.startswith(f"kxfs {VERSION}\nlibraries: libfuse 3") and "https" in said
     assert "kxfs capture [OPTIONS] [SOURCE]" in harness.run([*enter, "capture", "--help"]).stdout
+    # What a probe asks.
+    ask = [*enter[:-1], "/usr/bin/test", "-e"]
+    assert [harness.run([*ask, name], check=False).returncode for name in ("/tmp", "/tmp/ready")] == [0, 1]
 
 
 def test_holds(image):
@@ -70,7 +73,7 @@ def test_holds(image):
     libraries = {name.rsplit("/", 1)[1] for name in found if ".so" in name}
     assert libraries >= {"libc.so.6", "libm.so.6", "libresolv.so.2", "libfuse3.so.3", "libcurl.so.4", "libuv.so.1", "libjson-c.so.5",
                          "libyaml-0.so.2"}
-    assert {p.name for p in (root / "usr/bin").iterdir()} == {"kxfs"}
+    assert {p.name for p in (root / "usr/bin").iterdir()} == {"kxfs", "test"}
     assert (root / "etc/ssl/certs/ca-certificates.crt").read_text().count("BEGIN CERTIFICATE") > 100
     for path in root.rglob("*"):
         info = path.lstat()

@@ -21,6 +21,7 @@ FILES = {
     "share/doc/kxfs/SECURITY.md",
     "share/doc/kxfs/docs/deviations.md",
     "share/doc/kxfs/docs/install.md",
+    "share/doc/kxfs/docs/pods.md",
     "share/doc/kxfs/docs/session-dark.svg",
     "share/doc/kxfs/docs/session-light.svg",
     "share/doc/kxfs/docs/slurm.md",
@@ -29,6 +30,7 @@ FILES = {
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",
     "share/zsh/site-functions/_kxfs",
+    *(f"share/doc/kxfs/contrib/kubernetes/{p.name}" for p in (ROOT / "contrib/kubernetes").iterdir()),
     *(f"share/doc/kxfs/contrib/torchx/{p.name}" for p in (ROOT / "contrib/torchx").iterdir() if p.is_file()),
     *(f"share/doc/kxfs/contrib/torchx/torchx_kxfs/{p.name}" for p in (ROOT / "contrib/torchx/torchx_kxfs").iterdir()
       if p.is_file()),

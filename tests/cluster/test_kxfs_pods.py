@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""contrib/kubernetes as it stands, on a cluster of its own whose namespace takes only what the restricted policy allows."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import textwrap
+
+import api
+import build
+import pytest
+import yaml
+from cluster import Cluster
+from harness import wait_for
+from mounted import HOLD, IMAGE, World
+from service import Service
+
+ROOT = build.ROOT
+FOLDER = ROOT / "contrib/kubernetes"
+NAME = "kxfs-capture"
+USER = 65532
+# What the restricted policy wants of a job's pod.
+RESTRICTED = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
+CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+LINES = 20000
+PRINTS = f"seq {LINES}; {HOLD}"
+TEXT = "".join(f"{i}\n" for i in range(1, LINES + 1)) + "begin\n"
+
+
+def rendered(folder=FOLDER):
+    text = subprocess.run([build.parts() / "kubectl", "kustomize", folder], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+def test_what_is_applied():
+    """What the parts are called in one is what they are called in the other."""
+    made = rendered()
+    assert set(made) == {"ServiceAccount", "Role", "RoleBinding", "ConfigMap", "PersistentVolumeClaim", "Deployment"}
+    assert {one["metadata"]["namespace"] for one in made.values()} == {"default"}
+    assert made["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}]
+    spec = made["Deployment"]["spec"]
+    assert spec["replicas"] == 1 and spec["strategy"] == {"type": "Recreate"}
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["serviceAccountName"] == NAME and pod["securityContext"]["runAsUser"] == USER
+    assert container["image"] == "localhost/kxfs:latest" and container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["env"][0]["valueFrom"]["configMapKeyRef"]["name"] == made["ConfigMap"]["metadata"]["name"] != NAME
+    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == made["PersistentVolumeClaim"]["metadata"]["name"]
+
+
+def test_of_ones_own(tmp_path):
+    """The kustomization of docs/pods.md."""
+    page = (ROOT / "docs/pods.md").read_text()
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    text = re.search(r"^    apiVersion: kustomize.*?(?=^\S)", page, re.M | re.S)[0]
+    (tmp_path / "kustomization.yaml").write_text(textwrap.dedent(text))
+    made = rendered(tmp_path)
+    assert {one["metadata"]["namespace"] for one in made.values()} == {"training"}
+    assert made["RoleBinding"]["subjects"][0]["namespace"] == "training"
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"] == "registry.example.com/kxfs:1.0"
+    assert made["ConfigMap"]["data"]["options"].startswith("spool_limit=80G,") and made["ConfigMap"]["metadata"]["name"] in str(pod)
+    assert made["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"] == "100Gi"
+
+
+def test_rights():
+    """Those of contrib/rbac.yaml but for what writes, and what only a write asks for."""
+    role = next(yaml.safe_load_all((ROOT / "contrib/rbac.yaml").read_text()))
+    wanted = []
+    for rule in role["rules"]:
+        verbs = [verb for verb in rule["verbs"] if verb in ("get", "list", "watch")]
+        if verbs and (rule["resources"], verbs) != (["localqueues"], ["get"]):
+            wanted.append({**rule, "verbs": verbs})
+    assert rendered()["Role"]["rules"] == wanted
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """By contrib/package, for this machine alone."""
+    kept = os.environ.get("KXFS_PACKAGE_DIR")
+    top = pathlib.Path(kept) / "packages" if kept else tmp_path_factory.mktemp("image")
+    if not list(top.glob("kxfs-*-image.tar")):
+        arch = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+        subprocess.run([ROOT / "contrib/package", "image", top], check=True, timeout=1500, stdin=subprocess.DEVNULL,
+                       env={**os.environ, "KXFS_ARCHITECTURES": arch})
+    (found,) = top.glob("kxfs-*-image.tar")
+    return found
+
+
+@pytest.fixture
+def cluster(image):
+    with Cluster(volcano=False) as own, Service(own):
+        own.node.ctr("-n", "k8s.io", "images", "import", image)
+        own.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
+        yield own
+
+
+@pytest.fixture
+def volume(cluster):
+    """The directory of a volume, which the node takes for the claim."""
+    path = cluster.base / "volume"
+    path.mkdir()
+    os.chown(path, USER, USER)
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "state"}, "spec": {
+        "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": str(path)}}})
+    return path / "kxfs"
+
+
+def submit(cluster, name, script):
+    cluster.client.post(api.path_of("jobs.batch", "default"), {"metadata": {"name": name}, "spec": {"backoffLimit": 0, "template": {"spec": {
+        "restartPolicy": "Never", "securityContext": RESTRICTED, "terminationGracePeriodSeconds": 1, "containers": [{
+            "name": "main", "image": IMAGE, "command": ["sh", "-c", script], "securityContext": CONTAINER}]}}}})
+
+
+def captured(volume, job):
+    """What is in the volume of the job's log."""
+    return "".join(path.read_text() for path in volume.glob(f"jobs/{job}/logs/*") if path.stat().st_size)
+
+
+def told(volume, job, text):
+    """Wait until what is kept of the job says TEXT."""
+    path = volume / f"jobs/{job}/job.json"
+    wait_for(lambda: path.exists() and text in path.read_text(), what=f"{text} of {job}")
+
+
+def roll_out(cluster):
+    try:
+        cluster.kubectl("rollout", "status", f"deployment/{NAME}", "--timeout=120s")
+    except AssertionError as e:
+        pods = cluster.kubectl("describe", "pods").stdout
+        raise AssertionError(pods + cluster.kubectl("logs", f"deployment/{NAME}", check=False).stdout) from e
+
+
+def test_capture(cluster, volume, make_kx):
+    """One job goes with its pod while nothing is mounted; SIGTERM leaves all of the other on disk, and the next pod goes
+    on with it. A mount of what is in the volume then shows both."""
+    world = World(cluster, "default")
+    cluster.kubectl("apply", "-k", FOLDER)
+    roll_out(cluster)
+    assert (volume / "ready").exists()
+    for name in ("goes", "stays"):
+        submit(cluster, name, PRINTS)
+    wait_for(lambda: captured(volume, "goes") == captured(volume, "stays") == TEXT, what="all that was printed")
+    pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
+            for pod in cluster.client.items(world.path("pods"))}
+    world.release(pods["goes"], 0)
+    told(volume, "goes", '"exit_code":0')
+    cluster.kubectl("delete", "job", "goes")
+    told(volume, "goes", '"history":true')
+    assert captured(volume, "goes") == TEXT + "end\n"
+
+    cluster.kubectl("scale", "deployment", NAME, "--replicas=0")
+    wait_for(lambda: pods[None] not in [pod["metadata"]["name"] for pod in cluster.client.items(world.path("pods"))],
+             what="the pod to be gone")
+    # What was killed leaves it.
+    assert not (volume / "ready").exists() and captured(volume, "stays") == TEXT
+    world.release(pods["stays"], 3)
+    cluster.kubectl("scale", "deployment", NAME, "--replicas=1")
+    roll_out(cluster)
+    told(volume, "stays", '"exit_code":3')
+    wait_for(lambda: captured(volume, "stays") == TEXT + "end\n", what="what was printed meanwhile")
+    written = [entry["requestURI"] for entry in cluster.audit(f"system:serviceaccount:default:{NAME}")
+               if entry["verb"] not in ("get", "list", "watch")]
+    assert written == []
+    cluster.kubectl("delete", "-k", FOLDER)
+
+    kx = make_kx(source="default", env={"KUBECONFIG": str(cluster.admin)}, start=False)
+    shutil.rmtree(kx.state)
+    shutil.copytree(volume, kx.state)
+    kx.start()
+    assert kx.history() == ["goes"] and kx.ls("jobs") == ["stays"]
+    assert kx.read("history", "goes", "main-0", "log") == TEXT + "end\n"
+    assert "exit code 3" in kx.read("jobs", "stays", "why")
