@@ -476,7 +476,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
-	p->state = config->force || (p->size == 0 && !config->sure) ? HELD : STREAMING;
+	p->state = config->force || p->size == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);
 	rest = text_print("%s%s%s%s", config->follow ? "&follow=true" : "",

@@ -26,8 +26,8 @@
  * Which run a stream is of: a request names the pod and the container, and the newest run of whatever pod has that name
  * now answers, of which the watch may not have told yet. Once a line of a run is known, the stream of another one shows
  * by what it does not repeat. What does not repeat it (FORCE), or comes before a line is known, is held until the
- * server has said, after the stream had begun, which pod it is and how often the container has been run again: the
- * first request may do without that where nothing can have come in between (SURE). I/O thread only.
+ * server has said, after the stream had begun, which pod it is and how often the container has been run again. I/O
+ * thread only.
  */
 #ifndef KXFS_BACKEND_CLIENT_PODLOG_H
 #define KXFS_BACKEND_CLIENT_PODLOG_H
@@ -79,10 +79,10 @@ struct podlog_config {
 	unsigned restart;
 	/*
 	 * The end of the log, which is taken over; and as in spec/logline/logline.h. What comes is held until the
-	 * server has said which run it is of, with FORCE, or where nothing is known, unless the owner is SURE.
+	 * server has said which run it is of, with FORCE, or where nothing is known.
 	 */
 	struct spec_logline_known known;
-	bool force, sure;
+	bool force;
 	struct spec_logline_past *past;
 	/* The server gives the log: what it has of it comes now. */
 	void (*begun)(void *data);

@@ -146,7 +146,6 @@ struct follow {
 	size_t window;
 	bool partial;
 	bool previous; /* it is for the run before the newest */
-	bool asked;    /* there was one before */
 	bool early;    /* the last stream ended properly just now, after a while */
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
 	bool slowed;   /* it waits for the disk */
@@ -814,10 +813,7 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	config.lost = f->lost;
 	config.alone = f->alone;
 	config.previous = f->previous;
-	/* Of a container that runs once, the watch has just said that it runs, or has. */
-	config.sure = f->kind == PROBE || !(f->reruns || f->previous || f->asked);
 	config.force = f->fit == FORCED && f->kind != PROBE;
-	f->asked = true;
 	if (f->kind == STREAM && !f->arrived && !loop_timer_is_set(&f->patience))
 		loop_timer_set(&f->patience, QUIET_MS);
 	f->step = ASKING;

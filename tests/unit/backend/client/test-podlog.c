@@ -11,6 +11,16 @@
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
 #define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
+#define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
+#define RUNNING	  "{\"running\":{}}"
+/* Pod UID, whose container has been run again RESTARTS times, and is in STATE now. */
+#define POD(uid, restarts, state)                                                                  \
+	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"" uid          \
+	"\"},\"status\":{\"containerStatuses\":[{\"name\":\"other\",\"restartCount\":9},"          \
+	"{\"name\":\"main\",\"restartCount\":" restarts ",\"state\":" state                        \
+	",\"lastState\":{\"terminated\":{}}}]}}]}"
+#define THIS_POD  POD("uid-1", "0", RUNNING)
+#define OTHER_POD POD("uid-2", "0", RUNNING)
 #define LAST_LINE "&timestamps=true&tailLines=1&limitBytes=64"
 
 static struct {
@@ -142,10 +152,11 @@ static void test_path(void **state)
 
 static void test_all(void **state)
 {
-	begin((struct podlog_config){.follow = true, .sure = true});
+	begin((struct podlog_config){.follow = true});
 	assert_false(podlog_has_begun(rig.p));
 	assert_int_equal(rig.begun, 0);
 	fake.requests->call.head(fake.requests->call.data, 200);
+	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 	assert_true(podlog_has_begun(rig.p));
 	assert_int_equal(rig.begun, 1);
 	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
@@ -184,17 +195,6 @@ static void test_other(void **state)
 	assert_int_equal(rig.gaps, 0);
 	holds("");
 }
-
-#define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
-#define RUNNING	  "{\"running\":{}}"
-/* Pod UID, whose container has been run again RESTARTS times, and is in STATE now. */
-#define POD(uid, restarts, state)                                                                  \
-	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"" uid          \
-	"\"},\"status\":{\"containerStatuses\":[{\"name\":\"other\",\"restartCount\":9},"          \
-	"{\"name\":\"main\",\"restartCount\":" restarts ",\"state\":" state                        \
-	",\"lastState\":{\"terminated\":{}}}]}}]}"
-#define THIS_POD  POD("uid-1", "0", RUNNING)
-#define OTHER_POD POD("uid-2", "0", RUNNING)
 
 static void begin_force(void)
 {
@@ -284,7 +284,7 @@ static void test_refused(void **state)
 
 	for (size_t i = 0; i < array_size(cases); i++) {
 		setup(state);
-		begin((struct podlog_config){.sure = true});
+		begin((struct podlog_config){0});
 		fake_end(fake.requests, &(struct http_reply){.status = cases[i].status,
 							     .body = cases[i].body,
 							     .wait_ms = 7});
@@ -302,10 +302,12 @@ static void test_broken(void **state)
 							       PODLOG_BROKEN};
 
 		setup(state);
-		begin((struct podlog_config){.follow = i > 1, .sure = true});
+		begin((struct podlog_config){.follow = i > 1});
 		if (i % 2 || i == 4)
 			fake.requests->call.head(fake.requests->call.data, 200);
 		fake_break(fake.requests, i < 2 ? -EIO : i < 4 ? -ETIMEDOUT : -EHOSTUNREACH, true);
+		if (fake.requests)
+			fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 		is_over(outcomes[i], false);
 		assert_string_equal(rig.text, "it broke");
 	}
@@ -314,9 +316,10 @@ static void test_broken(void **state)
 /* The owner takes no more. */
 static void test_slow(void **state)
 {
-	begin((struct podlog_config){.sure = true});
+	begin((struct podlog_config){0});
 	rig.refuse = -ENOBUFS;
 	fake_answer(fake.requests, 200, T("40") "one\n");
+	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 	is_over(PODLOG_SLOW, false);
 }
 

@@ -31,7 +31,23 @@ static struct {
 	struct follow_context context;
 	struct follow *f;
 	unsigned settled;
+	bool trusted; /* when it is asked first which run it is, it is this one */
 } rig;
+
+/* All that is posted, and all work of the pool. */
+static void run(void)
+{
+	struct http_request *rq;
+
+	fake_run();
+	rq = rig.trusted ? fake_find(WHICH_RUN) : NULL;
+	if (!rq)
+		return;
+	rig.trusted = false;
+	fake.n_sent--;
+	fake_answer(rq, 200, THIS_POD);
+	fake_run();
+}
 
 static void on_arrived(void *data)
 {
@@ -110,12 +126,12 @@ static int teardown(void **state)
 	disk_takes(RLIM_INFINITY);
 	if (rig.f)
 		follow_free(rig.f);
-	fake_run();
+	run();
 	assert_null(fake.requests);
 	output_job_close(rig.job);
-	fake_run();
+	run();
 	output_stop(rig.spool, fake_nothing, NULL);
-	fake_run();
+	run();
 	fake_forget_timers();
 	output_free(rig.spool);
 	return scratch_remove(rig.dir);
@@ -130,20 +146,21 @@ static void begin_turn(void **state, size_t i)
 	assert_int_equal(setup(state), 0);
 }
 
-static void begin(struct follow_run run)
+static void begin(struct follow_run what)
 {
-	run.output = rig.job;
-	run.job = "job";
-	run.key = run.key ? run.key : "log";
-	run.prefix = "a/0 ";
-	run.pod = "pod";
-	run.uid = "uid-1";
-	run.container = "main";
-	assert_int_equal(output_log_begin(rig.job, run.key, run.prefix, false), 0);
-	rig.f = follow_new(&rig.context, &run);
+	what.output = rig.job;
+	what.job = "job";
+	what.key = what.key ? what.key : "log";
+	what.prefix = "a/0 ";
+	what.pod = "pod";
+	what.uid = "uid-1";
+	what.container = "main";
+	rig.trusted = !what.reruns;
+	assert_int_equal(output_log_begin(rig.job, what.key, what.prefix, false), 0);
+	rig.f = follow_new(&rig.context, &what);
 	follow_wait(rig.f, on_arrived, NULL);
 	on_room(NULL);
-	fake_run();
+	run();
 }
 
 static void start(bool first)
@@ -167,25 +184,25 @@ static struct http_request *request(const char *what)
 static void head(struct http_request *rq)
 {
 	rq->call.head(rq->call.data, 200);
-	fake_run();
+	run();
 }
 
 static void bytes(struct http_request *rq, const char *text)
 {
 	assert_int_equal(rq->call.bytes(rq->call.data, text, strlen(text)), 0);
-	fake_run();
+	run();
 }
 
 static void end(struct http_request *rq)
 {
 	fake_end(rq, &(struct http_reply){.status = 200});
-	fake_run();
+	run();
 }
 
 static void refuse(struct http_request *rq, int status)
 {
 	fake_answer(rq, status, "{}");
-	fake_run();
+	run();
 }
 
 /* The log holds TEXT and nothing else. */
@@ -194,7 +211,7 @@ static void holds(const char *text)
 	char path[128], got[4096] = "";
 	FILE *f;
 
-	fake_run();
+	run();
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/log", rig.dir);
 	f = fopen(path, "r");
 	assert_non_null(f);
@@ -216,7 +233,7 @@ static void ended(enum run_end how)
 	follow_ended(rig.f, how);
 	if (rig.settled)
 		follow_wait(rig.f, on_arrived, NULL);
-	fake_run();
+	run();
 }
 
 /* --- the end --- */
@@ -265,7 +282,7 @@ static void test_falls_silent(void **state)
 	fake_pass(6000);
 	assert_null(strstr(request("")->path, "follow=true"));
 	fake_answer(fake.requests, 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
-	fake_run();
+	run();
 	assert_int_equal(result(), 0);
 	assert_true(is_done());
 	holds("one\ntwo\nthree\n");
@@ -298,7 +315,7 @@ static void ended_after_one(bool again)
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
 	fake_break(fake.requests, -EIO, true);
-	fake_run();
+	run();
 	ended(RUN_LAST);
 	fake_pass(100);
 	while (again && !is_done()) {
@@ -493,7 +510,7 @@ static void test_gone_before_watch(void **state)
 	fake_answer(request("timestamps=true"), 404,
 		    "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods "
 		    "\\\"pod\\\" not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}");
-	fake_run();
+	run();
 	assert_true(is_done());
 	assert_int_equal(result(), 0);
 }
@@ -514,7 +531,7 @@ static void test_gone_unproven(void **state)
 			head(request("follow=true")); /* it has gone on */
 			fake_pass(3000);
 			fake_break(fake.requests, -EIO, true);
-			fake_run();
+			run();
 		}
 		if (i == 5) {
 			ends_again(20);
@@ -522,7 +539,7 @@ static void test_gone_unproven(void **state)
 			head(request("follow=true")); /* the same, later */
 			fake_pass(2000);
 			fake_break(fake.requests, -EIO, true);
-			fake_run();
+			run();
 		}
 		if (i == 6) {
 			ends_again(20); /* long ago */
@@ -543,7 +560,7 @@ static void test_gone_of_reruns(void **state)
 	head(fake_find("follow=true"));
 	bytes(fake_find("follow=true"), T("01") "one\n");
 	fake_answer(fake_find(WHICH_RUN), 200, THIS_POD);
-	fake_run();
+	run();
 	fake_pass(3000);
 	end(request("follow=true"));
 	assert_null(fake.requests);
@@ -557,11 +574,11 @@ static void test_gone_after_first(void **state)
 	follow_leaving(rig.f);
 	assert_null(strstr(request("")->path, "follow=true"));
 	fake_answer(fake.requests, 200, T("01") "one\n");
-	fake_run();
+	run();
 	assert_int_equal(rig.settled, 1);
 	head(request("follow=true"));
 	fake_break(fake.requests, -EIO, true);
-	fake_run();
+	run();
 	ended(RUN_GONE);
 	fake_pass(100);
 	assert_true(is_done());
@@ -624,9 +641,7 @@ static void test_refused_and_mended(void **state)
 		says("; trying again\n");
 		head(request("follow=true"));
 		bytes(fake.requests, i ? T("01") "one\n" T("02") "two\n" : T("01") "one\n");
-		if (i == 0)
-			fake_answer(fake_find(WHICH_RUN), 200, THIS_POD);
-		fake_run();
+		run();
 		says("output of pod, container main: goes on\n");
 		fake_break(fake.requests, -EIO, true);
 		fake_pass(60000);
@@ -708,7 +723,7 @@ static void test_rest(void **state)
 	end(request("follow=true"));
 	assert_int_equal(rig.settled, 1);
 	fake_answer(request(""), 200, T("01") "one\n" T("02") "two\n");
-	fake_run();
+	run();
 	assert_int_equal(rig.settled, 2);
 	assert_true(is_done());
 	holds("one\ntwo\n");
@@ -778,7 +793,7 @@ static void end_two(struct follow *const logs[2], size_t size, const char *other
 	follow_free(logs[0]);
 	follow_free(logs[1]);
 	rig.f = NULL;
-	fake_run();
+	run();
 	assert_int_equal(size_of("log"), size);
 	assert_int_equal(size_of("other"), strlen(other));
 }
@@ -803,7 +818,7 @@ static void test_slow_disk(void **state)
 		assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
 		assert_false(other->paused);
 		assert_true(rq->paused);
-		fake_run();
+		run();
 		fake_pass(100);
 		assert_false(rq->paused);
 	}
@@ -830,7 +845,7 @@ static void test_slow_disk_for_many(void **state)
 	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
 	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
 	assert_int_equal(fake.n_sent, 2); /* it is not asked for what can't be taken */
-	fake_run();
+	run();
 	assert_int_equal(fake.n_sent, 3);
 	rq = other->next;
 	assert_true(rq->call.alone);
@@ -955,7 +970,7 @@ static void test_bad_disk_of_times(void **state)
 	while (!is_done()) {
 		wait_for_request();
 		fake_answer(fake.requests, 200, T("02") "two\n" T("03") "three\n");
-		fake_run();
+		run();
 	}
 	holds("one\ntwo\nthree\n");
 	assert_int_equal(result(), 0);
@@ -971,7 +986,7 @@ static void test_bad_disk_and_gone(void **state)
 	disk_takes(0);
 	assert_int_equal(bytes_unwritten(fake.requests, T("01") "one\n"), 0);
 	fake_end(fake.requests, &(struct http_reply){.status = 200});
-	fake_run();
+	run();
 	ended(RUN_GONE);
 	fake_pass(100);
 	disk_takes(RLIM_INFINITY);
@@ -1015,7 +1030,7 @@ static struct http_request *start_unsure(unsigned restart, const char *text)
 static void answer(struct http_request *rq, int status, const char *body)
 {
 	fake_answer(rq, status, body);
-	fake_run();
+	run();
 }
 
 /* It is the first run; that is asked once. */
@@ -1031,6 +1046,20 @@ static void test_this_run(void **state)
 	head(request("follow=true"));
 	bytes(request("follow=true"), T("41") "one\n" T("42") "two\n" T("43") "three\n");
 	holds("one\ntwo\nthree\n");
+}
+
+/* Another pod has its name by now, though the watch has just told that it runs: nothing of that is taken. */
+static void test_other_pod(void **state)
+{
+	start(false);
+	rig.trusted = false;
+	head(request("follow=true"));
+	bytes(fake.requests, T("41") "other\n");
+	holds("");
+	answer(fake_find(WHICH_RUN), 200, POD("uid-2", 0));
+	assert_true(is_done());
+	assert_int_equal(result(), -ENOENT);
+	holds("");
 }
 
 /* It is the next run's: this one's is the previous log, and all of it, if that is so still. */
@@ -1131,7 +1160,7 @@ static void test_much_before_answer(void **state)
 			 -EAGAIN);
 	free(much);
 	fake_break(fake.requests, -EAGAIN, false);
-	fake_run();
+	run();
 	assert_ptr_equal(request(WHICH_RUN), rq);
 	answer(rq, 200, THIS_POD);
 	head(request("follow=true"));
@@ -1292,6 +1321,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_disk_and_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_and_no_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_pod, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_of_run, setup, teardown),
