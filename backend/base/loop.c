@@ -397,17 +397,27 @@ static void loop_on_look(void *data)
 		timer_set(loop, &loop->look, LOOP_LOOK_MS);
 }
 
-void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
+static void give_pool(struct loop *loop, loop_fn work, loop_fn done, void *data, bool of_many)
 {
 	struct loop_job *j = new0(struct loop_job);
 
 	assert(loop_is_here(loop));
-	*j = (struct loop_job){{.run = loop_on_work}, loop, work, done, data};
+	*j = (struct loop_job){{.run = loop_on_work, .of_many = of_many}, loop, work, done, data};
 	loop_ref(loop);
 	loop->working++;
 	pool_add(loop->pool, &j->job);
 	if (!loop->look.place)
 		timer_set(loop, &loop->look, LOOP_LOOK_MS);
+}
+
+void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	give_pool(loop, work, done, data, false);
+}
+
+void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	give_pool(loop, work, done, data, true);
 }
 
 /* --- life --- */

@@ -94,6 +94,11 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
  * few at once; when all of them hang, more are begun, until so many hang that the disk as a whole must be what hangs.
  */
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data);
+/*
+ * The same for what is done for each of what there may be ten thousands of at once, as logs. The pool takes turns
+ * between these and all others, so that no submission waits until all logs have been opened.
+ */
+void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data);
 
 /* Now, in ns since 1970 and in ms of a clock that never jumps. Any thread. */
 int64_t loop_time_ns(void);

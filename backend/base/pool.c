@@ -15,14 +15,19 @@
 /* More calls than this that hang at once mean that the disk hangs as a whole. */
 #define POOL_MOST 64
 
+struct queue {
+	struct pool_job *first, **last;
+};
+
 struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
 	/* All below is under the lock. */
-	struct pool_job *first, **last; /* those that wait */
-	unsigned waiting;		/* how many these are */
-	unsigned n, idle;		/* threads */
-	uint64_t begun, seen;		/* jobs: begun so far; and that at the last pool_look */
+	struct queue queues[2]; /* those that wait; [true]: of many */
+	bool of_many;		/* the one that is looked at first, next */
+	unsigned waiting;	/* how many these are */
+	unsigned n, idle;	/* threads */
+	uint64_t begun, seen;	/* jobs: begun so far; and that at the last pool_look */
 	bool over;
 };
 
@@ -32,7 +37,8 @@ void pool_new(struct pool **ret)
 
 	p->lock = (struct lock)LOCK_INIT;
 	pthread_cond_init(&p->wake, NULL);
-	p->last = &p->first;
+	for (unsigned i = 0; i < array_size(p->queues); i++)
+		p->queues[i].last = &p->queues[i].first;
 	*ret = p;
 }
 
@@ -46,22 +52,25 @@ static void pool_free(struct pool *p)
 static struct pool_job *pool_take(struct pool *p, bool *last)
 {
 	struct pool_job *job;
+	struct queue *q;
 
 	lock_scope(&p->lock);
-	while (!p->first && !p->over && p->idle < POOL_USUAL) {
+	while (!p->waiting && !p->over && p->idle < POOL_USUAL) {
 		p->idle++;
 		pthread_cond_wait(&p->wake, &p->lock.mutex);
 		p->idle--;
 	}
-	job = p->over ? NULL : p->first;
+	q = &p->queues[p->queues[p->of_many].first ? p->of_many : !p->of_many];
+	job = p->over ? NULL : q->first;
 	if (!job) {
 		p->n--;
 		*last = p->over && p->n == 0;
 		return NULL;
 	}
-	p->first = job->next;
-	if (!p->first)
-		p->last = &p->first;
+	q->first = job->next;
+	if (!q->first)
+		q->last = &q->first;
+	p->of_many = !job->of_many;
 	p->waiting--;
 	p->begun++;
 	return job;
@@ -91,13 +100,14 @@ static void start_thread(struct pool *p)
 
 void pool_add(struct pool *p, struct pool_job *job)
 {
+	struct queue *q = &p->queues[job->of_many];
 	bool more;
 
 	job->next = NULL;
 	{
 		lock_scope(&p->lock);
-		*p->last = job;
-		p->last = &job->next;
+		*q->last = job;
+		q->last = &job->next;
 		more = ++p->waiting > p->idle && p->n < POOL_USUAL;
 		p->n += more;
 		pthread_cond_signal(&p->wake);
@@ -112,7 +122,7 @@ bool pool_look(struct pool *p)
 
 	{
 		lock_scope(&p->lock);
-		if (!p->first)
+		if (!p->waiting)
 			return false;
 		more = p->begun == p->seen && p->n < POOL_MOST;
 		p->seen = p->begun;

@@ -10,6 +10,13 @@ static void run(void *data)
 		w->run(w->data);
 }
 
+static void done(void *data);
+
+static void give(struct work *w, struct loop *loop)
+{
+	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
+}
+
 /* W may be gone after its end, and if it is the last of its queue, that as well. */
 static void done(void *data)
 {
@@ -26,7 +33,7 @@ static void done(void *data)
 	if (group)
 		group_leave(group);
 	if (next)
-		loop_work(loop, run, done, next);
+		give(next, loop);
 }
 
 static void add(struct work *w, struct loop *loop, struct work_queue *q)
@@ -43,7 +50,7 @@ static void add(struct work *w, struct loop *loop, struct work_queue *q)
 		q->last = &w->next;
 	}
 	if (first)
-		loop_work(loop, run, done, w);
+		give(w, loop);
 }
 
 void work_start(struct work *w, struct loop *loop)

@@ -22,7 +22,8 @@ struct work {
 	void *data; /* what RUN and DONE are called with */
 	/* It is under way from the start until DONE has returned; NULL: none counts it. */
 	struct group *group;
-	int err; /* for RUN to tell DONE: 0 or a negative errno */
+	bool of_many; /* as with loop_work_of_many */
+	int err;      /* for RUN to tell DONE: 0 or a negative errno */
 	/* Of work.c: the queue that it is in, and what follows it there. */
 	struct work_queue *queue;
 	struct work *next;

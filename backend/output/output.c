@@ -458,7 +458,8 @@ static void log_make(struct output_log *l)
 	if (l->source)
 		order_open(l->source);
 	m->log = l;
-	m->work = (struct work){.run = make_work, .done = make_done, .data = m, .group = &j->work};
+	m->work = (struct work){
+		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	l->working = true;
 	work_start(&m->work, j->output->loop);
@@ -570,7 +571,8 @@ static void log_read_disk(struct output_log *l)
 	struct reading *r = new0(struct reading);
 
 	r->log = l;
-	r->work = (struct work){.run = read_work, .done = read_done, .data = r, .group = &j->work};
+	r->work = (struct work){
+		.run = read_work, .done = read_done, .data = r, .group = &j->work, .of_many = true};
 	r->feed = (struct feed){.dir_fd = files_dir(j->output->files),
 				.id = j->id,
 				.key = file_key(l->file),

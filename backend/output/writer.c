@@ -286,7 +286,7 @@ static void writer_end(struct log_writer *w)
 	if (w->fd < 0)
 		writer_free(w);
 	else
-		loop_work(w->feeder.loop, close_work, writer_free, w);
+		loop_work_of_many(w->feeder.loop, close_work, writer_free, w);
 }
 
 static void write_done(void *data);
@@ -313,7 +313,7 @@ static void write_next(struct log_writer *w)
 		writer_show(w);
 		file_notify(w->feeder.file);
 	}
-	loop_work(w->feeder.loop, write_work, write_done, w);
+	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
 }
 
 static void on_pause(void *data)
@@ -417,7 +417,7 @@ static void writer_open(void *data)
 
 	w->state = OPENING;
 	output_log_enter(w->feeder.log);
-	loop_work(w->feeder.loop, open_work, open_done, w);
+	loop_work_of_many(w->feeder.loop, open_work, open_done, w);
 }
 
 struct log_writer *log_writer_new(struct output_job *j, const char *key,
@@ -518,7 +518,7 @@ void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void 
 	w->known_data = data;
 	w->state = LOOKING;
 	output_log_enter(w->feeder.log);
-	loop_work(w->feeder.loop, known_work, known_done, w);
+	loop_work_of_many(w->feeder.loop, known_work, known_done, w);
 }
 
 void log_writer_close(struct log_writer *w)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rule T7 by what the build has made: which files call the disk, and from where. Only the pool waits for a disk: what
-ends in one of these calls is a piece of work (`.run`, loop_work), a lookup of something of a user's, or stands below
+ends in one of these calls is a piece of work (`.run`, loop_work, loop_work_of_many), a lookup of something of a user's, or stands below
 with the reason why it may."""
 
 import collections
@@ -116,7 +116,7 @@ class Graph:
         for file in files:
             text = (ROOT / file).read_text()
             given = re.findall(r"\.(?:run|look) = ([^,}]*)", text)
-            given += [a[1] for a in arguments_of(text, "loop_work") if len(a) > 3]
+            given += [a[1] for a in arguments_of(text, "loop_work(?:_of_many)?") if len(a) > 3]
             given += [a[0] for a in arguments_of(text, "thread_start")]
             self.pool |= {self.find(file, word) for words in given for word in re.findall(r"\w+", words)}
 

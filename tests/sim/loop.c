@@ -264,6 +264,11 @@ void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 	sim_task_start(SIM_OF_KXFS, worker, loop);
 }
 
+void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	loop_work(loop, work, done, data);
+}
+
 /* --- an end that somebody waits for --- */
 
 void end_init(struct end *e)

@@ -402,6 +402,77 @@ static void test_hanging(void **state)
 	assert_true(loop_stop(loop));
 }
 
+static struct turns {
+	struct hang hang;
+	sem_t done;
+	bool of_many;	/* the thousand are */
+	unsigned n, at; /* N: how many have been run so far; AT: when the one was */
+} turns[2];
+
+static void count(void *data)
+{
+	struct turns *t = data;
+
+	__atomic_add_fetch(&t->n, 1, __ATOMIC_SEQ_CST);
+}
+
+static void note_turn(void *data)
+{
+	struct turns *t = data;
+
+	t->at = __atomic_add_fetch(&t->n, 1, __ATOMIC_SEQ_CST);
+}
+
+static void turn_noted(void *data)
+{
+	struct turns *t = data;
+
+	sem_post(&t->done);
+}
+
+static void hang_all(void *data)
+{
+	struct turns *t = data;
+
+	for (int i = 0; i < 4; i++)
+		loop_work(loop, hang, NULL, &t->hang);
+}
+
+/* A thousand and, behind them, one of the other sort, while all threads hang; then these go on. */
+static void start_turns(void *data)
+{
+	struct turns *t = data;
+
+	for (int i = 0; i < 1000; i++)
+		(t->of_many ? loop_work_of_many : loop_work)(loop, count, NULL, t);
+	(t->of_many ? loop_work : loop_work_of_many)(loop, note_turn, turn_noted, t);
+	for (int i = 0; i < 4; i++)
+		sem_post(&t->hang.go);
+}
+
+/* What is done for each of a thousand logs holds up nothing else, nor does that them. */
+static void test_turns(void **state)
+{
+	memset(turns, 0, sizeof(turns));
+	loop_start(loop);
+	for (int i = 0; i < 2; i++) {
+		struct turns *t = &turns[i];
+
+		t->of_many = i;
+		hang_init(&t->hang);
+		sem_init(&t->done, 0, 0);
+		call(hang_all, t);
+		for (int k = 0; k < 4; k++)
+			sem_wait_or_fail(&t->hang.began);
+		call(start_turns, t);
+		sem_wait_or_fail(&t->done);
+		assert_in_range(t->at, 1, 100);
+	}
+	assert_true(loop_stop(loop));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(turns[i].n, 1001);
+}
+
 /* The end does not wait for ever for a call that hangs; it may come back when the loop has been freed. */
 static void test_end_while_hanging(void **state)
 {
@@ -434,6 +505,7 @@ int main(void)
 		loop_test(test_signal),
 		loop_test(test_work),
 		loop_test(test_hanging),
+		loop_test(test_turns),
 		loop_test(test_end_while_hanging),
 		loop_test(test_close_on_exec),
 	};

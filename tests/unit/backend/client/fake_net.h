@@ -110,6 +110,11 @@ void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 	DL_APPEND(fake.pool, j);
 }
 
+void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	loop_work(loop, work, done, data);
+}
+
 void loop_ref(struct loop *loop)
 {
 }
