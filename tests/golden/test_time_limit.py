@@ -2,6 +2,7 @@
 """time_limit and ttl: all that they change in the manifest of each kind."""
 
 import copy
+import json
 
 import pytest
 from golden import HERE, load, run
@@ -44,6 +45,21 @@ def test_limits(kind, queue):
         wanted["metadata"]["labels"][KUEUES] = str(14400 + 300)
     assert len(pods(kind, wanted)) > 1
     assert make(kind, {**base, "time_limit": "4h", **({"ttl": "1d"} if has_ttl else {})}) == wanted
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+def test_limits_of_a_job(tmp_path, queue):
+    """Of each pod, as in the other kinds: a Job's own deadline would be one for all replicas of an array."""
+    path = tmp_path / "app.yaml"
+    path.write_text("name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 9}]\n")
+    base = {"no_annotations": True, "parallelism": 3, **({"queue": queue} if queue else {})}
+    made = [load(run("job", path, "default", {**base, **more})[1]) for more in ({}, {"time_limit": "4h", "ttl": "1d"})]
+    wanted, limited = (load(json.dumps(tree).replace(tree["metadata"]["name"], "the-job")) for tree in made)
+    wanted["spec"]["template"]["spec"]["activeDeadlineSeconds"] = 14400
+    wanted["spec"]["ttlSecondsAfterFinished"] = 86400
+    if queue:
+        wanted["metadata"]["labels"][KUEUES] = limited["metadata"]["labels"][KUEUES]
+    assert limited == wanted
 
 
 def test_kueue_counts_all_attempts(tmp_path):
