@@ -158,7 +158,7 @@ class Clusters:
     def mount(self, server, options="", start=True, kind="volcano"):
         config = kubeconfig.write(self.top / "config", kubeconfig.config(server))
         queue = "queue=default" if kind == "volcano" else ""
-        return self.bench.mount(f"{kind}:test", ",".join(filter(None, [queue, options])),
+        return self.bench.mount(f"{kind}:test" if kind else "test", ",".join(filter(None, [queue, options])),
                                 {"KUBECONFIG": str(config)}, start)
 
     def curl(self, urls, parallel=1, files=False):
@@ -286,6 +286,21 @@ class Clusters:
         return [Figure(f"start, {self.args.jobs} Jobs with one pod each", "s", ours, 1.2, "JobSets", theirs),
                 Figure("memory a Job with one pod", "KiB", a_job, 1.2, "a JobSet", a_jobset)]
 
+    def all_kinds(self):
+        """A mount of all kinds where Jobs alone are served, beside one of Jobs: it asks first what there is."""
+        n = self.args.jobs
+
+        def start(kx):
+            seconds = elapsed(kx.start)
+            assert len(kx.ls("jobs")) == n
+            kx.end()
+            return seconds
+
+        with self.server(jobs=n, kind="job") as server, self.mount(server, start=False, kind="") as kx, \
+                self.mount(server, start=False, kind="job") as other:
+            ours, theirs = self.bench.best(lambda: start(kx), lambda: start(other))
+        return [Figure(f"start of all kinds, {n} Jobs with one pod each", "s", ours, 1.3, "of Jobs alone", theirs)]
+
     def listing(self, kx):
         ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),
                                        self.bench.timed(["ls", "-l", str(self.bench.static / "dir")]))
@@ -409,6 +424,7 @@ class Clusters:
         self.small()
         self.many()
         self.measure(self.batch)
+        self.measure(self.all_kinds)
         self.wide()
         self.quiet_streams()
         self.measure(self.lag)
