@@ -24,8 +24,10 @@ GROUPS = {
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
     "localqueues": "/apis/kueue.x-k8s.io/v1beta2",
     "clusterqueues": "/apis/kueue.x-k8s.io/v1beta2",
+    "workloadpriorityclasses": "/apis/kueue.x-k8s.io/v1beta2",
     "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
     "jobs.batch": "/apis/batch/v1",
+    "cronjobs": "/apis/batch/v1",
 }
 
 

@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Ports are below those that the kernel gives to clients, so nobody takes one in between.
 FIRST_PORT, PORTS_EACH, SLOTS = 21000, 16, 100
 PORTS = ("apiserver", "etcd", "etcd-peer", "controller-manager", "scheduler", "kubelet",
-         "kubelet-health", "webhook")
+         "kubelet-health", "webhook", "metrics")
 # name of the kubeconfig: (user, groups) by client certificate
 CERTIFICATES = {
     "admin": ("kxfs-admin", ["system:masters"]),
@@ -273,6 +273,16 @@ class Cluster(Running):
             self.start_volcano()
         wait_for(self.node_ready, "the node to be ready")
         wait_for(lambda: self.has_account("default"), "the namespace default")
+
+    def serve_behind(self, group, version, name, port):
+        """The API GROUP/VERSION is that of a server of this machine on PORT."""
+        self.apply(
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+             "spec": {"type": "ExternalName", "externalName": "localhost"}},
+            {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"{version}.{group}"},
+             "spec": {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100,
+                      "insecureSkipTLSVerify": True, "service": {"name": name, "namespace": "default", "port": port}}})
+        wait_for(lambda: self.is_served(f"/apis/{group}/{version}"), f"{group} to be served")
 
     def apply_definitions(self):
         """Volcano's resources."""

@@ -14,7 +14,6 @@ from process import Part
 from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 
 DEFINITIONS = sorted((HERE.parent / "replay/data/crds/kueue").glob("*.yaml"))
-VISIBILITY = "v1beta2.visibility.kueue.x-k8s.io"
 # Of a pod's cpu, 0.1 is reserved: each asks for 0.1.
 CPU = {"cpu": 0.2, "memMB": 64, "gpu": 0}
 OPENED = "It is admitted by itself when the queue is opened again.\n"
@@ -35,29 +34,23 @@ class Queueing(Wrapping):
         self.parts["volcano"] = Part("kueue", self.base, [
             sys.executable, HERE / "controllers/kueue.py", self.kubectl_path, self.kubeconfig("volcano"), port,
             self.ca.dir]).start()
-        self.apply(
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kueue-visibility", "namespace": "default"},
-             "spec": {"type": "ExternalName", "externalName": "localhost"}},
-            {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": VISIBILITY},
-             "spec": {"group": VISIBILITY.partition(".")[2], "version": "v1beta2", "groupPriorityMinimum": 100,
-                      "versionPriority": 100, "insecureSkipTLSVerify": True,
-                      "service": {"name": "kueue-visibility", "namespace": "default", "port": port}}})
-        wait_for(lambda: self.is_served(f"/apis/{VISIBILITY.partition('.')[2]}/v1beta2"), what="the visibility API")
+        self.serve_behind("visibility.kueue.x-k8s.io", "v1beta2", "kueue-visibility", port)
 
 
 class Queued(Wrapped):
     """A namespace with a LocalQueue `team` of a ClusterQueue of its own, which has 0.2 cpu."""
 
-    def make_queues(self):
+    def make_queues(self, name="team", cluster_queue=None):
+        cluster_queue = cluster_queue or self.namespace
         self.cluster.apply(
-            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": self.namespace},
+            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": cluster_queue},
              "spec": {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [
                  {"name": "default-flavor", "resources": [{"name": "cpu", "nominalQuota": "200m"}]}]}]}})
-        self.make_local_queue()
+        self.make_local_queue(name, cluster_queue)
 
-    def make_local_queue(self):
-        self.cluster.apply({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "team"},
-                            "spec": {"clusterQueue": self.namespace}}, namespace=self.namespace)
+    def make_local_queue(self, name="team", cluster_queue=None):
+        self.cluster.apply({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": name},
+                            "spec": {"clusterQueue": cluster_queue or self.namespace}}, namespace=self.namespace)
 
     def stop(self, policy):
         self.cluster.client.merge(api.path_of("clusterqueues", None, self.namespace), {"spec": {"stopPolicy": policy}})
@@ -77,7 +70,8 @@ def cluster():
 def world(cluster, namespace):
     yield Queued(cluster, namespace)
     cluster.client.delete(api.path_of("appwrappers", namespace))
-    cluster.client.delete(api.path_of("clusterqueues", None, namespace))
+    for name in (namespace, f"{namespace}-other"):
+        cluster.client.delete(api.path_of("clusterqueues", None, name))
 
 
 @pytest.fixture
@@ -119,6 +113,36 @@ def test_line(kx, world):
         job.finish()
     refused = yaml.safe_load(kx.read(".kxfs", "info"))["refused"]
     assert [r["resource"] for r in refused] == ["clusterqueues.kueue.x-k8s.io"]
+
+
+def test_ctl(kx, world):
+    """Who waits goes to the head of the line by its priority class, or to another queue, where there is room."""
+    world.make_queues()
+    first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
+    running(first, "main-1")
+    second, third = kx.submit(app(HOLD, resource=CPU)), kx.submit(app(HOLD, resource=CPU))
+
+    def line(*jobs):
+        for place, job in enumerate(jobs, 1):
+            wait_for(lambda p=place, j=job: j.status()["queue_position"] == p, what=f"place {place}", step=0.5)
+
+    line(second, third)
+    world.cluster.apply({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "high"},
+                         "value": 1000})
+    assert "priority CLASS" in third.read("ctl") and ctl(third, "priority high") is None
+    line(third, second)
+    assert (third.status()["priority_class"], third.status()["priority"]) == ("high", 1000)
+    world.make_queues("other", f"{world.namespace}-other")
+    assert ctl(second, "queue other") is None
+    pod = running(second)
+    assert (second.status()["queue"], second.status()["cluster_queue"]) == ("other", f"{world.namespace}-other")
+    assert third.state() == "PENDING" and "queue NAME" not in second.read("ctl")
+    world.release(pod)
+    second.finish()
+    world.release_all(first.id)
+    first.finish()
+    world.release(running(third))
+    third.finish()
 
 
 def test_never(kx, world):

@@ -21,7 +21,7 @@ import appwrapper  # noqa: E402
 from appwrapper import find, put  # noqa: E402
 from cache import Cache, key_of  # noqa: E402
 
-QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 GROUP, VERSION = "visibility.kueue.x-k8s.io", "v1beta2"
 
 
@@ -59,7 +59,7 @@ class Controller(appwrapper.Controller):
     # --- one Workload -----------------------------------------------------------------------
 
     def kueue(self, wrapper):
-        workload = self.workload_of(wrapper) or self.make_workload(wrapper)
+        workload = self.follow(wrapper, self.workload_of(wrapper) or self.make_workload(wrapper))
         status = {"conditions": [], **(workload.get("status") or {})}
         status["conditions"] = [dict(condition) for condition in status["conditions"]]
         self.decide(wrapper, workload, status)
@@ -88,6 +88,18 @@ class Controller(appwrapper.Controller):
             "spec": {"active": True, "priority": 0, "queueName": meta["labels"][QUEUE], "podSets": [
                 {"name": name, "count": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
                 for name, _ in requests(wrapper)]}}))
+
+    def follow(self, wrapper, workload):
+        """The labels of a job that waits are what its Workload has; the one as it is then."""
+        labels = wrapper["metadata"]["labels"]
+        wish = {"queueName": labels[QUEUE]}
+        if PRIORITY in labels:
+            found = self.client.get(api.path_of("workloadpriorityclasses", None, labels[PRIORITY]))
+            wish.update(priority=found["value"], priorityClassRef={
+                "group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": labels[PRIORITY]})
+        if is_true(conditions(workload), "QuotaReserved") or wish.items() <= workload["spec"].items():
+            return workload
+        return self.workloads.learn(self.client.merge(api.path_of("workloads", *key_of(workload)), {"spec": wish}))
 
     def decide(self, wrapper, workload, status):
         phase = (wrapper.get("status") or {}).get("phase", "")
@@ -197,10 +209,10 @@ class Controller(appwrapper.Controller):
             return None
         waiting = [w for w in self.workloads.all() if not is_true(conditions(w), "QuotaReserved")
                    and w["spec"].get("active", True) and self.cluster_queue_of(w) == queue["spec"]["clusterQueue"]]
-        waiting.sort(key=lambda w: (w["metadata"]["creationTimestamp"], int(w["metadata"]["resourceVersion"])))
+        waiting.sort(key=lambda w: (-w["spec"]["priority"], w["metadata"]["creationTimestamp"], int(w["metadata"]["resourceVersion"])))
         items = [{"metadata": {key: w["metadata"][key] for key in ("name", "namespace", "creationTimestamp",
                                                                    "ownerReferences")},
-                  "priority": 0, "localQueueName": w["spec"]["queueName"], "positionInClusterQueue": i}
+                  "priority": w["spec"]["priority"], "localQueueName": w["spec"]["queueName"], "positionInClusterQueue": i}
                  for i, w in enumerate(waiting)]
         mine = [i for i in items if (i["metadata"]["namespace"], i["localQueueName"]) == (namespace, name)]
         return {"kind": "PendingWorkloadsSummary", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {},
