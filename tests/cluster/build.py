@@ -2,8 +2,8 @@
 """Build the parts of the tests' Kubernetes, once, into a cache outside the repository.
 
 `python3 build.py` prints the directory; parts() returns it. It holds etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler, kubelet, kubectl (from the Go modules that parts/ names)
-and images.tar (busybox as this machine has it, and a pause image). The directory is named
+kube-controller-manager, kube-scheduler, kubelet, kubectl, metrics-server (from the Go modules that parts/
+names) and images.tar (busybox as this machine has it, and a pause image). The directory is named
 after what goes into it, so a change of parts/ or of this file builds anew, beside the old one; what
 nobody used for two weeks is taken away.
 
@@ -29,7 +29,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TOOLCHAIN = "go1.26.3"
+TOOLCHAIN = "go1.26.4"
 KEEP = 14 * 86400  # seconds that what another checkout built is kept
 PROGRAMS = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -38,6 +38,7 @@ PROGRAMS = {
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kubelet": "k8s.io/kubernetes/cmd/kubelet",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+    "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
 }
 BUSYBOX = "docker.io/library/busybox:1.35"
 PAUSE = "registry.k8s.io/pause:3.10.1"

@@ -14,6 +14,7 @@ def write_files(cluster):
     base, ca = cluster.base, cluster.ca
     ca.key("accounts")
     ca.make("apiserver", "kube-apiserver", hosts=("127.0.0.1", "localhost", "kubernetes", "10.96.0.1"))
+    ca.make("front-proxy", "front-proxy-client")
     ca.make("kubelet-client", "kube-apiserver-kubelet-client", ["system:masters"])
     (base / "audit-policy.json").write_text(json.dumps({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -21,7 +22,7 @@ def write_files(cluster):
     }))
     (base / "scheduler.json").write_text(json.dumps({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(cluster.kubeconfig("kube-scheduler"))},
+        "clientConnection": {"kubeconfig": str(cluster.kubeconfig("kube-scheduler")), "qps": 200, "burst": 400},
         "leaderElection": {"leaderElect": False},
         "podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2,
         "profiles": [{"schedulerName": name} for name in SCHEDULERS],
@@ -58,6 +59,11 @@ def apiserver(cluster):
         f"--kubelet-client-key={pki}/kubelet-client.key",
         f"--kubelet-certificate-authority={pki}/ca.crt",
         "--kubelet-preferred-address-types=Hostname", "--allow-privileged=true",
+        # Who asks is told to servers behind it, as metrics-server.
+        f"--requestheader-client-ca-file={pki}/ca.crt", "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={pki}/front-proxy.crt", f"--proxy-client-key-file={pki}/front-proxy.key",
         f"--audit-policy-file={base}/audit-policy.json", f"--audit-log-path={cluster.audit_log}",
         "--audit-log-maxsize=1000", "--shutdown-delay-duration=0s",
     ])
@@ -70,6 +76,7 @@ def controller_manager(cluster):
         f"--secure-port={cluster.ports['controller-manager']}", f"--kubeconfig={kubeconfig}",
         f"--root-ca-file={pki}/ca.crt", f"--service-account-private-key-file={pki}/accounts.key",
         "--use-service-account-credentials", "--leader-elect=false",
+        "--kube-api-qps=200", "--kube-api-burst=400",  # a Job of a thousand pods is no matter of minutes
         f"--cert-dir={cluster.base}/controller-manager",
     ])
 
@@ -79,4 +86,17 @@ def scheduler(cluster):
         cluster.parts_dir / "kube-scheduler", "--bind-address=127.0.0.1",
         f"--secure-port={cluster.ports['scheduler']}", f"--config={cluster.base}/scheduler.json",
         f"--cert-dir={cluster.base}/scheduler",
+    ])
+
+
+def metrics_server(cluster):
+    """Looks at the kubelet every 15 s, as its own manifests say."""
+    pki, kubeconfig = cluster.ca.dir, cluster.kubeconfig("volcano")
+    cluster.ca.make("metrics", "metrics", hosts=("localhost",))
+    return Part("metrics-server", cluster.base, [
+        cluster.parts_dir / "metrics-server", "--bind-address=127.0.0.1", f"--secure-port={cluster.ports['metrics']}",
+        f"--tls-cert-file={pki}/metrics.crt", f"--tls-private-key-file={pki}/metrics.key",
+        *(f"--{what}kubeconfig={kubeconfig}" for what in ("", "authentication-", "authorization-")),
+        f"--kubelet-certificate-authority={pki}/ca.crt", "--kubelet-preferred-address-types=Hostname",
+        "--kubelet-use-node-status-port", "--metric-resolution=15s",
     ])

@@ -141,7 +141,7 @@ class Node:
         self.kubelet = Part("kubelet", base, [
             *IN_GROUP, cluster.parts_dir / "kubelet", f"--config={base}/kubelet.json",
             f"--kubeconfig={cluster.kubeconfig('kubelet')}", f"--root-dir={base}/kubelet",
-            f"--hostname-override={NODE}"], enter=enter)
+            f"--hostname-override={NODE}", f"--containerd={base}/containerd.sock"], enter=enter)  # cadvisor's name for it
         self.start_containerd()
         self.ctr("-n", "k8s.io", "images", "import", cluster.parts_dir / "images.tar")
         self.kubelet.start()
