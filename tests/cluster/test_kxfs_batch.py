@@ -2,18 +2,26 @@
 """Mounts of batch Jobs, on a cluster of their own in which nothing is installed, with the rights of contrib/rbac.yaml.
 What Jobs do is for Kubernetes' own controller."""
 
+import json
+import random
+import signal
 import sys
+import threading
+import time
 
 import api
 import pytest
 from cluster import HERE, Cluster
-from harness import actions, err_of, wait_for, write_ctl
-from mounted import HOLD, IMAGE, World, app, begun, ended, phase
+from harness import actions, err_of, rmdir, wait_for, write_ctl
+from mounted import HOLD, IMAGE, SMALL, World, app, begun, ended, phase
+from pretend import PretendNode
 
 sys.path[1:1] = [str(HERE.parent / "golden")]
 
 from golden import Input, load, run  # noqa: E402
 from test_job import CASES, options_of  # noqa: E402
+
+GPU = {**SMALL, "gpu": 1}  # which no node has but the pretended one
 
 
 class Batch(World):
@@ -39,7 +47,7 @@ def namespace(cluster):
         cluster.kubectl("create", "namespace", name)
     wait_for(lambda: cluster.has_account(name), what=f"the namespace {name}")
     yield name
-    for resource in ("jobs.batch", "pods"):
+    for resource in ("cronjobs", "jobs.batch", "pods"):
         cluster.client.delete(api.path_of(resource, name) + "?propagationPolicy=Background&gracePeriodSeconds=0")
 
 
@@ -141,6 +149,94 @@ def test_of_others(kx, world):
     ended(jobs["theirs"])
     assert jobs["theirs"].read("theirs-0", "log.0") == "begin\nend\n"
     assert [jobs["several"].read(f"c-{i}", "log") for i in range(2)] == ["begin\nend\n"] * 2
+
+
+def test_cron(kx, world):
+    """A CronJob's Job is shown with its owner, and can be removed: the CronJob makes others."""
+    mount = kx("cancel=all")
+    client, path = world.cluster.client, world.path("cronjobs", "nightly")
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", HOLD]}]}}
+    client.post(world.path("cronjobs"), {"metadata": {"name": "nightly"}, "spec": {
+        "schedule": "* * * * *", "suspend": True, "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": {"template": template}}}})
+    # Its last run was five minutes ago, so it is late.
+    client.merge(path + "/status", {"status": {"lastScheduleTime": time.strftime(
+        "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 300))}})
+    client.merge(path, {"spec": {"suspend": False}})
+    wait_for(lambda: mount.ls("jobs"), what="its Job")
+    client.merge(path, {"spec": {"suspend": True}})
+    job, = mount.jobs()
+    assert job.id.startswith("nightly-") and job.status()["owner"] == "CronJob/nightly"
+    begun(job, "c-0")
+    rmdir(job.dir)
+    wait_for(lambda: not world.jobs() and not world.pods(job.id), what="it to go")
+    assert client.get(path) and mount.read("history", job.id, "log").endswith("begin\n")
+
+
+def test_thousand(kx, world):
+    """An array of 1 000 replicas, 50 at a time; some fail for good, and the others go on."""
+    bad, go = {7, 8, 500}, threading.Event()
+    mount = kx("capture=none")
+
+    def index(pod):
+        return int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+
+    def code(pod):
+        return 3 * (index(pod) in bad) if go.is_set() else None
+
+    def counts():
+        role = job.status()["roles"][0]
+        return [role[key] for key in ("desired", "running", "waiting", "succeeded", "failed")]
+
+    with PretendNode(world.cluster, code) as node:
+        job = mount.submit(app("true", num_replicas=1000, resource=GPU, retry_policy="REPLICA", args={"parallelism": 50}))
+        assert len(json.dumps(world.jobs()[job.id])) < 20000
+        wait_for(lambda: counts() == [1000, 50, 950, 0, 0], what="50 of them to run")
+        head, row = mount.read("list").splitlines()
+        assert row.split()[head.split().index("READY")] == "50/1000"
+        go.set()
+        job.finish("FAILED", timeout=600)
+        wait_for(lambda: counts() == [1000, 0, 0, 997, 3], what="all to be counted")
+        assert sorted(map(index, world.pods(job.id))) == list(range(1000)) and node.most == 50
+    assert job.status()["reason"] == "Error" and "first of 3 replicas that failed: 7-8, 500." in job.read("why")
+    assert [job.replica(f"main-{i}")["state"] for i in (0, 7, 500, 999)] == ["SUCCEEDED", "FAILED", "FAILED", "SUCCEEDED"]
+
+
+def test_killed_among_a_hundred(kx, world):
+    """kxfs is killed again and again while a hundred files are written. Their names say which job it is, so who has
+    heard nothing writes his file again, and each is launched once."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    mount = kx()
+    todo, kills = [f"app~{rng.getrandbits(128):032x}.yaml" for _ in range(100)], 0
+
+    def write():
+        while todo:
+            name = todo.pop()
+            while err_of(mount.write, f"submit/{name}", app("true", resource=GPU)) not in ("", "EEXIST"):
+                time.sleep(0.02)
+
+    writers = [threading.Thread(target=write, daemon=True) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        time.sleep(rng.uniform(0.1, 1.5))
+        if kills < 10:
+            mount.restart(signal.SIGKILL)
+            kills += 1
+    wait_for(lambda: set(mount.ls("jobs")) == set(world.jobs()), what="the same jobs here and there")
+    assert len(world.jobs()) == 100
+    assert kills > 2 and all("app.yaml" in mount.ls("jobs", name) for name in world.jobs()), "each is ours"
+
+
+def test_rules(world, limited):
+    """One request tells all rights of a user, so a mount asks for those of several kinds at once."""
+    client = api.from_kubeconfig(world.cluster.kubectl_path, limited)
+    status = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+                         {"spec": {"namespace": world.namespace}})["status"]
+    assert status["incomplete"] is False
+    assert any("batch" in rule["apiGroups"] and "jobs" in rule["resources"] and "list" in rule["verbs"]
+               for rule in status["resourceRules"])
 
 
 def test_all_accepted(world):
