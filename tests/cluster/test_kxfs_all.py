@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""One mount of all kinds, on a cluster of its own that serves all of them, with the rights of contrib/rbac.yaml."""
+
+import json
+import sys
+
+import api
+import pytest
+import test_kxfs_appwrapper
+import test_kxfs_jobset
+import yaml
+from cluster import HERE, Cluster
+from harness import wait_for
+from mounted import HOLD, World, app, begun, ended
+from process import Part
+
+KINDS = {"volcano": "jobs", "appwrapper": "appwrappers", "jobset": "jobsets", "job": "jobs.batch"}
+STAND_INS = ("appwrapper", "jobset")
+
+
+class Everything(Cluster):
+    def apply_definitions(self):
+        super().apply_definitions()
+        for module, resource in ((test_kxfs_appwrapper, "appwrappers"), (test_kxfs_jobset, "jobsets")):
+            self.kubectl("apply", "--server-side", f"--filename={module.DEFINITION}")
+            wait_for(lambda r=resource: self.is_served(api.path_of(r)), what=f"{resource} to be served")
+
+    def start_volcano(self):
+        super().start_volcano()
+        for name in STAND_INS:
+            self.parts[name] = Part(name, self.base, [sys.executable, HERE / f"controllers/{name}.py", self.kubectl_path,
+                                                      self.kubeconfig("volcano")]).start()
+
+    def stop(self):
+        for name in STAND_INS:
+            if name in self.parts:
+                self.parts[name].stop()
+        super().stop()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Everything() as own:
+        yield own
+
+
+def test_all(make_kx, cluster, namespace, limited):
+    """Each runs to its end, and what one kind makes for another is not shown; then one is uninstalled."""
+    world = World(cluster, namespace)
+    mount = make_kx("capture=all", source=namespace, env={"KUBECONFIG": str(limited)})
+    jobs = {}
+    for kind in KINDS:
+        args = {"queue": "default"} if kind == "volcano" else None
+        jobs[kind] = mount.submit(json.dumps({**json.loads(app(HOLD, args=args)), "scheduler": kind}), name=f"{kind}.yaml")
+    pods = {kind: begun(job) for kind, job in jobs.items()}
+    assert set(mount.ls("jobs")) == {job.id for job in jobs.values()}, "not the Job of the JobSet"
+    assert len(cluster.client.items(world.path("jobs.batch"))) == 2
+    head, *rows = mount.read("list").splitlines()
+    at = head.split().index("KIND")
+    assert {row.split()[0]: row.split()[at] for row in rows} == {job.id: kind for kind, job in jobs.items()}
+    for kind, job in jobs.items():
+        assert cluster.client.get(world.path(KINDS[kind], job.id)) and job.status()["kind"] == kind
+        world.release(pods[kind])
+        ended(job)
+        assert job.read("main-0", "log") == "begin\nend\n"
+
+    gone = jobs["jobset"]
+    cluster.kubectl("delete", "customresourcedefinition", "jobsets.jobset.x-k8s.io")
+    wait_for(lambda: [one["kind"] for one in yaml.safe_load(mount.read(".kxfs", "info"))["kinds"]] == [
+        "volcano", "appwrapper", "job"], what="the kind to be gone")
+    wait_for(lambda: set(mount.ls("jobs")) == {job.id for kind, job in jobs.items() if kind != "jobset"}, what="its job to go")
+    assert mount.read("history", gone.id, "main-0", "log") == "begin\nend\n"
+    log = cluster.audit_log.stat().st_size
+    later = mount.submit(json.dumps({**json.loads(app(HOLD)), "scheduler": "job"}), name="later.yaml")
+    world.release(begun(later))
+    ended(later)
+    assert not [entry for entry in cluster.audit(f"system:serviceaccount:{namespace}:kxfs", log)
+                if "jobset" in entry["requestURI"]]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What jobs use, as a real metrics-server tells it, and limits of time, on a cluster of their own in which nothing else is
+installed. metrics-server looks every 15 s, and tells nothing of a container that is younger than 10 s."""
+
+import json
+import re
+
+import control
+import pytest
+import yaml
+from cluster import Cluster
+from harness import wait_for
+from mounted import HOLD, app, begun, ended
+from test_kxfs_batch import Batch, kx, namespace  # noqa: F401
+
+MIB = 1 << 20
+RESOURCE = {"cpu": 1, "memMB": 1000, "gpu": 0}
+SAMPLE = 15  # seconds
+# Holds 200 MiB and a core for a minute, and says then which CPU time its processes have had.
+BURN = f"""echo begin
+(head -c {200 * MIB} /dev/zero; sleep 60) | tail -c {200 * MIB} >/dev/null &
+awk 'BEGIN {{ t = systime() + 60; while (systime() < t) n++ }}'
+wait
+times"""
+
+
+class Measured(Cluster):
+    def start_parts(self):
+        super().start_parts()
+        self.parts["metrics-server"] = control.metrics_server(self).start()
+        self.serve_behind("metrics.k8s.io", "v1beta1", "metrics-server", self.ports["metrics"])
+        wait_for(lambda: self.is_served("/apis/metrics.k8s.io/v1beta1/nodes/localhost"), what="the first look")
+
+    def stop(self):
+        if "metrics-server" in self.parts:
+            self.parts["metrics-server"].stop()
+        super().stop()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Measured(volcano=False) as own:
+        yield own
+
+
+@pytest.fixture
+def world(cluster, namespace):  # noqa: F811
+    return Batch(cluster, namespace)
+
+
+def usage(job):
+    return json.loads(job.read("status.json"))["usage"]
+
+
+def info(mount):
+    return yaml.safe_load(mount.read(".kxfs", "info"))
+
+
+def test_usage(kx, world):  # noqa: F811
+    """The peak within 5 %, the CPU time within a sample; a pod of 5 s is one of which nothing is known; then
+    metrics-server is away, which is said once, and what it has told stays."""
+    mount = kx("capture=all")
+    short = mount.submit(app("sleep 5", resource=RESOURCE), name="short.yaml")
+    job = mount.submit(app(BURN, resource=RESOURCE), name="burn.yaml")
+    ended(short)
+    begun(job)
+    wait_for(lambda: usage(job)["source"], what="the first look")
+    assert info(mount)["usage"] == "metrics.k8s.io/v1beta1" and usage(job)["memory"]["kind"] == "working_set"
+    ended(job)
+    used = usage(job)
+    assert abs(used["memory"]["peak_bytes"] - 200 * MIB) < 10 * MIB, used
+    took = [int(m) * 60 + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", job.read("main-0", "log"))]
+    assert len(took) == 4 and abs(used["cpu"]["seconds"] - sum(took)) <= SAMPLE + 2, (used, took)
+    assert used["samples"] >= 2 and used["memory"]["limit_bytes"] == 10**9 and used["elapsed_seconds"] >= 60
+    nothing = usage(short)
+    assert (nothing["source"], nothing["cpu"]["seconds"], nothing["memory"]["peak_bytes"]) == (None, None, None)
+    assert nothing["elapsed_seconds"] >= 5
+
+    other = mount.submit(app(HOLD, resource=RESOURCE), name="other.yaml")
+    begun(other)
+    world.cluster.parts["metrics-server"].stop()
+    assert other.read("usage")
+    wait_for(lambda: "usage_failed" in info(mount), what="that nothing is told")
+    assert info(mount)["usage"] is None and "metrics.k8s.io" in info(mount)["usage_failed"]
+    assert "error" not in mount.read(".kxfs", "log") and usage(job) == used
+    world.cluster.parts["metrics-server"].start()
+    world.release(begun(other))
+    ended(other)
+
+
+def test_no_right(kx, world):  # noqa: F811
+    """Nothing is told, which is a line in .kxfs/info, and all else works."""
+    role = world.cluster.client.get(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.namespace}/roles/kxfs")
+    rules = [rule for rule in role["rules"] if rule["apiGroups"] != ["metrics.k8s.io"]]
+    world.cluster.apply({"apiVersion": role["apiVersion"], "kind": "Role", "metadata": {"name": "kxfs"}, "rules": rules},
+                        namespace=world.namespace)
+    mount = kx()
+    job = mount.submit(app(HOLD, resource=RESOURCE))
+    pod = begun(job)
+    assert job.read("usage")
+    wait_for(lambda: "pods.metrics.k8s.io" in [one["resource"] for one in info(mount)["refused"]], what="the refusal")
+    assert info(mount)["usage"] is None and usage(job)["source"] is None and "usage_failed" not in info(mount)
+    world.release(pod)
+    ended(job)
+    assert usage(job)["cpu"]["requested_millicores"] and usage(job)["elapsed_seconds"] >= 0
+
+
+def test_time_limit(kx, world):  # noqa: F811
+    """The cluster ends what runs too long while no kxfs runs; the next one says so. What has ended is removed in time."""
+    mount = kx()
+    job = mount.submit(app(HOLD, args={"time_limit": "10s"}, resource=RESOURCE))
+    gone = mount.submit(app("true", args={"ttl": "1s"}, resource=RESOURCE), name="gone.yaml")
+    begun(job)
+    assert job.status()["time_limit"] == 10 and job.status()["deadline"]
+    mount.end()
+    wait_for(lambda: any(c["type"] == "Failed" for c in world.jobs()[job.id]["status"].get("conditions", ())), what="its end")
+    wait_for(lambda: gone.id not in world.jobs(), what="the other to be removed")
+    mount.start()
+    wait_for(lambda: (job.state(), job.status()["reason"]) == ("FAILED", "DeadlineExceeded"), what="its end to be shown")
+    assert "ran longer than its limit of 10s" in job.read("why")
+    assert job.read("main-0", "log").startswith("begin\n")
