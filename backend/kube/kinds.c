@@ -16,8 +16,8 @@
  *	        | that may be shown                |                         |
  *
  * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. Where the list of
- * what is served is refused each kind is probed. A survey costs two requests at most as long as nothing has changed: one
- * kind that was kept out is probed again; of several the user's rules say which may be listed now, and where a server
+ * what is served is refused each kind is probed. A survey costs two requests at most while nothing changes: a kind that
+ * was kept out is probed again; of several the user's rules say which may be listed now, and where a server
  * can't tell all rules they are probed in turn, one in a survey.
  */
 #include "backend/kube/kinds.h"
