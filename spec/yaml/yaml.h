@@ -88,8 +88,8 @@ void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
 /*
- * Add KEY to O: a time in ns since 1970 as text, null if it is 0. spec_yaml_emit writes it without quotes, though readers
- * of YAML 1.1 take it for a time then.
+ * Add KEY to O: a time in ns since 1970 as text, null if it is 0. spec_yaml_emit writes it without quotes, though
+ * readers of YAML 1.1 take it for a time then.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);
 

@@ -255,7 +255,7 @@ static void test_start_delayed(void **state)
 	assert_string_equal(replica(1)->reason, "");
 }
 
-/* A program that fails at once is started again after pauses that grow; one that ran for a while begins with the first. */
+/* A program that fails at once is started again after pauses that grow; one that ran for a while begins anew. */
 static void test_slow_down(void **state)
 {
 	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
