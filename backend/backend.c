@@ -41,7 +41,7 @@ static const size_t backend_config_strings[] = {
 	offsetof(struct backend_config, as),	     offsetof(struct backend_config, selector),
 	offsetof(struct backend_config, state_dir),  offsetof(struct backend_config, work_dir),
 	offsetof(struct backend_config, submitter),  offsetof(struct backend_config, home),
-	offsetof(struct backend_config, mountpoint),
+	offsetof(struct backend_config, mountpoint), offsetof(struct backend_config, archive),
 };
 
 static char **backend_config_string(struct backend_config *c, size_t i)
@@ -83,6 +83,29 @@ static void backend_freep(struct backend **b)
 	backend_free(*b);
 }
 
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
+{
+	const struct backend *b = data;
+
+	if (b->keep)
+		keep_job(b->keep, old, new_job);
+	if (b->events.job)
+		return b->events.job(b->events.data, old, new_job);
+}
+
+/* Pool. */
+static int keep_text(void *data, const struct spec_job *job, enum keep_text which, char **ret,
+		     size_t *ret_len)
+{
+	struct backend *b = data;
+	int64_t changed;
+
+	if (which == KEEP_EVENTS)
+		return backend_events(b, job, ret, ret_len, &changed);
+	return backend_text(b, job, which == KEEP_APPDEF ? BACKEND_APPDEF : BACKEND_MANIFEST, ret,
+			    ret_len);
+}
+
 static void on_log(void *data, struct log *log)
 {
 	struct backend *b = data;
@@ -106,7 +129,17 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	end_init(&b->started);
 	end_init(&b->stopped);
 	backend_config_copy(&b->config, config);
-	b->store = store_new(&(struct store_events){events->job, events->data});
+	b->store = store_new(&(struct store_events){on_job, b});
+	if (config->archive)
+		b->keep = keep_new(&(struct keep_config){
+			.loop = loop,
+			.dir = config->archive,
+			.state_dir = b->config.state_dir,
+			.writer = config->submitter,
+			.stop_ms = config->grace_ms,
+			.text = keep_text,
+			.data = b,
+		});
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
 	if (err < 0)
@@ -125,6 +158,7 @@ void backend_free(struct backend *b)
 		return;
 	if (b->ops)
 		b->ops->fini(b);
+	keep_free(b->keep);
 	output_free(b->output);
 	store_free(b->store);
 	end_clear(&b->started);
@@ -189,7 +223,8 @@ static void backend_run_stop(void *data)
 
 bool backend_stop(struct backend *b)
 {
-	unsigned seconds = b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+	/* Processes have the grace, and then what is archived. */
+	unsigned seconds = (b->keep ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);
@@ -355,6 +390,8 @@ int backend_metrics(struct backend *b, FILE *out)
 	};
 	print_metrics(out, metrics, array_size(metrics));
 	print_requests(b, out);
+	if (b->keep)
+		keep_metrics(b->keep, out);
 	return b->ops->metrics(b, out);
 }
 

@@ -41,6 +41,7 @@ struct backend_config {
 	int gpus; /* of the machine that local jobs are given, at most 64; 0: none; -1: those that it has */
 	uint64_t spool_limit; /* bytes of captured output in all */
 	int64_t history_keep; /* seconds */
+	const char *archive;  /* absolute path of the directory that jobs are kept in; NULL: none */
 };
 
 /* News, on the I/O thread, no lock held. Set once, before backend_start. */
@@ -78,6 +79,11 @@ enum backend_grade {
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
 		     void *data);
+
+/* The same of an archive, in which it writes a small file. */
+void backend_examine_archive(const char *dir,
+			     void (*fn)(void *data, enum backend_grade grade, const char *text),
+			     void *data);
 
 /*
  * The contexts of the kubeconfig (a file; "" where kubectl looks) with their namespaces, "CONTEXT/NAMESPACE": an array

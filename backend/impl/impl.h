@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/impl/end.h"
 #include "backend/jobs/store.h"
+#include "backend/keep/keep.h"
 #include "backend/output/output.h"
 #include "spec/view/kueue.h"
 
@@ -79,7 +80,8 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	void *impl; /* the implementation's own (backend_set_impl) */
+	struct keep *keep; /* NULL: there is no archive */
+	void *impl;	   /* the implementation's own (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct end started, stopped;
@@ -128,11 +130,21 @@ static inline void backend_started(void *backend, int err, const char *text)
 	end_reach(&b->started, err, text);
 }
 
-static inline void backend_output_stopped(void *data)
+static inline void backend_all_stopped(void *data)
 {
 	struct backend *b = data;
 
 	end_reach(&b->stopped, 0, NULL);
+}
+
+static inline void backend_output_stopped(void *data)
+{
+	struct backend *b = data;
+
+	if (b->keep)
+		keep_stop(b->keep, backend_all_stopped, b);
+	else
+		backend_all_stopped(b);
 }
 
 /* Nothing of it runs any more. */

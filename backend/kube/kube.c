@@ -42,6 +42,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 
+#define NAMESPACE_MS 15000
+
 struct kube {
 	struct kube_parts parts;
 	struct spec_connection connection;
@@ -218,19 +220,63 @@ static void on_loaded(void *data, int err)
 	backend_started(k->parts.b, err, text);
 }
 
+static void on_archive(void *data, int err, const char *text)
+{
+	struct kube *k = data;
+
+	if (err)
+		backend_started(k->parts.b, err, text);
+	else if (!k->stopping)
+		folders_load(k->parts.folders, on_loaded, k);
+}
+
+/* Names of namespaces come again, in this cluster and in others; the uid is this one's alone. */
+static void on_namespace(void *data, const struct http_reply *reply)
+{
+	struct kube *k = data;
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = "namespaces",
+		.namespace = "",
+		.name = k->parts.namespace,
+	};
+	const bool fine = !reply->err && reply->status / 100 == 2;
+	cleanup_free char *uid =
+		fine ? spec_object_name(reply->body, reply->len, "uid") : text_copy("");
+	cleanup_free char *why = NULL, *text = NULL;
+	int err = -EIO;
+
+	if (*uid && !uid[strspn(uid, "0123456789abcdefABCDEF-")])
+		return keep_begin(k->parts.b->keep, k->parts.namespace, uid, on_archive, k);
+	if (!fine)
+		err = http_refusal(reply, &asked, &why);
+	text = text_print("an archive needs to know which namespace this is: %s",
+			  why ? why : "the server does not tell its uid");
+	backend_started(k->parts.b, err, text);
+}
+
 static void on_found(void *data, int err, const char *text)
 {
 	struct kube *k = data;
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
 	size_t n = world_kinds(k->parts.world, kinds);
-	cleanup_free char *why = NULL;
+	cleanup_free char *why = NULL, *path = NULL;
 
 	if (!err)
 		err = check_options(k, kinds, n, &why);
 	if (err)
-		backend_started(k->parts.b, err, why ? why : text);
-	else
-		folders_load(k->parts.folders, on_loaded, k);
+		return backend_started(k->parts.b, err, why ? why : text);
+	if (!k->parts.b->keep)
+		return on_archive(k, 0, NULL);
+	path = text_print("/api/v1/namespaces/%s", k->parts.namespace);
+	http_send(k->http, &(struct http_call){
+				   .method = HTTP_GET,
+				   .path = path,
+				   .deadline_ms = NAMESPACE_MS,
+				   .retry = true,
+				   .done = on_namespace,
+				   .data = k,
+			   });
 }
 
 static void make_parts(struct kube *k, struct backend *b)

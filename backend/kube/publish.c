@@ -548,6 +548,14 @@ void publish_looked(struct publish *p, const struct world_job *job)
 	s->looked = looked;
 }
 
+bool publish_has_shown(const struct publish *p, const char *uid)
+{
+	const struct shown *s;
+
+	HASH_FIND_STR(p->all, uid, s);
+	return !s || !s->queued;
+}
+
 void publish_again(struct publish *p, const char *uid)
 {
 	struct shown *s;

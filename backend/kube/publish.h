@@ -46,6 +46,8 @@ void publish_begin(struct publish *p);
 void publish_stop(struct publish *p);
 void publish_free(struct publish *p); /* NULL is allowed */
 
+/* Is all that is known of job UID in its snapshot? */
+bool publish_has_shown(const struct publish *p, const char *uid);
 /* Something that is shown of job UID has changed. It is only put into the queue. */
 void publish_again(struct publish *p, const char *uid);
 /*

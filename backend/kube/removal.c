@@ -100,7 +100,8 @@ static bool may_go(void *data, const struct spec_job *job)
 	const struct removals *all = data;
 
 	return folders_holds(all->folders, job->id, job->uid) && !job->suspended &&
-	       capture_is_quiet(all->capture, job->uid);
+	       capture_is_quiet(all->capture, job->uid) &&
+	       publish_has_shown(all->publish, job->uid) && keep_has(all->b->keep, job->uid);
 }
 
 static bool has_output(void *data, const struct spec_job *job)
@@ -158,6 +159,8 @@ struct removals *removals_new(struct backend *b, struct folders *folders, struct
 		.expiry = expiry_new(&config),
 	};
 	folders_set_saved(folders, on_saved, all);
+	if (b->keep)
+		keep_set_put(b->keep, on_saved, all);
 	return all;
 }
 

@@ -104,6 +104,14 @@ SETTER(set_text)
 	return 0;
 }
 
+/* The working directory is another later. */
+SETTER(set_archive)
+{
+	if (*value != '/')
+		return bad_value(def, value, "an absolute path, of a directory", ret_text);
+	return set_text(o, def, value, ret_text);
+}
+
 /* An enum whose values are named in the row's ARG, "own|all|none", in their order. */
 SETTER(set_choice)
 {
@@ -230,6 +238,8 @@ const struct option_def option_table[] = {
 
 	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
 	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
+	{0, "archive", "DIR", NULL, "kxfs capture: where jobs and their output are kept for good",
+	 set_archive, FIELD(archive)},
 	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
 	 set_text, FIELD(kubeconfig)},
 	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},

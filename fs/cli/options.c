@@ -34,6 +34,7 @@ static void set_defaults(struct options *o)
 		.umask = mask,
 		.source = text_copy(""),
 		.state = text_copy(""),
+		.archive = text_copy(""),
 		.kubeconfig = text_copy(""),
 		.as = text_copy(""),
 		.selector = text_copy(""),
@@ -221,6 +222,11 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 			      "local: keeps all output of its jobs itself: mount it");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
+	if (o->archive[0])
+		return refuse(
+			-EINVAL, ret_text,
+			"-o archive=%s: kxfs capture and kxfs doctor have that option; no mount has",
+			o->archive);
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
@@ -349,6 +355,7 @@ void options_clear(struct options *o)
 	free(o->namespace);
 	free(o->mountpoint);
 	free(o->state);
+	free(o->archive);
 	free(o->kubeconfig);
 	free(o->as);
 	free(o->selector);

@@ -51,7 +51,8 @@ struct options {
 	char *selector;	  /* "" all jobs */
 	bool mine;	  /* of these those that this user submitted */
 	enum options_capture capture;
-	char *state; /* "" default */
+	char *state;   /* "" default */
+	char *archive; /* a directory; "" none */
 	unsigned grace_ms;
 	bool linger;	      /* local jobs outlive the mount */
 	uint64_t jobs;	      /* local ones that run at once; 0: any number */

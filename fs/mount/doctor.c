@@ -95,6 +95,7 @@ static void look_at_cluster(const struct options *o, struct report *r)
 		.as = o->as,
 		.args = o->args,
 		.n_args = o->n_args,
+		.archive = o->archive[0] ? o->archive : NULL,
 	};
 
 	printf("The cluster\n");
@@ -119,6 +120,11 @@ int doctor_main(const struct options *o)
 	here = !r.wrong && !r.no_fuse && !o->backend[0];
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);
+	if (o->archive[0]) {
+		printf("The archive\n");
+		fflush(stdout);
+		backend_examine_archive(o->archive, on_finding, &r);
+	}
 	printf("%s\n",
 	       r.wrong && here
 		       ? "A mount would not work. Without a cluster, jobs can run as processes of this "

@@ -118,6 +118,7 @@ static struct backend_config config_of(const struct run *r)
 		.gpus = o->gpus == UINT64_MAX ? -1 : (int)o->gpus,
 		.spool_limit = o->spool_limit,
 		.history_keep = o->history_keep,
+		.archive = o->archive[0] ? o->archive : NULL,
 	};
 }
 

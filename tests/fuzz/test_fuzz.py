@@ -28,6 +28,7 @@ READERS = {
     "event": (70, "spec/api/event.c", "spec/api/refusal.c"),
     "exec": (60, "spec/api/exec_credential.c"),
     "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),
+    "keep": (60, "backend/keep/text.c"),
     "lines": (80, "backend/output/lines.c"),
     "logline": (70, "spec/logline/logline.c", "spec/logline/overlap.c"),
     "macro": (85, "spec/app/macro.c"),

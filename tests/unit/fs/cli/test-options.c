@@ -156,6 +156,10 @@ static const struct {
 	 "-o spool_limit=18014398509481984K: not a size from 1M, like 500M or 10G"},
 	{"kxfs -o history_keep=0x7d local: /m",
 	 "-o history_keep=0x7d: not a time up to 3650d, like 12h or 7d"},
+	{"kxfs capture -o archive=here volcano:ns",
+	 "-o archive=here: not an absolute path, of a directory"},
+	{"kxfs -o archive=/a volcano:ns /m",
+	 "-o archive=/a: kxfs capture and kxfs doctor have that option; no mount has"},
 	{"kxfs -o uid=ada local: /m", "-o uid=ada: not a number of a user"},
 	{"kxfs -o uid=4294967295 local: /m", "-o uid=4294967295: not a number of a user"},
 	{"kxfs -o gid=+5 local: /m", "-o gid=+5: not a number of a group"},
@@ -258,6 +262,9 @@ static void test_values(void **state)
 	assert_int_equal(o.spool_limit, UINT64_C(500) << 20);
 	assert_int_equal(o.history_keep, 0);
 	assert_string_equal(o.mountpoint, "/m");
+	options_clear(&o);
+	assert_parsed("kxfs capture -o archive=/a/b volcano:ns", &o);
+	assert_string_equal(o.archive, "/a/b");
 	options_clear(&o);
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can be done with an archive is tried: its names are listed, the object `doctor` is put there, always the same,
+ * and read. Each call has a deadline, so all of it is bounded.
+ */
+#include <errno.h>
+#include <semaphore.h>
+
+#include "backend/archive/archive.h"
+#include "backend/backend.h"
+#include "spec/base/mem.h"
+
+#define NAME "doctor"
+#define TEXT "kxfs doctor has written this, to see whether it can.\n"
+
+struct examine {
+	struct archive *archive;
+	const char *dir;
+	void (*fn)(void *data, enum backend_grade grade, const char *text);
+	void *data;
+	sem_t done;
+};
+
+static void on_stopped(void *data)
+{
+	struct examine *e = data;
+
+	sem_post(&e->done);
+}
+
+/* WHAT is fine; or there was ERR, and nothing more is tried. True: go on. */
+static bool say(struct examine *e, const char *what, int err, const char *text)
+{
+	cleanup_free char *line =
+		err ? text_print("archive: %s", text) : text_print("archive %s: %s", e->dir, what);
+
+	e->fn(e->data, err ? BACKEND_LACKS : BACKEND_FINE, line);
+	if (err)
+		archive_stop(e->archive, on_stopped, e);
+	return !err;
+}
+
+static void on_got(void *data, int err, const char *text, const char *bytes, size_t n)
+{
+	struct examine *e = data;
+
+	if (!err && (n != strlen(TEXT) || memcmp(bytes, TEXT, n) != 0)) {
+		err = -EIO;
+		text = "what was written reads back as something else";
+	}
+	if (say(e, "can be listed, written and read", err, text))
+		archive_stop(e->archive, on_stopped, e);
+}
+
+static void on_put(void *data, int err, const char *text)
+{
+	struct examine *e = data;
+
+	if (err)
+		say(e, "", err, text);
+	else
+		archive_get(e->archive, NAME, 0, ARCHIVE_MAX, on_got, e);
+}
+
+static void on_listed(void *data, int err, const char *text, const struct archive_object *objects,
+		      size_t n, bool more)
+{
+	struct examine *e = data;
+
+	(void)objects, (void)n, (void)more;
+	if (err)
+		say(e, "", err, text);
+	else
+		archive_put(e->archive, NAME, TEXT, strlen(TEXT), on_put, e);
+}
+
+static void begin(void *data)
+{
+	struct examine *e = data;
+
+	archive_list(e->archive, "", NULL, on_listed, e);
+}
+
+void backend_examine_archive(const char *dir,
+			     void (*fn)(void *data, enum backend_grade grade, const char *text),
+			     void *data)
+{
+	struct examine e = {.dir = dir, .fn = fn, .data = data};
+	struct loop *loop;
+
+	sem_init(&e.done, 0, 0);
+	loop_new(&loop);
+	e.archive = archive_new(loop, dir, "doctor");
+	if (loop_start(loop) == 0) {
+		loop_post(loop, begin, &e);
+		while (sem_wait(&e.done) < 0)
+			;
+		loop_stop(loop);
+	}
+	archive_free(e.archive);
+	loop_free(loop);
+	sem_destroy(&e.done);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How things are called in an archive, and what stands in the files that keep writes. Pure. An archive has, below the
+ * name of the namespace:
+ *
+ *	source.json		whose jobs these are (one line)
+ *	DAY/list.jsonl		a line for each job that was created on DAY; list-1.jsonl ... where that is full
+ *	DAY/ID/			ID~UID8 where another job of that day has the name
+ *		uid		of the job, and a newline
+ *		status.json app.yaml manifest.yaml events why
+ *		ROLE-K/log.N.key	the key of the log, and a newline
+ *		ROLE-K/log.N/AT		its bytes from AT, 8 MiB in each file but the last
+ *		ROLE-K/log.N.lines/AT	its table of lines (backend/output/lines.h), cut in the same way
+ *		ROLE-K/CONTAINER.log.N	the same of other containers
+ */
+#ifndef KXFS_BACKEND_KEEP_TEXT_H
+#define KXFS_BACKEND_KEEP_TEXT_H
+
+#include "spec/job/job.h"
+
+#define KEEP_MAX_LOGS 999 /* the greatest N */
+
+/* The texts of a job. */
+enum keep_text { KEEP_STATUS, KEEP_APPDEF, KEEP_MANIFEST, KEEP_EVENTS, KEEP_WHY, KEEP_N_TEXTS };
+
+const char *keep_text_name(enum keep_text which);
+
+/* The day of a time in ns, "2026-11-26". */
+void keep_day(int64_t ns, char ret[11]);
+/* DAY/ID of JOB, or (SECOND) DAY/ID~UID8; malloc'ed. */
+char *keep_folder(const struct spec_job *job, bool second);
+/*
+ * "ROLE-K/log" or "ROLE-K/CONTAINER.log" of log I of R, malloc'ed; *RET_N: how many of these are before it. NULL: it
+ * can't be.
+ */
+char *keep_log_name(const struct spec_replica *r, size_t i, unsigned *ret_n);
+/* Of the part that begins at AT; sixteen digits, so that they sort. */
+char *keep_part_name(const char *log, unsigned n, const char *lines, uint64_t at);
+
+/* --- what is in the archive of one job: STATE/archive/UID --- */
+
+/* Plain data. */
+struct keep_log {
+	char *key, *name;
+	unsigned n;	/* its number */
+	bool claimed;	/* that number is its own in the archive */
+	uint64_t size;	/* bytes of it that are there */
+	uint64_t lines; /* bytes of its table */
+};
+
+/* Plain data. */
+struct keep_record {
+	char *folder;		    /* DAY/ID; NULL: it has none yet */
+	char *digest[KEEP_N_TEXTS]; /* of what is there; NULL: nothing is */
+	char *line;		    /* of its line in the list */
+	bool final;		    /* nothing will be added any more */
+	struct keep_log *logs;
+	size_t n_logs;
+};
+
+void keep_record_free(struct keep_record *r); /* NULL is allowed */
+/* The log KEY, added as NAME.N if it is not there. */
+struct keep_log *keep_record_log(struct keep_record *r, const char *key, const char *name,
+				 unsigned n);
+char *keep_record_text(const struct keep_record *r);
+/* The text may be anything. What can't be read counts as not there. */
+struct keep_record *keep_record_parse(const char *text);
+
+/* --- list.jsonl --- */
+
+/* Plain data. */
+struct keep_line {
+	char *text;	  /* with its newline */
+	size_t len, head; /* HEAD: how many bytes tell whose it is */
+	bool placed;
+};
+
+/* The line of the job UID whose status is STATUS, one line of JSON with a newline. */
+void keep_line_init(struct keep_line *line, const char *uid, const char *status);
+/*
+ * TEXT, which may be anything, with those of LINES in it of whose job it has a line; they are placed. The others are
+ * added, if APPEND, as far as MAX bytes have room for them. *RET is malloc'ed; true: it is another text.
+ */
+bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size_t n, bool append,
+		     size_t max, char **ret, size_t *ret_len);
+
+#endif

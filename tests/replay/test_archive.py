@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: MIT
+"""kxfs capture -o archive=DIR: what jobs print and how they end stands in a directory, as plain files, whatever happens to
+the capture, to its state directory, and to that directory."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+
+import harness
+import pytest
+import store as st
+import watching
+from harness import wait_for
+
+PART = 8 << 20
+
+
+class Archive:
+    """Captures with an archive, one after the other, and what stands in that."""
+
+    def __init__(self, kx, dir):
+        self.kx = kx
+        self.dir = dir
+        self.state = kx.state
+        self.proc = None
+        dir.mkdir()
+
+    def start(self, *options):
+        options = [f"state={self.state}", f"archive={self.dir}", *options]
+        with open(self.kx.messages, "ab") as err:
+            self.proc = subprocess.Popen([self.kx.binary, "capture", "-o", ",".join(options), "volcano:test"], stdout=err,
+                                         stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())
+
+    def up(self, *options):
+        self.start(*options)
+        ready = self.state / "ready"
+        wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
+        assert self.proc.poll() is None, self.kx.said()
+
+    def end(self, sig=signal.SIGTERM, status=None):
+        proc, self.proc = self.proc, None
+        proc.send_signal(sig)
+        want = status if status is not None else -sig if sig == signal.SIGKILL else 0
+        assert proc.wait(harness.LIMIT) == want, self.kx.said()
+
+    def folder(self, job):
+        found = list(self.dir.glob(f"test/????-??-??/{job}"))
+        return found[0] if found else self.dir / "none"
+
+    def read(self, job, name):
+        path = self.folder(job) / name
+        return path.read_text() if path.exists() else None
+
+    def log(self, job, name="main-0/log.0"):
+        """As `cat ROLE-K/log.0/*` gives it."""
+        return b"".join(part.read_bytes() for part in sorted((self.folder(job) / name).glob("*")))
+
+    def status(self, job):
+        text = self.read(job, "status.json")
+        return json.loads(text) if text else {}
+
+    def lines(self):
+        """Those of all lists, by job."""
+        found = [json.loads(line) for path in self.dir.glob("test/*/list*.jsonl") for line in path.read_text().splitlines()]
+        assert len({line["uid"] for line in found}) == len(found)
+        return {line["id"]: line for line in found}
+
+    def metric(self, name):
+        path = self.state / "metrics"
+        text = path.read_text() if path.exists() else ""
+        return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(f"kxfs_{name} ")), None)
+
+
+@pytest.fixture
+def archive(make_mount, server, volcano, tmp_path):
+    del volcano
+    server.install(st.NAMESPACES)
+    server.store.add(st.NAMESPACES, {"metadata": {"name": "test"}})
+    found = Archive(make_mount(server, start=False), tmp_path / "archive")
+    yield found
+    if found.proc:
+        found.proc.kill()
+        found.proc.wait(harness.LIMIT)
+
+
+def finish(server, volcano, archive, job, text, **how):
+    """JOB prints TEXT, ends, and is removed with its pods when that was seen."""
+    server.store.add(st.JOBS, watching.job(job))
+    (pod,) = volcano.start(job)
+    volcano.log(pod).append(text)
+    volcano.finish(pod, **how)
+    wait_for(lambda: archive.status(job).get("state") in harness.FINAL, what=f"the end of {job}")
+    server.store.remove(st.JOBS, "test", job)
+
+
+def test_plain_files(archive, server, volcano):
+    """All of a job can be read without kxfs, and its line is in the list of its day."""
+    server.store.add(st.JOBS, watching.job("works", tasks={"main": 2}))
+    archive.up()
+    pods = volcano.start("works")
+    text = "".join(f"line {i} {'x' * 300}\n" for i in range(30000))
+    for i, pod in enumerate(pods):
+        volcano.log(pod).append(text[i:])
+        volcano.finish(pod, code=i)
+    wait_for(lambda: archive.log("works", "main-1/log.0") == text[1:].encode(), what=archive.kx.said)
+    wait_for(lambda: archive.status("works").get("state") == "FAILED")
+    folder = archive.folder("works")
+    wait_for(lambda: archive.lines().get("works", {}).get("state") == "FAILED")
+    assert archive.log("works") == text.encode()
+    assert sorted(path.name for path in (folder / "main-0/log.0").iterdir()) == [f"{0:016}", f"{PART:016}"]
+    assert (folder / f"main-0/log.0/{0:016}").stat().st_size == PART
+    uid = server.store.find(st.JOBS, "test", "works").uid
+    assert archive.read("works", "uid") == f"{uid}\n"
+    assert archive.read("works", "main-1/log.0.key").endswith(".main.0\n")
+    assert "kind: Job" in archive.read("works", "manifest.yaml")
+    assert "ended with exit code 1" in archive.read("works", "why")
+    assert archive.read("works", "events") is not None
+    wait_for(lambda: archive.lines()["works"] == {"uid": uid, **archive.status("works")})
+    namespace = server.store.find(st.NAMESPACES, "", "test").uid
+    assert json.loads((archive.dir / "test/source.json").read_text()) == {"namespace": "test", "uid": namespace}
+    # Nothing of it is left behind that is being written.
+    assert not [path for path in archive.dir.rglob(".*")]
+    # The times of the lines are the table that the state directory has.
+    tables = {path.name: path.read_bytes() for path in archive.state.glob("jobs/works/lines/*")}
+    key = archive.read("works", "main-0/log.0.key").strip()
+    wait_for(lambda: archive.log("works", "main-0/log.0.lines") == tables[key])
+    archive.end()
+    assert folder.parent.name == archive.status("works")["created"][:10]
+
+
+def test_removed_with_nothing_printed(archive, server, volcano):
+    """A job that is removed before it has printed a byte is told of, too."""
+    archive.up()
+    server.store.add(st.JOBS, watching.job("mute"))
+    volcano.start("mute")
+    wait_for(lambda: archive.status("mute"))
+    server.store.remove(st.JOBS, "test", "mute")
+    wait_for(lambda: archive.lines().get("mute", {}).get("state") == "CANCELLED", what=archive.kx.said)
+    assert archive.status("mute")["state"] == "CANCELLED"
+
+
+def test_second_of_a_name(archive, server, volcano):
+    """Another job of a name has a directory of its own, on the same day."""
+    archive.up()
+    finish(server, volcano, archive, "twice", "first\n")
+    first = archive.read("twice", "uid").strip()
+    wait_for(lambda: not server.store.find(st.JOBS, "test", "twice"))
+    server.store.add(st.JOBS, watching.job("twice"))
+    second = server.store.find(st.JOBS, "test", "twice").uid
+    (pod,) = volcano.start("twice")
+    volcano.log(pod).append("second\n")
+    volcano.finish(pod)
+    name = f"twice~{second[:8]}"
+    wait_for(lambda: archive.log(name) == b"second\n", what=archive.kx.said)
+    wait_for(lambda: archive.log("twice") == b"first\n", what=archive.kx.said)
+    assert archive.read("twice", "uid") == f"{first}\n"
+    assert archive.read(name, "uid") == f"{second}\n"
+
+
+def test_ends_with_all_tails(archive, server, volcano):
+    """SIGTERM: what jobs that run have printed is there, and goes on there after the next start."""
+    archive.up()
+    names = [f"runs-{i}" for i in range(5)]
+    pods = {}
+    for name in names:
+        server.store.add(st.JOBS, watching.job(name))
+        (pods[name],) = volcano.start(name)
+        volcano.log(pods[name]).append(f"hello from {name}\n")
+    logs = archive.state / "jobs"
+    wait_for(lambda: all([p.read_text() for p in logs.glob(f"{name}/logs/*")] == [f"hello from {name}\n"] for name in names))
+    archive.end()
+    for name in names:
+        assert archive.log(name) == f"hello from {name}\n".encode(), archive.kx.said()
+        volcano.log(pods[name]).append("more\n")
+        volcano.finish(pods[name])
+    archive.up()
+    for name in names:
+        wait_for(lambda name=name: archive.log(name) == f"hello from {name}\nmore\n".encode(), what=archive.kx.said)
+        assert not list(archive.folder(name).glob("main-0/log.1*"))
+
+
+def mount(*words):
+    """A busy one is tried again."""
+    wait_for(lambda: harness.run(["mount", *words], check=False).returncode == 0, what=words)
+
+
+@pytest.fixture
+def small(archive):
+    """The archive is in a file system of its own, with little room."""
+    room = archive.dir.with_name("room")
+    room.mkdir()
+    mount("-t", "tmpfs", "-o", "size=256k", "none", str(room))
+    archive.dir = room / "archive"
+    archive.dir.mkdir()
+    yield archive
+    if archive.proc:
+        archive.end(signal.SIGKILL)
+    harness.run(["umount", room])
+
+
+@pytest.mark.parametrize("how", ["away", "readonly", "full"])
+def test_archive_takes_nothing(small, server, volcano, how):
+    """Meanwhile all is kept, also over a kill, and it is told how much waits; the spool limit takes none of it. Then all is
+    there."""
+    archive, room = small, str(small.dir.parent)
+    hidden = archive.dir.with_name("hidden")
+    archive.up("spool_limit=1M")
+    finish(server, volcano, archive, "before", "before\n")
+    wait_for(lambda: archive.lines().get("before", {}).get("state") == "SUCCEEDED")
+    if how == "away":
+        archive.dir.rename(hidden)
+    elif how == "readonly":
+        mount("-o", "remount,ro", room)
+    text = "".join(f"line {i}\n" for i in range(300000))
+    server.store.add(st.JOBS, watching.job("during"))
+    (pod,) = volcano.start("during")
+    volcano.log(pod).append(text)
+    volcano.finish(pod, code=7)
+    record = archive.state / "jobs/during/job.json"
+    wait_for(lambda: record.exists() and '"exit_code":7' in record.read_text(), what=archive.kx.said)
+    server.store.remove(st.JOBS, "test", "during")
+    wait_for(lambda: (archive.metric("archive_waiting_bytes") or 0) >= len(text), what=archive.kx.said)
+    assert archive.metric("archive_waiting_jobs") >= 1 and archive.metric("archive_failures_total") >= 1
+    assert archive.metric("archived_bytes_total") >= len("before\n")
+    assert "; what is not archived is kept, and tried again" in archive.kx.said()
+    uid = json.loads(record.read_text())["uid"]
+    wait_for(lambda: (archive.state / f"archive/{uid}.left").exists(), what="its end to be noted")
+    archive.end(signal.SIGKILL)
+    archive.up("spool_limit=1M")
+    assert [p.stat().st_size for p in archive.state.glob("jobs/during/logs/*")] == [len(text)]
+    if how == "away":
+        hidden.rename(archive.dir)
+    mount("-o", "remount,rw,size=64m", room)
+    wait_for(lambda: archive.log("during") == text.encode(), what=archive.kx.said)
+    wait_for(lambda: archive.status("during").get("state") == "FAILED")
+    wait_for(lambda: archive.lines().get("during", {}).get("state") == "FAILED")
+    # Now the limit may have it, which it does.
+    wait_for(lambda: not list(archive.state.glob("jobs/during/logs/*")), what=archive.kx.said)
+    wait_for(lambda: not list(archive.state.glob("archive/*.left")))
+    assert archive.log("during") == text.encode() and archive.log("before") == b"before\n"
+
+
+def test_another_cluster(archive, server):
+    """Two clusters do not share a place, and nothing is changed of the first one's."""
+    archive.up()
+    archive.end()
+    source = archive.dir / "test/source.json"
+    before = source.read_bytes()
+    server.store.remove(st.NAMESPACES, "", "test")
+    server.store.add(st.NAMESPACES, {"metadata": {"name": "test"}})
+    archive.start()
+    assert archive.proc.wait(harness.LIMIT) == 1
+    archive.proc = None
+    assert f"{archive.dir}/test: has the jobs of another cluster" in archive.kx.said()
+    assert source.read_bytes() == before
+
+
+def test_namespace_hidden(archive, server):
+    """Without the right to see the namespace nobody can tell whose the archive is."""
+    server.store.remove(st.NAMESPACES, "", "test")
+    archive.start()
+    assert archive.proc.wait(harness.LIMIT) == 1
+    archive.proc = None
+    assert "an archive needs to know which namespace this is" in archive.kx.said()
+
+
+def test_state_lost(archive, server, volcano):
+    """A capture that begins anew, when the node has forgotten the beginning, takes nothing from the archive."""
+    archive.up()
+    server.store.add(st.JOBS, watching.job("works"))
+    (pod,) = volcano.start("works")
+    volcano.log(pod).append("".join(f"line {i}\n" for i in range(1000)))
+    first = "".join(f"line {i}\n" for i in range(1000)).encode()
+    wait_for(lambda: [p.read_bytes() for p in archive.state.glob("jobs/works/logs/*")] == [first])
+    archive.end()
+    assert archive.log("works") == first
+    shutil.rmtree(archive.state)
+    archive.state.mkdir(mode=0o700)
+    volcano.log(pod).append("more\n")
+    archive.up()
+    archive.end()
+    wait_for(lambda: archive.log("works") in (first, first + b"more\n"))
+    volcano.log(pod).rotate()
+    volcano.log(pod).append("the end\n")
+    shutil.rmtree(archive.state)
+    archive.state.mkdir(mode=0o700)
+    archive.up()
+    volcano.finish(pod)
+    wait_for(lambda: archive.log("works", "main-0/log.1").endswith(b"the end\n"), what=archive.kx.said)
+    assert archive.log("works").startswith(first)
+
+
+def test_killed_again_and_again(archive, server, volcano):
+    """While pods print the capture is killed, again and again: each log is there to the byte."""
+    rand = random.Random(os.environ.get("KXFS_ARCHIVE_SEED", "1"))
+    rounds = int(os.environ.get("KXFS_ARCHIVE_ROUNDS", "8"))
+    jobs = {f"job-{i}": None for i in range(8)}
+    printed = dict.fromkeys(jobs, "")
+    for job in jobs:
+        server.store.add(st.JOBS, watching.job(job))
+        (jobs[job],) = volcano.start(job)
+
+    def more():
+        for job, pod in jobs.items():
+            text = "".join(f"{rand.random()}\n" for _ in range(rand.randrange(2000)))
+            volcano.log(pod).append(text)
+            printed[job] += text
+
+    for i in range(rounds):
+        archive.up()
+        more()
+        if i % 2:
+            job = rand.choice(list(jobs))
+            wait_for(lambda job=job: archive.log(job), what=archive.kx.said)
+        more()
+        archive.end(rand.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
+    for pod in jobs.values():
+        volcano.finish(pod)
+    archive.up()
+    for job, text in printed.items():
+        wait_for(lambda job=job, text=text: archive.log(job) == text.encode(), what=f"{job}: {archive.kx.said()}")
+        wait_for(lambda job=job: archive.lines().get(job, {}).get("state") == "SUCCEEDED")
+        assert not list(archive.folder(job).glob("main-0/log.1*"))
+    archive.end()
