@@ -25,10 +25,11 @@
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again; /* curl is to read from it once more */
-	bool more;  /* and that has brought something */
+	bool again;    /* curl is to read from it once more: it is in the loop's list */
+	uint64_t pass; /* the last one of on_again that has done so */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
+	struct curl_socket *again_prev, *again_next;
 };
 
 struct curl_loop {
@@ -43,6 +44,8 @@ struct curl_loop {
 	uv_timer_t again;  /* until curl reads once more from sockets that had something */
 	uint64_t n_chunks; /* chunks of replies that have come */
 	struct curl_socket *sockets;
+	struct curl_socket *again_list;
+	uint64_t pass; /* of on_again */
 };
 
 /* --- after curl has worked --- */
@@ -115,20 +118,18 @@ static void read_again_soon(struct curl_socket *s)
 {
 	struct curl_loop *l = s->l;
 
+	if (!s->again)
+		DL_APPEND2(l->again_list, s, again_prev, again_next);
 	s->again = true;
 	if (!uv_is_active((uv_handle_t *)&l->again))
 		uv_timer_start(&l->again, on_again, AGAIN_MS, 0);
 }
 
-static struct curl_socket *next_again(struct curl_loop *l)
+static void read_no_more(struct curl_socket *s)
 {
-	struct curl_socket *s;
-
-	DL_FOREACH(l->sockets, s) {
-		if (s->again)
-			return s;
-	}
-	return NULL;
+	if (s->again)
+		DL_DELETE2(s->l->again_list, s, again_prev, again_next);
+	s->again = false;
 }
 
 static void on_again(uv_timer_t *timer)
@@ -136,18 +137,19 @@ static void on_again(uv_timer_t *timer)
 	struct curl_loop *l = container_of(timer, struct curl_loop, again);
 	struct curl_socket *s;
 
-	while ((s = next_again(l))) {
+	/* Each goes to the end of the list before it is read from: others, and it itself, may be closed meanwhile. */
+	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
 
-		s->again = false;
+		DL_DELETE2(l->again_list, s, again_prev, again_next);
+		DL_APPEND2(l->again_list, s, again_prev, again_next);
+		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
-		s->more = l->n_chunks != before; /* if it is closed by now, its memory goes later */
+		if (l->n_chunks == before)
+			read_no_more(s); /* if it is closed by now, its memory goes later */
 	}
-	DL_FOREACH(l->sockets, s) {
-		if (s->more)
-			read_again_soon(s);
-		s->more = false;
-	}
+	if (l->again_list)
+		uv_timer_start(timer, on_again, AGAIN_MS, 0);
 }
 
 void curl_loop_count_chunk(struct curl_loop *l)
@@ -193,6 +195,7 @@ static void socket_closed(uv_handle_t *handle)
 static void socket_free(struct curl_socket *s)
 {
 	uv_poll_stop(&s->poll); /* curl closes the descriptor next */
+	read_no_more(s);
 	DL_DELETE(s->l->sockets, s);
 	uv_close((uv_handle_t *)&s->poll, socket_closed);
 }

@@ -78,6 +78,7 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
+	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
 	unsigned n_paused;	       /* streams of HTTP/2 that wait */
 	uint64_t turn;		       /* of work, counted from 1 */
 	bool failing;		       /* the last request that ended had failed */
@@ -112,6 +113,7 @@ struct http_request {
 	uint64_t resume_turn;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
+	struct http_request *resume_prev, *resume_next;
 
 	/* Of the present try: */
 	struct http_easy easy;
@@ -205,10 +207,18 @@ static void stop_waiting(struct http_request *rq)
 }
 
 /* Nobody hears of RQ any more. Its memory stays at least until the loop goes on. */
+static void resume_over(struct http_request *rq)
+{
+	if (rq->resume_turn)
+		DL_DELETE2(rq->http->resumed, rq, resume_prev, resume_next);
+	rq->resume_turn = 0;
+}
+
 static void end_request(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
+	resume_over(rq);
 	if (rq->state == QUEUED)
 		DL_DELETE2(lane_of(rq)->queue, rq, queue_prev, queue_next);
 	started(rq);
@@ -644,7 +654,7 @@ static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
 
-	rq->resume_turn = 0;
+	resume_over(rq);
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
@@ -655,16 +665,10 @@ static void resume_now(struct http_request *rq)
 
 static void resume_all(struct http *http)
 {
-	struct http_request *rq = http->requests;
+	struct http_request *rq;
 
-	while (rq && !http->stopping) {
-		if (!rq->resume_turn || rq->resume_turn == http->turn) {
-			rq = rq->next;
-			continue;
-		}
-		resume_now(rq);
-		rq = http->requests; /* it may have ended, and others with it */
-	}
+	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
+		resume_now(rq); /* it may end, and others with it */
 }
 
 static void start_queued(struct lane *m)
@@ -790,7 +794,9 @@ void http_resume(struct http_request *rq)
 
 void http_yield(struct http_request *rq)
 {
+	resume_over(rq);
 	rq->resume_turn = rq->http->turn;
+	DL_APPEND2(rq->http->resumed, rq, resume_prev, resume_next);
 	post_work(rq->http);
 }
 
