@@ -126,6 +126,16 @@ def test_wait_in_a_script(kx):
         assert p.communicate(timeout=120)[0] == b"yes\n"
 
 
+@pytest.mark.parametrize("tool", ["head -n 1 {}", "dd if={} status=none", "busybox head -n 1 {}", "busybox dd if={} status=none"])
+def test_tools_that_read(kx, tool):
+    """Those that kxfs-layout(5) names wait; busybox's cat, which does not read, is why it names them."""
+    job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done"))
+    with popen(tool.format(f"{job.dir}/wait"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1, what="the tool to wait")
+        (kx.work / "go").touch()
+        assert p.communicate(timeout=120)[0] == b"SUCCEEDED\n"
+
+
 def test_timeout_of_a_shell(kx, running):
     """`timeout 1 cat wait`: the usual way to wait not for ever."""
     assert run(["timeout", "0.5", "cat", str(running / "wait")], check=False).returncode == 124
