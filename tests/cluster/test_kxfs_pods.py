@@ -20,6 +20,7 @@ from harness import wait_for
 from mounted import HOLD, IMAGE, World, app
 from service import Service
 
+pytestmark = pytest.mark.timeout(1500)  # with the image that is built before
 ROOT = build.ROOT
 FOLDER = ROOT / "contrib/kubernetes"
 NAME = "kxfs-capture"

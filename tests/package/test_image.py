@@ -13,6 +13,7 @@ import harness
 import pytest
 from test_packages import VERSION, built
 
+pytestmark = pytest.mark.timeout(1500)  # with all that contrib/package builds before
 CPUS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 

@@ -91,6 +91,7 @@ def test_lintian(packages, tmp_path):
     assert said == (0, "")
 
 
+@pytest.mark.timeout(1500)
 def test_they_are_reproducible(packages, tmp_path):
     """Another directory, hour, time zone, language and mask of permissions: the same bytes, but in what names the hour."""
     env = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "HOME": str(tmp_path),
