@@ -116,6 +116,8 @@ void sim_draw_faults(void)
 		{"writer_dies", &sim_faults.writer_dies, 300},
 		{"interrupted", &sim_faults.interrupted, 300},
 		{"forgotten", &sim_faults.forgotten, 300},
+		{"evicted", &sim_faults.evicted, 500},
+		{"rotated", &sim_faults.rotated, 200},
 	};
 
 	for (size_t i = 0; i < array_size(all); i++) {

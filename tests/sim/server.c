@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets
- * its phase and a pod, the pod runs, prints numbered lines and ends, the job ends, and perhaps somebody removes it.
+ * its phase and a pod, the pod runs, prints numbered lines and ends, or is evicted and made anew under its name, the
+ * job ends, and perhaps somebody removes it.
  * Each change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now
  * and then.
  */
@@ -12,6 +13,7 @@
 
 #include "backend/base/loop.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
@@ -22,6 +24,7 @@
  * has it launched twice: its name is free then, and the server knows nothing of it any more.
  */
 #define KEPT_S	90
+#define LINE_US (700 * SIM_MS) /* a pod prints a line each such time */
 #define JOB_API "batch.volcano.sh/v1alpha1"
 
 enum collection { JOBS, PODS, GROUPS, EVENTS, QUEUES, N_COLLECTIONS };
@@ -43,8 +46,9 @@ struct object {
 	char *name;
 	struct json_object *json;
 	bool gone;
-	/* Of a pod: the lines that it has printed. */
+	/* Of a pod: when its container ran, and the first line that its node still has. */
 	uint64_t began, ended; /* us; 0: not yet */
+	size_t kept;
 };
 
 struct change {
@@ -55,8 +59,10 @@ struct change {
 };
 
 struct server_watch {
-	enum collection in;
-	size_t at; /* of the changes */
+	enum collection in; /* N_COLLECTIONS: it is the log of POD */
+	size_t at;	    /* of the changes, or the next line */
+	const struct object *pod;
+	bool follow;
 	unsigned version;
 	uint64_t lag;
 	server_event_fn fn;
@@ -377,6 +383,33 @@ static void set_container(struct object *pod, const char *phase, const char *sta
 	changed(pod, "MODIFIED");
 }
 
+/* The container of JOB's pod begins. */
+static void pod_runs(void *data)
+{
+	struct object *pod = pod_of(data);
+	cleanup_free char *state = NULL;
+	char when[32];
+
+	if (!pod || pod->began)
+		return;
+	pod->began = sim_now();
+	state = text_print("{\"running\":{\"startedAt\":\"%s\"}}", time_text(when));
+	set_container(pod, "Running", state);
+}
+
+/* Its node throws JOB's pod out, and it is made anew under its name. */
+static void evict(void *data)
+{
+	struct object *job = data, *pod = pod_of(job);
+
+	if (job->gone || !pod || pod->ended)
+		return;
+	pod->ended = sim_now();
+	drop(pod);
+	make_pod(job);
+	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, pod_runs, job);
+}
+
 static void removed_late(void *data)
 {
 	struct object *pod = data;
@@ -407,6 +440,10 @@ static void job_ends(void *data)
 
 	if (job->gone)
 		return;
+	if (pod && !pod->began) {
+		sim_after(5 * SIM_S, SIM_WORLD, job_ends, job);
+		return;
+	}
 	if (pod) {
 		pod->ended = sim_now();
 		state = text_print(
@@ -422,18 +459,14 @@ static void job_ends(void *data)
 
 static void job_runs(void *data)
 {
-	struct object *job = data, *pod = pod_of(job);
-	cleanup_free char *state = NULL;
-	char when[32];
+	struct object *job = data;
 
 	if (job->gone)
 		return;
-	if (pod) {
-		pod->began = sim_now();
-		state = text_print("{\"running\":{\"startedAt\":\"%s\"}}", time_text(when));
-		set_container(pod, "Running", state);
-	}
+	pod_runs(job);
 	set_phase(job, "Running");
+	if (sim_chance(SIM_SERVER, sim_faults.evicted))
+		sim_after(sim_delay(SIM_SERVER, 60 * SIM_S), SIM_WORLD, evict, job);
 	sim_after(sim_delay(SIM_SERVER, 100 * SIM_S), SIM_WORLD, job_ends, job);
 }
 
@@ -450,14 +483,92 @@ static void job_begins(void *data)
 
 /* --- logs --- */
 
-/* A pod that prints a line each second from its beginning: how many has it by now? */
+/* How many lines has POD printed? */
+static size_t printed(const struct object *pod)
+{
+	uint64_t end = pod->ended ? pod->ended : sim_now();
+
+	return pod->began ? (size_t)((end - pod->began) / LINE_US) : 0;
+}
+
+/* When line K of POD was printed, in ns since 1970. */
+static int64_t line_time(const struct object *pod, size_t k)
+{
+	return loop_time_ns() -
+	       ((int64_t)sim_now() - (int64_t)(pod->began + (k + 1) * LINE_US)) * 1000;
+}
+
+bool server_pod(const char *uid, struct server_pod *ret)
+{
+	for (size_t i = 0; i < n_objects; i++) {
+		struct object *o = &objects[i];
+
+		if (o->in != PODS || !streq(get(at(o->json, "metadata"), "uid"), uid))
+			continue;
+		*ret = (struct server_pod){o->name, printed(o), o->kept, !o->gone, o->ended > 0};
+		return true;
+	}
+	return false;
+}
+
+bool server_job_printed(const char *job)
+{
+	const struct object *o = find(JOBS, job), *pod = o ? pod_of(o) : NULL;
+
+	return pod && printed(pod) > pod->kept;
+}
+
+/* The lines that have been printed since the last time; then, if it follows, the next ones. */
+static void print(void *data)
+{
+	struct server_watch *w = data;
+
+	while (!w->gone && w->at < printed(w->pod)) {
+		int64_t ns = line_time(w->pod, w->at);
+		cleanup_free char *line = NULL;
+		char when[32];
+
+		spec_time_text(ns, when);
+		line = text_print("%.19s.%09dZ %s %zu\n", when, (int)(ns % 1000000000),
+				  get(at(w->pod->json, "metadata"), "uid"), w->at++);
+		w->fn(w->data, line, strlen(line));
+	}
+	if (w->gone)
+		return;
+	if (!w->follow || w->pod->ended)
+		w->fn(w->data, NULL, 0);
+	else
+		sim_after(LINE_US + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, print, w);
+}
+
 static struct server_watch *log_watch(const char *path, server_event_fn fn, void *data,
 				      struct server_reply *ret)
 {
-	(void)fn, (void)data;
-	(void)path;
-	refuse(ret, 404, "NotFound");
-	return NULL;
+	cleanup_free char *name = text_copy(query(path, "/pods/"));
+	const char *since = query(path, "sinceTime=");
+	struct object *pod;
+	struct server_watch *w;
+	int64_t from = 0;
+
+	name[strcspn(name, "/")] = '\0';
+	pod = find(PODS, name);
+	if (!pod || !pod->began || strstr(path, "previous=true")) {
+		refuse(ret, pod ? 400 : 404, pod ? "BadRequest" : "NotFound");
+		return NULL;
+	}
+	if (sim_chance(SIM_SERVER, sim_faults.rotated))
+		pod->kept =
+			max_of(pod->kept, (size_t)(sim_random(SIM_SERVER) % (printed(pod) + 1)));
+	w = watch_new(fn, data);
+	w->pod = pod;
+	w->follow = strstr(path, "follow=true");
+	w->lag = sim_delay(SIM_SERVER, 3 * SIM_S);
+	w->at = pod->kept;
+	if (*since && spec_time_parse(since, strcspn(since, "&"), &from) > 0)
+		while (w->at < printed(pod) && line_time(pod, w->at) < from)
+			w->at++;
+	sim_after(0, SIM_WORLD, print, w);
+	return w;
 }
 
 /* --- requests --- */

@@ -12,6 +12,7 @@
  *	server.c  an API server and the controller of its jobs (world.h)
  *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
  *	user.c    people, and what was promised to them (world.h)
+ *	reader.c  those who read logs, and what these may show (world.h)
  *	main.c    histories, one process each
  *
  * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
@@ -34,6 +35,7 @@ enum sim_stream {
 	SIM_USERS,
 	SIM_KXFS,
 	SIM_FAULTS,
+	SIM_READERS,
 	SIM_N
 };
 
@@ -58,6 +60,8 @@ struct sim_faults {
 	unsigned writer_dies; /* writers */
 	unsigned interrupted; /* closes */
 	unsigned forgotten;   /* watches whose version the server has forgotten */
+	unsigned evicted;     /* pods */
+	unsigned rotated;     /* logs that are asked for */
 };
 extern struct sim_faults sim_faults;
 /* The faults of this seed. */

@@ -253,8 +253,8 @@ static void judge_name(unsigned name, pid_t pid)
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
 
-	/* A rename that the disk refuses tells its caller alone. */
-	if (!alone[name] || (w->by_rename && w->err && !w->created))
+	/* A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. */
+	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)))
 		return;
 	if (no_link && no_error)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
@@ -291,6 +291,7 @@ static void judge(void *data)
 	n = kernel_count(pid, "jobs");
 	if (n < 0 || (size_t)n != server_n_jobs())
 		sim_fail("jobs/ has %d names, and the server %zu jobs", n, server_n_jobs());
+	readers_judge();
 	judged = true;
 }
 

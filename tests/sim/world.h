@@ -33,6 +33,16 @@ void server_unwatch_all(void);
 size_t server_n_jobs(void);
 const char *server_job(size_t i);
 
+/* The pod UID, which prints lines "UID NUMBER", and how many it has printed. False: there was none. */
+struct server_pod {
+	const char *name;
+	size_t n, kept; /* its node has lost those before KEPT */
+	bool there, ended;
+};
+bool server_pod(const char *uid, struct server_pod *ret);
+/* Does the node of JOB's present pod have a line of it? */
+bool server_job_printed(const char *job);
+
 /* --- http.c: what is between kxfs and the server --- */
 
 /* All that was under way is cut off; what the server has got it may still act on. */
@@ -47,6 +57,12 @@ extern struct fs *sim_fs; /* of the present life; NULL: it is not mounted */
 void sim_kxfs_begin(void);
 /* It is not killed any more, and mounted soon. */
 void sim_kxfs_mend(void);
+
+/* --- reader.c --- */
+
+void readers_begin(void);
+/* What is to be read by now? In a task. */
+void readers_judge(void);
 
 /* --- user.c --- */
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Those who read logs, at any moment. A line is "UID NUMBER", so of each byte it is known which pod has printed it:
+ *
+ *	of a pod	its lines from the first, each once, up to one of those that it has printed by now; some are
+ *			missing only where its node had lost them, or the machine has gone down
+ *	merged		the same of each pod whose lines it has, behind their prefix; and what was read once is read
+ *			again, as long as the machine stays up
+ *
+ * In the end a job that is there shows all that its last pod has printed, if its node still has it; not so where the
+ * machine went down, since that a log is complete is synced, and the log is not.
+ */
+#include "spec/base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define READS	    12
+#define READ_EACH_S 25
+#define UID	    36 /* characters */
+#define MOST_PODS   16
+#define PREFIX	    "main/0 "
+
+/* How far a log has shown a pod. */
+struct seen {
+	char uid[UID + 1];
+	size_t next;
+};
+
+/* What the merged log of a job was when it was read last. */
+struct known {
+	char *job, *text;
+	struct known *next;
+};
+
+static struct known *all_known;
+
+/* LINE, without its end, may be whole or not. */
+static void check_line(const char *path, const char *line, bool whole, const char *job,
+		       struct seen *seen)
+{
+	cleanup_free char *name = text_print("%s-main-0-0", job), *full = NULL;
+	struct server_pod pod;
+	struct seen *s = seen;
+	char uid[UID + 1] = "";
+	size_t number = 0;
+
+	if (strlen(line) < UID + 2 && !whole)
+		return; /* too little to say */
+	snprintf(uid, sizeof(uid), "%s", line);
+	if (!server_pod(uid, &pod) || !streq(pod.name, name))
+		sim_fail("%s has a line that no pod of it has printed: %s", path, line);
+	while (*s->uid && !streq(s->uid, uid))
+		s++;
+	if (s == seen + MOST_PODS - 1)
+		sim_fail("%s has too many pods", path);
+	snprintf(s->uid, sizeof(s->uid), "%s", uid);
+	number = strtoull(line + UID, NULL, 10);
+	full = text_print("%s %zu", uid, number);
+	if (!whole)
+		return;
+	if (!streq(full, line) || number >= pod.n)
+		sim_fail("%s has a line that was not printed so: %s", path, line);
+	if (number < s->next)
+		sim_fail("%s has a line twice, or late: %s", path, line);
+	if (number > s->next && !(pod.kept > s->next) && !sim_faults.power_cut)
+		sim_fail("%s lacks what comes before: %s", path, line);
+	s->next = number + 1;
+}
+
+/* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_PODS, is what it has of each pod. */
+static void check_text(const char *path, const char *text, bool merged, const char *job,
+		       struct seen *seen)
+{
+	const char *prefix = merged ? PREFIX : "";
+	const char *at = text, *nl;
+
+	while (*at) {
+		cleanup_free char *line = NULL;
+
+		nl = strchr(at, '\n');
+		line = mem_copy(at, nl ? (size_t)(nl - at) : strlen(at));
+		if (strncmp(line, prefix, strlen(prefix)) == 0)
+			check_line(path, line + strlen(prefix), nl, job, seen);
+		else if (nl)
+			sim_fail("%s has a line without its prefix: %s", path, line);
+		at = nl ? nl + 1 : at + strlen(at);
+	}
+	if (!merged && *seen[1].uid)
+		sim_fail("%s has lines of two pods, %s and %s", path, seen[0].uid, seen[1].uid);
+}
+
+/* TEXT begins with what was read before. It is taken over. */
+static void check_known(const char *path, const char *job, char *text)
+{
+	struct known *k = all_known;
+	size_t n;
+
+	while (k && !streq(k->job, job))
+		k = k->next;
+	if (!k) {
+		k = new0(struct known);
+		*k = (struct known){text_copy(job), text_copy(""), all_known};
+		all_known = k;
+	}
+	n = min_of(strlen(k->text), strlen(text));
+	if (!sim_faults.power_cut && strncmp(k->text, text, n) != 0)
+		sim_fail("%s has changed", path);
+	if (strlen(text) > n) {
+		free(k->text);
+		k->text = text;
+	} else {
+		free(text);
+	}
+}
+
+/* Read all logs of JOB. *RET_LAST: the pod of the last attempt, as its log shows it. */
+static void read_job(const char *job, pid_t pid, struct seen *ret_last)
+{
+	static const char *const names[] = {"main-0/log.0", "main-0/log", "log"};
+
+	*ret_last = (struct seen){0};
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup_free char *path = text_print("jobs/%s/%s", job, names[i]), *text = NULL;
+		struct seen seen[MOST_PODS] = {0};
+		int err = kernel_read(pid, path, &text);
+
+		sim_say("reader", "%s: %s", path, err ? strerror(-err) : "read");
+		if (err)
+			continue;
+		check_text(path, text, i == 2, job, seen);
+		if (i == 1)
+			*ret_last = seen[0];
+		if (i == 2)
+			check_known(path, job, take_ptr(text));
+	}
+}
+
+static void reader(void *data)
+{
+	pid_t pid = kernel_fork();
+
+	(void)data;
+	for (unsigned i = 0; i < READS; i++) {
+		cleanup_free char *job = NULL;
+		struct seen last;
+		size_t n;
+
+		sim_sleep(sim_random(SIM_READERS) % (READ_EACH_S * SIM_S));
+		n = server_n_jobs();
+		if (!sim_fs || n == 0)
+			continue;
+		job = text_copy(server_job(sim_random(SIM_READERS) % n));
+		read_job(job, pid, &last);
+	}
+}
+
+void readers_begin(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		sim_task_start(SIM_WORLD, reader, NULL);
+}
+
+void readers_judge(void)
+{
+	pid_t pid = kernel_fork();
+
+	for (size_t i = 0; i < server_n_jobs() && !sim_faults.power_cut; i++) {
+		cleanup_free char *job = text_copy(server_job(i));
+		struct server_pod pod;
+		struct seen last;
+
+		read_job(job, pid, &last);
+		if (*last.uid && server_pod(last.uid, &pod) && pod.there && pod.ended &&
+		    last.next < pod.n && pod.kept <= last.next)
+			sim_fail("the log of %s ends with line %zu of %zu", job, last.next, pod.n);
+		if (!*last.uid && server_job_printed(job))
+			sim_fail("the log of %s is empty", job);
+	}
+}
