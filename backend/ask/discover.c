@@ -55,8 +55,7 @@ static void found_none(struct discover *d)
 		      "cluster?");
 		return;
 	}
-	resource = text_print("%s.%.*s", first->plural, (int)strcspn(first->api_version, "/"),
-			      first->api_version);
+	resource = spec_asked_resource(first->plural, first->api_version);
 	asked.resource = resource;
 	err = spec_reply_errno(404, "", 0, &asked, &text);
 	d->fn(d->data, NULL, err, text ? text : strerror(-err));

@@ -189,9 +189,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 	struct slot *at = data;
 	struct kinds *k = at->k;
 	const struct spec_served *row = at->probing;
-	cleanup_free char *resource =
-		text_print("%s.%.*s", row->plural, (int)strcspn(row->api_version, "/"),
-			   row->api_version);
+	cleanup_free char *resource = spec_asked_resource(row->plural, row->api_version);
 	const struct spec_asked asked = {
 		.verb = "list",
 		.resource = resource,
@@ -484,8 +482,7 @@ void kinds_refused(struct kinds *k, struct watches_refused *list)
 		}
 		if (!row)
 			continue;
-		resource = text_print("%s.%.*s", row->plural, (int)strcspn(row->api_version, "/"),
-				      row->api_version);
+		resource = spec_asked_resource(row->plural, row->api_version);
 		watches_print_refused(list, "list", resource, "jobs of this kind are not shown",
 				      text);
 	}

@@ -184,20 +184,10 @@ static int64_t stale_since(const struct publish *p, const struct world_job *job)
 	return p->stale_since ? p->stale_since : p->stale[job->sort];
 }
 
-static void queue_unrefp(struct spec_queue_view **queue)
-{
-	spec_queue_view_unref(*queue);
-}
-
 static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 {
 	return p->config.mode == BACKEND_CAPTURE_ALL ||
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
-}
-
-static void cluster_queue_unrefp(struct spec_cluster_queue_view **queue)
-{
-	spec_cluster_queue_view_unref(*queue);
 }
 
 /* May there be pods of JOB, that of S, of which we have not been told? BEFORE: its last snapshot, or NULL. */
@@ -260,9 +250,9 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
-	struct spec_queue_view *queue cleanup(queue_unrefp) =
+	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) =
 		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
-	struct spec_cluster_queue_view *cluster cleanup(cluster_queue_unrefp) = NULL;
+	struct spec_cluster_queue_view *cluster cleanup(spec_cluster_queue_view_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
 	const struct folder *folder = folder_of(p, s, job);
 	const struct spec_kind *kind = job->kind;

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "backend/base/random.h"
+#include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
 #define RETRY_MIN_MS 500u
@@ -47,8 +48,8 @@ static void request_end(struct request *r)
 void request_set_kind(struct request *r, const struct spec_kind *kind)
 {
 	r->kind = kind;
-	text_set(&r->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
-		 kind->api_version);
+	free(r->resource);
+	r->resource = spec_asked_resource(kind->plural, kind->api_version);
 }
 
 uint64_t request_age(const struct request *r)

@@ -16,6 +16,7 @@
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/client/watch.h"
+#include "spec/api/refusal.h"
 #include "spec/app/label.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -465,10 +466,7 @@ static void start(struct watches *w, enum world_sort sort)
 			  def->cluster ? "" : "/namespaces/", def->cluster ? "" : namespace,
 			  plural);
 	if (!x->resource)
-		x->resource = def->api == API_CORE
-				      ? text_copy(plural)
-				      : text_print("%s.%.*s", plural, (int)strcspn(version, "/"),
-						   version);
+		x->resource = spec_asked_resource(plural, version);
 	if (sort == WORLD_OWN_QUEUE)
 		field = text_print("metadata.name=%s", w->config.own_queue);
 	config.path = path;

@@ -10,12 +10,6 @@
 #include "fs/vfs/listing.h"
 #include "fs/vfs/text.h"
 
-static void queue_unrefp(struct spec_queue_view **queue)
-{
-	spec_queue_view_unref(*queue);
-}
-#define cleanup_queue cleanup(queue_unrefp)
-
 bool queues_are_known(void *tree, struct node *dir)
 {
 	const struct tree *t = tree;
@@ -38,7 +32,7 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 /* Times of the queue NAME. */
 static int queue_times(struct backend *b, const char *name, struct stat *st)
 {
-	struct spec_queue_view *queue cleanup_queue = backend_queue(b, name);
+	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) = backend_queue(b, name);
 	struct backend_queue_jobs jobs;
 	int err = queue ? backend_queue_jobs(b, name, &jobs) : -ENOENT;
 
@@ -88,7 +82,8 @@ static const struct node_dir_class queue_class = {
 
 static int queues_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct spec_queue_view *queue cleanup_queue = backend_queue(tree_of(dir)->backend, name);
+	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) =
+		backend_queue(tree_of(dir)->backend, name);
 
 	if (!queue)
 		return -ENOENT;

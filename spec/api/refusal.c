@@ -404,6 +404,14 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 	return err;
 }
 
+char *spec_asked_resource(const char *plural, const char *api_version)
+{
+	const char *end = strchr(api_version, '/');
+
+	return end ? text_print("%s.%.*s", plural, (int)(end - api_version), api_version)
+		   : text_copy(plural);
+}
+
 bool spec_reply_did_nothing(int status, const char *body, size_t len)
 {
 	struct spec_value *o cleanup_free = NULL;

@@ -16,6 +16,9 @@ struct spec_asked {
 	size_t sent;	  /* bytes of the body that was sent; for EFBIG */
 };
 
+/* "jobs.batch.volcano.sh" of "jobs" and "batch.volcano.sh/v1alpha1", "pods" of "pods" and "v1"; malloc'ed. */
+char *spec_asked_resource(const char *plural, const char *api_version);
+
 /*
  * The errno of a reply that is not 2xx, or is 2xx and not what was asked for, with its text for people:
  * one to three lines without a newline at the end, no Go dump, no credential; says what to do where

@@ -352,7 +352,6 @@ static bool has_macros(const char *text)
 
 static void share_command(struct spec_pod_role *r)
 {
-
 	for (size_t i = 0; i < r->role->n_args; i++) {
 		if (has_macros(r->role->args[i]))
 			return;

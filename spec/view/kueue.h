@@ -119,6 +119,10 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 				  struct spec_cluster_queue_view **ret);
 struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v);
 void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v); /* NULL is allowed */
+static inline void spec_cluster_queue_view_unrefp(struct spec_cluster_queue_view **v)
+{
+	spec_cluster_queue_view_unref(*v);
+}
 
 /*
  * The names in a list of LocalQueues, ", " between them, of many only some, made harmless, malloc'ed; NULL: it is no

@@ -172,15 +172,10 @@ void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
 	free(v);
 }
 
-static void cluster_queue_unrefp(struct spec_cluster_queue_view **v)
-{
-	spec_cluster_queue_view_unref(*v);
-}
-
 int spec_cluster_queue_view_parse(const char *json, size_t len,
 				  struct spec_cluster_queue_view **ret)
 {
-	cleanup(cluster_queue_unrefp) struct spec_cluster_queue_view *v = NULL;
+	cleanup(spec_cluster_queue_view_unrefp) struct spec_cluster_queue_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *spec, *status, *groups;
 	const char *cohort;

@@ -220,11 +220,6 @@ void spec_queue_view_unref(struct spec_queue_view *v)
 	free(v);
 }
 
-static void queue_unrefp(struct spec_queue_view **v)
-{
-	spec_queue_view_unref(*v);
-}
-
 struct spec_queue_view *spec_queue_view_new(const char *name)
 {
 	struct spec_queue_view *v = new0(struct spec_queue_view);
@@ -238,7 +233,7 @@ struct spec_queue_view *spec_queue_view_new(const char *name)
 
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
-	cleanup(queue_unrefp) struct spec_queue_view *v = NULL;
+	cleanup(spec_queue_view_unrefp) struct spec_queue_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *spec, *status;
 

@@ -81,6 +81,10 @@ struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
+static inline void spec_queue_view_unrefp(struct spec_queue_view **v)
+{
+	spec_queue_view_unref(*v);
+}
 /* Would both be shown in the same way? */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*

@@ -292,6 +292,15 @@ static void test_answers(void **state)
 	}
 }
 
+static void test_resource(void **state)
+{
+	char *job cleanup_free = spec_asked_resource("jobs", "batch.volcano.sh/v1alpha1");
+	char *pod cleanup_free = spec_asked_resource("pods", "v1");
+
+	assert_string_equal(job, "jobs.batch.volcano.sh");
+	assert_string_equal(pod, "pods");
+}
+
 /* Only the API server itself can say that a request had no effect. */
 static void test_did_nothing(void **state)
 {
@@ -389,7 +398,7 @@ int main(void)
 		cmocka_unit_test(test_error),	    cmocka_unit_test(test_no_event),
 		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
-		cmocka_unit_test(test_did_nothing),
+		cmocka_unit_test(test_resource),    cmocka_unit_test(test_did_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
