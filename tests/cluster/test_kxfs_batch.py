@@ -201,10 +201,10 @@ def test_thousand(kx, world):
     assert [job.replica(f"main-{i}")["state"] for i in (0, 7, 500, 999)] == ["SUCCEEDED", "FAILED", "FAILED", "SUCCEEDED"]
 
 
-def test_killed_among_a_hundred(kx, world):
+def test_killed_among_a_hundred(kx, world, pytestconfig):
     """kxfs is killed again and again while a hundred files are written. Their names say which job it is, so who has
     heard nothing writes his file again, and each is launched once."""
-    seed = random.randrange(1 << 32)
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
     mount = kx()
@@ -225,6 +225,7 @@ def test_killed_among_a_hundred(kx, world):
             mount.restart(signal.SIGKILL)
             kills += 1
     wait_for(lambda: set(mount.ls("jobs")) == set(world.jobs()), what="the same jobs here and there")
+    print(f"{kills} kills")
     assert len(world.jobs()) == 100
     assert kills > 2 and all("app.yaml" in mount.ls("jobs", name) for name in world.jobs()), "each is ours"
 
