@@ -35,8 +35,9 @@ class Archive:
                                          stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())
 
     def up(self, *options):
-        self.start(*options)
         ready = self.state / "ready"
+        ready.unlink(missing_ok=True)  # what was killed has left it
+        self.start(*options)
         wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
         assert self.proc.poll() is None, self.kx.said()
 

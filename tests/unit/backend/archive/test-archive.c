@@ -50,7 +50,7 @@ static void on_bytes(void *data, int err, const char *text, const char *bytes, s
 {
 	struct call *c = data;
 
-	c->got = mem_copy(bytes, n);
+	c->got = bytes ? mem_copy(bytes, n) : text_copy("");
 	c->n_got = n;
 	on_done(c, err, text);
 }
