@@ -649,7 +649,7 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
-		finish(f, 0, ""); /* and there is nothing newer */
+		lost(f, -ENOENT, "its end was rotated away, perhaps with more behind it");
 	} else if (f->kind != PROBE && f->fit == FORCED) {
 		back_off(f, 0);
 	} else if (f->kind != PROBE && (!has_ended(f) || may_be_next)) {

@@ -1287,6 +1287,25 @@ static void test_rotated(void **state)
 	}
 }
 
+/* The run has ended, and its node has nothing any more of what is known, nor anything newer: some may be lost. */
+static void test_rotated_away(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_break(fake.requests, -EIO, true);
+	ended(RUN_LAST);
+	while (!is_done()) {
+		wait_for_request();
+		if (strstr(fake.requests->path, WHICH_RUN))
+			answer(fake.requests, 200, THIS_POD);
+		else
+			answer(fake.requests, 200, "");
+	}
+	assert_int_equal(result(), -ENOENT);
+	holds("one\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1332,6 +1351,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_run_before_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runs_after_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rotated, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rotated_away, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
