@@ -264,8 +264,8 @@ static void tried(struct keep *k, int err, const char *text)
 	k->state = WAITS;
 	if (err) {
 		if (!k->wait_ms)
-			diag(DIAG_WARNING, "%s: %s; what is not archived is kept, and tried again",
-			     k->dir, text);
+			diag(DIAG_WARNING,
+			     "archive: %s; what is not there is kept, and tried again", text);
 		atomic_fetch_add(&k->failures, 1);
 		k->wait_ms = k->wait_ms ? min_of(2 * k->wait_ms, (uint64_t)WAIT_MAX) : WAIT_MS;
 		k->retry_at = loop_now_ms() + random_about((unsigned)k->wait_ms);

@@ -226,7 +226,7 @@ def test_archive_takes_nothing(small, server, volcano, how):
     wait_for(lambda: (archive.metric("archive_waiting_bytes") or 0) >= len(text), what=archive.kx.said)
     assert archive.metric("archive_waiting_jobs") >= 1 and archive.metric("archive_failures_total") >= 1
     assert archive.metric("archived_bytes_total") >= len("before\n")
-    assert "; what is not archived is kept, and tried again" in archive.kx.said()
+    assert f"kxfs: archive: {archive.dir}" in archive.kx.said() and "; what is not there is kept, and tried again" in archive.kx.said()
     uid = json.loads(record.read_text())["uid"]
     wait_for(lambda: (archive.state / f"archive/{uid}.left").exists(), what="its end to be noted")
     archive.end(signal.SIGKILL)
