@@ -17,6 +17,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
+#include "backend/impl/held.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
 
@@ -86,9 +87,12 @@ static void backend_freep(struct backend **b)
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
 	const struct backend *b = data;
+	const struct spec_job *before = old && old->held ? NULL : old;
 
-	if (b->keep)
-		keep_job(b->keep, old, new_job);
+	held_news(b->held, old, new_job);
+	/* What was never launched is kept nowhere. */
+	if (b->keep && (before || new_job) && !(new_job && new_job->held))
+		keep_job(b->keep, before, new_job);
 	if (b->events.job)
 		return b->events.job(b->events.data, old, new_job);
 }
@@ -140,6 +144,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 			.text = keep_text,
 			.data = b,
 		});
+	b->held = held_new(b, &backend_held_ways);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
 	if (err < 0)
@@ -159,6 +164,7 @@ void backend_free(struct backend *b)
 	if (b->ops)
 		b->ops->fini(b);
 	keep_free(b->keep);
+	held_free(b->held);
 	output_free(b->output);
 	store_free(b->store);
 	end_clear(&b->started);
@@ -202,6 +208,7 @@ static void backend_run_charge(void *data)
 
 	if (b->ops->take_charge)
 		b->ops->take_charge(b);
+	held_take_charge(b->held);
 }
 
 void backend_take_charge(struct backend *b)
@@ -288,6 +295,8 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 		 size_t *ret_len)
 {
 	lock_assert_none();
+	if (job->held)
+		return held_text(b->config.state_dir, job, which, ret, ret_len);
 	return b->ops->text(b, job, which, ret, ret_len);
 }
 
@@ -327,7 +336,8 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 		   int64_t *ret_changed)
 {
 	lock_assert_none();
-	return b->ops->events ? b->ops->events(b, job, ret, ret_len, ret_changed) : -ENOENT;
+	return b->ops->events && !job->held ? b->ops->events(b, job, ret, ret_len, ret_changed)
+					    : -ENOENT;
 }
 
 int backend_info(struct backend *b, FILE *out)

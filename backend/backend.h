@@ -62,6 +62,8 @@ struct backend_events {
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
 	void (*log)(void *data, struct log *log);
+	/* A question: the id of the job that FILE of submit/ launched last, malloc'ed; NULL: none. Any thread. */
+	char *(*job_of)(void *data, const char *file);
 	void *data;
 };
 
@@ -223,8 +225,9 @@ struct backend_result {
 	 */
 	int err;
 	const char *text;     /* for people; "" or lines; never NULL; borrowed */
-	const char *id;	      /* submit: the job's id; else "" */
+	const char *id;	      /* submit: the job's id; dry run: what it would be; else "" */
 	const char *manifest; /* dry run: YAML; else ""; borrowed */
+	const char *backend, *namespace; /* of a dry run that was approved: whose job it would be */
 };
 
 typedef void (*backend_reply_fn)(void *data, const struct backend_result *result);

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/impl/end.h"
+#include "backend/impl/held.h"
 #include "backend/jobs/store.h"
 #include "backend/keep/keep.h"
 #include "backend/output/output.h"
@@ -47,6 +48,8 @@ struct backend_ops {
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
+	/* I/O thread: is every job that there is in the store? NULL: always, once it has started. */
+	bool (*is_whole)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The text of a queue, of the N snapshots JOBS of jobs/; malloc'ed. NULL: its view has all. */
@@ -64,15 +67,6 @@ struct backend_ops {
 
 extern const struct backend_ops local_ops, kube_ops;
 
-enum backend_request_kind {
-	BACKEND_SUBMIT,
-	BACKEND_DRY_RUN,
-	BACKEND_CANCEL,
-	BACKEND_CONTROL,
-	BACKEND_FORGET,
-	BACKEND_N_REQUESTS
-};
-
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config; /* strings owned */
@@ -80,6 +74,7 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
+	struct held *held;
 	struct keep *keep; /* NULL: there is no archive */
 	void *impl;	   /* the implementation's own (backend_set_impl) */
 
@@ -100,6 +95,14 @@ struct backend_request {
 	char *submitter;
 	char *submission; /* a UUID; of a dry run perhaps NULL */
 	mode_t readable;  /* as backend_submission.readable */
+	bool seeded;	  /* the job is to have the name that is made of SEED, or none */
+	uint64_t seed[2];
+	/*
+	 * SUBMIT: launch a job that was held. Its file was answered for; in a store where uids are chosen here, its uid
+	 * is SUBMISSION. An earlier try of that, before a crash, may have launched it. DRY_RUN: of what is to be held:
+	 * what can't be launched here is refused.
+	 */
+	bool held;
 	char *id;
 	char *uid;
 	enum spec_action action;
@@ -110,10 +113,18 @@ struct backend_request {
 
 /* Reply and free RQ. TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
-/* The same for a dry run that has made MANIFEST. */
-void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
+/* The same, with a text that printf would print. */
+void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
+/* What a dry run has made: borrowed. */
+struct backend_made {
+	const char *id, *backend, *namespace, *manifest;
+};
+void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
 /* The same for an action that a job in PHASE ignores: -EINVAL. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
+
+/* What held.c needs of requests. */
+extern const struct held_ways backend_held_ways;
 
 /* --- what an implementation says: BACKEND is a struct backend, so its parts can be told to call these --- */
 
@@ -122,12 +133,22 @@ static inline void backend_set_impl(struct backend *b, void *impl)
 	b->impl = impl;
 }
 
+static inline void backend_ready(void *data)
+{
+	struct backend *b = data;
+
+	end_reach(&b->started, 0, NULL);
+}
+
 /* The first list is in, or can't be had: TEXT says why. Heeded once, and not after the start was given up. */
 static inline void backend_started(void *backend, int err, const char *text)
 {
 	struct backend *b = backend;
 
-	end_reach(&b->started, err, text);
+	if (err)
+		end_reach(&b->started, err, text);
+	else
+		held_begin(b->held, backend_ready, b);
 }
 
 static inline void backend_all_stopped(void *data)
@@ -147,12 +168,19 @@ static inline void backend_output_stopped(void *data)
 		backend_all_stopped(b);
 }
 
+static inline void backend_held_stopped(void *data)
+{
+	struct backend *b = data;
+
+	output_stop(b->output, backend_output_stopped, b);
+}
+
 /* Nothing of it runs any more. */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;
 
-	output_stop(b->output, backend_output_stopped, b);
+	held_stop(b->held, backend_held_stopped, b);
 }
 
 /* As backend_events.launched. */

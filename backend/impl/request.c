@@ -6,113 +6,17 @@
  *
  *	state   | who has it                  | what ends it                        | next
  *	posted  | the loop                    | the loop runs it                    | refused: answered; running
+ *	        |                             | its job is held, or may be (held.h) | answered; running
  *	running | the implementation          | backend_answer or one of its kind   | answered (freed)
  */
-#include <assert.h>
 #include <errno.h>
 
 #include "backend/base/diag.h"
+#include "backend/impl/held.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
-
-static const char *const request_names[BACKEND_N_REQUESTS] = {
-	[BACKEND_SUBMIT] = "submit",   [BACKEND_DRY_RUN] = "dryrun", [BACKEND_CANCEL] = "cancel",
-	[BACKEND_CONTROL] = "control", [BACKEND_FORGET] = "forget",
-};
-
-const char *request_name(enum backend_request_kind kind)
-{
-	return request_names[kind];
-}
-
-/* For those who read .kxfs/log: what was done. Of what was refused only the asker hears. */
-static void request_log_done(const struct backend_request *rq, const char *id)
-{
-	switch (rq->kind) {
-	case BACKEND_SUBMIT:
-		diag(DIAG_INFO, "%s: launched from %s", id, rq->file);
-		return;
-	case BACKEND_DRY_RUN:
-		return; /* nothing was done */
-	case BACKEND_CANCEL:
-		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
-		return;
-	case BACKEND_CONTROL:
-		diag(DIAG_INFO, "%s: %s%s%s", rq->id, spec_action_name(rq->action),
-		     rq->argument ? " " : "", rq->argument ? rq->argument : "");
-		return;
-	default:
-		diag(DIAG_INFO, "%s: removed from history/", rq->id);
-	}
-}
-
-/* What RQ is about: a file or a job. */
-static const char *request_object(const struct backend_request *rq)
-{
-	return rq->file ? rq->file : rq->id ? rq->id : "";
-}
-
-static void request_settle(struct backend_request *rq, const struct backend_result *result)
-{
-	assert(loop_is_here(rq->b->loop));
-	assert(result->err <= 0);
-	lock_assert_none();
-	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
-	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
-	     request_object(rq), result->err ? strerror(-result->err) : "done",
-	     *result->id ? ", " : "", result->id, result->text,
-	     (unsigned long long)(loop_now_ms() - rq->since));
-	if (result->err == 0)
-		request_log_done(rq, result->id);
-	rq->reply(rq->data, result);
-	free(rq->file);
-	free(rq->text);
-	free(rq->submitter);
-	free(rq->submission);
-	free(rq->id);
-	free(rq->uid);
-	free(rq->argument);
-	free(rq);
-}
-
-void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
-{
-	const struct backend_result result = {
-		.err = err,
-		.text = text ? text : "",
-		.id = id ? id : "",
-		.manifest = "",
-	};
-
-	request_settle(rq, &result);
-}
-
-void backend_answer_dry_run(struct backend_request *rq, const char *manifest)
-{
-	const struct backend_result result = {.text = "", .id = "", .manifest = manifest};
-
-	request_settle(rq, &result);
-}
-
-static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)
-	printf_like(3, 4);
-
-static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)
-{
-	cleanup_free char *text = NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
-	backend_answer(rq, err, NULL, text);
-}
-
-void backend_answer_no_effect(struct backend_request *rq, const char *phase)
-{
-	request_refuse(rq, -EINVAL, "%s would have no effect: the job is %s; ctl lists what has",
-		       spec_action_name(rq->action), phase);
-}
+#include "spec/base/name.h"
+#include "spec/record/held.h"
 
 /* Is the job that RQ means still there? Else RQ is answered. */
 static bool request_check_job(struct backend_request *rq)
@@ -122,37 +26,31 @@ static bool request_check_job(struct backend_request *rq)
 		store_get(rq->b->store, history ? BACKEND_HISTORY : BACKEND_JOBS, rq->id);
 
 	if (!job) {
-		request_refuse(rq, -ENOENT, "there is no job %s in %s/", rq->id,
+		backend_refuse(rq, -ENOENT, "there is no job %s in %s/", rq->id,
 			       history ? "history" : "jobs");
 		return false;
 	}
+	/* Whoever has looked at it while it was held knows it by its submission. */
+	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
+		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
-		request_refuse(rq, -ESTALE, "%s is another job by now; look at it again", rq->id);
+		backend_refuse(rq, -ESTALE, "%s is another job by now; look at it again", rq->id);
 		return false;
 	}
 	return true;
 }
 
-static void request_run(void *data)
+static void request_pass(struct backend_request *rq)
 {
-	struct backend_request *rq = data;
 	const struct backend_ops *ops = rq->b->ops;
 
-	if (!rq->b->up) {
-		request_refuse(rq, -ENOTCONN, "kxfs is ending");
-		return;
-	}
-	if (rq->kind == BACKEND_SUBMIT) {
+	switch (rq->kind) {
+	case BACKEND_SUBMIT:
 		ops->submit(rq->b, rq);
 		return;
-	}
-	if (rq->kind == BACKEND_DRY_RUN) {
+	case BACKEND_DRY_RUN:
 		ops->dry_run(rq->b, rq);
 		return;
-	}
-	if (!request_check_job(rq))
-		return;
-	switch (rq->kind) {
 	case BACKEND_CANCEL:
 		ops->cancel(rq->b, rq);
 		return;
@@ -162,6 +60,17 @@ static void request_run(void *data)
 	default:
 		ops->forget(rq->b, rq);
 	}
+}
+
+static void request_run(void *data)
+{
+	struct backend_request *rq = data;
+	bool is_new = rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN;
+
+	if (!rq->b->up)
+		backend_refuse(rq, -ENOTCONN, "kxfs is ending");
+	else if ((is_new || request_check_job(rq)) && !held_takes(rq->b->held, rq))
+		request_pass(rq);
 }
 
 static struct backend_request *request_new(struct backend *b, enum backend_request_kind kind,
@@ -180,7 +89,7 @@ static struct backend_request *request_new(struct backend *b, enum backend_reque
 static void request_post(struct backend_request *rq)
 {
 	lock_assert_none();
-	diag(DIAG_DEBUG, "%s %s", request_name(rq->kind), request_object(rq));
+	diag(DIAG_DEBUG, "%s %s", request_name(rq->kind), rq->file ? rq->file : rq->id);
 	loop_post(rq->b->loop, request_run, rq);
 }
 
@@ -192,8 +101,34 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->submitter = text_copy(s->submitter);
 	rq->submission = s->submission ? text_copy(s->submission) : NULL;
 	rq->readable = s->readable;
+	rq->seeded = spec_name_seed(s->file, rq->seed);
 	request_post(rq);
 }
+
+/* As struct held_ways says. */
+static struct backend_request *request_of_held(struct backend *b, const struct spec_held *rec,
+					       enum backend_request_kind kind, const char *text,
+					       size_t len, backend_reply_fn reply, void *data)
+{
+	struct backend_request *rq = request_new(b, kind, reply, data);
+
+	rq->held = true;
+	rq->file = text_copy(rec->file);
+	rq->submitter = text_copy(rec->submitter);
+	rq->submission = text_copy(rec->submission);
+	rq->text = mem_copy(text, len);
+	rq->len = len;
+	rq->readable = (mode_t)rec->readable;
+	rq->seeded = true;
+	memcpy(rq->seed, rec->seed, sizeof(rq->seed));
+	return rq;
+}
+
+const struct held_ways backend_held_ways = {
+	.run = request_run,
+	.pass = request_pass,
+	.make = request_of_held,
+};
 
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data)

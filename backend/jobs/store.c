@@ -18,10 +18,12 @@ struct store_entry {
 	struct spec_job *job;
 	char *id; /* own copies: the keys of the tables outlive a snapshot */
 	char *uid;
-	int64_t created; /* as first seen: its position in the list */
+	char *submission; /* of a job that is ours, under which it was held perhaps; else NULL */
+	int64_t created;  /* as first seen: its position in the list */
 	enum backend_place place;
 	UT_hash_handle hh;    /* by uid */
 	UT_hash_handle hh_id; /* by id, in its place */
+	UT_hash_handle hh_submission;
 };
 
 struct store_place {
@@ -36,7 +38,7 @@ struct store {
 	struct store_events events;
 	struct lock lock;  /* for all below */
 	uint64_t revision; /* of the last change of any job */
-	struct store_entry *by_uid;
+	struct store_entry *by_uid, *by_submission;
 	struct store_place place[BACKEND_N_PLACES];
 };
 
@@ -58,6 +60,7 @@ static void store_entry_free(struct store_entry *e)
 	spec_job_unref(e->job);
 	free(e->id);
 	free(e->uid);
+	free(e->submission);
 	free(e);
 }
 
@@ -76,6 +79,7 @@ void store_free(struct store *store)
 		HASH_CLEAR(hh_id, store->place[i].by_id);
 		free(store->place[i].list);
 	}
+	HASH_CLEAR(hh_submission, store->by_submission);
 	HASH_ITER(hh, store->by_uid, e, next) {
 		HASH_DEL(store->by_uid, e);
 		store_entry_free(e);
@@ -145,8 +149,25 @@ static void store_drop(struct store *store, struct store_entry *e)
 	p->n--;
 	HASH_DELETE(hh_id, p->by_id, e);
 	HASH_DELETE(hh, store->by_uid, e);
+	if (e->submission)
+		HASH_DELETE(hh_submission, store->by_submission, e);
 	store_touch(p);
 	store_revise(store, e->place);
+}
+
+/* E, in the other tables, is found by its submission too, if that is ours and nothing else is found by it. */
+static void store_index(struct store *store, struct store_entry *e)
+{
+	const char *submission = e->job->submission;
+	struct store_entry *other;
+
+	if (e->submission || !e->job->own || !*submission || streq(submission, e->uid))
+		return;
+	HASH_FIND(hh_submission, store->by_submission, submission, strlen(submission), other);
+	if (other)
+		return;
+	e->submission = text_copy(submission);
+	HASH_ADD_KEYPTR(hh_submission, store->by_submission, e->submission, strlen(submission), e);
 }
 
 /* Put E into all tables. */
@@ -164,6 +185,7 @@ static void store_add(struct store *store, struct store_entry *e)
 	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
 	p->list[at] = e;
 	p->n++;
+	store_index(store, e);
 	store_touch(p);
 }
 
@@ -181,6 +203,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 	struct store_entry *e;
 
 	HASH_FIND(hh, store->by_uid, uid, strlen(uid), e);
+	if (!e)
+		HASH_FIND(hh_submission, store->by_submission, uid, strlen(uid), e);
 	return e;
 }
 
@@ -193,24 +217,29 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 		       struct store_entry **displaced, const struct spec_job **old)
 {
 	struct store_entry *f = *fresh;
-	struct store_entry *e = store_find_uid(store, f->uid);
+	const char *submission = f->job->own ? f->job->submission : "";
+	struct store_entry *e;
 
 	f->job->revision = store_revise(store, f->place);
-	if (e && e->place == f->place) {
+	HASH_FIND(hh, store->by_uid, f->uid, strlen(f->uid), e);
+	if (!e) /* it may have been held until now */
+		HASH_FIND(hh, store->by_uid, submission, strlen(submission), e);
+	if (e && e->place == f->place && streq(e->uid, f->uid)) {
 		assert(streq(e->id, f->id));
 		*old = e->job;
 		e->job = take_ptr(f->job);
+		store_index(store, e);
 		return;
 	}
-	*displaced = store_find_id(store, f->place, f->id);
-	if (*displaced)
-		store_drop(store, *displaced);
 	if (e) {
 		f->created = e->created;
 		store_drop(store, e);
 		*old = take_ptr(e->job);
 	}
 	*gone = e;
+	*displaced = store_find_id(store, f->place, f->id);
+	if (*displaced)
+		store_drop(store, *displaced);
 	store_add(store, take_ptr(*fresh));
 }
 

@@ -29,13 +29,17 @@ void store_free(struct store *store);
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It
  * stands in the place that JOB->history says, and leaves the other; a job of another uid that has
- * its id in that place is gone for good. JOB gets its revision here.
+ * its id in that place is gone for good. A job of ours that has another uid follows the one that was held, whose uid
+ * is its submission. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: the job of this uid is gone for good. */
 void store_remove(struct store *store, const char *uid);
 
-/* Any thread; as in backend.h. */
+/*
+ * Any thread; as in backend.h. A job of ours is found by the UUID of its submission, too: that is the uid of one that
+ * is held, and its successor in a cluster has another.
+ */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);
 void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,

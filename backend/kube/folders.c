@@ -209,6 +209,17 @@ void folders_release(struct folders *f, const char *id)
 	freed(f, id);
 }
 
+int folders_resume(struct folders *f, const char *id, const char *submission)
+{
+	struct entry *e = find(f, id);
+
+	if (!e || is_going(e) || *e->folder.uid || !streq(e->folder.submission, submission))
+		return -EEXIST;
+	e->folder.doubt = 0;
+	e->submitted = e->under_way = true;
+	return 0;
+}
+
 /* Something that is done to a folder on the disk. */
 struct errand {
 	struct work work;

@@ -87,6 +87,11 @@ void folders_release(struct folders *f, const char *id);
 /* Has the cluster shown the job of this submission, whose folder is ID, though it may be gone again? */
 bool folders_was_seen(const struct folders *f, const char *id, const char *submission);
 /*
+ * The submission whose folder is ID, which may have been sent, is sent once more. -EEXIST: the folder is another's, or
+ * goes, or its job is known.
+ */
+int folders_resume(struct folders *f, const char *id, const char *submission);
+/*
  * The submission whose folder is ID was answered, and the folder stays, unless its job is gone already. UID: of its
  * job; "" not known.
  */

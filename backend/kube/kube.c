@@ -487,6 +487,11 @@ static int kube_text(struct backend *b, const struct spec_job *job, enum backend
 	return spec_object_yaml(job->object->text, job->object->len, ret, ret_len);
 }
 
+static bool kube_is_whole(struct backend *b)
+{
+	return publish_is_whole(kube_parts_of(b)->publish);
+}
+
 static int kube_events_text(struct backend *b, const struct spec_job *job, char **ret,
 			    size_t *ret_len, int64_t *ret_changed)
 {
@@ -615,6 +620,7 @@ const struct backend_ops kube_ops = {
 	.control = kube_control,
 	.forget = kube_forget,
 	.text = kube_text,
+	.is_whole = kube_is_whole,
 	.events = kube_events_text,
 	.stale_since = kube_stale_since,
 	.queues = kube_queues,

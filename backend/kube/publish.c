@@ -293,6 +293,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
+	if (ctx.own && !*snapshot->submission) /* without annotations */
+		spec_set(&snapshot->submission, folder->submission);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
@@ -325,6 +327,11 @@ static bool is_unheard(const struct publish *p, const struct spec_job *job)
 	return false;
 }
 
+bool publish_is_whole(const struct publish *p)
+{
+	return !p->stale_since && !is_unheard(p, NULL);
+}
+
 static void check_doubt(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -332,7 +339,7 @@ static void check_doubt(void *data, const struct folder *folder)
 	if (!folder->doubt)
 		return;
 	/* Only a cluster that can be seen can say that there is no such job. */
-	if (loop_now_ms() < folder->doubt || p->stale_since || is_unheard(p, NULL)) {
+	if (loop_now_ms() < folder->doubt || !publish_is_whole(p)) {
 		loop_timer_set(&p->doubts, DOUBT_MS);
 		return;
 	}

@@ -63,6 +63,8 @@ void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t sin
 /* The first list of a kind has come after publish_begin: what an earlier mount knew of its jobs is settled. */
 void publish_listed(struct publish *p);
 
+/* Has all been listed that there is, and is that confirmed? */
+bool publish_is_whole(const struct publish *p);
 /* There is a folder in doubt now (folders_doubt): it is removed when there is no job of it in time. */
 void publish_doubt(struct publish *p);
 

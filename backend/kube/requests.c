@@ -125,9 +125,9 @@ void request_answer(struct request *r, int err, const char *id, const char *text
 	request_end(r);
 }
 
-void request_answer_dry_run(struct request *r, const char *manifest)
+void request_answer_dry_run(struct request *r, const struct backend_made *made)
 {
-	backend_answer_dry_run(take_ptr(r->rq), manifest);
+	backend_answer_dry_run(take_ptr(r->rq), made);
 	request_end(r);
 }
 

@@ -73,6 +73,6 @@ void request_replied(struct request *r);
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R, and free it. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
-void request_answer_dry_run(struct request *r, const char *manifest);
+void request_answer_dry_run(struct request *r, const struct backend_made *made);
 
 #endif

@@ -76,6 +76,7 @@ struct submit {
 	char *text; /* for people; of a dry run that was approved: the manifest */
 	bool seeded; /* the file gives the name, though the document does not: others may have launched it, too */
 	bool doubted; /* an earlier submission of that name may be on its way still */
+	uint64_t age; /* seconds since a try of an earlier mount, of a job that was held */
 };
 
 static struct submit *submit_of(struct request *r)
@@ -95,6 +96,12 @@ static void submit_free(struct request *r)
 	spec_manifest_free(s->m);
 	free(s->text);
 	free(s);
+}
+
+/* As which a later mount tells what became of it; "": nobody waits for that of a job that was held. */
+static const char *told_file(const struct submit *s)
+{
+	return s->r.rq->held ? "" : s->r.rq->file;
 }
 
 /* --- on the pool --- */
@@ -130,7 +137,9 @@ static int make_manifest(struct submit *s)
 		err = random_uuid(s->uuid);
 	if (err)
 		return err;
-	s->seeded = !err && spec_name_seed(rq->file, mr.identity.random);
+	s->seeded = rq->seeded;
+	if (s->seeded)
+		memcpy(mr.identity.random, rq->seed, sizeof(rq->seed));
 	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
 	if (err)
 		s->text = spec_errors_text(&e, rq->file);
@@ -152,7 +161,7 @@ static void make_folder(void *data)
 	const struct folder_submission made = {
 		.id = s->m->id,
 		.uuid = s->uuid,
-		.file = rq->file,
+		.file = told_file(s),
 		.text = rq->text,
 		.len = rq->len,
 		.readable = rq->readable,
@@ -176,7 +185,10 @@ static void rendered(void *data)
 {
 	struct submit *s = data;
 
-	request_answer_dry_run(&s->r, s->text);
+	request_answer_dry_run(&s->r, &(struct backend_made){.id = s->m->id,
+							     .backend = s->kind->name,
+							     .namespace = s->k->namespace,
+							     .manifest = s->text});
 }
 
 /* --- answers --- */
@@ -204,7 +216,7 @@ static void give_up(struct submit *s, int err, const char *why)
 		"Look for jobs/%s before it is submitted again.\n",
 		s->r.rq->file, s->m->id, why, s->m->id);
 
-	folders_doubt(s->k->folders, s->m->id, s->r.rq->file, REQUEST_FIND_OUT_MS);
+	folders_doubt(s->k->folders, s->m->id, told_file(s), REQUEST_FIND_OUT_MS);
 	publish_doubt(s->k->publish);
 	request_answer(&s->r, err, NULL, text);
 }
@@ -478,7 +490,7 @@ static void post(struct request *r)
 		launched(s, "", 0);
 		return;
 	}
-	if (s->lost && s->m->ttl >= 0 && request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
+	if (s->lost && s->m->ttl >= 0 && request_age(r) / 1000 + s->age >= (uint64_t)s->m->ttl) {
 		s->maybe_gone = true;
 		s->err = 0;
 		ask_holder(s);
@@ -564,6 +576,29 @@ static void folder_made(void *data)
 		ready(s);
 }
 
+/*
+ * The folder that a held job was to have is there: an earlier mount may have launched it, or this one, which could not
+ * find out. It is sent again under the same name.
+ */
+static void try_again(struct submit *s)
+{
+	struct folders *f = s->k->folders;
+	const struct folder *folder = folders_find(f, s->m->id);
+
+	if (folder && *folder->uid && streq(folder->submission, s->uuid)) {
+		request_set_working(&s->r, false);
+		launched(s, "", 0);
+	} else if (folder && folders_resume(f, s->m->id, s->uuid) == 0) {
+		s->err = 0;
+		s->lost = s->has_folder = true;
+		s->age =
+			(uint64_t)max_of(loop_time_ns() - folder->written, INT64_C(0)) / 1000000000;
+		ready(s);
+	} else {
+		name_is_taken_here(s);
+	}
+}
+
 static void prepared(void *data)
 {
 	struct submit *s = data;
@@ -578,7 +613,9 @@ static void prepared(void *data)
 	}
 	s->err =
 		is_of_another_kind(s) ? -EEXIST : folders_reserve(s->k->folders, s->m->id, s->uuid);
-	if (s->err)
+	if (s->err && s->r.rq->held)
+		try_again(s);
+	else if (s->err)
 		name_is_taken_here(s);
 	else
 		loop_work(s->k->b->loop, make_folder, folder_made, s);

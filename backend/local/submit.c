@@ -36,7 +36,7 @@ struct submit {
 	char *fault; /* and why none can; NULL: one can */
 	struct spec_record *rec;
 	char *id;	/* its directory is made */
-	char *manifest; /* of a dry run */
+	char *manifest; /* of a dry run; then ID is what its job would be called */
 	char *text;	/* what is wrong, for people */
 };
 
@@ -155,7 +155,7 @@ static struct spec_machine machine_of(struct submit *s)
 				     .data = s};
 }
 
-/* --- dry runs --- */
+/* --- what a document says --- */
 
 /* The manifest of the document. 0, or an errno, with errors in E if the document is to blame. */
 static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
@@ -176,39 +176,10 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 
 	if (random_bytes(d.random, sizeof(d.random)) < 0)
 		return -EIO;
+	if (rq->seeded)
+		memcpy(d.random, rq->seed, sizeof(rq->seed));
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
-
-static void dry_run_work(void *data)
-{
-	struct submit *s = data;
-	struct spec_errors e = SPEC_ERRORS_INIT;
-
-	s->work.err = make_manifest(s, &s->manifest, &e);
-	if (s->work.err < 0 && e.n > 0)
-		s->text = spec_errors_text(&e, s->rq->file);
-	spec_errors_clear(&e);
-}
-
-static void dry_run_done(void *data)
-{
-	struct submit *s = data;
-
-	if (submit_looks(s))
-		return free(take_ptr(s->manifest));
-	if (s->work.err < 0)
-		backend_answer(s->rq, s->work.err, NULL, s->text);
-	else
-		backend_answer_dry_run(s->rq, s->manifest);
-	submit_free(s);
-}
-
-void submit_dry_run(struct submit_context *c, struct backend_request *rq)
-{
-	submit_start(c, rq, dry_run_work, dry_run_done);
-}
-
-/* --- on the pool --- */
 
 /* The document is for a cluster: refuse it; here we can only find out whether it is too large for any cluster. */
 static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
@@ -246,21 +217,66 @@ static int parse(struct submit *s, struct spec_app **ret, struct spec_terms *ret
 	return err;
 }
 
+/* --- dry runs --- */
+
+static void dry_run_work(void *data)
+{
+	struct submit *s = data;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	struct spec_terms terms cleanup(spec_terms_clear) = {0};
+
+	s->work.err = 0;
+	if (s->rq->held) { /* what can't be launched here is refused now */
+		s->work.err = parse(s, &app, &terms);
+		if (!s->work.err && !s->id)
+			s->id = spec_name_job(app->name, s->rq->seed[0]);
+	}
+	if (!s->work.err)
+		s->work.err = make_manifest(s, &s->manifest, &e);
+	if (s->work.err < 0 && e.n > 0)
+		s->text = spec_errors_text(&e, s->rq->file);
+	spec_errors_clear(&e);
+}
+
+static void dry_run_done(void *data)
+{
+	struct submit *s = data;
+
+	if (submit_looks(s))
+		return free(take_ptr(s->manifest));
+	if (s->work.err < 0)
+		backend_answer(s->rq, s->work.err, NULL, s->text);
+	else
+		backend_answer_dry_run(s->rq, &(struct backend_made){.id = s->id ? s->id : "",
+								     .backend = "local",
+								     .namespace = "",
+								     .manifest = s->manifest});
+	submit_free(s);
+}
+
+void submit_dry_run(struct submit_context *c, struct backend_request *rq)
+{
+	submit_start(c, rq, dry_run_work, dry_run_done);
+}
+
+/* --- on the pool --- */
+
 /* Choose the id and make its folder. A folder that is there already belongs to another job. */
 static int make_dir(struct submit *s, const char *app)
 {
 	const char *state_dir = s->c->b->config.state_dir;
-	uint64_t v[2];
-	bool seeded = spec_name_seed(s->rq->file, v);
+	uint64_t v = s->rq->seed[0];
+	bool seeded = s->rq->seeded;
 	int err;
 
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_free char *id = NULL;
 		cleanup_free char *dir = NULL;
 
-		if (!seeded && random_name(&v[0]) < 0)
+		if (!seeded && random_name(&v) < 0)
 			return -EIO;
-		id = spec_name_job(app, v[0]);
+		id = spec_name_job(app, v);
 		if (!spec_name_is_file(id))
 			return -EINVAL;
 		dir = text_print("%s/jobs/%s", state_dir, id);
@@ -298,8 +314,12 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 		.time_limit = terms->time_limit,
 		.ttl = terms->ttl,
 	};
-	int err = random_uuid(uid) < 0 ? -EIO : 0;
+	int err = 0;
 
+	if (rq->held) /* then it goes by this already */
+		snprintf(uid, sizeof(uid), "%s", rq->submission);
+	else if (random_uuid(uid) < 0)
+		err = -EIO;
 	record_boot(boot);
 	s->rec = spec_record_new(app, &origin);
 	return err;

@@ -218,6 +218,13 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	tree_job_event(&r->tree, old, job);
 }
 
+static char *job_of(void *data, const char *file)
+{
+	const struct run *r = data;
+
+	return submit_job_of(r->submit, file);
+}
+
 static void on_log(void *data, struct log *log)
 {
 	struct run *r = data;
@@ -294,6 +301,7 @@ static int make(struct run *r, char **why)
 		.launched = on_launched,
 		.job = on_job,
 		.log = on_log,
+		.job_of = job_of,
 		.data = r,
 	};
 	int err;

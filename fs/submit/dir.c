@@ -419,6 +419,13 @@ void submit_free(struct submit *s)
 	free(s);
 }
 
+char *submit_job_of(struct submit *s, const char *file)
+{
+	struct name_view v;
+
+	return names_view(s->names, file, SUBMIT_NAME_JOB, &v) ? NULL : v.text;
+}
+
 /* --- expiry; I/O thread --- */
 
 /* When the job of NAME was over; INT64_MAX: it is not. Of a job that is gone, the time when it was launched. */

@@ -42,6 +42,8 @@ int submit_new(struct fs *fs, const struct submit_config *config, const struct n
 	       struct submit **ret, char **ret_text);
 /* The backend's news, while it starts: backend_events.launched. */
 void submit_launched(struct submit *s, const char *file, const char *id, const char *submission);
+/* As backend_events.job_of. */
+char *submit_job_of(struct submit *s, const char *file);
 /* The mount is up, and nobody is served yet: show what became of what was under way when the last one ended. */
 void submit_recover(struct submit *s);
 /* After the loop has ended, and handles and nodes are freed. NULL is allowed. */

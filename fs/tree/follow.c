@@ -166,6 +166,8 @@ static int follow_switch(struct follow *f)
 
 	if (!job || job->dropped)
 		return 0;
+	if (job->held)
+		return spec_job_has_ended(job) ? 0 : -EAGAIN;
 	if (*f->replica) {
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
@@ -265,10 +267,10 @@ static const struct stream_class follow_stream = {
 	.stop = follow_stop,
 };
 
-bool follow_is_of(const struct stream *s, const char *uid)
+bool follow_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &follow_stream &&
-	       streq(container_of(s, const struct follow, stream)->uid, uid);
+	       place_is_of(container_of(s, const struct follow, stream)->uid, job);
 }
 
 bool follow_reads(const struct stream *s, const struct log *log)

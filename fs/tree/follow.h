@@ -11,8 +11,8 @@
 
 extern const struct node_class follow_class;
 
-/* Is S a follow, and does it wait for something of the job UID, or read LOG? I/O thread. */
-bool follow_is_of(const struct stream *s, const char *uid);
+/* Is S a follow, and does it wait for something of JOB, or read LOG? I/O thread. */
+bool follow_is_of(const struct stream *s, const struct spec_job *job);
 bool follow_reads(const struct stream *s, const struct log *log);
 
 #endif

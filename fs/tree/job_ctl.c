@@ -77,7 +77,7 @@ static int job_ctl_check(const struct node *node, int action)
 
 	if (action < 0) {
 		diag(DIAG_WARNING,
-		     "%s/ctl: write one of suspend, resume, restart, terminate, queue NAME, priority CLASS",
+		     "%s/ctl: write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS",
 		     place_of(node)->id);
 		return action;
 	}

@@ -46,10 +46,10 @@ static const struct stream_class wait_stream = {
 	.stop = wait_stop,
 };
 
-bool wait_is_of(const struct stream *s, const char *uid)
+bool wait_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &wait_stream &&
-	       streq(container_of(s, const struct wait, stream)->uid, uid);
+	       place_is_of(container_of(s, const struct wait, stream)->uid, job);
 }
 
 /* --- the files; FUSE thread --- */

@@ -15,7 +15,7 @@ extern const struct node_class live_link_class;
 extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
 extern const struct node_dir_class live_links_class; /* live/ */
 
-/* Is S a wait, and for the end of the job UID? I/O thread. */
-bool wait_is_of(const struct stream *s, const char *uid);
+/* Is S a wait, and for the end of JOB? I/O thread. */
+bool wait_is_of(const struct stream *s, const struct spec_job *job);
 
 #endif

@@ -20,6 +20,11 @@ void place_free(struct node *node)
 	free(p->replica);
 }
 
+bool place_is_of(const char *uid, const struct spec_job *job)
+{
+	return streq(uid, job->uid) || (job->own && streq(uid, job->submission));
+}
+
 const struct spec_job *place_job(const struct node *node)
 {
 	const struct place *p = place_of(node);

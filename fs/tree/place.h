@@ -30,6 +30,9 @@ static inline const struct place *place_of(const struct node *node)
 /* For struct node_class.free of a struct place_node. */
 void place_free(struct node *node);
 
+/* Is JOB the one that was known as UID, perhaps as one that was held? */
+bool place_is_of(const char *uid, const struct spec_job *job);
+
 /* The snapshot of the job now; a new reference; NULL: it is gone. */
 const struct spec_job *place_job(const struct node *node);
 /* The replica's part of JOB (which may be NULL); borrowed; NULL: it has none. */

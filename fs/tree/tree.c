@@ -13,9 +13,9 @@ struct job_event {
 static void tree_on_job(struct stream *s, void *data)
 {
 	const struct job_event *e = data;
-	const char *uid = e->job ? e->job->uid : e->old->uid;
+	const struct spec_job *job = e->job ? e->job : e->old;
 
-	if (changes_job_event(s, e->old, e->job) || wait_is_of(s, uid) || follow_is_of(s, uid))
+	if (changes_job_event(s, e->old, e->job) || wait_is_of(s, job) || follow_is_of(s, job))
 		stream_wake(s);
 }
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "spec/app/hold.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/time.h"
@@ -66,18 +67,22 @@ void spec_options_free(struct spec_options *o)
 	free(o);
 }
 
+/* IN_FILE: it stands in scheduler_args, which have more. */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
-			  struct spec_errors *e)
+			  bool in_file, struct spec_errors *e)
 {
-	const char *names[MAX_OPTIONS + 1] = {NULL};
+	const char *names[MAX_OPTIONS + SPEC_N_HOLDS + 1] = {NULL};
 	const char *near;
 	cleanup_free char *all = NULL;
+	size_t n = 0;
 
-	for (size_t i = 0; o->table[i].name; i++) {
-		names[i] = o->table[i].name;
-		if (!o->table[i].refusal)
-			text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[i]);
+	for (; o->table[n].name; n++) {
+		names[n] = o->table[n].name;
+		if (!o->table[n].refusal)
+			text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[n]);
 	}
+	for (size_t i = 0; in_file && i < SPEC_N_HOLDS; i++)
+		names[n++] = spec_hold_name(i);
 	near = spec_suggest(name, names);
 	if (near)
 		return spec_errors_add(e, -EINVAL, 0, 0, path,
@@ -193,7 +198,7 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 	int ret;
 
 	if (!option)
-		return refuse_unknown(o, path, name, e);
+		return refuse_unknown(o, path, name, false, e);
 	v = &o->v[option - o->table];
 	ret = set_from_text(v, option, value, path, e);
 	v->refused = ret < 0;
@@ -270,7 +275,7 @@ static int merge_one(struct spec_options *o, const struct spec_value *value, str
 	int ret;
 
 	if (!option)
-		return refuse_unknown(o, path, value->key, e);
+		return refuse_unknown(o, path, value->key, true, e);
 	v = &o->v[option - o->table];
 	if (value->type == SPEC_VALUE_NULL) {
 		value_clear(v);
@@ -285,11 +290,13 @@ int spec_options_merge(struct spec_options *o, const char *json, const char *nam
 		       struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
+	struct spec_hold hold cleanup(spec_hold_clear) = {0}; /* who holds the job reads it, too */
 	int ret = json ? spec_value_parse(json, strlen(json), &args) : 0;
 
 	for (size_t i = 0; args && i < args->n; i++) {
 		const struct spec_value *value = &args->items[i];
 		int err = streq(value->key, "namespace") ? check_namespace(value, namespace, e)
+			  : spec_hold_is(value->key)	 ? spec_hold_read(&hold, value, e)
 							 : merge_one(o, value, e);
 
 		ret = ret ? ret : err;

@@ -28,9 +28,13 @@ static const struct {
 	const char *name;
 	const char *argument; /* NULL: none */
 } actions[SPEC_N_ACTIONS] = {
-	[SPEC_SUSPEND] = {"suspend"},	  [SPEC_RESUME] = {"resume"},
-	[SPEC_RESTART] = {"restart"},	  [SPEC_TERMINATE] = {"terminate"},
-	[SPEC_QUEUE] = {"queue", "NAME"}, [SPEC_PRIORITY] = {"priority", "CLASS"},
+	[SPEC_SUSPEND] = {"suspend"},
+	[SPEC_RESUME] = {"resume"},
+	[SPEC_RESTART] = {"restart"},
+	[SPEC_TERMINATE] = {"terminate"},
+	[SPEC_RELEASE] = {"release"},
+	[SPEC_QUEUE] = {"queue", "NAME"},
+	[SPEC_PRIORITY] = {"priority", "CLASS"},
 };
 
 const char *spec_action_name(enum spec_action action)

@@ -84,6 +84,7 @@ struct spec_cause {
 struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
 	bool packed;   /* all that it owns is in its own block of memory */
+	bool held;     /* by kxfs, which has not launched it; not on disk */
 	char *id;      /* name of its directory */
 	char *uid;     /* tells it from any other job that ever had this id */
 	char *app;
@@ -151,6 +152,7 @@ enum spec_action {
 	SPEC_RESUME,
 	SPEC_RESTART,
 	SPEC_TERMINATE,
+	SPEC_RELEASE,  /* one that is held */
 	SPEC_QUEUE,    /* move it to another queue, which has to be named */
 	SPEC_PRIORITY, /* give it a priority class, as well */
 	SPEC_N_ACTIONS

@@ -69,7 +69,7 @@ static void note_request(struct spec_role_status *role, const struct spec_resour
 	spec_role_set_request(role, &request);
 }
 
-static struct spec_job *job_of(const struct spec_app *app)
+struct spec_job *spec_record_shape(const struct spec_app *app)
 {
 	struct spec_job *job;
 	struct spec_replica *rep;
@@ -104,7 +104,7 @@ static struct spec_job *job_of(const struct spec_app *app)
 
 struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o)
 {
-	struct spec_record *r = record_of(job_of(app));
+	struct spec_record *r = record_of(spec_record_shape(app));
 	struct spec_job *job = r->job;
 	char digest[65];
 

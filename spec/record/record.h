@@ -60,6 +60,8 @@ struct spec_record_origin {
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
 };
 
+/* The roles and replicas of APP, all PENDING; nothing else is set. */
+struct spec_job *spec_record_shape(const struct spec_app *app);
 /* A new record of APP, which is taken over: submitted, nothing runs yet, all its replicas are PENDING. */
 struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o);
 void spec_record_free(struct spec_record *r);

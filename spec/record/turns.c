@@ -136,7 +136,7 @@ void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v
 	size_t pending = 0, running = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (spec_job_has_ended(v[i]))
+		if (spec_job_has_ended(v[i]) || v[i]->held)
 			continue;
 		put_job(list, v[i]);
 		pending += v[i]->state == SPEC_PENDING;

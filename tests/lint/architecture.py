@@ -32,7 +32,7 @@ USES = {
     "backend/output": ("backend/base",),
     "backend/jobs": ("backend/output", "spec/job"),
     "backend/keep": ("backend/archive", "spec/job"),
-    "backend/impl": ("backend/jobs", "backend/keep", "spec/app", "spec/view"),
+    "backend/impl": ("backend/jobs", "backend/keep", "spec/record", "spec/view"),
     "backend/ask": ("backend/client", "backend/impl", "spec/kinds"),
     "backend/kube": ("backend/ask", "backend/output"),
     "backend/local": ("backend/output", "backend/impl", "spec/record"),

@@ -80,7 +80,10 @@ static int make(struct kxfs *k, char **why)
 		.spool_limit = 1u << 30,
 		.history_keep = HISTORY_S,
 	};
-	const struct backend_events events = {on_job, on_launched, on_log, k};
+	const struct backend_events events = {.job = on_job,
+					      .launched = on_launched,
+					      .log = on_log,
+					      .data = k};
 	struct submit_config submit = {
 		.state_dir = STATE,
 		.mountpoint = "/mnt",

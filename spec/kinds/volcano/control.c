@@ -141,7 +141,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 }
 
 const struct spec_control spec_volcano_control = {
-	.known = BIT(SPEC_N_ACTIONS) - 1,
+	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
 	 * Volcano deletes a Command before anything of it shows, so that its name may be used again. And a job that
 	 * was restarted is soon in a phase in which it would be restarted once more.

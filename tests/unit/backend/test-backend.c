@@ -49,7 +49,7 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 
 	snprintf(world.seen, sizeof(world.seen), "submit %s %.*s %s", rq->file, (int)rq->len,
 		 rq->text, rq->submitter);
-	if (strncmp(rq->text, "hold", 4) == 0) {
+	if (strncmp(rq->text, "late", 4) == 0) {
 		spec_job_unref(job);
 		world.held = rq;
 		return;
@@ -65,7 +65,7 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 static void fake_dry_run(struct backend *b, struct backend_request *rq)
 {
 	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
-	backend_answer_dry_run(rq, rq->text);
+	backend_answer_dry_run(rq, &(struct backend_made){"dry-1", "local", "", rq->text});
 }
 
 static void fake_cancel(struct backend *b, struct backend_request *rq)
@@ -258,7 +258,7 @@ static void test_requests(void **state)
 	a.dry = true;
 	submit(&a, "dry");
 	expect(&a, 0, "");
-	assert_string_equal(a.id, "");
+	assert_string_equal(a.id, "dry-1");
 	assert_string_equal(a.manifest, "dry");
 	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
 	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
@@ -294,7 +294,7 @@ static void test_later(void **state)
 {
 	struct answer held = {0}, a = {0};
 
-	submit(&held, "hold");
+	submit(&held, "late");
 	submit(&a, "app");
 	expect(&a, 0, "");
 	assert_int_equal(held.times, 0);

@@ -233,12 +233,43 @@ static void test_readers(void **state)
 	assert_int_equal(store_count(store, BACKEND_HISTORY), MANY * 4 / 15);
 }
 
+/* A job that was held goes by its submission until it has a uid: the same job, in the same place, found by both. */
+static void test_held(void **state)
+{
+	struct spec_job *job = job_new("a-1", "s1", 1, "Held", false);
+	const struct spec_job *found;
+
+	job->held = job->own = true;
+	spec_set(&job->submission, "s1");
+	store_put(store, job);
+	/* Somebody else's has a copy of that annotation. */
+	job = job_new("b", "u2", 2, "Running", false);
+	spec_set(&job->submission, "s1");
+	store_put(store, job);
+	told[0] = '\0';
+	job = job_new("a-1", "u1", 3, "Pending", false);
+	job->own = true;
+	spec_set(&job->submission, "s1");
+	store_put(store, job);
+	assert_string_equal(told, "a-1:Held>a-1:Pending ");
+	assert_int_equal(store_count(store, BACKEND_JOBS), 2);
+	for (int i = 0; i < 2; i++) {
+		found = store_get_uid(store, i ? "u1" : "s1");
+		assert_string_equal(found->phase, "Pending");
+		spec_job_unref(found);
+	}
+	put("a-1", "u1", 3, "Gone", true);
+	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
+	store_remove(store, "u1");
+	assert_null(store_get_uid(store, "s1"));
+}
+
 int main(void)
 {
 #define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		store_test(test_life_of_a_job), store_test(test_revision), store_test(test_order),
-		store_test(test_same_id),	store_test(test_readers),
+		store_test(test_same_id),	store_test(test_readers),  store_test(test_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

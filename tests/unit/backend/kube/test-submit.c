@@ -12,6 +12,7 @@
 #include "backend/kube/folder_files.h"
 #include "backend/kube/parts.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 
 #define UUID "00000001-0000-4000-8000-000000000000"
@@ -53,7 +54,7 @@ static struct {
 	char path[64]; /* its query */
 	bool waits;    /* a pause before the next try */
 	/* What the neighbours say. */
-	bool stopping, offline, over;
+	bool stopping, offline, over, held;
 	bool seen;	       /* the watch has brought the job */
 	struct folder earlier; /* that has the name; all 0: there is none */
 	uint64_t age;	       /* ms that the submission has taken */
@@ -157,9 +158,12 @@ void request_answer(struct request *r, int err, const char *id, const char *text
 	answered(r, err);
 }
 
-void request_answer_dry_run(struct request *r, const char *manifest)
+void request_answer_dry_run(struct request *r, const struct backend_made *made)
 {
-	snprintf(rig.text, sizeof(rig.text), "%s", manifest);
+	snprintf(rig.text, sizeof(rig.text), "%s", made->manifest);
+	snprintf(rig.name, sizeof(rig.name), "%s", made->id);
+	assert_string_equal(made->backend, "volcano");
+	assert_string_equal(made->namespace, "ns");
 	answered(r, 0);
 }
 
@@ -186,6 +190,13 @@ int folders_reserve(struct folders *f, const char *id, const char *submission)
 	}
 	note("reserve");
 	return 0;
+}
+
+int folders_resume(struct folders *f, const char *id, const char *submission)
+{
+	assert_string_equal(id, rig.name);
+	note("resume");
+	return streq(rig.earlier.submission, submission) ? 0 : -EEXIST;
 }
 
 void folders_release(struct folders *f, const char *id)
@@ -236,7 +247,7 @@ void folders_submitted(struct folders *f, const char *id, const char *uid)
 void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
 {
 	assert_string_equal(id, rig.name);
-	assert_string_equal(file, rig.rq.file);
+	assert_string_equal(file, rig.rq.held ? "" : rig.rq.file);
 	assert_int_equal(ms, REQUEST_FIND_OUT_MS);
 	note("doubt");
 }
@@ -248,7 +259,7 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	assert_string_equal(state_dir, "/state");
 	assert_string_equal(s->id, rig.name);
 	assert_string_equal(s->uuid, UUID);
-	assert_string_equal(s->file, rig.rq.file);
+	assert_string_equal(s->file, rig.rq.held ? "" : rig.rq.file);
 	assert_string_equal(s->text, rig.rq.text);
 	assert_int_equal(s->readable, 0040);
 	note("folder");
@@ -347,7 +358,9 @@ static void begin(const char *text, enum backend_request_kind kind)
 		.submitter = submitter,
 		.submission = uuid,
 		.readable = 0040,
+		.held = rig.held,
 	};
+	rig.rq.seeded = rig.held || spec_name_seed(rig.rq.file, rig.rq.seed);
 	forget_noted();
 	rig.first[0] = '\0';
 	rig.err = 1;
@@ -910,6 +923,78 @@ static void test_dry_run(void **state)
 	assert_answer(-EINVAL, "app.yaml: ");
 }
 
+/* --- a job that was held --- */
+
+static void test_held(void **state)
+{
+	rig.held = true;
+	rig.rq.seed[0] = 1;
+	submit(APP);
+	answer(201, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+}
+
+static char submission[] = UUID, other[] = "other", none[] = "", known[] = "u1";
+
+/* Its folder is there: an earlier try may have launched it, and the same name is sent. */
+static void test_held_again(void **state)
+{
+	rig.held = true;
+	rig.n_taken = 1;
+	rig.earlier = (struct folder){.submission = submission, .uid = none};
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("resume, POST");
+	answer(409, TAKEN);
+	assert_done("GET");
+	answer(200, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+	/* It was not launched. */
+	rig.n_taken = 1;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("resume, POST");
+	answer(201, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+}
+
+/* Its job is known, and gone by now; nothing is sent. */
+static void test_held_and_known(void **state)
+{
+	rig.held = true;
+	rig.n_taken = 1;
+	rig.earlier = (struct folder){.submission = submission, .uid = known};
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("submitted ?, answer");
+	assert_answer(0, "");
+}
+
+/* The folder is another's. */
+static void test_held_and_taken(void **state)
+{
+	rig.held = true;
+	rig.n_taken = 1;
+	rig.earlier = (struct folder){.submission = other, .uid = none};
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("resume, answer");
+	assert_answer(-EEXIST, "exists already");
+}
+
+/* It may have ended by its ttl since an earlier try. */
+static void test_held_and_over(void **state)
+{
+	rig.held = true;
+	rig.n_taken = 1;
+	rig.earlier =
+		(struct folder){.submission = submission, .uid = none, .written = 1 /* long ago */};
+	begin(APP_TTL, BACKEND_SUBMIT);
+	assert_done("resume, GET");
+	answer(404, NOBODY);
+	assert_done("doubt, answer");
+	assert_answer(-ETIMEDOUT, "may have ended and gone by now");
+}
+
 int main(void)
 {
 #define SUBMIT_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -936,6 +1021,11 @@ int main(void)
 		SUBMIT_TEST(test_no_folder),
 		SUBMIT_TEST(test_end),
 		SUBMIT_TEST(test_dry_run),
+		SUBMIT_TEST(test_held),
+		SUBMIT_TEST(test_held_again),
+		SUBMIT_TEST(test_held_and_known),
+		SUBMIT_TEST(test_held_and_taken),
+		SUBMIT_TEST(test_held_and_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,8 +108,10 @@ static void reply(void *data)
 static void answer(struct rig *r, unsigned n, int err, const char *text)
 {
 	wait_until(n_asked() == n);
-	asked.result = (struct backend_result){err, err ? text : "", err || r->dry ? "" : text,
-					       !err && r->dry ? text : ""};
+	asked.result = (struct backend_result){.err = err,
+					       .text = err ? text : "",
+					       .id = err || r->dry ? "" : text,
+					       .manifest = !err && r->dry ? text : ""};
 	loop_post(r->loop, reply, NULL);
 }
 

@@ -291,8 +291,8 @@ static void test_ctl(void **state)
 	free(text);
 	job->actions = (1u << SPEC_N_ACTIONS) - 1;
 	spec_status_ctl(job, &text, &len);
-	assert_string_equal(text,
-			    "suspend\nresume\nrestart\nterminate\nqueue NAME\npriority CLASS\n");
+	assert_string_equal(
+		text, "suspend\nresume\nrestart\nterminate\nrelease\nqueue NAME\npriority CLASS\n");
 	free(text);
 }
 

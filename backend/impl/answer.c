@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a request: it is answered, what was done is reported to those who read .kxfs/log, and it is freed. Its
+ * beginning is in request.c.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/impl/impl.h"
+#include "spec/base/mem.h"
+
+static const char *const request_names[BACKEND_N_REQUESTS] = {
+	[BACKEND_SUBMIT] = "submit",   [BACKEND_DRY_RUN] = "dryrun", [BACKEND_CANCEL] = "cancel",
+	[BACKEND_CONTROL] = "control", [BACKEND_FORGET] = "forget",
+};
+
+const char *request_name(enum backend_request_kind kind)
+{
+	return request_names[kind];
+}
+
+static void request_free(struct backend_request *rq)
+{
+	free(rq->file);
+	free(rq->text);
+	free(rq->submitter);
+	free(rq->submission);
+	free(rq->id);
+	free(rq->uid);
+	free(rq->argument);
+	free(rq);
+}
+
+/* For those who read .kxfs/log: what was done. Of what was refused only the asker hears. */
+static void request_log_done(const struct backend_request *rq, const char *id)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	switch (rq->kind) {
+	case BACKEND_SUBMIT:
+		job = store_get(rq->b->store, BACKEND_JOBS, id);
+		diag(DIAG_INFO, "%s: %s from %s", id, job && job->held ? "held" : "launched",
+		     rq->file);
+		return;
+	case BACKEND_DRY_RUN:
+		return; /* nothing was done */
+	case BACKEND_CANCEL:
+		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
+		return;
+	case BACKEND_CONTROL:
+		diag(DIAG_INFO, "%s: %s%s%s", rq->id, spec_action_name(rq->action),
+		     rq->argument ? " " : "", rq->argument ? rq->argument : "");
+		return;
+	default:
+		diag(DIAG_INFO, "%s: removed from history/", rq->id);
+	}
+}
+
+/* What RQ is about: a file or a job. */
+static const char *request_object(const struct backend_request *rq)
+{
+	return rq->file ? rq->file : rq->id ? rq->id : "";
+}
+
+static void request_settle(struct backend_request *rq, const struct backend_result *result)
+{
+	assert(loop_is_here(rq->b->loop));
+	assert(result->err <= 0);
+	lock_assert_none();
+	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
+	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
+	     request_object(rq), result->err ? strerror(-result->err) : "done",
+	     *result->id ? ", " : "", result->id, result->text,
+	     (unsigned long long)(loop_now_ms() - rq->since));
+	if (result->err == 0)
+		request_log_done(rq, result->id);
+	rq->reply(rq->data, result);
+	request_free(rq);
+}
+
+void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
+{
+	const struct backend_result result = {
+		.err = err,
+		.text = text ? text : "",
+		.id = id ? id : "",
+		.manifest = "",
+	};
+
+	request_settle(rq, &result);
+}
+
+void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made)
+{
+	const struct backend_result result = {
+		.text = "",
+		.id = made->id,
+		.manifest = made->manifest,
+		.backend = made->backend,
+		.namespace = made->namespace,
+	};
+
+	request_settle(rq, &result);
+}
+
+void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...)
+{
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	backend_answer(rq, err, NULL, text);
+}
+
+void backend_answer_no_effect(struct backend_request *rq, const char *phase)
+{
+	backend_refuse(rq, -EINVAL, "%s would have no effect: the job is %s; ctl lists what has",
+		       spec_action_name(rq->action), phase);
+}

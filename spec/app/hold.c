@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* The conditions of a held job as a document has them: each a member of scheduler_args. */
+#include "spec/app/hold.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/time.h"
+#include "spec/base/value.h"
+
+static const char *const after_names[] = {"ok", "any", "failed", NULL};
+
+/* --- moments --- */
+
+bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), int64_t *ret)
+{
+	static const char *const rests[] = {"", "Z", ":00Z", "T00:00:00Z"};
+	int64_t seconds;
+
+	if (*text == '+') {
+		if (!spec_time_span_parse(text + 1, &seconds) || !strpbrk(text, "smhd") ||
+		    seconds > SPEC_MAX_LIMIT)
+			return false;
+		*ret = now + seconds * INT64_C(1000000000);
+		return true;
+	}
+	for (size_t i = 0; i < array_size(rests); i++) {
+		cleanup_free char *whole = text_print("%s%s", text, rests[i]);
+
+		if (!*text || spec_time_parse(whole, strlen(whole), ret) != strlen(whole))
+			continue;
+		if (i > 0)
+			*ret = local(*ret);
+		return true;
+	}
+	return false;
+}
+
+/* --- members --- */
+
+static int64_t same_moment(int64_t time)
+{
+	return time;
+}
+
+static int wrong(const struct spec_value *value, struct spec_errors *e, const char *text)
+{
+	cleanup_free char *path = text_print("scheduler_args.%s", value->key);
+
+	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
+}
+
+static bool is_text(const struct spec_value *value)
+{
+	return value->type == SPEC_VALUE_STRING && *value->text && strlen(value->text) == value->n;
+}
+
+static int read_flag(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+{
+	if (value->type != SPEC_VALUE_BOOL)
+		return wrong(value, e, "must be true or false");
+	h->hold = *value->text == 't';
+	return 0;
+}
+
+static int read_begin(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+{
+	int64_t moment;
+
+	if (!is_text(value) || !spec_hold_moment(value->text, 0, same_moment, &moment))
+		return wrong(value, e,
+			     "must be a time, like 2026-12-01T08:00 (of this machine, or with "
+			     "an offset or Z), or a span from now on, like +90s, +30m, +2h or +1d");
+	text_set(&h->begin, "%s", value->text);
+	return 0;
+}
+
+static int read_singleton(struct spec_hold *h, const struct spec_value *value,
+			  struct spec_errors *e)
+{
+	if (!is_text(value) || !spec_name_is_file(value->text))
+		return wrong(value, e, "must be a name");
+	text_set(&h->singleton, "%s", value->text);
+	return 0;
+}
+
+static int add_after(struct spec_hold *h, const struct spec_value *value,
+		     const struct spec_value *item, struct spec_errors *e)
+{
+	const char *colon = is_text(item) ? strchr(item->text, ':') : NULL;
+	int how = -1;
+
+	for (int i = 0; colon && after_names[i]; i++)
+		if (strlen(after_names[i]) == (size_t)(colon - item->text) &&
+		    strncmp(after_names[i], item->text, strlen(after_names[i])) == 0)
+			how = i;
+	if (how < 0 || !spec_name_is_file(colon + 1))
+		return wrong(value, e,
+			     "must be jobs to wait for, as in [ok:prep, any:ID, failed:prep.yaml] "
+			     "(no blank after the colon): how each has to end, and its id, or the "
+			     "name of a file of submit/ that launched it");
+	if (h->n_after == SPEC_MAX_AFTER)
+		return wrong(value, e, "has more than 100 jobs");
+	h->after = mem_grow(h->after, h->n_after + 1, sizeof(*h->after));
+	h->after[h->n_after++] =
+		(struct spec_hold_after){.how = (enum spec_after)how, .name = text_copy(colon + 1)};
+	return 0;
+}
+
+static int read_after(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+{
+	int ret = 0;
+
+	if (value->type != SPEC_VALUE_LIST)
+		return add_after(h, value, value, e);
+	for (unsigned i = 0; i < value->n && !ret; i++)
+		ret = add_after(h, value, &value->items[i], e);
+	return ret;
+}
+
+static const struct {
+	const char *name;
+	int (*take)(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
+} members[] = {
+	{"hold", read_flag},
+	{"begin", read_begin},
+	{"after", read_after},
+	{"singleton", read_singleton},
+};
+
+_Static_assert(array_size(members) == SPEC_N_HOLDS, "all are counted");
+
+const char *spec_hold_name(size_t i)
+{
+	return members[i].name;
+}
+
+bool spec_hold_is(const char *name)
+{
+	for (size_t i = 0; i < array_size(members); i++)
+		if (streq(members[i].name, name))
+			return true;
+	return false;
+}
+
+int spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+{
+	for (size_t i = 0; i < array_size(members); i++)
+		if (streq(members[i].name, value->key) && value->type != SPEC_VALUE_NULL)
+			return members[i].take(h, value, e);
+	return 0;
+}
+
+bool spec_hold_is_empty(const struct spec_hold *h)
+{
+	return !h->hold && !h->begin && !h->singleton && !h->n_after;
+}
+
+void spec_hold_clear(struct spec_hold *h)
+{
+	for (size_t i = 0; i < h->n_after; i++)
+		free(h->after[i].name);
+	free(h->after);
+	free(h->begin);
+	free(h->singleton);
+	*h = (struct spec_hold){0};
+}

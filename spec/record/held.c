@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* Held jobs: their conditions out of a document, their text on disk, what they wait for, and what others see. */
+#include "spec/record/held.h"
+
+#include <errno.h>
+
+#include "spec/app/app.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/sha256.h"
+#include "spec/base/time.h"
+#include "spec/kinds/kinds.h"
+#include "spec/record/record.h"
+#include "spec/yaml/field.h"
+#include "spec/yaml/yaml.h"
+
+#define HELD_VERSION 1
+
+#define HELD(name, type, ...)  SPEC_FIELD(struct spec_held, name, type, __VA_ARGS__)
+#define AFTER(name, type, ...) SPEC_FIELD(struct spec_held_after, name, type, __VA_ARGS__)
+
+static const struct spec_field fields[] = {
+	HELD(id, SPEC_FIELD_TEXT),
+	HELD(submission, SPEC_FIELD_TEXT),
+	HELD(file, SPEC_FIELD_TEXT),
+	HELD(submitter, SPEC_FIELD_TEXT),
+	HELD(backend, SPEC_FIELD_TEXT),
+	HELD(namespace, SPEC_FIELD_TEXT),
+	HELD(digest, SPEC_FIELD_TEXT),
+	HELD(len, SPEC_FIELD_INT64, .max = SPEC_MAX_FILE),
+	HELD(seed[0], SPEC_FIELD_UINT64),
+	HELD(seed[1], SPEC_FIELD_UINT64),
+	HELD(readable, SPEC_FIELD_UNSIGNED, .max = 0777),
+	HELD(created, SPEC_FIELD_TIME),
+	HELD(hold, SPEC_FIELD_BOOL),
+	HELD(begin, SPEC_FIELD_TIME),
+	HELD(singleton, SPEC_FIELD_TEXT),
+	HELD(state, SPEC_FIELD_UNSIGNED, .max = SPEC_HELD_OVER),
+	HELD(failed, SPEC_FIELD_BOOL),
+	HELD(message, SPEC_FIELD_TEXT),
+	HELD(finished, SPEC_FIELD_TIME),
+};
+
+static const struct spec_field after_fields[] = {
+	AFTER(how, SPEC_FIELD_UNSIGNED, .max = SPEC_AFTER_FAILED),
+	AFTER(id, SPEC_FIELD_TEXT),
+	AFTER(uid, SPEC_FIELD_TEXT),
+	AFTER(submission, SPEC_FIELD_TEXT),
+	AFTER(wait, SPEC_FIELD_UNSIGNED, .max = SPEC_WAIT_NEVER),
+	AFTER(end, SPEC_FIELD_TEXT),
+};
+
+static struct spec_held *held_new(size_t n_after)
+{
+	struct spec_held *h = new0(struct spec_held);
+
+	h->id = h->submission = h->file = h->submitter = h->backend = spec_empty();
+	h->namespace = h->digest = h->singleton = h->message = spec_empty();
+	h->after = new0_n(struct spec_held_after, n_after);
+	h->n_after = n_after;
+	for (size_t i = 0; i < n_after; i++) {
+		struct spec_held_after *a = &h->after[i];
+
+		a->id = a->uid = a->submission = a->end = spec_empty();
+	}
+	return h;
+}
+
+void spec_held_free(struct spec_held *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->n_after; i++)
+		spec_fields_unset(after_fields, array_size(after_fields), &h->after[i]);
+	free(h->after);
+	spec_fields_unset(fields, array_size(fields), h);
+	free(h);
+}
+
+/* --- out of a document --- */
+
+/* The conditions in the document ROOT; false: there are none, or they are wrong. */
+static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
+{
+	const struct spec_yaml *args =
+		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler_args") : NULL;
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_json struct json_object *tree = NULL;
+	cleanup_free struct spec_value *map = NULL;
+	cleanup_free char *json = NULL;
+
+	if (!args || args->type != SPEC_YAML_MAP)
+		return false;
+	spec_yaml_to_json(args, &tree);
+	json = spec_tree_print(tree);
+	if (spec_value_parse(json, strlen(json), &map) < 0)
+		return false;
+	for (size_t i = 0; i < map->n; i++)
+		spec_hold_read(ret, &map->items[i], &e);
+	return !e.err && !spec_hold_is_empty(ret);
+}
+
+int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
+		   struct spec_held **ret, struct spec_errors *e)
+{
+	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup(spec_held_freep) struct spec_held *h = NULL;
+	struct spec_hold hold cleanup(spec_hold_clear) = {0};
+
+	*ret = NULL;
+	if (spec_app_parse(text, len, &root, &other) < 0 || !find_conditions(root, &hold))
+		return 0;
+	h = held_new(hold.n_after);
+	h->hold = hold.hold;
+	h->created = place->now;
+	spec_set(&h->singleton, hold.singleton);
+	if (hold.begin)
+		spec_hold_moment(hold.begin, place->now, place->local, &h->begin);
+	for (size_t i = 0; i < h->n_after; i++) {
+		struct spec_held_after *a = &h->after[i];
+
+		a->how = hold.after[i].how;
+		if (!place->find(place->data, hold.after[i].name, a))
+			spec_errors_add(e, -EINVAL, 0, 0, "scheduler_args.after",
+					"%s is neither a job of jobs/ or history/, nor a file "
+					"of submit/ that has launched one",
+					hold.after[i].name);
+	}
+	spec_errors_locate(e, spec_yaml_find, root);
+	if (!e->err)
+		*ret = take_ptr(h);
+	return e->err;
+}
+
+/* --- on disk --- */
+
+void spec_held_digest(const char *rest, size_t len, char ret[65])
+{
+	spec_sha256(rest, len, ret);
+}
+
+char *spec_held_head(const struct spec_held *h)
+{
+	cleanup_json struct json_object *root = spec_tree_map();
+	struct json_object *list;
+	char *ret;
+
+	spec_tree_number(root, "version", HELD_VERSION);
+	spec_fields_write(root, fields, array_size(fields), h, false);
+	list = spec_tree_add(root, "after", spec_tree_list(h->n_after));
+	for (size_t i = 0; i < h->n_after; i++)
+		spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
+				  array_size(after_fields), &h->after[i], false);
+	ret = spec_tree_print(root);
+	text_set(&ret, "%s\n", ret);
+	return ret;
+}
+
+int spec_held_parse(const char *text, size_t len, struct spec_held **ret, const char **ret_document)
+{
+	const char *rest = memchr(text, '\n', len);
+	cleanup(spec_held_freep) struct spec_held *h = NULL;
+	cleanup_free struct spec_value *root = NULL;
+	const struct spec_value *list;
+	char digest[65];
+	int err = rest ? spec_value_parse(text, (size_t)(rest - text), &root) : -EINVAL;
+
+	if (!err)
+		err = spec_fields_version(root, HELD_VERSION);
+	if (err)
+		return err;
+	list = spec_read_list(root, "after");
+	if (spec_read_count(list) > SPEC_MAX_AFTER)
+		return -EINVAL;
+	h = held_new(spec_read_count(list));
+	err = spec_fields_read(root, fields, array_size(fields), h);
+	for (size_t i = 0; i < h->n_after && !err; i++)
+		err = spec_fields_read(spec_read_at(list, i), after_fields,
+				       array_size(after_fields), &h->after[i]);
+	rest++;
+	len -= (size_t)(rest - text);
+	spec_held_digest(rest, len, digest);
+	if (err || !streq(digest, h->digest) || (size_t)h->len > len || h->len < 0 ||
+	    !spec_name_is_file(h->id))
+		return -EINVAL;
+	*ret = take_ptr(h);
+	*ret_document = rest;
+	return 0;
+}
+
+/* --- what it waits for --- */
+
+bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job)
+{
+	if (*after->submission && job->own && streq(after->submission, job->submission))
+		return true;
+	return streq(after->uid, job->uid);
+}
+
+bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
+		      const struct spec_job *now)
+{
+	const struct spec_job *last = now ? now : old;
+	/* What is removed while it runs is cancelled. */
+	enum spec_state state = !last				 ? SPEC_UNKNOWN
+				: now || spec_job_has_ended(old) ? last->state
+								 : SPEC_CANCELLED;
+	bool met;
+
+	if (after->wait != SPEC_WAIT_OPEN ||
+	    (now && (!spec_job_has_ended(now) || now->unexplained)))
+		return false;
+	met = after->how == SPEC_AFTER_ANY ||
+	      (after->how == SPEC_AFTER_OK ? state == SPEC_SUCCEEDED
+					   : state == SPEC_FAILED || state == SPEC_CANCELLED);
+	after->wait = met ? SPEC_WAIT_MET : SPEC_WAIT_NEVER;
+	if (!met && !last)
+		spec_set(&after->end, "is gone, and how it ended is not known");
+	else if (!met)
+		spec_set(&after->end, state == SPEC_SUCCEEDED ? "has succeeded"
+				      : state == SPEC_FAILED  ? "has failed"
+							      : "was cancelled");
+	return true;
+}
+
+static const char *const wishes[] = {[SPEC_AFTER_OK] = "to succeed",
+				     [SPEC_AFTER_ANY] = "to end",
+				     [SPEC_AFTER_FAILED] = "to fail"};
+
+enum spec_verdict spec_held_judge(struct spec_held *h, int64_t now, bool alone)
+{
+	bool waits = h->hold || h->begin > now || !alone;
+
+	for (size_t i = 0; i < h->n_after; i++) {
+		const struct spec_held_after *a = &h->after[i];
+		cleanup_free char *text = NULL;
+
+		waits |= a->wait == SPEC_WAIT_OPEN;
+		if (a->wait != SPEC_WAIT_NEVER)
+			continue;
+		text = text_print("it waited for %s %s, which %s", a->id, wishes[a->how], a->end);
+		spec_set(&h->message, text);
+		return SPEC_VERDICT_NEVER;
+	}
+	return waits ? SPEC_VERDICT_WAIT : SPEC_VERDICT_GO;
+}
+
+/* --- what others see --- */
+
+struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	struct spec_app_rules rules;
+	struct spec_job *job;
+
+	spec_kind_app_rules(&rules, NULL, home);
+	spec_app_parse(text, len, &root, &e);
+	if (root)
+		spec_app_read(root, &rules, &app, &e);
+	job = app ? spec_record_shape(app) : spec_job_new(0, 0);
+	spec_set(&job->app, app ? app->name : "");
+	return job;
+}
+
+/* Print what H waits for, and how a snapshot calls that. */
+static const char *put_wait(FILE *out, const struct spec_held *h, const struct spec_held_news *news)
+{
+	const char *reason = NULL;
+	size_t n = 0;
+	char time[32];
+
+	if (h->hold) {
+		fputs("waits to be released", out);
+		reason = "Held";
+	}
+	for (size_t i = 0; i < h->n_after; i++) {
+		const struct spec_held_after *a = &h->after[i];
+
+		if (a->wait == SPEC_WAIT_OPEN && ++n == 1)
+			fprintf(out, "%s%s %s", reason ? ", and for " : "waits for ", a->id,
+				wishes[a->how]);
+	}
+	if (n > 1)
+		fprintf(out, ", and for %zu more", n - 1);
+	if (!news->alone)
+		fprintf(out, "%s those of %s that stand before it",
+			reason || n ? ", and for" : "waits for", h->singleton);
+	if (!reason && (n || !news->alone))
+		reason = "Dependency";
+	if (h->begin > news->now) {
+		spec_time_text(h->begin, time);
+		fprintf(out, "%s %s", reason ? ", and until" : "waits until", time);
+		reason = reason ? reason : "BeginTime";
+	}
+	if (reason)
+		return reason;
+	fputs(news->refusal ? "could not be launched, and that is tried again: "
+			    : "waits for nothing more: it is being launched",
+	      out);
+	/* One line, of what may be several. */
+	if (news->refusal)
+		fwrite(news->refusal, 1, strcspn(news->refusal, "\n"), out);
+	return news->refusal ? "LaunchDelayed" : "Launching";
+}
+
+struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job *shape,
+			       const struct spec_held_news *news)
+{
+	struct spec_job *job = spec_job_copy(shape);
+	cleanup_free char *text = NULL;
+	bool over = h->state == SPEC_HELD_OVER;
+	char from[32], until[32];
+	size_t len;
+	FILE *out;
+
+	spec_set(&job->id, h->id);
+	spec_set(&job->uid, h->submission);
+	spec_set(&job->submission, h->submission);
+	spec_set(&job->submitter, h->submitter);
+	spec_set(&job->backend, h->backend);
+	spec_set(&job->namespace, h->namespace);
+	spec_set(&job->phase, over ? (h->failed ? "Failed" : "Cancelled") : "Held");
+	job->state = over ? (h->failed ? SPEC_FAILED : SPEC_CANCELLED) : SPEC_PENDING;
+	job->held = job->own = job->has_appdef = true;
+	job->ttl = -1;
+	job->created = h->created;
+	job->changed = over ? h->finished : h->created;
+	job->finished = h->finished;
+	spec_transitions_add(&job->transitions, SPEC_PENDING, "Held", h->created);
+	if (over) {
+		spec_transitions_add(&job->transitions, job->state, job->phase, h->finished);
+		spec_set(&job->reason, h->failed ? "LaunchFailed" : "DependencyNeverSatisfied");
+		spec_set(&job->message, h->message);
+		for (size_t i = 0; i < job->n_replicas; i++) {
+			job->replicas[i].state = SPEC_CANCELLED;
+			job->replicas[i].finished = h->finished;
+		}
+		return spec_job_pack(job);
+	}
+	out = text_stream(&text, &len);
+	job->cause.reason = put_wait(out, h, news);
+	if (news->from) {
+		spec_time_text(news->from, from);
+		spec_time_text(news->until, until);
+		fprintf(out, ". No kxfs has run here from %s to %s", from, until);
+	}
+	text_stream_close(out);
+	spec_set(&job->cause.text, text);
+	job->cause.advice = h->hold ? "Write release to its ctl to release it." : "";
+	job->actions = h->hold ? 1u << SPEC_RELEASE : 0;
+	return spec_job_pack(job);
+}

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: MIT
+"""Jobs that are held until they are released, a time comes, or others have ended.
+
+KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KILLS how often kxfs is killed meanwhile (6).
+"""
+
+import datetime
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+import yaml
+from harness import app, err_of, popen, remove, run, wait_for, write_ctl
+
+JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "60"))
+KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "6"))
+
+
+def held(script="true", name="app", **args):
+    return json.dumps({**json.loads(app(script, name=name)), "scheduler_args": args}, indent=1)
+
+
+def reason(job):
+    return job.status()["reason"]
+
+
+def records(kx):
+    path = kx.state / "held"
+    return [p for p in path.iterdir() if not p.name.startswith(".")] if path.exists() else []
+
+
+def forgotten(kx, n=0):
+    """What was launched or removed leaves nothing behind."""
+    wait_for(lambda: len(records(kx)) == n, what="the records to go")
+
+
+def test_release(kx):
+    """It is there at once, says for what it waits, and runs when it is released: once, under the same name."""
+    text = held("echo began; echo $KXFS_JOB >> began", hold=True)
+    job = kx.submit(text)
+    status = job.status()
+    assert (status["state"], status["phase"], status["reason"]) == ("PENDING", "Held", "Held")
+    assert job.read("why") == "The job waits to be released. Write release to its ctl to release it.\n"
+    assert job.read("ctl") == "release\n" and job.read("app.yaml") == text
+    assert yaml.safe_load(job.read("manifest.yaml"))["id"] == job.id
+    assert job.log() == b"" and job.read("log") == ""
+    assert "Held" in kx.read("list")
+    line = json.loads(kx.read("list.jsonl"))
+    assert (line["id"], line["reason"]) == (job.id, "Held")
+    assert run(f"grep -r none {job.dir}", check=False).stderr == ""
+    assert err_of(write_ctl, job, "suspend") == "EINVAL"
+    write_ctl(job, "release")
+    job.finish()
+    assert job.log() == b"began\n"
+    assert (kx.work / "began").read_text().split() == [job.id]
+    assert err_of(write_ctl, job, "release") == "EINVAL"
+    forgotten(kx)
+    assert kx.ls("jobs") == [job.id]
+
+
+def test_removed(kx):
+    """Removing it forgets it, at once and over a crash."""
+    jobs = [kx.submit(held("touch began", hold=True)) for _ in range(2)]
+    remove(jobs[0].dir)
+    assert kx.ls("jobs") == [jobs[1].id]
+    forgotten(kx, 1)
+    kx.restart(signal.SIGKILL)
+    assert kx.ls("jobs") == [jobs[1].id]
+    remove(jobs[1].dir)
+    kx.restart(signal.SIGKILL)
+    assert kx.ls("jobs") == kx.history() == [] and not (kx.work / "began").exists()
+
+
+def test_readers(kx):
+    """Who waits for it, or follows it, does so through the launch."""
+    job = kx.submit(held("echo one; echo two", hold=True))
+    readers = [popen(["cat", str(job.dir / "live" / name)], stdout=subprocess.PIPE, text=True)
+               for name in ("wait", "follow")]
+    readers.append(popen(["cat", str(job.dir / "main-0/live/follow")], stdout=subprocess.PIPE, text=True))
+    write_ctl(job, "release")
+    assert [reader.communicate()[0] for reader in readers] == [
+        "SUCCEEDED\n", "main/0 one\nmain/0 two\n", "one\ntwo\n"]
+
+
+def test_begin(kx):
+    """A span from now on, or a time of this machine; at that time it runs by itself."""
+    late = kx.submit(held(begin="2099-01-02T03:04"))
+    soon = kx.submit(held("date +%s > began", begin="+2s"))
+    began = datetime.datetime.fromisoformat(soon.status()["created"].replace("Z", "+00:00")).timestamp()
+    local = datetime.datetime(2099, 1, 2, 3, 4).astimezone(datetime.timezone.utc)
+    assert reason(late) == reason(soon) == "BeginTime"
+    assert late.read("why") == f"The job waits until {local:%Y-%m-%dT%H:%M:%SZ}.\n"
+    assert late.read("ctl") == ""
+    soon.finish()
+    assert int((kx.work / "began").read_text()) >= began + 2
+    kx.restart(signal.SIGKILL)
+    assert reason(late) == "BeginTime"
+    past = kx.submit(held(begin="2001-01-01"))
+    past.finish()
+
+
+ENDS = {"ok": "true", "failed": "exit 1"}
+
+
+@pytest.mark.parametrize("wish, end, begins", [
+    ("ok", "ok", True), ("ok", "failed", False), ("failed", "failed", True), ("failed", "ok", False),
+    ("any", "ok", True), ("any", "failed", True)])
+def test_after(kx, wish, end, begins):
+    """After one that is to succeed, to fail, or to end; what can't come any more cancels it."""
+    first = kx.submit(held(ENDS[end], name="first", hold=True), "first.yaml")
+    second = kx.submit(held("touch began", after=[f"{wish}:first"]))
+    third = kx.submit(held("touch third", after=[f"ok:{second.id}"]))
+    words = {"ok": "to succeed", "any": "to end", "failed": "to fail"}
+    assert (reason(second), reason(third)) == ("Dependency", "Dependency")
+    assert second.read("why") == f"The job waits for {first.id} {words[wish]}.\n"
+    write_ctl(first, "release")
+    if begins:
+        second.finish()
+        third.finish()
+        return
+    third.finish("CANCELLED")
+    ended = {"ok": "has succeeded", "failed": "has failed"}[end]
+    assert second.status()["reason"] == third.status()["reason"] == "DependencyNeverSatisfied"
+    assert second.read("why") == (f"The job was cancelled: it waited for {first.id} {words[wish]}, "
+                                  f"which {ended}.\n")
+    assert third.read("why").endswith(f"it waited for {second.id} to succeed, which was cancelled.\n")
+    assert second.read("live", "wait") == "CANCELLED\n" and second.read("live", "follow") == ""
+    kx.restart(signal.SIGKILL)
+    assert second.state() == third.state() == "CANCELLED"
+    remove(second.dir)
+    assert kx.ls("jobs") == sorted([first.id, third.id]) and not (kx.work / "began").exists()
+
+
+def test_after_names(kx):
+    """A name means the job that its file launched last, also of one that has ended; none is no job."""
+    first = kx.submit(app("exit 1", name="prep"), "prep.yaml")
+    first.finish("FAILED")
+    newest = kx.submit(app("true", name="prep"), "prep.yaml")
+    for name in ("prep", "prep.yaml", newest.id):
+        kx.submit(held(after=f"ok:{name}")).finish()
+    kx.submit(held(after=[f"failed:{first.id}", "ok:prep"])).finish()
+    for name in ("nobody", "self"):
+        assert err_of(kx.write, "submit/self.yaml", held(after=[f"ok:{name}"])) == "EINVAL"
+        text = kx.read("submit", "self.yaml.error")
+        assert text.startswith("self.yaml:") and f"{name} is neither a job of jobs/ or history/, nor a file" in text
+    # After itself: after that which it was the last time.
+    kx.submit(app("true", name="self"), "self.yaml").finish()
+    kx.submit(held("true", name="self", after=["ok:self"]), "self.yaml").finish()
+
+
+def test_after_removed(kx):
+    """What is removed was cancelled; what is gone when kxfs comes back has an end that nobody knows."""
+    first = kx.submit(held(hold=True))
+    ok, failed = (kx.submit(held(after=[f"{wish}:{first.id}"])) for wish in ("ok", "failed"))
+    remove(first.dir)
+    ok.finish("CANCELLED")
+    failed.finish()
+    second = kx.submit(app("true"))
+    second.finish()
+    late = [kx.submit(held(after=[f"{wish}:{second.id}"], begin="+1h")) for wish in ("ok", "any")]
+    other = kx.submit(held(hold=True))
+    lost = [kx.submit(held(after=[f"{wish}:{other.id}"])) for wish in ("ok", "any", "failed")]
+    kx.end(signal.SIGKILL)
+    for record in records(kx):
+        if json.loads(record.read_bytes().split(b"\n")[0])["id"] == other.id:
+            record.unlink()
+    kx.start()
+    assert [reason(job) for job in late] == ["BeginTime"] * 2  # that was known before
+    lost[1].finish()
+    for job in (lost[0], lost[2]):
+        job.finish("CANCELLED")
+        assert "is gone, and how it ended is not known" in job.read("why")
+
+
+def test_all_of_them(kx):
+    """Several conditions: all have to hold; what is missing is said."""
+    first = kx.submit(held(hold=True))
+    job = kx.submit(held(hold=True, begin="+1s", after=[f"ok:{first.id}", f"any:{first.id}"]))
+    assert job.status()["message"].startswith(
+        f"waits to be released, and for {first.id} to succeed, and for 1 more, and until ")
+    write_ctl(job, "release")
+    assert reason(job) == "Dependency" and job.read("ctl") == ""
+    write_ctl(first, "release")
+    job.finish()
+
+
+def test_singleton(kx):
+    """One at a time of each name, in the order of their submission; over a crash too."""
+    wait = "echo $KXFS_JOB >> order; while [ ! -e %s ]; do sleep 0.02; done"
+    a, b, c = (kx.submit(held(wait % name, singleton="one")) for name in "abc")
+    other = kx.submit(held(singleton="two"))
+    other.finish()
+    a.until("RUNNING")
+    assert b.read("why") == "The job waits for those of one that stand before it.\n"
+    kx.restart(signal.SIGKILL)
+    assert [job.state() for job in (a, b, c)] == ["RUNNING", "PENDING", "PENDING"]
+    (kx.work / "a").touch()
+    b.until("RUNNING")
+    assert (a.state(), reason(c)) == ("SUCCEEDED", "Dependency")
+    for name, job in (("b", b), ("c", c)):
+        (kx.work / name).touch()
+        job.finish()
+    assert (kx.work / "order").read_text().split() == [a.id, b.id, c.id]
+    forgotten(kx)
+
+
+def test_refused(kx):
+    """The whole file is checked at the close, as if it were launched; so it is in dryrun/."""
+    for text, said in ((held(hold="yes"), "scheduler_args.hold: must be true or false"),
+                       (held(begin="tomorrow"), "scheduler_args.begin: must be a time, like 2026-12-01T08:00"),
+                       (held(begin="+2"), "scheduler_args.begin: must be a time"),
+                       (held(after=["prep"]), "scheduler_args.after: must be jobs to wait for"),
+                       (held(after=["never:prep"]), "scheduler_args.after: must be jobs to wait for"),
+                       (held(singleton=""), "scheduler_args.singleton: must be a name"),
+                       (held(hold=True, cwd="/nowhere"), "/nowhere: No such file or directory"),
+                       (held(hol=True), "did you mean hold?"),
+                       (held(after=["ok:prep"]), "prep is neither a job")):
+        for place in ("submit", "dryrun"):
+            assert err_of(kx.write, f"{place}/a.yaml", text) == "EINVAL", text
+            assert said in kx.read(place, "a.yaml.error"), text
+    kx.write("dryrun/b.yaml", held(hold=True))
+    assert yaml.safe_load(kx.read("dryrun", "b.yaml"))["state"] == "PENDING"
+    assert kx.ls("jobs") == [] and records(kx) == []
+
+
+def test_launch_refused(kx):
+    """What can't be launched any more when its time comes has failed, and says why."""
+    place = kx.work / "place"
+    place.mkdir()
+    job = kx.submit(held(hold=True, cwd=str(place)))
+    place.rmdir()
+    write_ctl(job, "release")
+    job.finish("FAILED")
+    assert reason(job) == "LaunchFailed" and "/place: No such file or directory" in job.read("why")
+
+
+def test_read_only(make_kx):
+    """A mount that only reads launches nothing, and cancels nothing."""
+    kx = make_kx()
+    jobs = [kx.submit(held(begin="+2s")), kx.submit(held(hold=True))]
+    kx.end(signal.SIGKILL)
+    kx.options = "ro"
+    kx.start()
+    time.sleep(2)  # nothing may happen, so there is nothing to wait for
+    assert [job.state() for job in jobs] == ["PENDING", "PENDING"]
+    kx.end()
+    kx.options = ""
+    kx.start()
+    jobs[0].finish()
+
+
+def test_pause(kx):
+    """Since when no kxfs had run is said, of the jobs that were held then."""
+    job = kx.submit(held(hold=True))
+    kx.end()
+    stamp = kx.state / "held/.ran"
+    assert time.time() - stamp.stat().st_mtime < 60
+    record = records(kx)[0]
+    head, rest = record.read_bytes().split(b"\n", 1)
+    head = json.loads(head)
+    head["created"] -= 7200 * 10**9
+    record.write_bytes(json.dumps(head).encode() + b"\n" + rest)
+    os.utime(stamp, (time.time() - 3600,) * 2)
+    ran = datetime.datetime.fromtimestamp(int(stamp.stat().st_mtime), datetime.timezone.utc)
+    kx.start()
+    assert f"No kxfs has run here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
+    later = kx.submit(held(hold=True))
+    assert "No kxfs" not in later.read("why")
+
+
+def test_damaged(kx):
+    """A record that can't be read is left alone, and its job never launched; the others are there."""
+    bad, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(3))
+    kx.end()
+    for record in records(kx):
+        data = record.read_bytes()
+        ident = json.loads(data.split(b"\n")[0])["id"]
+        if ident == bad.id:
+            record.write_bytes(data.replace(b"touch", b"hctou"))
+        elif ident == cut.id:
+            record.write_bytes(data[:40])
+    kx.start()
+    assert kx.ls("jobs") == [good.id]
+    assert kx.said().count("is damaged; the job is not shown") == 2
+    assert len(records(kx)) == 3
+
+
+def test_chain(kx):
+    """A hundred, each after the one before."""
+    jobs = [kx.submit(held("echo 0 >> order", hold=True))]
+    for i in range(1, 100):
+        jobs.append(kx.submit(held(f"echo {i} >> order", after=[f"ok:{jobs[-1].id}"])))
+    write_ctl(jobs[0], "release")
+    jobs[-1].finish(timeout=600)
+    assert (kx.work / "order").read_text().split() == [str(i) for i in range(100)]
+    forgotten(kx)
+
+
+def test_queue(make_kx):
+    """What is held is not in the queue of the machine; when it is launched it is."""
+    kx = make_kx("jobs=1")
+    job = kx.submit(held(hold=True))
+    kx.submit(app("true")).finish()
+    assert yaml.safe_load(kx.read("queues", "local", "status"))["pending"] == 0
+    write_ctl(job, "release")
+    job.finish()
+
+
+def test_kills(kx):
+    """Many that are held, and kxfs is killed again and again while they are launched: each is, once."""
+    rng = random.Random(29)
+    jobs = []
+    for i in range(JOBS):
+        how = {"begin": f"+{rng.randint(1, 3)}s"} if i % 2 or i < 3 else {"after": [f"any:{rng.choice(jobs).id}"]}
+        jobs.append(kx.submit(held("echo $KXFS_JOB >> began", **how)))
+    for _ in range(KILLS):
+        time.sleep(rng.random())  # at any moment
+        kx.restart(signal.SIGKILL)
+    for job in jobs:
+        job.finish(timeout=600)
+    assert sorted((kx.work / "began").read_text().split()) == sorted(job.id for job in jobs) == kx.ls("jobs")
+    forgotten(kx)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Held jobs of a cluster: checked by the server at the close, launched later, exactly once however kxfs and the network
+end in the middle of it.
+
+KXFS_TEST_HELD_JOBS is how many test_kills holds (default 40), KXFS_TEST_HELD_KILLS how often kxfs is killed meanwhile (5).
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+from faults import common_faults
+from submitting import error_of, job_of
+
+JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "40"))
+KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "5"))
+
+
+def held(name="app", **args):
+    return json.dumps({**json.loads(harness.app("true", name=name)), "scheduler_args": args})
+
+
+def launched(server):
+    """The names of the jobs that there are in the cluster."""
+    return [obj.name for obj in server.store.objects(st.JOBS)[0]]
+
+
+def posts(server):
+    return [req for req in server.seen(verb="create", resource="jobs") if "dryRun" not in req.query]
+
+
+def run_to_end(volcano, name, code=0):
+    pods = volcano.start(name)
+    volcano.finish_all(pods, code)
+
+
+def test_release(kx, server, volcano):
+    """At the close the server is asked for its opinion, and no more; released, the job is launched under its name, and
+    whoever waits for it does so through that."""
+    text = held(hold=True)
+    job = kx.submit(text)
+    assert launched(server) == [] and kx.ls("jobs") == [job.id]
+    (asked,) = server.seen(verb="create", resource="jobs")
+    assert asked.query["dryRun"] == "All"
+    status = job.status()
+    assert (status["state"], status["reason"], status["backend"]) == ("PENDING", "Held", "volcano")
+    assert status["namespace"] == "test" and job.read("app.yaml") == text
+    assert f"name: {job.id}" in job.read("manifest.yaml") and "events" not in kx.ls("jobs", job.id)
+    assert job.log() == b""
+    readers = [harness.popen(["cat", str(job.dir / "live" / name)], stdout=subprocess.PIPE, text=True)
+               for name in ("wait", "follow")]
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("hello\n")
+    job.until_logged("hello\n")
+    volcano.finish_all([pod])
+    assert [reader.communicate()[0] for reader in readers] == ["SUCCEEDED\n", "main/0 hello\n"]
+    (sent,) = posts(server)
+    assert json.loads(sent.body)["metadata"]["annotations"]["kxfs/appdef"] == text
+    assert job.read("app.yaml") == text and job_of(kx, job.id) is None
+    harness.wait_for(lambda: os.listdir(kx.state / "held") == [".ran"], what="the record to go")
+    job.cancel()  # cancel=own
+
+
+def test_changes(kx, server, volcano):
+    """It is one job from the beginning: nothing of it goes or comes when it is launched."""
+    del server
+    job = kx.submit(held(hold=True))
+    path = kx.base / "changes"
+    with open(path, "wb") as out:
+        changes = harness.popen(["cat", str(kx / "live/changes")], stdout=out)
+    harness.wait_for(lambda: "SYNC" in path.read_text(), what="the beginning")
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: job.status()["phase"] != "Held", what="the launch")
+    run_to_end(volcano, job.id)
+    harness.wait_for(lambda: "SUCCEEDED" in path.read_text(), what="the end")
+    changes.kill()
+    changes.wait(harness.LIMIT)
+    lines = [line.split("\t") for line in path.read_text().splitlines()]
+    assert {line[1] for line in lines} == {job.id, "-"}
+    assert [line[2] for line in lines if line[2] not in ("SYNC", "SUBMITTED", "PENDING", "RUNNING")] == ["SUCCEEDED"]
+
+
+def test_refused(kx, server):
+    """What the server refuses is refused at the close, and nothing is held."""
+    server.faults.add("reply", verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
+    assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True)) == "EACCES"
+    assert kx.ls("jobs") == [] and "create" in error_of(kx, "app.yaml")
+    assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True, no_such="x")) == "EINVAL"
+    assert not (kx.state / "held").exists()
+
+
+def test_after(kx, server, volcano):
+    """A chain: each is launched when the one before has ended as it should; what can't be any more is cancelled."""
+    first = kx.submit(harness.app("true"), "first.yaml")
+    jobs = [kx.submit(held(after=["ok:first"]))]
+    for _ in range(2):
+        jobs.append(kx.submit(held(after=[f"ok:{jobs[-1].id}"])))
+    never = kx.submit(held(after=["failed:first"]))
+    assert jobs[0].read("why") == f"The job waits for {first.id} to succeed.\n"
+    for job in (first, *jobs):
+        harness.wait_for(lambda j=job: j.id in launched(server), what="the launch")
+        run_to_end(volcano, job.id)
+        job.finish()
+    never.finish("CANCELLED")
+    assert never.status()["reason"] == "DependencyNeverSatisfied"
+    assert len(launched(server)) == 4
+
+
+def test_after_foreign(kx, server, volcano):
+    """Of a job that somebody else has launched, and that is removed while it runs."""
+    foreign = kx.submit(harness.app("true"))
+    jobs = {wish: kx.submit(held(after=[f"{wish}:{foreign.id}"])) for wish in ("ok", "any")}
+    volcano.start(foreign.id)
+    foreign.until("RUNNING")
+    server.store.remove(st.JOBS, "test", foreign.id)
+    jobs["ok"].finish("CANCELLED")
+    harness.wait_for(lambda: jobs["any"].id in launched(server), what="the launch")
+
+
+@pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
+def test_broken_connection(kx, server, fault):
+    """Whether the launch had an effect can't be known: it is found out, and the job is launched once."""
+    job = kx.submit(held(hold=True))
+    server.faults.add(fault, amount=150, verb="create")
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: not os.path.exists(kx.state / "held") or os.listdir(kx.state / "held") == [".ran"],
+                     what="the record to go")
+    assert launched(server) == [job.id] == kx.ls("jobs")
+    assert job.status()["phase"] != "Held"
+
+
+def test_not_now(kx, server):
+    """The server refuses for now: that is said, and tried again."""
+    job = kx.submit(held(hold=True))
+    fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
+    assert job.read("why").startswith("The job waits: could not be launched, and that is tried again: ")
+    server.faults.clear(fault)
+    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
+
+
+@pytest.mark.parametrize("fault", ["deaf", "silent"])
+def test_killed_in_the_middle(kx, server, volcano, fault):
+    """Killed while the launch is under way, whether the server has heard of it or not: the next start launches once."""
+    job = kx.submit(held(hold=True))
+    server.faults.add(fault, verb="create")
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: launched(server) if fault == "deaf" else posts(server), what="the request")
+    kx.end(signal.SIGKILL)
+    kx.start()
+    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
+    harness.wait_for(lambda: job.status()["phase"] != "Held", what="the job")
+    assert kx.ls("jobs") == [job.id] and error_of(kx, "app.yaml") is None
+    run_to_end(volcano, job.id)
+    job.finish()
+    assert job.status()["submitter"]
+    job.cancel()
+    kx.restart()
+    assert launched(server) == kx.ls("jobs") == []
+
+
+def test_removed_while_it_is_launched(kx, server):
+    """Removing waits for the launch, and then ends the job; nothing of it comes again."""
+    job = kx.submit(held(hold=True))
+    server.faults.add("slow", amount=200, delay=0.2, verb="create")
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: posts(server), what="the request")
+    harness.remove(job.dir)
+    harness.wait_for(lambda: launched(server) == [] and kx.ls("jobs") == [], what="the end")
+    kx.end(signal.SIGKILL)
+    kx.start()
+    assert launched(server) == kx.ls("jobs") == [] and len(posts(server)) == 1
+
+
+def test_kills(kx, server, pytestconfig):
+    """Many that are held, a bad network, and kxfs is killed again and again: each is launched, once."""
+    seed = pytestconfig.getoption("--seed") or int(time.time())
+    rng = random.Random(seed)
+    jobs = [kx.submit(held(begin=f"+{rng.randint(1, 4)}s")) for _ in range(JOBS)]
+    rest = kx.submit(held(hold=True))
+    server.faults.at_random(seed, 0.1, common_faults(replies), verb="create")
+    for _ in range(KILLS):
+        time.sleep(rng.random())  # at any moment
+        kx.end(signal.SIGKILL)
+        kx.start()
+    server.faults.clear()
+    wanted = sorted(job.id for job in jobs)
+    harness.wait_for(lambda: len(os.listdir(kx.state / "held")) == 2, timeout=600, what=f"the launches, seed {seed}")
+    assert sorted(launched(server)) == wanted, f"seed {seed}"
+    assert kx.ls("jobs") == sorted([*wanted, rest.id]), f"seed {seed}"
+    by_name = {}
+    for req in posts(server):
+        if req.body and req.body.startswith(b"{"):
+            meta = json.loads(req.body)["metadata"]
+            by_name.setdefault(meta["name"], set()).add(meta["annotations"]["kxfs/submission"])
+    assert all(len(uuids) == 1 for uuids in by_name.values()), f"seed {seed}"
+    assert rest.status()["reason"] == "Held"

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* When a job begins: the members of scheduler_args, and the moments that people write. */
+#include <errno.h>
+
+#include "spec/app/hold.h"
+#include "spec/base/mem.h"
+#include "spec/base/value.h"
+#include "tests/unit/unit.h"
+
+#define NOW  INT64_C(1700000000000000000)
+#define HOUR INT64_C(3600000000000)
+
+/* This place is an hour ahead. */
+static int64_t local(int64_t utc)
+{
+	return utc - HOUR;
+}
+
+static void test_moments(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t moment; /* 0: none */
+	} rows[] = {
+		{"+90s", NOW + 90 * INT64_C(1000000000)},
+		{"+2h", NOW + 2 * HOUR},
+		{"+1d", NOW + 24 * HOUR},
+		{"+2", 0},
+		{"+", 0},
+		{"+-2h", 0},
+		{"+2h ", 0},
+		{"+99999999d", 0},
+		{"2023-11-14T22:13:20Z", NOW},
+		{"2023-11-14T23:13:20+01:00", NOW},
+		{"2023-11-14T23:13:20", NOW},
+		{"2023-11-14T23:13", NOW - 20 * INT64_C(1000000000)},
+		{"2023-11-14", NOW - 23 * HOUR - 800 * INT64_C(1000000000)},
+		{"2023-11-14T23", 0},
+		{"2023-13-14", 0},
+		{"2023-11-14T25:00", 0},
+		{"tomorrow", 0},
+		{"", 0},
+		{"23:13", 0},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		int64_t moment = 0;
+		bool found = spec_hold_moment(rows[i].text, NOW, local, &moment);
+
+		if (found != (rows[i].moment != 0) || (found && moment != rows[i].moment))
+			fail_msg("%s: %d, %lld", rows[i].text, found, (long long)moment);
+	}
+}
+
+/* What JSON, scheduler_args, says; an error is expected to hold SAID. */
+static struct spec_hold held_by(const char *json, const char *said)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free struct spec_value *map = NULL;
+	cleanup_free char *text = NULL;
+	struct spec_hold h = {0};
+
+	assert_int_equal(spec_value_parse(json, strlen(json), &map), 0);
+	for (size_t i = 0; i < map->n; i++)
+		if (spec_hold_is(map->items[i].key))
+			spec_hold_read(&h, &map->items[i], &e);
+	text = spec_errors_text(&e, "a.yaml");
+	if (!said)
+		assert_int_equal(e.err, 0);
+	else if (e.err != -EINVAL || !strstr(text, said))
+		fail_msg("%s: %d, %s", json, e.err, text);
+	return h;
+}
+
+static void test_members(void **state)
+{
+	struct spec_hold h =
+		held_by("{\"hold\":true,\"begin\":\"+2h\",\"singleton\":\"one\",\"queue\":"
+			"\"q\",\"after\":[\"ok:a\",\"any:b-1\",\"failed:c.yaml\"]}",
+			NULL);
+
+	assert_true(h.hold);
+	assert_string_equal(h.begin, "+2h");
+	assert_string_equal(h.singleton, "one");
+	assert_int_equal(h.n_after, 3);
+	assert_int_equal(h.after[0].how, SPEC_AFTER_OK);
+	assert_string_equal(h.after[1].name, "b-1");
+	assert_int_equal(h.after[2].how, SPEC_AFTER_FAILED);
+	assert_string_equal(h.after[2].name, "c.yaml");
+	assert_false(spec_hold_is_empty(&h));
+	spec_hold_clear(&h);
+	h = held_by("{\"after\":\"ok:a\"}", NULL);
+	assert_int_equal(h.n_after, 1);
+	spec_hold_clear(&h);
+	/* Nothing is held for these. */
+	h = held_by(
+		"{\"hold\":false,\"begin\":null,\"after\":[],\"singleton\":null,\"queue\":\"q\"}",
+		NULL);
+	assert_true(spec_hold_is_empty(&h));
+}
+
+static void test_wrong(void **state)
+{
+	static const char *const rows[][2] = {
+		{"{\"hold\":\"true\"}", "scheduler_args.hold: must be true or false"},
+		{"{\"hold\":1}", "must be true or false"},
+		{"{\"begin\":\"now\"}", "scheduler_args.begin: must be a time"},
+		{"{\"begin\":5}", "must be a time"},
+		{"{\"begin\":\"+2h\\u0000\"}", "must be a time"},
+		{"{\"after\":{\"ok\":\"a\"}}", "scheduler_args.after: must be jobs to wait for"},
+		{"{\"after\":[\"a\"]}", "must be jobs to wait for"},
+		{"{\"after\":[\"okay:a\"]}", "must be jobs to wait for"},
+		{"{\"after\":[\"o:a\"]}", "must be jobs to wait for"},
+		{"{\"after\":[\"ok:\"]}", "must be jobs to wait for"},
+		{"{\"after\":[\"ok:../a\"]}", "must be jobs to wait for"},
+		{"{\"after\":[\"ok:a\",3]}", "must be jobs to wait for"},
+		{"{\"singleton\":\"\"}", "scheduler_args.singleton: must be a name"},
+		{"{\"singleton\":[]}", "must be a name"},
+	};
+	char *many = NULL;
+	size_t len;
+	FILE *out;
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_hold h = held_by(rows[i][0], rows[i][1]);
+
+		spec_hold_clear(&h);
+	}
+	for (int n = SPEC_MAX_AFTER; n <= SPEC_MAX_AFTER + 1; n++) {
+		struct spec_hold h;
+
+		out = text_stream(&many, &len);
+		for (int i = 0; i < n; i++)
+			fprintf(out, "%s\"any:a\"", i ? "," : "{\"after\":[");
+		fputs("]}", out);
+		text_stream_close(out);
+		h = held_by(many, n > SPEC_MAX_AFTER ? "has more than 100 jobs" : NULL);
+		assert_int_equal(h.n_after, SPEC_MAX_AFTER);
+		spec_hold_clear(&h);
+		free(many);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

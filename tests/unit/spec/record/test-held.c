@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* Held jobs: out of a document, to disk and back, what they wait for, and what is shown of them. */
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/job/status.h"
+#include "spec/record/held.h"
+#include "tests/unit/unit.h"
+
+#define NOW INT64_C(1700000000000000000)
+#define APP                                                                                        \
+	"name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 2}]\nscheduler_args: "
+
+static int64_t local(int64_t utc)
+{
+	return utc;
+}
+
+static bool find(void *data, const char *name, struct spec_held_after *ret)
+{
+	cleanup_free char *id = text_print("%s-1", name);
+
+	if (streq(name, "nobody"))
+		return false;
+	spec_set(&ret->id, id);
+	spec_set(&ret->uid, name);
+	spec_set(&ret->submission, streq(name, "ours") ? "s-ours" : "");
+	return true;
+}
+
+/* ARGS in a document; NULL: it is not held. SAID: of its error. */
+static struct spec_held *held_by(const char *args, const char *said)
+{
+	const struct spec_held_place place = {.now = NOW, .local = local, .find = find};
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *text = text_print(APP "%s\n", args), *why = NULL;
+	struct spec_held *h;
+	int err = spec_held_read(text, strlen(text), &place, &h, &e);
+
+	why = spec_errors_text(&e, "a.yaml");
+	assert_int_equal(err, said ? -EINVAL : 0);
+	if (said && !strstr(why, said))
+		fail_msg("%s: %s", args, why);
+	return h;
+}
+
+static void test_read(void **state)
+{
+	struct spec_held *h;
+
+	assert_null(held_by("{}", NULL));
+	assert_null(held_by("{queue: q, hold: false}", NULL));
+	/* What its submission will refuse. */
+	assert_null(held_by("{hold: 3}", NULL));
+	assert_null(held_by("[hold]", NULL));
+	assert_null(held_by("{hold: true", NULL));
+	assert_null(held_by("{after: [ok:nobody]}",
+			    "a.yaml:3:25: scheduler_args.after: nobody is neither a job"));
+	h = held_by("{hold: true, begin: +1m, after: [ok:b, any:ours], singleton: one}", NULL);
+	assert_true(h->hold && h->begin == NOW + 60 * INT64_C(1000000000));
+	assert_string_equal(h->singleton, "one");
+	assert_int_equal(h->n_after, 2);
+	assert_string_equal(h->after[0].id, "b-1");
+	assert_string_equal(h->after[1].submission, "s-ours");
+	spec_held_free(h);
+}
+
+/* As a file of STATE/held. */
+static char *file_of(struct spec_held *h)
+{
+	const char *rest = "documentmanifest";
+	cleanup_free char *head = NULL;
+	char digest[65];
+
+	spec_held_digest(rest, strlen(rest), digest);
+	spec_set(&h->digest, digest);
+	h->len = (int64_t)strlen("document");
+	head = spec_held_head(h);
+	return text_print("%s%s", head, rest);
+}
+
+static void test_disk(void **state)
+{
+	struct spec_held *h = held_by("{hold: true, after: [failed:b], singleton: one}", NULL),
+			 *back;
+	cleanup_free char *text = NULL, *again = NULL;
+	const char *document;
+	size_t len;
+
+	spec_set(&h->id, "a-1");
+	h->seed[0] = UINT64_MAX;
+	h->seed[1] = 7;
+	h->after[0].wait = SPEC_WAIT_NEVER;
+	text = file_of(h);
+	len = strlen(text);
+	assert_int_equal(spec_held_parse(text, len, &back, &document), 0);
+	assert_int_equal(strncmp(document, "documentmanifest", 16), 0);
+	assert_int_equal(back->len, 8);
+	assert_true(back->seed[0] == UINT64_MAX && back->seed[1] == 7);
+	again = file_of(back);
+	assert_string_equal(text, again);
+	spec_held_free(back);
+	/* Nothing of it is half believed. */
+	for (size_t n = 0; n < len; n++) {
+		char was = text[n];
+
+		assert_int_equal(spec_held_parse(text, n, &back, &document), -EINVAL);
+		text[n] = '\n';
+		if (was != '\n' && spec_held_parse(text, len, &back, &document) == 0)
+			spec_held_free(back); /* white space in the head */
+		text[n] = was;
+	}
+	text[len - 1]++;
+	assert_int_equal(spec_held_parse(text, len, &back, &document), -EINVAL);
+	spec_held_free(h);
+}
+
+static struct spec_job *job_in(enum spec_state state)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->uid, "b");
+	job->state = state;
+	return job;
+}
+
+static void test_settle(void **state)
+{
+	static const struct {
+		enum spec_after how;
+		int old, now; /* states; -1: there is none */
+		enum spec_wait wait;
+	} rows[] = {
+		{SPEC_AFTER_OK, -1, SPEC_RUNNING, SPEC_WAIT_OPEN},
+		{SPEC_AFTER_OK, -1, SPEC_UNKNOWN, SPEC_WAIT_OPEN},
+		{SPEC_AFTER_OK, SPEC_RUNNING, SPEC_SUCCEEDED, SPEC_WAIT_MET},
+		{SPEC_AFTER_OK, -1, SPEC_FAILED, SPEC_WAIT_NEVER},
+		{SPEC_AFTER_OK, SPEC_RUNNING, -1, SPEC_WAIT_NEVER},
+		{SPEC_AFTER_OK, SPEC_SUCCEEDED, -1, SPEC_WAIT_MET},
+		{SPEC_AFTER_OK, -1, -1, SPEC_WAIT_NEVER},
+		{SPEC_AFTER_FAILED, -1, SPEC_FAILED, SPEC_WAIT_MET},
+		{SPEC_AFTER_FAILED, -1, SPEC_CANCELLED, SPEC_WAIT_MET},
+		{SPEC_AFTER_FAILED, SPEC_PENDING, -1, SPEC_WAIT_MET},
+		{SPEC_AFTER_FAILED, -1, SPEC_SUCCEEDED, SPEC_WAIT_NEVER},
+		{SPEC_AFTER_FAILED, -1, -1, SPEC_WAIT_NEVER},
+		{SPEC_AFTER_ANY, -1, SPEC_PENDING, SPEC_WAIT_OPEN},
+		{SPEC_AFTER_ANY, -1, SPEC_FAILED, SPEC_WAIT_MET},
+		{SPEC_AFTER_ANY, -1, -1, SPEC_WAIT_MET},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_job *old =
+			rows[i].old < 0 ? NULL : job_in((enum spec_state)rows[i].old);
+		struct spec_job *now =
+			rows[i].now < 0 ? NULL : job_in((enum spec_state)rows[i].now);
+		struct spec_held_after after = {.how = rows[i].how, .end = spec_empty()};
+		bool news = spec_held_settle(&after, old, now);
+
+		if (after.wait != rows[i].wait || news != (after.wait != SPEC_WAIT_OPEN))
+			fail_msg("row %zu: %u", i, after.wait);
+		/* What was settled stays so. */
+		assert_false(spec_held_settle(&after, now, NULL) && news);
+		spec_unset(&after.end);
+		spec_job_unref(old);
+		spec_job_unref(now);
+	}
+}
+
+static void test_suspended(void **state)
+{
+	struct spec_job *job = job_in(SPEC_CANCELLED);
+	struct spec_held_after after = {.how = SPEC_AFTER_ANY, .end = spec_empty()};
+
+	job->suspended = true; /* it may come back to life */
+	assert_false(spec_held_settle(&after, NULL, job));
+	job->state = SPEC_FAILED;
+	job->suspended = false;
+	job->unexplained = true;
+	assert_false(spec_held_settle(&after, NULL, job));
+	spec_job_unref(job);
+}
+
+static void test_means(void **state)
+{
+	struct spec_held *h = held_by("{after: [ok:b, ok:ours]}", NULL);
+	struct spec_job *job = job_in(SPEC_RUNNING);
+
+	assert_true(spec_held_means(&h->after[0], job));
+	assert_false(spec_held_means(&h->after[1], job));
+	spec_set(&job->uid, "x");
+	spec_set(&job->submission, "s-ours");
+	assert_false(spec_held_means(&h->after[1], job)); /* anybody can copy that */
+	job->own = true;
+	assert_true(spec_held_means(&h->after[1], job));
+	spec_set(&job->submission, "");
+	assert_false(spec_held_means(&h->after[0], job));
+	spec_job_unref(job);
+	spec_held_free(h);
+}
+
+/* The snapshot of H, and its why in *RET_WHY. */
+static struct spec_job *show(struct spec_held *h, const struct spec_held_news *news, char **ret_why)
+{
+	static const char document[] = APP "{}\n";
+	struct spec_job *shape = spec_held_shape(document, strlen(document), NULL);
+	struct spec_job *job = spec_held_job(h, shape, news);
+	size_t len;
+
+	spec_job_unref(shape);
+	spec_status_why(job, ret_why, &len);
+	return job;
+}
+
+static void test_shown(void **state)
+{
+	static const struct {
+		bool crowded;
+		const char *refusal;
+		int64_t from;
+		const char *args, *reason, *why;
+	} rows[] = {
+		{false, NULL, 0, "{hold: true}", "Held",
+		 "The job waits to be released. Write release to its ctl to release it.\n"},
+		{false, NULL, 0, "{begin: 2030-01-02}", "BeginTime",
+		 "The job waits until 2030-01-02T00:00:00Z.\n"},
+		{false, NULL, 0, "{after: [ok:b]}", "Dependency",
+		 "The job waits for b-1 to succeed.\n"},
+		{false, NULL, 0, "{after: [failed:b, any:c]}", "Dependency",
+		 "The job waits for b-1 to fail, and for 1 more.\n"},
+		{true, NULL, 0, "{singleton: one}", "Dependency",
+		 "The job waits for those of one that stand before it.\n"},
+		{true, NULL, 0, "{after: [any:b], singleton: one, begin: 2030-01-02}", "Dependency",
+		 "The job waits for b-1 to end, and for those of one that stand before it, and "
+		 "until 2030-01-02T00:00:00Z.\n"},
+		{false, NULL, 0, "{singleton: one}", "Launching",
+		 "The job waits for nothing more: it is being launched.\n"},
+		{false, "no\nand more", 0, "{singleton: one}", "LaunchDelayed",
+		 "The job waits: could not be launched, and that is tried again: no.\n"},
+		{false, NULL, NOW - 3600 * INT64_C(1000000000), "{after: [ok:b]}", "Dependency",
+		 "The job waits for b-1 to succeed. No kxfs has run here from "
+		 "2023-11-14T21:13:20Z to 2023-11-14T22:13:20Z.\n"},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_held *h = held_by(rows[i].args, NULL);
+		const struct spec_held_news news = {.refusal = rows[i].refusal,
+						    .from = rows[i].from,
+						    .until = NOW,
+						    .now = NOW,
+						    .alone = !rows[i].crowded};
+		cleanup_free char *why = NULL;
+		struct spec_job *job = show(h, &news, &why);
+
+		assert_string_equal(why, rows[i].why);
+		assert_string_equal(job->cause.reason, rows[i].reason);
+		assert_string_equal(job->app, "a");
+		assert_string_equal(job->phase, "Held");
+		assert_true(job->held && job->own && job->has_appdef && job->n_replicas == 2);
+		assert_int_equal(job->state, SPEC_PENDING);
+		assert_int_equal(job->actions, h->hold ? 1u << SPEC_RELEASE : 0);
+		spec_job_unref(job);
+		spec_held_free(h);
+	}
+}
+
+static void test_over(void **state)
+{
+	struct spec_held *h = held_by("{after: [ok:b]}", NULL);
+	const struct spec_held_news news = {.now = NOW, .alone = true};
+	struct spec_job *failed = job_in(SPEC_FAILED), *job;
+	cleanup_free char *why = NULL;
+
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_WAIT);
+	assert_true(spec_held_settle(&h->after[0], NULL, failed));
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_NEVER);
+	h->state = SPEC_HELD_OVER;
+	h->finished = NOW;
+	job = show(h, &news, &why);
+	assert_string_equal(why, "The job was cancelled: it waited for b-1 to succeed, which has "
+				 "failed.\n");
+	assert_string_equal(job->reason, "DependencyNeverSatisfied");
+	assert_true(spec_job_is_over(job) && job->actions == 0);
+	spec_job_unref(job);
+	spec_job_unref(failed);
+	spec_held_free(h);
+}
+
+static void test_judge(void **state)
+{
+	struct spec_held *h = held_by("{hold: true, begin: 2023-11-14T22:13:20}", NULL);
+
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_WAIT);
+	h->hold = false;
+	assert_int_equal(spec_held_judge(h, NOW - 1, true), SPEC_VERDICT_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, false), SPEC_VERDICT_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_GO);
+	spec_held_free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_disk),
+		cmocka_unit_test(test_settle), cmocka_unit_test(test_suspended),
+		cmocka_unit_test(test_means),  cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_over),   cmocka_unit_test(test_judge),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
