@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "backend/base/file.h"
@@ -28,7 +29,7 @@ struct archive {
 	struct loop *loop;
 	char *dir;
 	char *writer; /* NULL: who only reads */
-	unsigned refs;
+	atomic_uint refs;
 	struct group group;
 	bool stopping;
 	struct loop_timer timer;
@@ -286,8 +287,7 @@ static void look(void *data)
 		q->text = text_print("%s/%s: %s", q->dir, name, strerror(-err));
 }
 
-/* --- I/O thread --- */
-
+/* Its owner may be on another thread. */
 static void archive_unref(struct archive *a)
 {
 	if (--a->refs)
@@ -296,6 +296,8 @@ static void archive_unref(struct archive *a)
 	free(a->writer);
 	free(a);
 }
+
+/* --- I/O thread --- */
 
 static void answered(void *data, void *question)
 {
