@@ -414,7 +414,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
-	const struct folder *folder;
+	const struct folder *folder, *bound;
 	struct spec_job *snapshot;
 	bool looked = s->looked;
 
@@ -422,13 +422,14 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	unqueue(s);
 	if (!job->view)
 		return;
-	folder = folders_bind(c->folders, need_id(p, s, job), job->view);
-	if (folder)
-		tell_launched(p, folder, folder->id);
+	bound = folders_bind(c->folders, need_id(p, s, job), job->view);
 	folder = folder_of(p, s, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
-	if (s->left && !(folder && folder->output))
+	if (s->left && !(folder && folder->output)) {
+		if (bound)
+			tell_launched(p, bound, bound->id);
 		return;
+	}
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job);
@@ -439,6 +440,9 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
 	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
 	store_put(c->store, snapshot);
+	/* Who reads that it was launched finds the job. */
+	if (bound)
+		tell_launched(p, bound, bound->id);
 	if (s->left || capture_has(c->capture, job->uid))
 		save(p, s, looked);
 	commands_shown(c->commands, job->uid, job->view->phase);

@@ -39,6 +39,7 @@ static struct {
 	world_changed_fn changed;
 	struct folders_events folders_events;
 	struct capture_events capture_events;
+	bool shown_by_then; /* the job of on_launched */
 } rig;
 
 /* --- world.h --- */
@@ -327,11 +328,19 @@ void commands_gone(struct commands *cs, const char *uid)
 
 /* --- the test's side --- */
 
+static bool store_has(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get(rig.store, BACKEND_JOBS, id);
+
+	return job;
+}
+
 static void on_launched(void *data, const char *file, const char *id, const char *submission)
 {
 	assert_null(data);
 	assert_string_equal(file, "app.yaml");
 	assert_string_equal(submission, "s");
+	rig.shown_by_then = id && *id && store_has(id);
 	note("launched %s", id ? *id ? id : "none" : "?");
 }
 
@@ -820,7 +829,8 @@ static void test_in_doubt(void **state)
 	publish_doubt(rig.p);
 	tell(1, "Running");
 	fake_run();
-	assert_done("launched j1, u1 wanted");
+	assert_done("u1 wanted, launched j1");
+	assert_true(rig.shown_by_then); /* who reads the verdict finds the job */
 	fake_pass(REQUEST_FIND_OUT_MS);
 	assert_done("");
 }
