@@ -721,7 +721,7 @@ def test_no_such_queue(server, waiting):
     """Kueue would take it, and the job wait for what is not there; who may not look is not held up."""
     for word, text in (("queue other", "there is no queue other in namespace test; queues/ has those that there are"),
                        ("priority high", "there is no priority class high of Kueue"),
-                       ("queue Other", "write one of suspend, resume, restart, terminate, queue NAME, priority CLASS"),
+                       ("queue Other", "write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS"),
                        ("queue", "write one of suspend")):
         assert harness.err_of(write_ctl, waiting, word) == "EINVAL"
         assert text in waiting.kx.read(".kxfs", "log")
