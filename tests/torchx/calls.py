@@ -17,6 +17,8 @@ def sh(script, name="app", **fields):
     return AppDef(name, [Role("main", image="none", entrypoint="sh", args=["-c", script.replace("$", "$$")], **fields)])
 """
 SH = ("utils.sh", "--image", "none", "sh", "-c")
+# Unmounts what its input names, a line each, as the kernel writes it in mountinfo; without looking at it.
+UNMOUNT = r"""while read -r one; do umount -lc "$(printf %b "${one//\\/\\0}")" 2>/dev/null; done"""
 
 
 def launched(p):

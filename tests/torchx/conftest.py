@@ -20,7 +20,7 @@ import textwrap
 import environment as environments
 import harness
 import pytest
-from calls import PRELUDE
+from calls import PRELUDE, UNMOUNT
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 
@@ -59,9 +59,9 @@ def cluster(make_kx, server, volcano, tmp_path):
     return make_kx(source="volcano:test", env={"KUBECONFIG": str(path)})
 
 
-# $0 is where the mounts are that stay; umount is not to look at the others.
-APART = """
-sed -n "s/ - fuse.kxfs .*//p" /proc/self/mountinfo | cut -d" " -f5 | grep -v "^$0/" | xargs -r umount -lc 2>/dev/null
+# $0 is where the mounts are that stay.
+APART = f"""
+sed -n "s/ - fuse.kxfs .*//p" /proc/self/mountinfo | cut -d" " -f5 | grep -v "^$0/" | {UNMOUNT}
 exec "$@"
 """
 

@@ -8,7 +8,7 @@ import signal
 
 import harness
 import yaml
-from calls import SH, error_of, ident, job, launched
+from calls import SH, UNMOUNT, error_of, ident, job, launched
 from environment import SOURCE
 
 COMPONENT = '''
@@ -254,7 +254,7 @@ def test_which_mount(kx, make_kx, torchx, work):
         command = " ".join([str(torchx.program), *(f"'{word}'" for word in run)])
         return harness.run(["unshare", "-m", "bash", "-c",
                             f"sed -n 's/.* - fuse.kxfs .*/&/p' /proc/self/mountinfo | cut -d' ' -f5 | sed 's/^/ /' | "
-                            f"grep -v {keep} | xargs -r umount -lc; {command}"], cwd=work, check=False, env={"HOME": str(work)})
+                            f"grep -v {keep} | {UNMOUNT}; {command}"], cwd=work, check=False, env={"HOME": str(work)})
 
     assert launched(alone(kx)) and len(kx.jobs()) == 1
     text = error_of(alone(kx, other))
