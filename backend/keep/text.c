@@ -150,7 +150,9 @@ static void parse_line(struct keep_record *r, const char *line)
 				text_set(&r->digest[i], "%s", b);
 	} else if (sscanf(line, "log %3u %18" SCNu64 " %18" SCNu64 " %255s %519[^\n]", &log.n,
 			  &log.size, &log.lines, a, b) == 5 &&
-		   log.n <= KEEP_MAX_LOGS && spec_name_is_file(a) && is_path(b, 2)) {
+		   /* Of a number below 0 sscanf makes a large one. */
+		   log.n <= KEEP_MAX_LOGS && max_of(log.size, log.lines) <= INT64_MAX &&
+		   spec_name_is_file(a) && is_path(b, 2)) {
 		to = keep_record_log(r, a, b, log.n);
 		to->size = log.size;
 		to->lines = log.lines;
