@@ -57,7 +57,7 @@ class Archive:
 
     def log(self, job, name="main-0/log.0"):
         """As `cat ROLE-K/log.0/*` gives it."""
-        return b"".join(part.read_bytes() for part in sorted((self.folder(job) / name).glob("*")))
+        return b"".join(part.read_bytes() for part in sorted((self.folder(job) / name).glob("[!.]*")))
 
     def status(self, job):
         text = self.read(job, "status.json")
