@@ -19,8 +19,7 @@
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-#define CALL_BUFFER   (64L << 10)
-#define STREAM_BUFFER (16L << 10)  /* there may be a thousand */
+#define BUFFER	      (16L << 10)  /* of a call or stream; there may be a thousand at once */
 #define LIST_BUFFER   (128L << 10) /* MiB come at once */
 
 /* The first error of a row of options counts. */
@@ -84,10 +83,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_PROXY, s->proxy);
 	SET(code, e, CURLOPT_NOPROXY, "");
 	SET(code, e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	SET(code, e, CURLOPT_BUFFERSIZE,
-	    c->call->compress ? LIST_BUFFER
-	    : c->call->stream ? STREAM_BUFFER
-			      : CALL_BUFFER);
+	SET(code, e, CURLOPT_BUFFERSIZE, c->call->compress ? LIST_BUFFER : BUFFER);
 	return code;
 }
 
