@@ -123,7 +123,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 {
 	struct backend *b cleanup(backend_freep) = NULL;
 	const struct backend_ops *ops = backend_find(config->kind, ret_text);
-	int err;
+	int err = 0;
 
 	if (!ops)
 		return -EOPNOTSUPP;
@@ -135,15 +135,19 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	backend_config_copy(&b->config, config);
 	b->store = store_new(&(struct store_events){on_job, b});
 	if (config->archive)
-		b->keep = keep_new(&(struct keep_config){
-			.loop = loop,
-			.dir = config->archive,
-			.state_dir = b->config.state_dir,
-			.writer = config->submitter,
-			.stop_ms = config->grace_ms,
-			.text = keep_text,
-			.data = b,
-		});
+		err = keep_new(
+			&(struct keep_config){
+				.loop = loop,
+				.place = {.where = config->archive},
+				.state_dir = b->config.state_dir,
+				.writer = config->submitter,
+				.stop_ms = config->grace_ms,
+				.text = keep_text,
+				.data = b,
+			},
+			&b->keep, ret_text);
+	if (err < 0)
+		return err;
 	b->held = held_new(b, &backend_held_ways);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);

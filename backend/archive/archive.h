@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive: objects by name, in a directory, that outlive every state directory. A name is parts joined by '/', each
+ * An archive: objects by name that outlive every state directory. A name is parts joined by '/', each
  * of which spec_name_is_file takes; so none begins with a dot. No object is larger than ARCHIVE_MAX. What stands in an
  * archive may have been written by anybody who has a right to.
  *
@@ -32,11 +32,18 @@ typedef void (*archive_bytes_fn)(void *data, int err, const char *text, const ch
 typedef void (*archive_list_fn)(void *data, int err, const char *text,
 				const struct archive_object *objects, size_t n, bool more);
 
+/* Where an archive is. Plain data. */
+struct archive_place {
+	const char *where; /* the absolute path of a directory */
+};
+
 /*
- * DIR is absolute. WRITER, [a-z0-9]+, is another for each who writes: it is part of the names of files that are being
- * written, so that each is left behind at most once; NULL: nothing is put. Any thread.
+ * WRITER, [a-z0-9]+, is another for each who writes: it is part of the names of files that are being written, so that
+ * each is left behind at most once; NULL: nothing is put. All is copied. 0, or a negative errno with *RET_TEXT
+ * (malloc'ed): PLACE can't be one. Any thread.
  */
-struct archive *archive_new(struct loop *loop, const char *dir, const char *writer);
+int archive_new(struct loop *loop, const struct archive_place *place, const char *writer,
+		struct archive **ret, char **ret_text);
 /* NULL is allowed. After archive_stop has called FN, or if nothing was ever asked; any thread. */
 void archive_free(struct archive *a);
 /* No DONE is called any more. FN(DATA) when all of it is over that can be waited for, a few seconds at most. */

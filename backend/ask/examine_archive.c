@@ -86,12 +86,14 @@ void backend_examine_archive(const char *dir,
 			     void *data)
 {
 	struct examine e = {.dir = dir, .fn = fn, .data = data};
+	cleanup_free char *text = NULL;
 	struct loop *loop;
 
 	sem_init(&e.done, 0, 0);
 	loop_new(&loop);
-	e.archive = archive_new(loop, dir, "doctor");
-	if (loop_start(loop) == 0) {
+	if (archive_new(loop, &(struct archive_place){.where = dir}, "doctor", &e.archive, &text)) {
+		fn(data, BACKEND_WRONG, text);
+	} else if (loop_start(loop) == 0) {
 		loop_post(loop, begin, &e);
 		while (sem_wait(&e.done) < 0)
 			;

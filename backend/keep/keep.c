@@ -666,18 +666,24 @@ void keep_stop(struct keep *k, loop_fn fn, void *data)
 	step(k);
 }
 
-struct keep *keep_new(const struct keep_config *config)
+int keep_new(const struct keep_config *config, struct keep **ret, char **ret_text)
 {
-	struct keep *k = new0(struct keep);
 	cleanup_free char *who = text_print("%s %s", config->writer, config->state_dir);
+	struct archive *archive;
 	char writer[65];
+	struct keep *k;
+	int err;
 
 	spec_sha256(who, strlen(who), writer);
 	writer[12] = '\0';
+	err = archive_new(config->loop, &config->place, writer, &archive, ret_text);
+	if (err)
+		return err;
+	k = new0(struct keep);
 	*k = (struct keep){
 		.loop = config->loop,
-		.archive = archive_new(config->loop, config->dir, writer),
-		.dir = text_copy(config->dir),
+		.archive = archive,
+		.dir = text_copy(config->place.where),
 		.state_dir = config->state_dir,
 		.stop_ms = config->stop_ms,
 		.text = config->text,
@@ -687,7 +693,8 @@ struct keep *keep_new(const struct keep_config *config)
 	group_init(&k->group, config->loop);
 	loop_timer_init(&k->timer, config->loop, on_timer, k);
 	loop_timer_init(&k->late, config->loop, on_late, k);
-	return k;
+	*ret = k;
+	return 0;
 }
 
 void keep_free(struct keep *k)

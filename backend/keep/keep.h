@@ -12,7 +12,7 @@
 #ifndef KXFS_BACKEND_KEEP_KEEP_H
 #define KXFS_BACKEND_KEEP_KEEP_H
 
-#include "backend/base/loop.h"
+#include "backend/archive/archive.h"
 #include "backend/keep/text.h"
 
 #define KEEP_DIR "archive" /* below STATE: UID says what the archive has of a job, */
@@ -27,7 +27,7 @@ typedef int (*keep_text_fn)(void *data, const struct spec_job *job, enum keep_te
 
 struct keep_config {
 	struct loop *loop;
-	const char *dir;       /* of the archive; absolute */
+	struct archive_place place;
 	const char *state_dir; /* borrowed */
 	const char *writer;    /* user@host, of whom each state directory is another writer */
 	unsigned stop_ms;      /* so long keep_stop tries */
@@ -35,8 +35,8 @@ struct keep_config {
 	void *data;
 };
 
-/* CONFIG is copied but for what it borrows. Any thread. */
-struct keep *keep_new(const struct keep_config *config);
+/* CONFIG is copied but for what it borrows. 0, or a negative errno of archive_new with *RET_TEXT. Any thread. */
+int keep_new(const struct keep_config *config, struct keep **ret, char **ret_text);
 void keep_free(struct keep *k); /* NULL is allowed; after the loop has stopped */
 
 /*

@@ -34,7 +34,7 @@ STATE = {
 }
 # Files that call them for something else.
 OTHERS = {
-    "backend/archive/archive.c": "the directory of an archive, which is somebody's, as lookups",
+    "backend/archive/archive_dir.c": "the directory of an archive, which is somebody's, as lookups",
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
     "backend/base/process.c": "/proc",
     "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
@@ -56,7 +56,7 @@ START = "the thread that starts and ends the mount, which serves nobody then"
 SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
 # From where they are called, but for work of the pool.
 ENTRIES = {
-    "backend/archive/archive.c": [("the thread of a lookup, in which look() calls them", "answer_get answer_put")],
+    "backend/archive/archive_dir.c": [("the thread of a lookup, in which look() calls them", "answer_get answer_put")],
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
     "backend/local/saved.c": [("what it opens is below /proc", "recover_done")],

@@ -144,13 +144,17 @@ static void assert_list(const char *prefix, const char *after, const char *text)
 
 static int begin_archive(void **state)
 {
+	char *text;
+
 	sync_hangs = false;
 	sync_err = 0;
 	hang_init(&sync_hang);
 	strcpy(dir, "/tmp/kxfs-archive-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	setup_started(state);
-	archive = archive_new(loop, dir, "me");
+	assert_int_equal(archive_new(loop, &(struct archive_place){.where = dir}, "me", &archive,
+				     &text),
+			 0);
 	return 0;
 }
 

@@ -34,18 +34,22 @@ static void begin(void *data)
 static void start(const char *cluster)
 {
 	cleanup_free char *dir = text_print("%s/out", base);
+	char *text;
 
 	sem_init(&begun, 0, 0);
 	sem_init(&put, 0, 0);
 	sem_init(&stopped, 0, 0);
-	keep = keep_new(&(struct keep_config){
-		.loop = loop,
-		.dir = dir,
-		.state_dir = base,
-		.writer = "me@here",
-		.stop_ms = WAIT_S * 1000,
-		.text = text_of,
-	});
+	assert_int_equal(keep_new(
+				 &(struct keep_config){
+					 .loop = loop,
+					 .place = {.where = dir},
+					 .state_dir = base,
+					 .writer = "me@here",
+					 .stop_ms = WAIT_S * 1000,
+					 .text = text_of,
+				 },
+				 &keep, &text),
+			 0);
 	keep_set_put(keep, post_sem, &put);
 	call(begin, (void *)(uintptr_t)cluster);
 	sem_wait_or_fail(&begun);

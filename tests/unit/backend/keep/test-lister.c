@@ -38,10 +38,13 @@ static int put(const char *uids)
 {
 	cleanup_free char *dir = text_print("%s/archive", base);
 	sem_t stopped;
+	char *text;
 
 	sem_init(&done, 0, 0);
 	sem_init(&stopped, 0, 0);
-	archive = archive_new(loop, dir, "me");
+	assert_int_equal(archive_new(loop, &(struct archive_place){.where = dir}, "me", &archive,
+				     &text),
+			 0);
 	call(start, (void *)(uintptr_t)uids);
 	sem_wait_or_fail(&done);
 	call(stop, &stopped);

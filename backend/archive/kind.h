@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What a kind of archives is, behind archive.h. Private to backend/archive/. */
+#ifndef KXFS_BACKEND_ARCHIVE_KIND_H
+#define KXFS_BACKEND_ARCHIVE_KIND_H
+
+#include "backend/archive/archive.h"
+
+/* As the functions of archive.h, which have checked names and bounds. */
+struct archive_ops {
+	void (*put)(struct archive *a, const char *name, const char *bytes, size_t n,
+		    archive_done_fn done, void *data);
+	void (*get)(struct archive *a, const char *name, uint64_t off, size_t n,
+		    archive_bytes_fn done, void *data);
+	void (*list)(struct archive *a, const char *prefix, const char *after, archive_list_fn done,
+		     void *data);
+	void (*stop)(struct archive *a, loop_fn fn, void *data);
+	void (*free)(struct archive *a);
+};
+
+/* The first field of each; plain data. */
+struct archive {
+	const struct archive_ops *ops;
+};
+
+struct archive *archive_dir_new(struct loop *loop, const char *dir, const char *writer);
+
+#endif
