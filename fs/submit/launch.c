@@ -567,13 +567,31 @@ static void recover_file(struct submit *s, const char *name, const char *id)
 	names_claim(s->names, u, digest);
 }
 
+/* A late verdict that is in its record. */
+struct told {
+	struct submit *s;
+	char name[NAME_MAX + 1];
+};
+
+static void recover_told(void *data, int err)
+{
+	struct told *t = data;
+
+	if (!err)
+		save_answered(t->s, t->name);
+	free(t);
+}
+
 static void recover_one(struct submit *s, const char *name, const char *id,
 			struct record_owner owner, bool unknown)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	uint64_t number = names_next(s->names);
 	char *text cleanup_free = NULL;
+	struct told *told = new0(struct told);
 
+	told->s = s;
+	snprintf(told->name, sizeof(told->name), "%s", name);
 	if (id) {
 		diag(DIAG_INFO, "%s: launched from %s when the last mount ended", id, name);
 		recover_file(s, name, id);
@@ -591,7 +609,7 @@ static void recover_one(struct submit *s, const char *name, const char *id,
 		if (u)
 			names_settle(s->names, u);
 	}
-	save_name(s, name, NULL, NULL);
+	save_name(s, name, recover_told, told);
 }
 
 void submit_recover(struct submit *s)

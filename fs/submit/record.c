@@ -22,6 +22,10 @@
 
 /* --- text --- */
 
+/* Stands for the digest where nobody knows it. */
+static const char unknown[RECORD_DIGEST] =
+	"0000000000000000000000000000000000000000000000000000000000000000";
+
 char *record_text(const struct record *r)
 {
 	char *text = NULL;
@@ -30,7 +34,8 @@ char *record_text(const struct record *r)
 
 	fputs(RECORD_HEAD, out);
 	if (r->launched_ino)
-		fprintf(out, "launched %" PRIu64 " %s\n", r->launched_ino, r->launched);
+		fprintf(out, "launched %" PRIu64 " %s\n", r->launched_ino,
+			*r->launched ? r->launched : unknown);
 	if (r->told)
 		fputs("told\n", out);
 	if (r->job)
@@ -79,7 +84,8 @@ static bool take_launched(const char **p, struct record *r)
 		return false;
 	if (strspn(*p, "0123456789abcdef") != RECORD_DIGEST - 1 || (*p)[RECORD_DIGEST - 1] != '\n')
 		return false;
-	memcpy(r->launched, *p, RECORD_DIGEST - 1);
+	if (strncmp(*p, unknown, RECORD_DIGEST - 1) != 0)
+		memcpy(r->launched, *p, RECORD_DIGEST - 1);
 	*p += RECORD_DIGEST;
 	return true;
 }

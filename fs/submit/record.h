@@ -5,7 +5,8 @@
  * kxfs. It is not synced here; save.h says what a power cut costs.
  *
  *	kxfs submit 2
- *	launched INODE SHA256	the file with this inode number was launched when its content had this digest
+ *	launched INODE SHA256	the file with this inode number was launched when its content had this digest; of only
+ *				zeros where it is not known
  *	told			the content of the file has had its verdict, and is no job
  *	job ID TIME		NAME.job, and when it was made; times are ns since 1970
  *	pending UUID		this launch is under way; there may be more of them
@@ -41,7 +42,7 @@ struct record {
 	bool is_launched;
 	/* Of a launched file; 0: it is not on disk, and there is no such line. */
 	uint64_t launched_ino;
-	char launched[RECORD_DIGEST];
+	char launched[RECORD_DIGEST]; /* "": not known */
 	bool told;
 	char *job; /* id; NULL: none */
 	int64_t job_time;

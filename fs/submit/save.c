@@ -307,11 +307,24 @@ static void load_record(void *data, const char *name)
 		names_take_record(s->names, name, &r);
 		return;
 	}
-	/* It may have said that the file was launched, so the file is not launched again. */
-	records_aside(s->records, name, err);
+	/* What the disk can't read now is read at the next start, perhaps. */
+	if (err == -EIO || err == -ESTALE)
+		diag(DIAG_WARNING, "%s/%s: %s; what became of %s is not shown",
+		     records_path(s->records), name, strerror(-err), name);
+	else
+		records_aside(s->records, name, err);
+	/*
+	 * It may have said that the file was launched. So neither this mount nor the next launches it again, or says
+	 * that nothing was launched.
+	 */
 	u = names_file(s->names, name);
-	if (u)
-		names_claim(s->names, u, "");
+	if (!u)
+		return;
+	names_claim(s->names, u, "");
+	if (err == -EIO || err == -ESTALE)
+		return;
+	r = (struct record){.is_launched = true, .launched_ino = upload_ino(u)};
+	(void)records_write(s->records, name, &r);
 }
 
 int save_open(struct submit *s, struct saver **ret)

@@ -357,8 +357,12 @@ def test_damaged_submission(kx):
     kx.start()
     assert kx.ls("submit") == ["bad.yaml", "good.yaml", "good.yaml.job"]
     assert f"{record} is damaged" in kx.read(".kxfs", "log")
-    assert not record.exists() and (kx.state / "unread" / "bad.yaml.record").exists()
+    assert (kx.state / "unread" / "bad.yaml.record").exists()
     os.rename(kx / "submit/bad.yaml", kx / "submit/other.yaml")
+    assert kx.ls("jobs") == jobs
+    kx.end()
+    kx.start()
+    assert kx.ls("submit") == ["good.yaml", "good.yaml.job", "other.yaml"], "no mount knows what became of it"
     assert kx.ls("jobs") == jobs
     kx.write("submit/other.yaml", app("true"))
     assert len(kx.ls("jobs")) == 3

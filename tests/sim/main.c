@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Histories, one process each: what one leaves in memory, and how it ends, is no other's. A history of five virtual
- * minutes in which things fail is followed by ten in which nothing does, and by the judgement.
+ * minutes in which things fail is followed by ten in which nothing does, and by the judgement. One that fails can be
+ * made smaller: fewer kinds of faults, fewer who write, less time, as long as it fails in the same way.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -16,118 +20,280 @@
 #define FAULTS_S  300
 #define CALM_S	  600
 #define JUDGING_S 120
+#define MOST_JOBS 16
 
 /* Those that have found something are always run, as long as they do so with the fault put back (faults/). */
 static const uint64_t kept[] = {5, 7, 22, 77, 106};
 
-static _Noreturn void play(uint64_t seed, int ret_fd)
+/* How a history has ended. */
+struct end {
+	uint64_t hash;	     /* of its trace */
+	const char *failure; /* what sim_fail was called with; NULL: not at all */
+	int status;	     /* of its process */
+};
+
+/* Histories that go on. */
+struct running {
+	pid_t pid; /* 0: none */
+	uint64_t seed;
+};
+
+static struct end *ends; /* of each of RUNNING; shared with it */
+static struct running running[MOST_JOBS];
+static bool quiet; /* what histories say is not wanted */
+
+static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct end *ret)
 {
 	static const bool never;
-	uint64_t hash;
+	uint64_t until = min_of(shape->seconds, (uint64_t)FAULTS_S) * SIM_S;
 
+	sim_failure = &ret->failure;
 	sim_seed(seed);
 	sim_say("seed", "%llu", (unsigned long long)seed);
-	sim_draw_faults();
+	sim_draw_faults(shape->faults);
 	sim_disk_make();
 	sim_kxfs_begin();
-	users_begin();
+	users_begin(shape->writers);
 	readers_begin();
-	sim_run(FAULTS_S * SIM_S, &never);
+	sim_run(until, &never);
 	sim_say("faults", "end here");
 	sim_disk_mend();
 	sim_http_mend();
 	sim_kxfs_mend();
-	sim_run((FAULTS_S + CALM_S) * SIM_S, &never);
+	until += CALM_S * SIM_S;
+	sim_run(until, &never);
 	users_judge();
-	sim_run((FAULTS_S + CALM_S + JUDGING_S) * SIM_S, &never);
+	sim_run(until + JUDGING_S * SIM_S, &never);
 	if (!users_are_judged())
 		sim_fail("who asks what became of it waits for ever");
-	hash = sim_trace_hash();
-	if (write(ret_fd, &hash, sizeof(hash)) != sizeof(hash))
-		_exit(1);
+	ret->hash = sim_trace_hash();
 	fflush(stdout);
 	_exit(0);
 }
 
-/* *RET_HASH is that of the trace. False: something that must hold did not. */
-static bool run(uint64_t seed, uint64_t *ret_hash)
+/* Begin a history in a place that is free. */
+static void start(size_t i, uint64_t seed, const struct sim_shape *shape)
 {
-	int fds[2], status;
 	pid_t pid;
 
-	if (pipe(fds) < 0)
-		abort();
+	ends[i] = (struct end){0};
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0)
 		abort();
-	if (pid == 0)
-		play(seed, fds[1]);
-	close(fds[1]);
-	*ret_hash = 0;
-	(void)!read(fds[0], ret_hash, sizeof(*ret_hash));
-	close(fds[0]);
-	waitpid(pid, &status, 0);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
-	fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed,
-		WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "see above");
-	return false;
+	if (pid == 0) {
+		int null = quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+
+		if (null >= 0)
+			dup2(null, STDERR_FILENO);
+		play(seed, shape, &ends[i]);
+	}
+	running[i] = (struct running){pid, seed};
 }
 
-/* True: SEED fails, or is not the same twice. */
-static bool fails(uint64_t seed, bool twice)
+/* Wait for one of those that run: its place. */
+static size_t finish(void)
 {
-	uint64_t hash, again;
+	int status;
+	pid_t pid = waitpid(-1, &status, 0);
+	size_t i = 0;
 
-	if (!run(seed, &hash))
+	while (i < MOST_JOBS && running[i].pid != pid)
+		i++;
+	if (pid < 0 || i == MOST_JOBS)
+		abort();
+	running[i].pid = 0;
+	ends[i].status = status;
+	return i;
+}
+
+static bool has_failed(const struct end *end)
+{
+	return !WIFEXITED(end->status) || WEXITSTATUS(end->status) != 0;
+}
+
+static struct end run(uint64_t seed, const struct sim_shape *shape)
+{
+	start(0, seed, shape);
+	return ends[finish()];
+}
+
+/* --- a smaller history that fails in the same way --- */
+
+static bool fails_so(uint64_t seed, const struct sim_shape *shape, const struct end *as)
+{
+	struct end end = run(seed, shape);
+
+	return has_failed(&end) && end.failure == as->failure && end.status == as->status;
+}
+
+/* Leave out of *SET what is not needed, one after the other. */
+static void leave_out(uint64_t seed, struct sim_shape *shape, uint64_t *set, const struct end *as)
+{
+	for (unsigned i = 0; i < 64; i++) {
+		uint64_t before = *set;
+
+		*set &= ~(UINT64_C(1) << i);
+		if (*set != before && !fails_so(seed, shape, as))
+			*set = before;
+	}
+}
+
+static void shrink(uint64_t seed, struct sim_shape shape)
+{
+	struct end end = run(seed, &shape);
+	uint64_t step = shape.seconds / 2;
+
+	quiet = true;
+	leave_out(seed, &shape, &shape.writers, &end);
+	leave_out(seed, &shape, &shape.faults, &end);
+	for (; step > 0; step /= 2) {
+		struct sim_shape shorter = shape;
+
+		shorter.seconds = shape.seconds - min_of(step, shape.seconds - 1);
+		if (fails_so(seed, &shorter, &end))
+			shape = shorter;
+	}
+	leave_out(seed, &shape, &shape.writers, &end);
+	printf("tests/sim/run --from %llu --seeds 1 --trace --shape %llx.%llx.%llu\n",
+	       (unsigned long long)seed, (unsigned long long)shape.faults,
+	       (unsigned long long)shape.writers, (unsigned long long)shape.seconds);
+	sim_trace = true;
+	run(seed, &shape);
+	quiet = sim_trace = false;
+}
+
+/* --- many --- */
+
+static struct {
+	unsigned long long n, from, jobs;
+	double minutes;
+	bool twice, with_kept, first, shrink;
+	struct sim_shape shape;
+} asked = {.n = 100, .from = 1, .jobs = 1, .shape = {UINT64_MAX, UINT64_MAX, FAULTS_S}};
+
+/* True: the history in place I has failed, or is not the same twice. */
+static bool look(size_t i)
+{
+	unsigned long long seed = running[i].seed;
+	struct end end = ends[i], again = end;
+
+	if (has_failed(&end)) {
+		fprintf(stderr, "seed %llu: %s\n", seed,
+			WIFSIGNALED(end.status) ? strsignal(WTERMSIG(end.status)) : "see above");
 		return true;
-	if (!twice || (run(seed, &again) && hash == again))
+	}
+	if (asked.twice)
+		again = run(seed, &asked.shape);
+	if (!has_failed(&again) && end.hash == again.hash)
 		return false;
-	fprintf(stderr, "seed %llu: another trace the second time\n", (unsigned long long)seed);
+	fprintf(stderr, "seed %llu: another trace the second time\n", seed);
 	return true;
+}
+
+static bool parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"seeds", required_argument, NULL, 'n'},
+		{"from", required_argument, NULL, 'f'},
+		{"minutes", required_argument, NULL, 'm'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"shape", required_argument, NULL, 's'},
+		{"trace", no_argument, NULL, 't'},
+		{"twice", no_argument, NULL, '2'},
+		{"kept", no_argument, NULL, 'k'},
+		{"first", no_argument, NULL, '1'},
+		{"shrink", no_argument, NULL, 'S'},
+		{0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		char *at = optarg;
+
+		if (c == 'n')
+			asked.n = strtoull(optarg, NULL, 10);
+		else if (c == 'f')
+			asked.from = strtoull(optarg, NULL, 10);
+		else if (c == 'm')
+			asked.minutes = strtod(optarg, NULL);
+		else if (c == 'j')
+			asked.jobs = strtoull(optarg, NULL, 10);
+		else if (c == 's')
+			asked.shape = (struct sim_shape){
+				strtoull(at, &at, 16),
+				*at ? strtoull(at + 1, &at, 16) : UINT64_MAX,
+				*at ? strtoull(at + 1, &at, 10) : FAULTS_S,
+			};
+		else if (c == 't')
+			sim_trace = true;
+		else if (c == '2')
+			asked.twice = true;
+		else if (c == 'k')
+			asked.with_kept = true;
+		else if (c == '1')
+			asked.first = true;
+		else if (c == 'S')
+			asked.shrink = true;
+		else
+			return false;
+	}
+	return optind == argc && asked.jobs > 0 && asked.jobs <= MOST_JOBS &&
+	       asked.shape.seconds > 0 && (asked.jobs == 1 || !asked.twice);
+}
+
+static double seconds_since(const struct timespec *begin)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"seeds", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'f'},
-		{"minutes", required_argument, NULL, 'm'}, {"trace", no_argument, NULL, 't'},
-		{"twice", no_argument, NULL, '2'},	   {"kept", no_argument, NULL, 'k'},
-		{"first", no_argument, NULL, '1'},	   {0},
-	};
-	unsigned long long n = 100, from = 1, played = 0, failed = 0;
-	double minutes = 0;
-	bool twice = false, with_kept = false, first = false;
-	time_t begin = time(NULL);
-	int c;
+	unsigned long long begun = 0, played = 0, failed = 0, extra, n_running = 0;
+	uint64_t first_failed = 0;
+	struct timespec begin;
+	double took;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (c == 'n')
-			n = strtoull(optarg, NULL, 10);
-		else if (c == 'f')
-			from = strtoull(optarg, NULL, 10);
-		else if (c == 'm')
-			minutes = strtod(optarg, NULL);
-		else if (c == 't')
-			sim_trace = true;
-		else if (c == '2')
-			twice = true;
-		else if (c == 'k')
-			with_kept = true;
-		else if (c == '1')
-			first = true;
-		else
-			return 2;
+	if (!parse(argc, argv)) {
+		fprintf(stderr, "see the head of tests/sim/run\n");
+		return 2;
 	}
-	for (size_t i = 0; with_kept && i < array_size(kept); i++, played++)
-		failed += fails(kept[i], twice);
-	for (unsigned long long i = 0; i < n && !(first && failed); i++, played++) {
-		if (minutes > 0 && difftime(time(NULL), begin) > minutes * 60)
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	ends = mmap(NULL, MOST_JOBS * sizeof(*ends), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (ends == MAP_FAILED)
+		abort();
+	extra = asked.with_kept ? array_size(kept) : 0;
+	for (;;) {
+		bool more = begun < asked.n + extra && !(asked.first && failed) &&
+			    !(asked.minutes > 0 && seconds_since(&begin) > asked.minutes * 60);
+		size_t i = 0;
+
+		if (more && n_running < asked.jobs) {
+			while (running[i].pid)
+				i++;
+			start(i, begun < extra ? kept[begun] : asked.from + begun - extra,
+			      &asked.shape);
+			begun++;
+			n_running++;
+			continue;
+		}
+		if (n_running == 0)
 			break;
-		failed += fails(from + i, twice);
+		i = finish();
+		n_running--;
+		played++;
+		if (look(i) && failed++ == 0)
+			first_failed = running[i].seed;
 	}
+	took = seconds_since(&begin);
 	if (!sim_trace)
-		printf("%llu histories, %llu failed\n", played, failed);
+		printf("%llu histories, %llu failed; %.0f a minute\n", played, failed,
+		       (double)played / took * 60);
+	if (asked.shrink && failed)
+		shrink(first_failed, asked.shape);
 	return failed > 0;
 }

@@ -3,8 +3,11 @@
  * What happens next. Events stand in a heap by their time; of those of one time the next is drawn. The loop of kxfs
  * (loop.c) has its own order, so it is asked beside them. Time moves when nothing is left to do at the present one. A
  * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs
- * that is over.
+ * that is over. swapcontext calls the kernel each time for the mask of signals, which nobody here changes, so it is
+ * only entered by it; _longjmp does the rest, unless AddressSanitizer has to follow.
  */
+#undef _FORTIFY_SOURCE /* with which a jump to another stack counts as a mistake */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -32,6 +35,10 @@ struct event {
 
 struct sim_task {
 	ucontext_t context;
+#if !defined(__SANITIZE_ADDRESS__)
+	jmp_buf at;   /* where it waits, */
+	bool entered; /* once it has run */
+#endif
 	void *stack;
 	enum sim_whose whose;
 	unsigned life;
@@ -44,6 +51,7 @@ struct sim_task {
 
 struct sim_faults sim_faults;
 bool sim_trace;
+const char **sim_failure;
 
 static uint64_t streams[SIM_N];
 static uint64_t now, hash = 14695981039346656037u;
@@ -51,7 +59,11 @@ static unsigned life;
 static struct event *heap;
 static size_t n_events, max_events;
 static struct sim_task *here, *idle;
+#if defined(__SANITIZE_ADDRESS__)
 static ucontext_t scheduler;
+#else
+static jmp_buf scheduler_at;
+#endif
 
 /* --- random numbers: splitmix64 --- */
 
@@ -94,7 +106,7 @@ uint64_t sim_delay(enum sim_stream stream, uint64_t us)
 }
 
 /* Each fault is there in every third history, more or less, at a rate of its own. */
-void sim_draw_faults(void)
+void sim_draw_faults(uint64_t set)
 {
 	static const struct {
 		const char *name;
@@ -123,7 +135,7 @@ void sim_draw_faults(void)
 	for (size_t i = 0; i < array_size(all); i++) {
 		unsigned rate = 1 + sim_below(SIM_FAULTS, all[i].most);
 
-		*all[i].rate = sim_chance(SIM_FAULTS, 350) ? rate : 0;
+		*all[i].rate = sim_chance(SIM_FAULTS, 350) && (set >> i & 1) ? rate : 0;
 		if (*all[i].rate)
 			sim_say("faults", "%s %u/1000", all[i].name, *all[i].rate);
 	}
@@ -167,6 +179,7 @@ void sim_fail(const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	say("WRONG", text);
+	*sim_failure = fmt;
 	if (!sim_trace)
 		fprintf(stderr, "%s\n", text);
 	fflush(NULL);
@@ -281,7 +294,12 @@ static void enter(struct sim_task *t)
 	swapcontext(&scheduler, &t->context);
 	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
 #else
-	swapcontext(&scheduler, &t->context);
+	if (_setjmp(scheduler_at))
+		return;
+	if (t->entered)
+		_longjmp(t->at, 1);
+	t->entered = true;
+	setcontext(&t->context);
 #endif
 }
 
@@ -296,7 +314,8 @@ static void leave(struct sim_task *t)
 	swapcontext(&t->context, &scheduler);
 	__sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_size);
 #else
-	swapcontext(&t->context, &scheduler);
+	if (!_setjmp(t->at))
+		_longjmp(scheduler_at, 1);
 #endif
 }
 

@@ -27,6 +27,8 @@
 
 typedef void (*sim_fn)(void *data);
 
+#define SIM_WRITERS 40
+
 enum sim_stream {
 	SIM_ORDER,
 	SIM_DISK,
@@ -36,7 +38,8 @@ enum sim_stream {
 	SIM_KXFS,
 	SIM_FAULTS,
 	SIM_READERS,
-	SIM_N
+	SIM_WRITER, /* the first of those who write files, each of whom has one */
+	SIM_N = SIM_WRITER + SIM_WRITERS
 };
 
 #define SIM_MS 1000ull /* in us */
@@ -64,8 +67,13 @@ struct sim_faults {
 	unsigned rotated;     /* logs that are asked for */
 };
 extern struct sim_faults sim_faults;
-/* The faults of this seed. */
-void sim_draw_faults(void);
+/* Those of this seed that are in SET: bit K stands for the K-th of them above. */
+void sim_draw_faults(uint64_t set);
+
+/* What of a seed's history is played: bits of faults, of those who write, and for how long things fail. */
+struct sim_shape {
+	uint64_t faults, writers, seconds;
+};
 
 /* --- random numbers --- */
 
@@ -104,7 +112,8 @@ void sim_task_wake(struct sim_task *t);
 
 extern bool sim_trace; /* the trace is written to standard output */
 void sim_say(const char *who, const char *fmt, ...) printf_like(2, 3);
-/* What must hold does not: say so and end the history. */
+/* What must hold does not: say so and end the history, with FMT in *sim_failure. */
+extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
 

@@ -21,7 +21,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-#define MOST_WRITES 40
+#define MOST_WRITES SIM_WRITERS
 #define N_NAMES	    6
 #define DURING_S    240 /* so long people begin to write */
 #define CHUNK	    200
@@ -70,13 +70,19 @@ void users_created(const char *body, const char *name)
 
 /* --- one write --- */
 
+/* So nobody's draws move another's. */
+static enum sim_stream stream_of(const struct write *w)
+{
+	return (enum sim_stream)(SIM_WRITER + w->tag);
+}
+
 static char *text_of(const struct write *w)
 {
 	return text_print("name: w%u\nroles:\n- name: main\n  image: busybox\n  entrypoint: sh\n"
 			  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
 			  "  args: [-c, 'echo tag-%u-gat']\n",
-			  w->tag, sim_chance(SIM_USERS, 100) ? "all" : "0",
-			  (int)(1 + sim_below(SIM_USERS, 900)), 0, w->tag);
+			  w->tag, sim_chance(stream_of(w), 100) ? "all" : "0",
+			  (int)(1 + sim_below(stream_of(w), 900)), 0, w->tag);
 }
 
 static bool is_unknown(int err)
@@ -148,15 +154,15 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 
 static int put(struct write *w, pid_t pid, struct kernel_file *f, const char *text)
 {
-	size_t n = strlen(text), stop = w->dies ? sim_below(SIM_USERS, (unsigned)n) : n;
+	size_t n = strlen(text), stop = w->dies ? sim_below(stream_of(w), (unsigned)n) : n;
 	int err = 0;
 
 	for (size_t at = 0; at < stop && !err;) {
-		size_t chunk = min_of(1 + (size_t)sim_below(SIM_USERS, CHUNK), stop - at);
+		size_t chunk = min_of(1 + (size_t)sim_below(stream_of(w), CHUNK), stop - at);
 
 		err = kernel_write(f, text + at, chunk, (off_t)at);
 		at += chunk;
-		sim_sleep(sim_delay(SIM_USERS, 100 * SIM_MS));
+		sim_sleep(sim_delay(stream_of(w), 100 * SIM_MS));
 	}
 	if (w->dies)
 		kernel_kill(pid);
@@ -174,8 +180,9 @@ static void write_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *text = text_of(w), *name = text_print("submit/n%u.yaml", w->name);
 	cleanup_free char *path = w->by_rename ? text_print(SCRATCH, w->tag) : text_copy(name);
-	uint64_t interrupt =
-		sim_chance(SIM_USERS, sim_faults.interrupted) ? 1 + sim_delay(SIM_USERS, SIM_S) : 0;
+	uint64_t interrupt = sim_chance(stream_of(w), sim_faults.interrupted)
+				     ? 1 + sim_delay(stream_of(w), SIM_S)
+				     : 0;
 	struct kernel_file f;
 	unsigned life;
 	int err;
@@ -217,7 +224,7 @@ static void writer(void *data)
 	unsigned most = 60;
 	pid_t pid = kernel_fork();
 
-	sim_sleep(sim_random(SIM_USERS) % (DURING_S * SIM_S));
+	sim_sleep(sim_random(stream_of(w)) % (DURING_S * SIM_S));
 	/* It is mounted some time. */
 	while (!sim_fs && most--)
 		sim_sleep(SIM_S);
@@ -228,7 +235,7 @@ static void writer(void *data)
 	w->gone = true;
 }
 
-void users_begin(void)
+void users_begin(uint64_t set)
 {
 	unsigned n = 1 + sim_below(SIM_USERS, MOST_WRITES - 1);
 	unsigned names = 1 + sim_below(SIM_USERS, N_NAMES);
@@ -240,7 +247,9 @@ void users_begin(void)
 		w->name = sim_below(SIM_USERS, names);
 		w->by_rename = sim_chance(SIM_USERS, 250);
 		w->dies = sim_chance(SIM_USERS, sim_faults.writer_dies);
-		sim_task_start(SIM_WORLD, writer, w);
+		w->gone = !(set >> i & 1);
+		if (!w->gone)
+			sim_task_start(SIM_WORLD, writer, w);
 	}
 }
 

@@ -66,7 +66,8 @@ void readers_judge(void);
 
 /* --- user.c --- */
 
-void users_begin(void);
+/* Those of whom SET has the bit. */
+void users_begin(uint64_t set);
 /* The server has made a job of BODY with this NAME. */
 void users_created(const char *body, const char *name);
 /* Faults have ended and time has passed: what holds by now? */

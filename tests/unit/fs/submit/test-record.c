@@ -84,6 +84,20 @@ static void test_there_and_back(void **state)
 	free(text);
 }
 
+/* A file that was launched when nobody knew with which content: its record can be read again. */
+static void test_unknown_digest(void **state)
+{
+	const struct record want = {.is_launched = true, .launched_ino = 7};
+	char *text = record_text(&want);
+	struct record got;
+
+	assert_int_equal(record_parse(text, strlen(text), &got), 0);
+	assert_int_equal(got.launched_ino, 7);
+	assert_string_equal(got.launched, "");
+	record_clear(&got);
+	free(text);
+}
+
 /* No part of a record is one, but where a line ends before the text. */
 static void test_cut(void **state)
 {
@@ -218,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_unknown_digest),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
