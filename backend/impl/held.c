@@ -482,7 +482,8 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 		end_for(e, false, rec->message);
 		return 0;
 	case SPEC_VERDICT_GO:
-		if (h->launching < LAUNCHES_MAX)
+		/* A release whose record can't be written is none. */
+		if (h->launching < LAUNCHES_MAX && !e->writes)
 			launch(e);
 		break;
 	case SPEC_VERDICT_WAIT:

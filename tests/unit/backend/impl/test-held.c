@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Held jobs in a backend whose implementation is the test's own: it notes what it is asked for, and makes of a
+ * submission a job with a uid of its own, as a cluster does. The clock is moved on by the test.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tests/unit/clock.h"
+#include "tests/unit/noted.h"
+#include "tests/unit/backend/base/loop_rig.h"
+#include "tests/unit/scratch.h"
+
+#include "backend/base/diag.h"
+#include "backend/impl/impl.h"
+#include "spec/base/mem.h"
+
+#define HISTORY_S 100
+#define SOON_S	  30 /* for a few syncs of the disk; a fault makes many tests wait in vain */
+
+static struct store *store;
+static struct backend b;
+static char base[64];
+static bool whole;    /* as impl.h */
+static int refuse;    /* launches are answered so */
+static bool unseen;   /* what is launched does not show */
+static size_t n_late; /* launches whose answer waits */
+static struct backend_request *late[16];
+static bool is_late;
+static char submissions[32]; /* of the last launch */
+static uint64_t seed;	     /* and of its name */
+
+/* --- the implementation --- */
+
+/* The job ID, of SUBMISSION ("": nobody's here), is there. */
+static void put_job(const char *id, const char *submission, enum spec_state state)
+{
+	cleanup_free char *uid = text_print("uid-%s", id);
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, uid);
+	spec_set(&job->submission, submission);
+	job->own = *submission;
+	job->state = state;
+	store_put(store, job);
+}
+
+/* ID of the document: what stands behind "name: ", and -1. */
+static char *id_of(const struct backend_request *rq)
+{
+	return text_print("%.*s-1", (int)strcspn(rq->text + 6, "\n"), rq->text + 6);
+}
+
+static void answer_launch(void *data)
+{
+	struct backend_request *rq = data;
+	cleanup_free char *id = id_of(rq);
+
+	if (!refuse && !unseen)
+		put_job(id, rq->submission, SPEC_RUNNING);
+	backend_answer(rq, refuse, id, refuse ? "not\nnow" : NULL);
+}
+
+static void fake_submit(struct backend *backend, struct backend_request *rq)
+{
+	cleanup_free char *id = id_of(rq);
+
+	note("launch %s%s", id, rq->held ? "" : " at once");
+	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
+	seed = rq->seed[0];
+	if (is_late)
+		late[n_late++] = rq;
+	else
+		answer_launch(rq);
+}
+
+static void fake_dry_run(struct backend *backend, struct backend_request *rq)
+{
+	cleanup_free char *id = id_of(rq);
+
+	seed = rq->seed[0];
+	if (strstr(rq->text, "impossible"))
+		backend_answer(rq, -EINVAL, NULL, "it is impossible");
+	else
+		backend_answer_dry_run(rq, &(struct backend_made){id, "fake", "", "manifest\n"});
+}
+
+static void fake_cancel(struct backend *backend, struct backend_request *rq)
+{
+	note("cancel %s", rq->uid);
+	backend_answer(rq, 0, NULL, NULL);
+}
+
+static void fake_control(struct backend *backend, struct backend_request *rq)
+{
+	note("control %s", rq->uid);
+	backend_answer(rq, 0, NULL, NULL);
+}
+
+static bool fake_is_whole(struct backend *backend)
+{
+	return whole;
+}
+
+static const struct backend_ops ops = {
+	.submit = fake_submit,
+	.dry_run = fake_dry_run,
+	.cancel = fake_cancel,
+	.control = fake_control,
+	.is_whole = fake_is_whole,
+};
+
+/* --- the rig --- */
+
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
+{
+	if (b.held)
+		held_news(b.held, old, now);
+}
+
+static void begin(void *done)
+{
+	b.held = held_new(&b, &backend_held_ways);
+	held_begin(b.held, post_sem, done);
+}
+
+static void take_charge(void *data)
+{
+	held_take_charge(b.held);
+}
+
+static void go_down(void *data)
+{
+	b.up = false;
+}
+
+static void stop(void *done)
+{
+	b.up = false;
+	held_stop(b.held, post_sem, done);
+}
+
+/* A run of kxfs begins; what it finds is shown, and nothing is launched yet. */
+static void begin_run(void)
+{
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	b.up = true;
+	call(begin, &done);
+	sem_wait_or_fail(&done);
+	sem_destroy(&done);
+}
+
+static void end_run(void)
+{
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	call(stop, &done);
+	sem_wait_or_fail(&done);
+	sem_destroy(&done);
+	held_free(take_ptr(b.held));
+}
+
+static void free_store(void *data)
+{
+	store_free(store);
+	store = b.store = NULL;
+}
+
+static void new_store(void *data)
+{
+	store = b.store = store_new(&(struct store_events){.changed = on_job});
+}
+
+static int setup_held(void **state)
+{
+	diag_setup(DIAG_ERROR, false);
+	strcpy(base, "/tmp/kxfs-unit-held-XXXXXX");
+	assert_non_null(mkdtemp(base));
+	b = (struct backend){.ops = &ops, .config = {.state_dir = base, .history_keep = HISTORY_S}};
+	whole = true;
+	unseen = is_late = false;
+	refuse = 0;
+	n_late = 0;
+	forget_noted();
+	atomic_store(&clock_ahead, 0);
+	setup_started(state);
+	b.loop = loop;
+	new_store(NULL);
+	begin_run();
+	call(take_charge, NULL);
+	return 0;
+}
+
+static int teardown_held(void **state)
+{
+	if (b.held)
+		end_run();
+	teardown(state);
+	free_store(NULL);
+	return scratch_remove(base);
+}
+
+/* --- what a test does --- */
+
+static void ask_pool(void *done)
+{
+	loop_work(loop, nothing, post_sem, done);
+}
+
+/* What is due by now is done: it takes the loop and the pool in turn, a few times. */
+static void settle(void)
+{
+	for (int i = 0; i < 6; i++) {
+		sem_t done;
+
+		sem_init(&done, 0, 0);
+		call(ask_pool, &done);
+		sem_wait_or_fail(&done);
+		sem_destroy(&done);
+	}
+}
+
+/* S seconds pass. */
+static void pass(unsigned s)
+{
+	for (; s > 0; s--) {
+		clock_pass(loop, 1);
+		settle();
+	}
+}
+
+/* WANT is done, and nothing else, now or when what is collected is looked at. */
+static void expect(const char *want)
+{
+	for (int i = 0; i < SOON_S * 1000 && strlen(noted) < strlen(want); i++) {
+		pass(i == 0);
+		usleep(1000);
+	}
+	settle();
+	assert_done(want);
+}
+
+static void on_submit(void *data, const struct backend_result *result)
+{
+	note("submit %d%s%s", -result->err, *result->id ? " " : "", result->id);
+}
+
+static void on_control(void *data, const struct backend_result *result)
+{
+	note("control %d", -result->err);
+}
+
+static void on_cancel(void *data, const struct backend_result *result)
+{
+	note("cancel %d", -result->err);
+}
+
+/* NAME is submitted with ARGS, and answered: SAID. */
+static void submit(const char *name, const char *args, const char *said)
+{
+	cleanup_free char *text =
+		text_print("name: %s\nroles: [{name: r, image: i, entrypoint: e}]\n"
+			   "scheduler_args: {%s}\n",
+			   name, args);
+	cleanup_free char *submission = text_print("uuid-%s", name);
+
+	backend_submit(&b,
+		       &(struct backend_submission){.file = "a.yaml",
+						    .text = text,
+						    .len = strlen(text),
+						    .submitter = "ada@login1",
+						    .submission = submission},
+		       on_submit, NULL);
+	expect(said);
+}
+
+static void control(const char *name, enum spec_action action)
+{
+	cleanup_free char *id = text_print("%s-1", name), *uid = text_print("uuid-%s", name);
+
+	backend_control(&b, id, uid, action, NULL, on_control, NULL);
+}
+
+static void cancel(const char *name)
+{
+	cleanup_free char *id = text_print("%s-1", name), *uid = text_print("uuid-%s", name);
+
+	backend_cancel(&b, id, uid, on_cancel, NULL);
+}
+
+struct seen {
+	const char *id;
+	enum spec_state state;
+	const char *submission;
+};
+
+static void see(void *data)
+{
+	const struct seen *s = data;
+
+	put_job(s->id, s->submission ? s->submission : "", s->state);
+}
+
+/* The job ID, nobody's or that of SUBMISSION, is seen in STATE. */
+static void job_is(const char *id, const char *submission, enum spec_state state)
+{
+	call(see, &(struct seen){id, state, submission});
+}
+
+static void forget_x(void *data)
+{
+	store_remove(store, "uid-x-1");
+}
+
+/* How many jobs STATE/held has on record. */
+static unsigned n_records(void)
+{
+	cleanup_free char *path = text_print("%s/held", base);
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	unsigned n = 0;
+
+	while (dir && (entry = readdir(dir)))
+		n += *entry->d_name != '.';
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* So many are on record soon: the disk takes its own time. */
+static void expect_records(unsigned n)
+{
+	for (int i = 0; i < SOON_S * 1000 && n_records() != n; i++) {
+		settle();
+		usleep(1000);
+	}
+	assert_int_equal(n_records(), n);
+}
+
+/* What is shown of the job ID is STATE for the reason REASON. */
+static void assert_shown(const char *id, enum spec_state state, const char *reason)
+{
+	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
+
+	assert_non_null(job);
+	assert_int_equal(job->state, state);
+	assert_string_equal(*job->cause.reason ? job->cause.reason : job->reason, reason);
+}
+
+/* kxfs ends and runs again; no job has been listed yet. */
+static void restart(void)
+{
+	end_run();
+	free_store(NULL);
+	new_store(NULL);
+	begin_run();
+}
+
+/* --- tests --- */
+
+static void test_release(void **state)
+{
+	uint64_t shown;
+
+	submit("a", "queue: q", "launch a-1 at once, submit 0 a-1");
+	submit("b", "hold: true", "submit 0 b-1");
+	shown = seed;
+	assert_shown("b-1", SPEC_PENDING, "Held");
+	assert_int_equal(n_records(), 1);
+	pass(10);
+	control("b", SPEC_SUSPEND);
+	expect("control 22");
+	control("b", SPEC_RELEASE);
+	expect("control 0, launch b-1");
+	/* As the submission that was answered for. */
+	assert_string_equal(submissions, "uuid-b");
+	assert_true(seed == shown);
+	pass(6);
+	expect_records(0);
+	/* By now it is a job like others, also for who has looked at it before. */
+	cancel("b");
+	expect("cancel uid-b-1, cancel 0");
+}
+
+static void test_refused(void **state)
+{
+	submit("a", "hold: true, x: impossible", "submit 22");
+	submit("b", "'after': [ok:nobody]", "submit 22");
+	submit("c", "hold: true", "submit 0 c-1");
+	submit("c", "hold: true", "submit 17");
+	assert_int_equal(n_records(), 1);
+}
+
+static void test_removed(void **state)
+{
+	submit("a", "hold: true", "submit 0 a-1");
+	cancel("a");
+	expect("cancel 0");
+	assert_int_equal(n_records(), 0);
+	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
+	restart();
+	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
+}
+
+/* A release is done when it is on disk, and not done when it can't be there. */
+static void test_release_not_recorded(void **state)
+{
+	cleanup_free char *path = text_print("%s/held/uuid-a", base);
+	cleanup_free char *aside = text_print("%s/aside", base);
+
+	submit("a", "hold: true", "submit 0 a-1");
+	assert_int_equal(rename(path, aside), 0);
+	control("a", SPEC_RELEASE);
+	expect("control 2");
+	assert_shown("a-1", SPEC_PENDING, "Held");
+	pass(10);
+	assert_done("");
+	assert_int_equal(rename(aside, path), 0);
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+}
+
+static void test_begin(void **state)
+{
+	submit("a", "begin: +1h", "submit 0 a-1");
+	pass(10);
+	clock_pass(loop, 3580);
+	pass(3);
+	assert_done("");
+	assert_shown("a-1", SPEC_PENDING, "BeginTime");
+	pass(8);
+	expect("launch a-1");
+}
+
+static void test_after(void **state)
+{
+	job_is("x-1", NULL, SPEC_RUNNING);
+	job_is("y-1", NULL, SPEC_RUNNING);
+	submit("a", "'after': [ok:x-1, any:y-1]", "submit 0 a-1");
+	submit("b", "'after': [ok:y-1]", "submit 0 b-1");
+	assert_shown("a-1", SPEC_PENDING, "Dependency");
+	job_is("x-1", NULL, SPEC_SUCCEEDED);
+	pass(10);
+	assert_done("");
+	job_is("y-1", NULL, SPEC_FAILED);
+	expect("launch a-1");
+	pass(1);
+	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	/* It stays as long as others do in the history. */
+	expect_records(1);
+	pass(HISTORY_S - 20);
+	assert_int_equal(n_records(), 1);
+	pass(40);
+	expect_records(0);
+	assert_done("");
+}
+
+/* What is waited for is gone: while nobody looked at all jobs that is not known. */
+static void test_after_gone(void **state)
+{
+	job_is("x-1", NULL, SPEC_RUNNING);
+	submit("a", "'after': [any:x-1]", "submit 0 a-1");
+	whole = false;
+	restart();
+	call(take_charge, NULL);
+	pass(20);
+	assert_done("");
+	whole = true;
+	pass(6);
+	expect("launch a-1");
+}
+
+static void test_after_removed(void **state)
+{
+	job_is("x-1", NULL, SPEC_RUNNING);
+	submit("a", "'after': [any:x-1]", "submit 0 a-1");
+	call(forget_x, NULL);
+	expect("launch a-1");
+}
+
+static void test_singleton(void **state)
+{
+	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
+	submit("b", "singleton: one", "submit 0 b-1");
+	submit("c", "singleton: two", "submit 0 c-1, launch c-1");
+	pass(10);
+	assert_done("");
+	assert_shown("b-1", SPEC_PENDING, "Dependency");
+	restart();
+	job_is("a-1", "uuid-a", SPEC_RUNNING);
+	call(take_charge, NULL);
+	pass(70);
+	assert_done("");
+	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
+	expect("launch b-1");
+}
+
+/* A launch that is refused is tried again, after longer and longer times. */
+static void test_back_off(void **state)
+{
+	refuse = -EIO;
+	submit("a", "begin: +5s", "submit 0 a-1");
+	pass(4);
+	expect("launch a-1");
+	pass(2);
+	assert_shown("a-1", SPEC_PENDING, "LaunchDelayed");
+	pass(60);
+	/* 1, 2, 4, 8, 16, 32 s, each up to a quarter more or less. */
+	forget_noted();
+	pass(100);
+	assert_true(strlen(noted) <= strlen("launch a-1, launch a-1, launch a-1"));
+	assert_true(strlen(noted) >= strlen("launch a-1"));
+	forget_noted();
+	refuse = 0;
+	pass(80);
+	expect("launch a-1");
+}
+
+static void test_refused_for_good(void **state)
+{
+	submit("a", "begin: +5s", "submit 0 a-1");
+	refuse = -EINVAL;
+	pass(5);
+	expect("launch a-1");
+	assert_shown("a-1", SPEC_FAILED, "LaunchFailed");
+	refuse = 0;
+	pass(70);
+	assert_done("");
+}
+
+/* The answer says no, but the job is seen: it was launched. */
+static void test_seen_though_refused(void **state)
+{
+	is_late = true;
+	submit("a", "hold: true", "submit 0 a-1");
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+	job_is("a-1", "uuid-a", SPEC_RUNNING);
+	refuse = -EIO;
+	call(answer_launch, late[0]);
+	pass(10);
+	assert_done("");
+	expect_records(0);
+}
+
+/* Requests about a job wait while it is launched, and are about that job then. */
+static void test_requests_wait(void **state)
+{
+	is_late = true;
+	submit("a", "hold: true", "submit 0 a-1");
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+	cancel("a");
+	pass(2);
+	assert_done("");
+	call(answer_launch, late[0]);
+	pass(6);
+	expect("cancel uid-a-1, cancel 0");
+}
+
+/* Those that wait when kxfs ends are told so. */
+static void test_end(void **state)
+{
+	is_late = true;
+	submit("a", "hold: true", "submit 0 a-1");
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+	cancel("a");
+	call(nothing, NULL);
+	refuse = -ENOTCONN;
+	call(go_down, NULL);
+	call(answer_launch, late[0]);
+	expect("cancel 107");
+	restart();
+	assert_shown("a-1", SPEC_PENDING, "Launching");
+	assert_int_equal(n_records(), 1);
+}
+
+/* A start that finds a record launches the job, once kxfs is in charge, unless it is there already. */
+static void test_restart(void **state)
+{
+	submit("a", "begin: +1h", "submit 0 a-1");
+	submit("b", "begin: +1h", "submit 0 b-1");
+	end_run();
+	clock_pass(loop, 3600);
+	free_store(NULL);
+	new_store(NULL);
+	begin_run();
+	pass(10);
+	assert_done("");
+	assert_shown("a-1", SPEC_PENDING, "Launching");
+	job_is("b-1", "uuid-b", SPEC_RUNNING);
+	call(take_charge, NULL);
+	expect("launch a-1");
+	assert_string_equal(submissions, "uuid-a");
+	pass(10);
+	assert_done("");
+	expect_records(0);
+}
+
+/* So many launches have been asked for, soon. */
+static void expect_late(size_t n)
+{
+	for (int i = 0; i < SOON_S * 1000 && n_late < n; i++) {
+		settle();
+		usleep(1000);
+	}
+	pass(2);
+	assert_int_equal(n_late, n);
+}
+
+static void test_few_at_once(void **state)
+{
+	char name[] = "a";
+
+	is_late = true;
+	for (; *name <= 'j'; ++*name) {
+		cleanup_free char *said = text_print("submit 0 %s-1", name);
+
+		submit(name, "begin: +1h", said);
+	}
+	clock_pass(loop, 3600);
+	expect_late(8);
+	call(answer_launch, late[0]);
+	expect_late(9);
+	for (size_t i = 1; i < 10; i++) {
+		call(answer_launch, late[i]);
+		expect_late(10);
+	}
+	forget_noted();
+}
+
+/* A job that was launched and does not show is on record for a minute: it may be on its way here. */
+static void test_unseen(void **state)
+{
+	unseen = true;
+	submit("a", "hold: true", "submit 0 a-1");
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
+	pass(50);
+	assert_int_equal(n_records(), 1);
+	whole = false;
+	pass(30);
+	assert_int_equal(n_records(), 1);
+	whole = true;
+	pass(10);
+	expect_records(0);
+	assert_done("");
+}
+
+static void test_damaged(void **state)
+{
+	cleanup_free char *copy = text_print("cp %s/held/uuid-a %s/held/uuid-c; echo x > "
+					     "%s/held/uuid-d",
+					     base, base, base);
+
+	submit("a", "begin: +1h", "submit 0 a-1");
+	assert_int_equal(system(copy), 0); /* NOLINT(cert-env33-c) */
+	restart();
+	call(take_charge, NULL);
+	clock_pass(loop, 3600);
+	expect("launch a-1");
+	pass(10);
+	assert_done("");
+	expect_records(2);
+}
+
+/* Whoever reads why is told of a time in which nobody could launch it. */
+static void test_pause(void **state)
+{
+	static const struct {
+		int s;
+		bool told;
+	} rows[] = {{170, false}, {190, true}};
+	cleanup_free char *path = text_print("%s/held/.ran", base);
+
+	submit("a", "hold: true", "submit 0 a-1");
+	pass(10);
+	clock_pass(loop, 1000);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct spec_job *job cleanup_job = NULL;
+		struct timespec times[2];
+
+		end_run();
+		free_store(NULL);
+		new_store(NULL);
+		clock_gettime(CLOCK_REALTIME, &times[0]);
+		times[0].tv_sec -= rows[i].s;
+		times[1] = times[0];
+		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+		begin_run();
+		job = store_get(store, BACKEND_JOBS, "a-1");
+		assert_true(!!strstr(job->cause.text, "No kxfs has run") == rows[i].told);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_held, teardown_held)
+	const struct CMUnitTest tests[] = {
+		TEST(test_release),
+		TEST(test_refused),
+		TEST(test_removed),
+		TEST(test_release_not_recorded),
+		TEST(test_begin),
+		TEST(test_after),
+		TEST(test_after_gone),
+		TEST(test_after_removed),
+		TEST(test_singleton),
+		TEST(test_back_off),
+		TEST(test_refused_for_good),
+		TEST(test_seen_though_refused),
+		TEST(test_requests_wait),
+		TEST(test_end),
+		TEST(test_restart),
+		TEST(test_few_at_once),
+		TEST(test_unseen),
+		TEST(test_damaged),
+		TEST(test_pause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
