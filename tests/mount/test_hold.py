@@ -365,9 +365,11 @@ def test_queue(make_kx):
     job.finish()
 
 
-def test_kills(kx):
+def test_kills(kx, pytestconfig):
     """Many that are held, and kxfs is killed again and again while they are launched: each is, once."""
-    rng = random.Random(29)
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
+    print(f"seed {seed}, {KILLS} kills")
+    rng = random.Random(seed)
     jobs = []
     for i in range(JOBS):
         how = {"begin": f"+{rng.randint(1, 3)}s"} if i % 2 or i < 3 else {"after": [f"any:{rng.choice(jobs).id}"]}

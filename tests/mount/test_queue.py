@@ -2,7 +2,8 @@
 """The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs are pretended; jobs themselves watch that none
 has two users.
 
-KXFS_TEST_GPU_JOBS is how many jobs test_gpus runs (default 24), KXFS_TEST_GPU_CRASHES how often kxfs is killed (4).
+KXFS_TEST_GPU_JOBS is how many jobs the tests that choose at random run (default 24), KXFS_TEST_GPU_CRASHES how often kxfs
+is killed (4).
 """
 
 import os
@@ -15,6 +16,13 @@ from harness import app, err_of, remove, run, wait_for, write_ctl
 
 JOBS = int(os.environ.get("KXFS_TEST_GPU_JOBS", "24"))
 CRASHES = int(os.environ.get("KXFS_TEST_GPU_CRASHES", "4"))
+
+
+@pytest.fixture
+def rng(pytestconfig):
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
+    print(f"seed {seed}, {JOBS} jobs in a queue")
+    return random.Random(seed)
 
 
 def held(name, last="", **fields):
@@ -285,10 +293,24 @@ for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do rmdir gpu-$i; done
 """
 
 
-def test_gpus(make_kx):
+def test_places(make_kx, rng):
+    """No more run at once than there are places, and none is started twice, however often kxfs is killed meanwhile."""
+    kx = make_kx("jobs=3")
+    jobs = []
+    for _ in range(JOBS):
+        jobs.append(kx.submit(app("echo $KXFS_JOB >> started; mkdir run-$KXFS_JOB; [ $(ls -d run-* | wc -l) -le 3 ] || touch overlap; "
+                                  f"sleep 0.{rng.randint(1, 5)}; rmdir run-$KXFS_JOB")))
+        if rng.random() < CRASHES / JOBS:
+            kx.restart(signal.SIGKILL)
+    for job in jobs:
+        job.finish()
+    assert not (kx.work / "overlap").exists()
+    assert sorted((kx.work / "started").read_text().split()) == sorted(job.id for job in jobs)
+
+
+def test_gpus(make_kx, rng):
     """No GPU has two users at once, and no job is started twice, however often kxfs is killed meanwhile."""
     kx = make_kx("gpus=8")
-    rng = random.Random(29)
     jobs = []
     for i in range(JOBS):
         n = rng.randint(1, 4)
@@ -304,11 +326,10 @@ def test_gpus(make_kx):
     assert run(f"ls -d {kx.work}/gpu-*", check=False).returncode != 0
 
 
-def test_none_idle(make_kx):
+def test_none_idle(make_kx, rng):
     """Who is first and fits runs, nobody overtakes, and what is free is too little for the first: after each end, and
     after each kill of kxfs."""
     kx = make_kx("gpus=8")
-    rng = random.Random(8)
     needs = {f"j{i}": rng.randint(1, 4) * rng.randint(1, 2) for i in range(JOBS)}
     waiting, running, ids = list(needs), [], {}
 
