@@ -123,6 +123,8 @@ static bool has(const char *uid)
 
 static void test_put(void **state)
 {
+	struct spec_job *job;
+
 	shell("mkdir out");
 	prints("a", "one\\n");
 	start("c1");
@@ -140,7 +142,11 @@ static void test_put(void **state)
 	assert_file(FOLDER "a/w-0/log.0.lines/0000000000000000", "Ta");
 	shell("grep -q '^{\"uid\":\"a\",\"id\":\"a\"' " FOLDER "list.jsonl");
 	prints("a", "one\\ntwo\\n");
-	put_job("a", true);
+	job = job_of("a", true);
+	call(tell, &(struct told){NULL, job});
+	assert_false(has("a")); /* not as it is now */
+	spec_job_unref(job);
+	sem_wait_or_fail(&put);
 	assert_file(FOLDER "a/w-0/log.0/0000000000000000", "one\ntwo\n");
 	stop();
 	/* Nothing is left to be done of it, and the next run looks at it no more. */
@@ -188,7 +194,8 @@ static void test_left(void **state)
 
 	job->replicas[0].logs[0].complete = false;
 	job->replicas[0].logs[0].gap = 1;
-	start("c"); /* there is no archive yet */
+	job->state = job->replicas[0].state = SPEC_RUNNING; /* as long as anybody has seen it */
+	start("c");					    /* there is no archive yet */
 	assert_int_equal(begun_err, 0);
 	call(tell, &told);
 	told = (struct told){job, NULL};
@@ -200,6 +207,7 @@ static void test_left(void **state)
 	start("c");
 	sem_wait_or_fail(&put);
 	assert_file(FOLDER "a/uid", "a\n");
+	shell("grep -q '\"state\": *\"CANCELLED\"' " FOLDER "a/status.json");
 	stop();
 	assert_file(KEEP_DIR "/a" KEEP_LEFT, NULL);
 }

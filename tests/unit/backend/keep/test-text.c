@@ -33,6 +33,24 @@ static void test_names(void **state)
 	assert_text(keep_folder(job, false), "2025-11-26/train");
 	spec_set(&job->id, "train~JobSet");
 	assert_text(keep_folder(job, true), "2025-11-26/train~JobSet~0f3a9c21");
+	/* The longest id that there is, and one that has room for its mark. */
+	for (size_t n_id = 246; n_id <= 255; n_id += 9) {
+		cleanup_free char *id = mem_zero(n_id + 1), *folder = NULL;
+
+		memset(id, 'x', n_id);
+		spec_set(&job->id, id);
+		folder = keep_folder(job, true);
+		assert_int_equal(strlen(folder), strlen("2025-11-26/") + 255);
+		free(take_ptr(folder));
+		folder = keep_folder(job, false);
+		assert_int_equal(strlen(folder), strlen("2025-11-26/") + n_id);
+	}
+	/* One of which nobody knows when it was made. */
+	spec_set(&job->id, "train");
+	for (int i = 0; i < 2; i++) {
+		job->created = -i * INT64_C(86400000000000);
+		assert_text(keep_folder(job, false), "1970-01-01/train");
+	}
 	spec_replica_add_log(r, "u.main.0", NULL);
 	spec_replica_add_log(r, "u.main.1", NULL);
 	spec_replica_add_log(r, "u.side.0", "side");
@@ -150,8 +168,12 @@ static void test_lists(void **state)
 		    "x\n\n{\"uid\":\"a\",\"v\":2}\n{\"uid\"" A);
 	assert_text(merged("no end", "a", "1", true, 1000, placed), "no end\n" A);
 	/* No more than there is room for: the next file has the rest. */
-	assert_text(merged(A, "ab", "1", true, sizeof(A), placed), A);
-	assert_string_equal(placed, "+-");
+	for (size_t room = strlen(A B) - 1; room <= strlen(A B); room++) {
+		bool both = room == strlen(A B);
+
+		assert_text(merged(A, "ab", "1", true, room, placed), both ? A B : A);
+		assert_string_equal(placed, both ? "++" : "+-");
+	}
 	assert_text(merged(A B, "a", "1234567", true, sizeof(A B) + 2, placed), B);
 	assert_string_equal(placed, "-");
 }

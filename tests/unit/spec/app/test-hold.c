@@ -116,6 +116,7 @@ static void test_wrong(void **state)
 		{"{\"after\":[\"ok:a\",3]}", "must be jobs to wait for"},
 		{"{\"singleton\":\"\"}", "scheduler_args.singleton: must be a name"},
 		{"{\"singleton\":[]}", "must be a name"},
+		{"{\"singleton\":\"a/b\"}", "must be a name"},
 	};
 	char *many = NULL;
 	size_t len;

@@ -186,6 +186,21 @@ static void test_nothing(void **state)
 	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
 }
 
+/* Of a job that does not tell when it began, the first of its replicas does. */
+static void test_first_begins(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	job->started = 0;
+	job->replicas[1].started = 12 * SECOND;
+	for (size_t i = 0; i < 3; i++)
+		use(job, i, 1, 100, 20);
+	spec_status_usage(job, &text, &len);
+	assert_int_equal(strncmp(text, "elapsed_seconds: 10\n", 20), 0);
+}
+
 /* Sums that are too large, and times that can't be, are not known. */
 static void test_extremes(void **state)
 {
@@ -231,9 +246,10 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sum),	 cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_extremes), cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sum),	     cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_parts),	     cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_first_begins), cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

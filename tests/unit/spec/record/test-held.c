@@ -112,6 +112,16 @@ static void test_disk(void **state)
 	}
 	text[len - 1]++;
 	assert_int_equal(spec_held_parse(text, len, &back, &document), -EINVAL);
+	/* A document may be all that stands there, and no more. */
+	for (h->len = 16; h->len <= 17; h->len++) {
+		cleanup_free char *head = spec_held_head(h);
+		cleanup_free char *all = text_print("%sdocumentmanifest", head);
+
+		assert_int_equal(spec_held_parse(all, strlen(all), &back, &document),
+				 h->len == 16 ? 0 : -EINVAL);
+		if (h->len == 16)
+			spec_held_free(back);
+	}
 	spec_held_free(h);
 }
 
@@ -280,6 +290,14 @@ static void test_over(void **state)
 				 "failed.\n");
 	assert_string_equal(job->reason, "DependencyNeverSatisfied");
 	assert_true(spec_job_is_over(job) && job->actions == 0);
+	assert_int_equal(job->state, SPEC_CANCELLED);
+	spec_job_unref(job);
+	h->failed = true; /* a launch was refused */
+	free(take_ptr(why));
+	job = show(h, &news, &why);
+	assert_int_equal(job->state, SPEC_FAILED);
+	assert_string_equal(job->reason, "LaunchFailed");
+	assert_string_equal(job->phase, "Failed");
 	spec_job_unref(job);
 	spec_job_unref(failed);
 	spec_held_free(h);

@@ -204,12 +204,39 @@ static void test_snapshot(void **state)
 	spec_record_free(r);
 }
 
+/* Who has ended, or is held, stands not in the queue, and has no GPU of it. */
+static void test_text(void **state)
+{
+	struct spec_turns t = {.gpus = 3};
+	struct spec_record *r[3];
+	const struct spec_job *jobs[3];
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	for (size_t i = 0; i < 3; i++) {
+		bool moved;
+
+		r[i] = job_of(1, 1);
+		assert_true(spec_turns_give(&t, r[i], &moved));
+		r[i]->job->state = i == 0 ? SPEC_SUCCEEDED : SPEC_RUNNING;
+		r[i]->job->held = i == 1;
+		jobs[i] = r[i]->job;
+	}
+	spec_turns_text(&t, jobs, 3, &text, &len);
+	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: 0,1\n"
+				  "pending: 0\nrunning: 1\njobs:\n"
+				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
+	for (size_t i = 0; i < 3; i++)
+		spec_record_free(r[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_give),
 		cmocka_unit_test(test_take),
 		cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
