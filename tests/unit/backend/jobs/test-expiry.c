@@ -84,6 +84,7 @@ static void put_dropped(const char *id, enum spec_state state, int64_t changed, 
 	job->changed = changed;
 	job->history = history;
 	job->dropped = dropped;
+	job->ttl = -1;
 	store_put(store, job);
 }
 
@@ -164,6 +165,8 @@ static void test_time(void **state)
 	now = 0;
 	expiry_soon(x);
 	pass(3600 * 1000 - 1);
+	expiry_now(x); /* a moment before it */
+	pass(0);
 	assert_string_equal(removed, "");
 	pass(2);
 	assert_string_equal(removed, "old ");
@@ -173,6 +176,54 @@ static void test_time(void **state)
 	assert_string_equal(removed, "old new ");
 	pass(1000000000);
 	assert_string_equal(removed, "old new ");
+}
+
+/* What has stood in jobs/ for its ttl, from its end on, is moved to the history. */
+static void retire(void *data, const struct spec_job *job)
+{
+	strcat(strcat(removed, job->id), "> ");
+	put(job->id, job->state, loop_time_ns(), true);
+}
+
+static void put_with_ttl(const char *id, int64_t ttl, int64_t finished, int64_t changed)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, id);
+	job->state = SPEC_SUCCEEDED;
+	job->ttl = ttl;
+	job->finished = finished;
+	job->changed = changed;
+	store_put(store, job);
+}
+
+static void test_ttl(void **state)
+{
+	expiry_free(x);
+	x = expiry_new(&(struct expiry_config){
+		.store = store,
+		.spool_limit = 1000,
+		.history_keep = 3600,
+		.may_go = may_go,
+		.is_busy = is_busy,
+		.has_output = has_output,
+		.remove = remove_job,
+		.drop = drop_output,
+		.retire = retire,
+	});
+	put_with_ttl("none", -1, 0, 0);
+	put_with_ttl("nought", 0, 0, 0);
+	put_with_ttl("ten", 10, 5 * S, 12 * S);
+	expiry_soon(x);
+	pass(1001);
+	assert_string_equal(removed, "nought> ");
+	pass(13500);
+	assert_string_equal(removed, "nought> ");
+	pass(1000);
+	assert_string_equal(removed, "nought> ten> ");
+	pass(3600 * 1000);
+	assert_string_equal(removed, "nought> ten> nought ten ");
 }
 
 static void test_soon(void **state)
@@ -240,10 +291,8 @@ int main(void)
 {
 #define expiry_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		expiry_test(test_time),
-		expiry_test(test_soon),
-		expiry_test(test_room),
-		expiry_test(test_busy),
+		expiry_test(test_time), expiry_test(test_ttl),	expiry_test(test_soon),
+		expiry_test(test_room), expiry_test(test_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,7 +252,7 @@ static void test_held(void **state)
 	spec_set(&job->submission, "s1");
 	store_put(store, job);
 	assert_string_equal(told, "a-1:Held>a-1:Pending ");
-	assert_int_equal(store_count(store, BACKEND_JOBS), 2);
+	expect_list(BACKEND_JOBS, "a-1 b "); /* in its old place */
 	for (int i = 0; i < 2; i++) {
 		found = store_get_uid(store, i ? "u1" : "s1");
 		assert_string_equal(found->phase, "Pending");
@@ -262,6 +262,13 @@ static void test_held(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 	store_remove(store, "u1");
 	assert_null(store_get_uid(store, "s1"));
+	job = job_new("c", "u3", 2, "Running", false);
+	spec_set(&job->submission, "s3");
+	store_put(store, job);
+	assert_null(store_get_uid(store, "s3"));
+	/* Of one moment they stand by their names, whatever their uids are. */
+	put("a", "u4", 2, "Running", false);
+	expect_list(BACKEND_JOBS, "a b c ");
 }
 
 int main(void)

@@ -202,12 +202,50 @@ static void test_rubbish(void **state)
 	assert_true(e.table <= rig.e.table + LINES_BLOCK);
 }
 
+static void put_bytes(size_t at, const char *bytes, size_t n)
+{
+	assert_int_equal(pwrite(rig.fd, bytes, n, (off_t)at), n);
+}
+
+/* A record that can't be is none: what stands before it is the last. */
+static void test_damaged_records(void **state)
+{
+	static const char zeros[LINES_BLOCK];
+	/* 9 lines of 5 bytes; a number of more than 64 bits; 2 lines of a byte */
+	static const char more[24] = "\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\11\0\0\0\0\0\0";
+	static const char large[] = "\377\377\377\377\377\377\377\377\377\2\0\1";
+	static const char lines[] = "\1\0\2";
+	struct lines_record got;
+	struct lines_reader r;
+
+	add_line(1000);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ftruncate(rig.fd, 24), 0);
+		put_bytes(24, i ? lines : large, i ? sizeof(lines) - 1 : sizeof(large) - 1);
+		lines_open(&r, rig.fd);
+		assert_int_equal(lines_find(&r, 0, INT64_MAX, &got), 0);
+		assert_int_equal(got.line.at, 0);
+	}
+	put_bytes(0, more, sizeof(more));
+	lines_open(&r, rig.fd);
+	assert_int_equal(lines_find(&r, 0, INT64_MAX, &got), -ENOENT);
+	/* A block that a crash of the machine has left empty. */
+	rig.e = (struct lines_encoder){0};
+	rig.n = 0;
+	while (rig.e.table <= LINES_BLOCK)
+		add_line(1000 + (int64_t)rig.n * 1000);
+	put_bytes(LINES_BLOCK, zeros, sizeof(zeros));
+	lines_open(&r, rig.fd);
+	assert_int_equal(lines_find(&r, 0, INT64_MAX, &got), 0);
+	assert_int_equal(got.number, rig.n - 2);
+}
+
 int main(void)
 {
 #define lines_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		lines_test(test_find), lines_test(test_shared),	 lines_test(test_mend),
-		lines_test(test_none), lines_test(test_rubbish),
+		lines_test(test_none), lines_test(test_rubbish), lines_test(test_damaged_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

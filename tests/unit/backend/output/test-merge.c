@@ -6,6 +6,7 @@
  */
 #include "tests/unit/backend/output/output_rig.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/random.h>
 
@@ -351,6 +352,60 @@ static void test_keys(void **state)
 	assert_int_equal(merge_keys_parse(&keys, "../x\tp\n", 7), 0);
 	assert_int_equal(keys.n, 0);
 	merge_keys_clear(&keys);
+}
+
+/* What a prefix may be, and the longest. */
+static void test_prefixes(void **state)
+{
+	char longest[MERGE_PREFIX_MAX + 2];
+
+	memset(longest, 'x', sizeof(longest));
+	longest[MERGE_PREFIX_MAX + 1] = '\0';
+	assert_false(merge_key_is_valid("k", longest));
+	longest[MERGE_PREFIX_MAX] = '\0';
+	assert_true(merge_key_is_valid("k", longest));
+	for (const char *c = "\t\r\n"; *c; c++) {
+		*longest = *c;
+		assert_false(merge_key_is_valid("k", longest));
+	}
+}
+
+/* A record that can't follow the one before it is not believed, whatever its check sum says. */
+static void test_follow(void **state)
+{
+	const struct merge_record first = {.end = 14,
+					   .length = 10,
+					   .stamps = 1,
+					   .flags = MERGE_ENDS};
+	static const struct {
+		struct merge_record r;
+		int err;
+	} rows[] = {
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 2}, 0},
+		{{.offset = 10, .length = 4, .end = 18, .stamps = 1}, 0},
+		{{.offset = 10, .length = 4, .end = 17, .stamps = 2}, -EINVAL}, /* fewer bytes */
+		{{.offset = 10, .length = 4, .end = 35, .stamps = 2}, 0},
+		{{.offset = 10, .length = 4, .end = 36, .stamps = 2}, -EINVAL}, /* too many */
+		{{.offset = 11, .length = 4, .end = 22, .stamps = 2}, -EINVAL}, /* one left out */
+		{{.offset = 9, .length = 4, .end = 22, .stamps = 2}, -EINVAL},	/* one twice */
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 5}, 0},
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 6}, -EINVAL}, /* more lines */
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 0}, -EINVAL}, /* fewer */
+		{{.offset = 10, .length = 0, .end = 14, .stamps = 1}, -EINVAL}, /* of nothing */
+		{{.log = 1, .length = 4, .end = 22, .stamps = 2}, -EINVAL},	/* of no log */
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct merge_keys keys = {0};
+		int err;
+
+		merge_keys_add(&keys, "a-0.0", "a/0 ");
+		assert_int_equal(merge_follow(&keys, &merge_start, &first), 0);
+		err = merge_follow(&keys, &first, &rows[i].r);
+		if (err != rows[i].err)
+			fail_msg("row %zu: %d", i, err);
+		merge_keys_clear(&keys);
+	}
 }
 
 /* --- random writers --- */
@@ -889,7 +944,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_render), cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_cut),    cmocka_unit_test(test_records),
-		cmocka_unit_test(test_keys),   merge_test(test_partial_line),
+		cmocka_unit_test(test_keys),   cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_follow), merge_test(test_partial_line),
 		merge_test(test_progress_bar), merge_test(test_settle),
 		merge_test(test_no_room),      merge_test(test_writers),
 		merge_test(test_long_lines),   merge_test(test_torn),

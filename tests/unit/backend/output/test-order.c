@@ -176,6 +176,7 @@ static void test_hurry(void **state)
 	expect("0:1 ");
 	feed(0, 2); /* begins before byte 15 */
 	feed(0, 3);
+	order_hurry(rig.s[0], 20); /* where the last begins */
 	tick(1);
 	expect("0:2 ");
 	tick(ORDER_WAIT_TICKS - 1);

@@ -117,6 +117,29 @@ static void test_counted(void **state)
 	assert_false(is_there("b"));
 }
 
+/* What a crash has left of a job on its way out goes; where a link points nothing is counted or removed. */
+static void test_crash(void **state)
+{
+	char path[128], to[128];
+
+	make_job("a", 10);
+	make_job("b", 500);
+	make_job(".removed-7", 300);
+	snprintf(path, sizeof(path), "%s/a/logs/link", rig.dir);
+	snprintf(to, sizeof(to), "%s/b/logs", rig.dir);
+	assert_int_equal(symlink(to, path), 0);
+	room_count(rig.room);
+	fake_run();
+	assert_int_equal(room_bytes(rig.room), 510);
+	assert_false(is_there(".removed-7"));
+	room_remove(rig.room, "a", false, on_removed, NULL);
+	fake_run();
+	assert_true(is_there("b/logs/k"));
+	/* More has gone than was known of. */
+	room_add(rig.room, -1000);
+	assert_int_equal(room_bytes(rig.room), 0);
+}
+
 /* A folder of which something can't be removed, here because it is too deep, is gone all the same, and that is said. */
 static void test_left(void **state)
 {
@@ -188,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
 	};
