@@ -296,6 +296,10 @@ static void test_whose_without_annotations(void **state)
 	assert_non_null(of("app-bcdfghjklmnpq", "u1", ""));
 	assert_null(of("app-bcdfghjklmnpq", "u1", "s2"));
 	folders_submitted(rig.f, "app-bcdfghjklmnpq", "");
+	assert_int_equal(folders_reserve(rig.f, "app-1", "s2"), 0);
+	assert_null(of("app-1", "u2", "")); /* anybody may have made it */
+	assert_non_null(of("app-1", "u2", "s2"));
+	folders_submitted(rig.f, "app-1", "");
 }
 
 /* --- submissions --- */

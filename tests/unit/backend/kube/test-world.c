@@ -206,6 +206,84 @@ static void test_workload(void **state)
 	assert_null(world_kueue(rig.w, world_find(rig.w, "u1")).workload);
 }
 
+static size_t count_messages(const char *what)
+{
+	size_t len, n = 0;
+	char *text = diag_text(&len);
+
+	for (const char *p = text; (p = strstr(p, what)); p++)
+		n++;
+	free(text);
+	return n;
+}
+
+/* The place of a job is that in its queue: in another one it has none until that is asked for. */
+static void test_moved(void **state)
+{
+	const struct spec_place first = {.uid = "u1", .place = 3};
+
+	fill();
+	world_set_places(rig.w, "q1", &first, 1);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 3);
+	tell_job("j1", "u1", "q1");
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 3);
+	tell_job("j1", "u1", "q2");
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 0);
+}
+
+#define VERSIONED                                                                                  \
+	"{\"metadata\":{\"name\":\"j1\",\"uid\":\"u1\",\"resourceVersion\":\"%d\"},"               \
+	"\"status\":{\"state\":{\"phase\":\"%s\"}}}"
+
+static void tell_version(int version, const char *phase)
+{
+	cleanup_free char *text = text_print(VERSIONED, version, phase);
+
+	world_told(rig.w, WORLD_JOBS, text, strlen(text), false);
+}
+
+static void reply_version(int version, const char *phase)
+{
+	cleanup_free char *text = text_print(VERSIONED, version, phase);
+
+	assert_non_null(world_reply(rig.w, WORLD_JOBS, text, strlen(text), "1"));
+}
+
+static void assert_phase(const char *phase)
+{
+	assert_string_equal(world_find(rig.w, "u1")->view->phase, phase);
+}
+
+/* A watch that is behind a reply brings nothing back; a list does, as of a server that was restored. */
+static void test_behind_a_reply(void **state)
+{
+	all_listed();
+	tell_version(5, "Pending");
+	reply_version(9, "Completed");
+	assert_phase("Completed");
+	tell_version(7, "Running");
+	assert_phase("Completed");
+	reply_version(8, "Running"); /* one that took longer */
+	assert_phase("Completed");
+	tell_version(10, "Restarting");
+	assert_phase("Restarting");
+	world_list_begins(rig.w, WORLD_JOBS);
+	tell_version(3, "Running");
+	assert_phase("Running");
+	world_list_ends(rig.w, WORLD_JOBS);
+	tell_version(4, "Completed");
+	assert_phase("Completed");
+}
+
+/* What a server says of one uid under two names is not believed. */
+static void test_two_names(void **state)
+{
+	fill();
+	tell_job("j9", "u1", "q2");
+	assert_string_equal(world_find(rig.w, "u1")->view->meta.name, "j1");
+	assert_int_equal(count_messages("the server says that job j1 is called j9 too"), 1);
+}
+
 /* What a ClusterQueue has may be why jobs wait in the LocalQueues that belong to it. */
 static void test_cluster_queue(void **state)
 {
@@ -269,17 +347,6 @@ static void pass_over(enum world_sort sort, const char *name, const char *uid, b
 		text_print("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"}}", name, uid);
 
 	world_pass_over(rig.w, sort, text, strlen(text), gone, wrong);
-}
-
-static size_t count_messages(const char *what)
-{
-	size_t len, n = 0;
-	char *text = diag_text(&len);
-
-	for (const char *p = text; (p = strstr(p, what)); p++)
-		n++;
-	free(text);
-	return n;
 }
 
 /* What can't be read is named once, and stays as it is known; what is gone is gone. */
@@ -403,6 +470,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_behind_a_reply, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
