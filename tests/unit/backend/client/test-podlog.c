@@ -92,7 +92,7 @@ static int teardown(void **state)
 static void begin(struct podlog_config config)
 {
 	config.namespace = "ns";
-	config.pod = "pod";
+	config.pod = config.pod ? config.pod : "pod";
 	config.container = "main";
 	config.past = &rig.past;
 	config.uid = "uid-1";
@@ -148,6 +148,32 @@ static void test_path(void **state)
 		fake.requests->path,
 		"/api/v1/namespaces/ns/pods/pod/log?container=main&timestamps=true&previous=true&"
 		"sinceTime=2026-11-21T09:08:40Z");
+}
+
+/* A name that no server should give leads nowhere else. */
+static void test_path_of_a_bad_name(void **state)
+{
+	begin((struct podlog_config){.pod = "../x?y"});
+	assert_string_equal(
+		fake.requests->path,
+		"/api/v1/namespaces/ns/pods/..%2Fx%3Fy/log?container=main&timestamps=true");
+}
+
+/* So much is held while it is asked whose the stream is, and no byte more. */
+static void test_held(void **state)
+{
+	static char bytes[4096];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = i % 64 == 63 ? '\n' : 'x';
+	begin((struct podlog_config){.follow = true});
+	fake.requests->call.head(fake.requests->call.data, 200);
+	for (int i = 0; i < (256 << 10) / (int)sizeof(bytes); i++)
+		assert_int_equal(fake_find("/log?")->call.bytes(fake_find("/log?")->call.data,
+								bytes, sizeof(bytes)),
+				 0);
+	assert_int_equal(fake_find("/log?")->call.bytes(fake_find("/log?")->call.data, bytes, 1),
+			 -EAGAIN);
 }
 
 static void test_all(void **state)
@@ -556,6 +582,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_path_of_a_bad_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other, setup, teardown),

@@ -443,17 +443,21 @@ static void test_fails(void **state)
 /* The policies: who is started again when a-0 has failed, and what it waits for. */
 static void test_policies(void **state)
 {
-	launch("REPLICA", 1);
-	end_attempt(0, 3);
-	assert_done("restart a-0, begin a-0 later");
-	assert_int_equal(rig.record->rec->plans[0].restarts, 1);
-	/* Each replica has retries of its own. */
-	end_attempt(1, 3);
-	assert_done("restart a-1, begin a-1 later");
-	end_attempt(0, 3);
-	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
-	assert_int_equal(rig.record->rec->job->retries, 2);
-	local_jobs_free(rig.jobs);
+	static const char *const alone[] = {"REPLICA", "HOT_SPARE"};
+
+	for (size_t i = 0; i < array_size(alone); i++) {
+		launch(alone[i], 1);
+		end_attempt(0, 3);
+		assert_done("restart a-0, begin a-0 later");
+		assert_int_equal(rig.record->rec->plans[0].restarts, 1);
+		/* Each replica has retries of its own. */
+		end_attempt(1, 3);
+		assert_done("restart a-1, begin a-1 later");
+		end_attempt(0, 3);
+		assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
+		assert_int_equal(rig.record->rec->job->retries, 2);
+		local_jobs_free(rig.jobs);
+	}
 
 	launch("ROLE", 1);
 	end_attempt(0, 3);

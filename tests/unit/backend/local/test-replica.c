@@ -272,6 +272,20 @@ static void test_slow_down(void **state)
 	assert_int_equal(local_replica_slow_down(rig.reps[0]), 100);
 }
 
+/* A job that is suspended by the time its turn comes is not started. */
+static void test_suspended(void **state)
+{
+	local_replica_begin(rig.reps[0], 0);
+	rig.rec->job->suspended = true;
+	local_replicas_begin(rig.all);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 0);
+	rig.rec->job->suspended = false;
+	local_replica_resume(rig.reps[0]);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 1);
+}
+
 /* A program that is not there does not come back. */
 static void test_not_started(void **state)
 {
@@ -354,10 +368,10 @@ int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_start_delayed),
-		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_slow_down),
-		REPLICA_TEST(test_not_started),	   REPLICA_TEST(test_used),
-		REPLICA_TEST(test_recorded_first),
+		REPLICA_TEST(test_in_turn),   REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_in_turn),   REPLICA_TEST(test_slow_down),
+		REPLICA_TEST(test_suspended), REPLICA_TEST(test_not_started),
+		REPLICA_TEST(test_used),      REPLICA_TEST(test_recorded_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
