@@ -11,7 +11,6 @@
 #include "backend/archive/kind.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -204,17 +203,11 @@ static int list_entry(struct question *q, int at, const struct dirent *entry)
 	return 0;
 }
 
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 static int answer_list(struct question *q)
 {
 	char *last;
 	int at = open_folder(q->dir, q->name, false, &last);
-	DIR *dir cleanup(close_dir) = NULL;
+	cleanup_dir DIR *dir = NULL;
 	const struct dirent *entry;
 	int err = 0;
 

@@ -50,12 +50,8 @@ struct examine {
 static void printf_like(3, 4)
 	say(const struct examine *e, enum backend_grade grade, const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	e->fn(e->data, grade, text);
 }
 

@@ -9,7 +9,6 @@
 #include "backend/client/curl_loop.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <utlist.h>
@@ -262,7 +261,7 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
  */
 static void close_wakeup_on_exec(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	cleanup_dir DIR *dir = opendir("/proc/self/fd");
 	struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
@@ -274,8 +273,6 @@ static void close_wakeup_on_exec(void)
 		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
 			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	}
-	if (dir)
-		closedir(dir);
 }
 
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,

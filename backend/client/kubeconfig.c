@@ -15,11 +15,7 @@ static int refuse(char **ret_text, int err, const char *fmt, ...) printf_like(3,
 
 static int refuse(char **ret_text, int err, const char *fmt, ...)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	*ret_text = text_vprint(fmt, ap);
-	va_end(ap);
+	*ret_text = text_of_args(fmt);
 	return err;
 }
 

@@ -106,12 +106,8 @@ void backend_answer_dry_run(struct backend_request *rq, const struct backend_mad
 
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	backend_answer(rq, err, NULL, text);
 }
 

@@ -6,7 +6,6 @@
  */
 #include "backend/local/descent.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -24,17 +23,11 @@ struct process {
 	bool wanted;
 };
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 /* --- signals --- */
 
 static size_t list_processes(struct process **ret)
 {
-	DIR *proc cleanup(close_dir) = opendir("/proc");
+	cleanup_dir DIR *proc = opendir("/proc");
 	size_t n = 0, room = 0;
 	struct dirent *entry;
 
@@ -129,7 +122,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 static void add_all_children(struct pids *to, long pid)
 {
 	char path[64];
-	DIR *threads cleanup(close_dir) = NULL;
+	cleanup_dir DIR *threads = NULL;
 	const struct dirent *entry;
 
 	snprintf(path, sizeof(path), "/proc/%ld/task", pid);

@@ -2,7 +2,6 @@
 /* Changes of jobs that are only on disk, in a queue; and the start, which reads all that is there. */
 #include "backend/local/saved.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -247,12 +246,6 @@ static bool is_cut_off(const char *name)
 	return found;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 /*
  * A crash between the making of a folder and that of the record leaves a folder of a job that never began: nothing is
  * started before the record is there. It is removed, and its file in submit/ has its verdict. False: it holds more.
@@ -260,7 +253,7 @@ static void close_dir(DIR **d)
 static bool remove_cut_off(const char *state_dir, const char *id)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, id);
-	DIR *d cleanup(close_dir) = opendir(path);
+	cleanup_dir DIR *d = opendir(path);
 	const struct dirent *e;
 
 	if (!d)
@@ -349,7 +342,7 @@ static void recover_work(void *data)
 {
 	struct recover *r = data;
 	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
-	DIR *dir = opendir(path);
+	cleanup_dir DIR *dir = opendir(path);
 	struct dirent *entry;
 
 	if (!dir) {
@@ -359,7 +352,6 @@ static void recover_work(void *data)
 	while (!r->err && (entry = readdir(dir)))
 		if (spec_name_is_file(entry->d_name))
 			read_one(r, entry->d_name);
-	closedir(dir);
 }
 
 /* Go on with a job that is not over. */

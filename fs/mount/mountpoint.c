@@ -2,7 +2,6 @@
 /* Checks of a mount point, each with words that say what to do, and unmounting. */
 #include "fs/mount/mountpoint.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -181,15 +180,9 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 static int check_empty(const char *path, char **ret_text)
 {
-	DIR *d cleanup(close_dir) = opendir(path);
+	cleanup_dir DIR *d = opendir(path);
 	struct dirent *e;
 
 	if (!d)

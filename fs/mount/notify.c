@@ -27,15 +27,11 @@ void notify_init(struct notify *n)
 
 void notify_send(const struct notify *n, const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = text_of_args(fmt);
 	cleanup_fd int fd = -1;
-	va_list ap;
 
 	if (!n->len)
 		return;
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
 		(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL,

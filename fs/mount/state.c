@@ -2,7 +2,6 @@
 /* The state directory: checks with words that say what to do, and its locks. All of it waits for the disk. */
 #include "fs/mount/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -165,12 +164,6 @@ static int explain(int err, const char *dir, char **ret_text)
 		dir);
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 /* --- who holds it --- */
 
 /* What STATE/lock says. 0, also when it says nothing; -EINVAL: it is not kxfs's. */
@@ -253,7 +246,7 @@ static bool is_empty(const struct state *s)
 {
 	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
 					   PROBE_FILE, NEW_FILE, "lost+found"};
-	DIR *d cleanup(close_dir) = opendir(s->dir);
+	cleanup_dir DIR *d = opendir(s->dir);
 	const struct dirent *e;
 	struct holder h;
 
@@ -520,7 +513,7 @@ void state_leave(struct state *s)
 /* The mount never came up: remove what every start writes, and then the directories that were made for it, if empty. */
 static void discard(const struct state *s)
 {
-	DIR *d cleanup(close_dir) = s->locked ? opendir(s->dir) : NULL;
+	cleanup_dir DIR *d = s->locked ? opendir(s->dir) : NULL;
 	cleanup_free char *path = text_copy(s->dir);
 	const struct dirent *e;
 

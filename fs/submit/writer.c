@@ -4,7 +4,6 @@
  * may make a request to our own mount: what a descriptor refers to is read from its fdinfo, and a statx that takes what
  * the kernel has in memory says whether that is in our mount.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -112,15 +111,9 @@ static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 	       ours.stx_dev_minor == theirs.stx_dev_minor;
 }
 
-static void writer_closedir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 {
-	DIR *infos cleanup(writer_closedir) = NULL;
+	cleanup_dir DIR *infos = NULL;
 	int fds cleanup_fd = -1;
 	const struct dirent *d;
 	char path[64];

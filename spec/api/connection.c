@@ -120,13 +120,10 @@ static void wrong(struct reader *r, const struct spec_yaml *node, const char *fm
 static void wrong(struct reader *r, const struct spec_yaml *node, const char *fmt, ...)
 {
 	cleanup_free char *place = NULL, *text = NULL;
-	va_list ap;
 
 	if (r->e->err)
 		return;
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
+	text = text_of_args(fmt);
 	place = text_print("%s:%u:%u", r->file, node->line, node->column);
 	spec_errors_add(r->e, -EINVAL, 0, 0, place, "%s", text);
 }

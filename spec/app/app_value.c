@@ -57,14 +57,11 @@ void app_error(struct app_reader *r, const struct app_path *path, const struct s
 {
 	cleanup_free char *where = NULL;
 	cleanup_free char *text = NULL;
-	va_list ap;
 
 	if (is_dropped(r, node))
 		return;
 	where = app_path_text(path);
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
+	text = text_of_args(fmt);
 	spec_errors_add(r->e, -EINVAL, node->line, node->column, where, "%s", text);
 }
 

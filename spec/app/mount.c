@@ -59,12 +59,8 @@ static void wrong(struct mount_reader *r, const struct spec_yaml *node, const ch
 {
 	const struct app_path field = {.up = r->path, .key = key};
 	cleanup_free char *path = app_path_text(*key ? &field : r->path);
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	spec_errors_add(r->e, -EINVAL, node->line, node->column, path, "%s", text);
 	r->failed = true;
 }

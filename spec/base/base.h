@@ -14,6 +14,7 @@
 #ifndef KXFS_SPEC_BASE_BASE_H
 #define KXFS_SPEC_BASE_BASE_H
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,9 +46,16 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
+static inline void base_closedir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 #define cleanup_free cleanup(base_free_ptr)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
+#define cleanup_dir  cleanup(base_closedir)
 
 /* Hand over what P owns; P is empty afterwards. */
 #define take_ptr(p)                                                                                \

@@ -57,23 +57,14 @@ char *text_vprint(const char *fmt, va_list ap)
 
 char *text_print(const char *fmt, ...)
 {
-	va_list ap;
-	char *text;
-
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
-	return text;
+	return text_of_args(fmt);
 }
 
 void text_set(char **field, const char *fmt, ...)
 {
 	char *old = *field;
-	va_list ap;
 
-	va_start(ap, fmt);
-	*field = text_vprint(fmt, ap);
-	va_end(ap);
+	*field = text_of_args(fmt);
 	free(old);
 }
 

@@ -32,6 +32,16 @@ returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
 /* *FIELD is freed and becomes that. The arguments may point into the old text. */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
+/* In a function with "..." behind its FMT: that of its own arguments. */
+#define text_of_args(fmt)                                                                          \
+	({                                                                                         \
+		va_list args_;                                                                     \
+		char *text_;                                                                       \
+		va_start(args_, fmt);                                                              \
+		text_ = text_vprint(fmt, args_);                                                   \
+		va_end(args_);                                                                     \
+		text_;                                                                             \
+	})
 
 /* Overwrite *FIELD, a secret, and release it; it is NULL afterwards, and may be before. */
 void text_wipe(char **field);

@@ -37,12 +37,8 @@ struct json_object *spec_tree_bytes(const char *text, size_t len)
 
 struct json_object *spec_tree_format(const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	return spec_tree_string(text);
 }
 

@@ -26,12 +26,8 @@
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 

@@ -20,18 +20,14 @@ static int refuse(struct spec_pod_role *r, const char *field, const char *key, c
 	printf_like(4, 5);
 static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
 {
-	cleanup_free char *path = NULL, *text cleanup_free = NULL;
+	cleanup_free char *path = NULL, *text cleanup_free = text_of_args(fmt);
 	size_t len;
 	FILE *out = text_stream(&path, &len);
-	va_list ap;
 
 	fprintf(out, "roles[%zu].%s", r->index, field);
 	if (key)
 		spec_errors_key(out, key, false);
 	text_stream_close(out);
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	return spec_errors_add(r->pods->build->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 

@@ -89,12 +89,8 @@ static struct spec_cause made(const struct sort *sort, const char *text)
 static struct spec_cause make(const struct sort *sort, const char *fmt, ...) printf_like(2, 3);
 static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
 {
-	cleanup_free char *text = NULL;
-	va_list ap;
+	cleanup_free char *text = text_of_args(fmt);
 
-	va_start(ap, fmt);
-	text = text_vprint(fmt, ap);
-	va_end(ap);
 	return made(sort, text);
 }
 
