@@ -79,10 +79,7 @@ int backend_key(const struct backend_config *config, char **ret, char **ret_text
 	return ops ? ops->key(config, ret, ret_text) : -EOPNOTSUPP;
 }
 
-static void backend_freep(struct backend **b)
-{
-	backend_free(*b);
-}
+define_cleanup(backend_freep, struct backend *, backend_free)
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {

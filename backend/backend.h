@@ -4,8 +4,7 @@
  * requests that change something, texts, and news. What is read here comes from memory or the
  * state directory and never waits; what waits is a request with a reply.
  */
-#ifndef KXFS_BACKEND_BACKEND_H
-#define KXFS_BACKEND_BACKEND_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/jobs/store.h"
@@ -257,5 +256,3 @@ void backend_control(struct backend *b, const char *id, const char *uid, enum sp
 /* Remove a job of the history and its output for good. */
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);
-
-#endif

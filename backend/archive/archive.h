@@ -6,8 +6,7 @@
  *
  * I/O thread only. No call waits; each ends in exactly one call of its DONE, never from within the call.
  */
-#ifndef KXFS_BACKEND_ARCHIVE_ARCHIVE_H
-#define KXFS_BACKEND_ARCHIVE_ARCHIVE_H
+#pragma once
 
 #include "backend/base/loop.h"
 
@@ -61,5 +60,3 @@ void archive_get(struct archive *a, const char *name, uint64_t off, size_t n, ar
  */
 void archive_list(struct archive *a, const char *prefix, const char *after, archive_list_fn done,
 		  void *data);
-
-#endif

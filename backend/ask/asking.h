@@ -3,8 +3,7 @@
  * A server is asked before there is a mount, on a loop of its own that ends with the answer. For the thread that starts
  * kxfs, which waits; all functions of the ops run on that loop.
  */
-#ifndef KXFS_BACKEND_ASK_ASKING_H
-#define KXFS_BACKEND_ASK_ASKING_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/client/http.h"
@@ -27,5 +26,3 @@ struct asking_ops {
 int asking_run(struct spec_connection *connection, const struct asking_ops *ops, void *data,
 	       char **ret_text);
 void asking_over(struct asking *a);
-
-#endif

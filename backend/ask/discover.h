@@ -3,8 +3,7 @@
  * Which of the kinds that a SOURCE may mean a cluster serves: the server is asked for the API version of one after the
  * other, the best first (spec_served_at).
  */
-#ifndef KXFS_BACKEND_ASK_DISCOVER_H
-#define KXFS_BACKEND_ASK_DISCOVER_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/client/http.h"
@@ -24,5 +23,3 @@ typedef void (*discover_fn)(void *data, const struct spec_served *served, int er
 struct discover *discover_new(struct http *http, const char *source, discover_fn fn, void *data);
 /* FN is not called any more. NULL is allowed. */
 void discover_free(struct discover *d);
-
-#endif

@@ -6,7 +6,6 @@
 #include "backend/base/diag.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <time.h>
 

@@ -5,8 +5,7 @@
  * .kxfs/log shows. No credential may be part of a message. Any thread. Rule E2: a function that
  * returns an error does not also report it here. Public: fs/ uses it too.
  */
-#ifndef KXFS_BACKEND_BASE_DIAG_H
-#define KXFS_BACKEND_BASE_DIAG_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -26,5 +25,3 @@ void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
 /* The ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
 char *diag_text(size_t *ret_len);
-
-#endif

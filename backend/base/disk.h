@@ -9,8 +9,7 @@
  * What is on disk after a crash of the machine: of a file what disk_sync was called for, of a directory's names those
  * of the moment of its last disk_sync, if it has returned 0. After a crash of kxfs all is as it was called for.
  */
-#ifndef KXFS_BACKEND_BASE_DISK_H
-#define KXFS_BACKEND_BASE_DISK_H
+#pragma once
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -63,5 +62,3 @@ int disk_touch(int at, const char *path, int64_t mtime_ns);
  */
 typedef int (*disk_name_fn)(void *data, int at, const char *name, unsigned char type);
 int disk_list(int at, const char *path, disk_name_fn fn, void *data);
-
-#endif

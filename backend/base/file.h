@@ -4,8 +4,7 @@
  * replaced in one synced step, so that a crash or a full disk leaves the old one or the new one, never a part.
  * Any thread; all may wait for the disk. Functions return 0 or a negative errno. Public: fs/ uses it too.
  */
-#ifndef KXFS_BACKEND_BASE_FILE_H
-#define KXFS_BACKEND_BASE_FILE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -57,5 +56,3 @@ int file_aside(const char *from, const char *to, char **ret);
 bool file_is_below(const char *path, const char *dir);
 /* Why a file could not be read, for people: -ENOTSUP and -EINVAL are what the reader of its text has found. */
 const char *file_fault(int err);
-
-#endif

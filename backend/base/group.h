@@ -3,8 +3,7 @@
  * A count of what is under way, for "is all of it over?" (rule A4): whoever begins something enters the group,
  * and leaves it when that is over; who wants to end waits until the group is empty. I/O thread only.
  */
-#ifndef KXFS_BACKEND_BASE_GROUP_H
-#define KXFS_BACKEND_BASE_GROUP_H
+#pragma once
 
 #include "backend/base/loop.h"
 
@@ -28,5 +27,3 @@ void group_leave(struct group *g);
  * FN may free the group. One may wait.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);
-
-#endif

@@ -5,8 +5,7 @@
  * the process ends by that signal, as its caller expects. For a process with one thread, or whose other threads block
  * these signals.
  */
-#ifndef KXFS_BACKEND_BASE_INTERRUPT_H
-#define KXFS_BACKEND_BASE_INTERRUPT_H
+#pragma once
 
 #include <signal.h>
 
@@ -22,5 +21,3 @@ struct interrupt {
 void interrupt_hold(struct interrupt *i);
 /* As it was before. If a signal has come, the process ends here. */
 void interrupt_release(struct interrupt *i);
-
-#endif

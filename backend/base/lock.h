@@ -10,8 +10,7 @@
  *		...
  *	}	// released here
  */
-#ifndef KXFS_BACKEND_BASE_LOCK_H
-#define KXFS_BACKEND_BASE_LOCK_H
+#pragma once
 
 #include <assert.h>
 #include <pthread.h>
@@ -43,5 +42,3 @@ static inline void lock_scope_end(struct lock **l)
 #define lock_scope(l)                                                                              \
 	struct lock *lock_scope_ cleanup(lock_scope_end) = (l);                                    \
 	lock_take(lock_scope_)
-
-#endif

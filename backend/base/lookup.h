@@ -8,8 +8,7 @@
  *	static void look(void *question)		// that thread; touches nothing but QUESTION
  *	static void looked(void *data, void *question)	// I/O thread
  */
-#ifndef KXFS_BACKEND_BASE_LOOKUP_H
-#define KXFS_BACKEND_BASE_LOOKUP_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/base/loop.h"
@@ -31,5 +30,3 @@ struct lookup {
 
 /* L is copied. I/O thread. */
 void lookup_start(struct loop *loop, const struct lookup *l);
-
-#endif

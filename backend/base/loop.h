@@ -12,8 +12,7 @@
  * state directory), file (its whole files, in one step), lookup (what belongs to users), lock (leaves only), random,
  * diag (the daemon's own messages: the one global), print and tally (lines of .kxfs/info and .kxfs/metrics).
  */
-#ifndef KXFS_BACKEND_BASE_LOOP_H
-#define KXFS_BACKEND_BASE_LOOP_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -103,5 +102,3 @@ void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data
 /* Now, in ns since 1970 and in ms of a clock that never jumps. Any thread. */
 int64_t loop_time_ns(void);
 uint64_t loop_now_ms(void);
-
-#endif

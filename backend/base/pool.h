@@ -3,8 +3,7 @@
  * Threads for what may wait for a disk. A few serve; when all of them hang, more are made, so that calls which hang
  * hold up nobody else. Private to base/: loop_work is what others use.
  */
-#ifndef KXFS_BACKEND_BASE_POOL_H
-#define KXFS_BACKEND_BASE_POOL_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -26,5 +25,3 @@ void pool_add(struct pool *pool, struct pool_job *job);
  * is made, up to the bound. False: none waits.
  */
 bool pool_look(struct pool *pool);
-
-#endif

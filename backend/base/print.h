@@ -2,8 +2,7 @@
 /*
  * Lines of .kxfs/info (YAML) and .kxfs/metrics (Prometheus text). Any thread.
  */
-#ifndef KXFS_BACKEND_BASE_PRINT_H
-#define KXFS_BACKEND_BASE_PRINT_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -22,5 +21,3 @@ void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
 /* KEY="VALUE", as it stands between the braces, whatever VALUE holds. */
 void print_label(FILE *out, const char *key, const char *value);
-
-#endif

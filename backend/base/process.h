@@ -2,8 +2,7 @@
 /*
  * What /proc/PID/stat says of a process or thread; how many descriptors we may have. Any thread; nothing waits.
  */
-#ifndef KXFS_BACKEND_BASE_PROCESS_H
-#define KXFS_BACKEND_BASE_PROCESS_H
+#pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -33,5 +32,3 @@ rlim_t process_allow_descriptors(void);
 rlim_t process_given_descriptors(void);
 /* In a process that is to become such a program: no more than SOFT, unless the program raises that itself. */
 void process_limit_descriptors(rlim_t soft);
-
-#endif

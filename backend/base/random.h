@@ -2,8 +2,7 @@
 /*
  * Random bytes of the operating system. Any thread.
  */
-#ifndef KXFS_BACKEND_BASE_RANDOM_H
-#define KXFS_BACKEND_BASE_RANDOM_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -14,5 +13,13 @@ int must_check random_uuid(char ret[37]);
 int must_check random_name(uint64_t *ret);
 /* MS, up to a quarter more or less: so that what waits is not done all at once. */
 unsigned random_about(unsigned ms);
+/*
+ * The pause in ms before another try, after N failures in a row before the last one: MS, doubled for each of them, up
+ * to MAX_MS, spread as above. What a server has asked for (ASKED_MS; 0: nothing) is spread upwards alone.
+ */
+static inline unsigned random_pause(unsigned ms, unsigned n, unsigned max_ms, unsigned asked_ms)
+{
+	unsigned pause = random_about(min_of(ms << min_of(n, 10u), max_ms));
 
-#endif
+	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
+}

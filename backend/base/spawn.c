@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <unistd.h>
 
 #include "backend/base/process.h"
 #include "spec/base/mem.h"

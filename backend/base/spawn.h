@@ -3,8 +3,7 @@
  * Starting programs. Whoever starts one waits until it has closed what we have open, and a disk that hangs may not let
  * it close what was being written there.
  */
-#ifndef KXFS_BACKEND_BASE_SPAWN_H
-#define KXFS_BACKEND_BASE_SPAWN_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -25,5 +24,3 @@ int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *
 
 /* For main(): in the process that stands in between, this does not return. */
 void spawn_helper(char **argv);
-
-#endif

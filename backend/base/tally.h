@@ -4,8 +4,7 @@
  * server answers with. A row for each combination, never removed, and not more than TALLY_ROWS. One thread
  * counts, any may print meanwhile; no lock. All zeros is an empty one.
  */
-#ifndef KXFS_BACKEND_BASE_TALLY_H
-#define KXFS_BACKEND_BASE_TALLY_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -30,5 +29,3 @@ void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
 /* The samples of kxfs_NAME, without their head; KEYS are the names of its labels, NULL: not used. */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that no signal reaches: whoever sends one means the process, and its loop takes it. */
-#ifndef KXFS_BACKEND_BASE_THREAD_H
-#define KXFS_BACKEND_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
 /* *RET is to be joined; with NULL nobody can wait for the thread. 0 or a negative errno. */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret);
-
-#endif

@@ -3,13 +3,10 @@
  * The libuv loop under struct loop, for what speaks to libuv itself: sockets of curl, pipes, child processes.
  * Private to backend/. I/O thread only.
  */
-#ifndef KXFS_BACKEND_BASE_UV_H
-#define KXFS_BACKEND_BASE_UV_H
+#pragma once
 
 #include <uv.h>
 
 #include "backend/base/loop.h"
 
 uv_loop_t *loop_uv(struct loop *loop);
-
-#endif

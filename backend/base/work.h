@@ -9,8 +9,7 @@
  *
  * I/O thread only.
  */
-#ifndef KXFS_BACKEND_BASE_WORK_H
-#define KXFS_BACKEND_BASE_WORK_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/base/loop.h"
@@ -42,5 +41,3 @@ void work_start(struct work *w, struct loop *loop);
  * on disk, call DONE". The DONE of the last one may free Q. What hangs holds up its own queue.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
-
-#endif

@@ -297,24 +297,20 @@ static int read_info(const struct spec_connection *c, char **ret, char **ret_tex
 	return 0;
 }
 
-/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
-static void reload_work(struct reading *r)
-{
-	cleanup_free char *text = NULL;
-
-	if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
-	    read_info(&r->fresh, &r->info, &text) == 0) {
-		r->loaded = true;
-		r->c = &r->fresh;
-	}
-}
-
 static void read_work(void *data)
 {
 	struct reading *r = data;
 
-	if (r->load)
-		reload_work(r);
+	if (r->load) {
+		cleanup_free char *text = NULL;
+
+		/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
+		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
+		    read_info(&r->fresh, &r->info, &text) == 0) {
+			r->loaded = true;
+			r->c = &r->fresh;
+		}
+	}
 	r->err = read_files(r->c, &r->files, &r->text);
 }
 
@@ -330,19 +326,6 @@ static void files_failed(struct credential *cr, int err, const char *text)
 	text_set(&cr->files_text, "%s", text);
 }
 
-static void take_connection(struct credential *cr, struct reading *r)
-{
-	spec_connection_clear(&cr->fresh);
-	cr->fresh = r->fresh;
-	r->fresh = (struct spec_connection){0};
-	cr->c = &cr->fresh;
-	free(cr->info);
-	cr->info = take_ptr(r->info);
-	/* What the plugin of the old one has failed with does not count for this one. */
-	cr->plugin_err = 0;
-	cr->plugin_ms = 0;
-}
-
 static void take_files(struct credential *cr, struct reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
@@ -351,8 +334,17 @@ static void take_files(struct credential *cr, struct reading *r)
 		cr->files_due_ms = 0;
 		return;
 	}
-	if (r->loaded)
-		take_connection(cr, r);
+	if (r->loaded) {
+		spec_connection_clear(&cr->fresh);
+		cr->fresh = r->fresh;
+		r->fresh = (struct spec_connection){0};
+		cr->c = &cr->fresh;
+		free(cr->info);
+		cr->info = take_ptr(r->info);
+		/* What the plugin of the old one has failed with does not count for this one. */
+		cr->plugin_err = 0;
+		cr->plugin_ms = 0;
+	}
 	files_clear(&cr->files);
 	cr->files = r->files;
 	r->files = (struct files){0};

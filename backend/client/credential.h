@@ -5,8 +5,7 @@
  * that at most once for all who wait. I/O thread only, but for credential_new and credential_free. No
  * credential appears in a message.
  */
-#ifndef KXFS_BACKEND_CLIENT_CREDENTIAL_H
-#define KXFS_BACKEND_CLIENT_CREDENTIAL_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "spec/api/kubeconfig.h"
@@ -60,5 +59,3 @@ bool credential_refused(struct credential *cr, uint64_t generation);
  * what the server refuses is made anew, however short ago that was done last.
  */
 void credential_hurry(struct credential *cr);
-
-#endif

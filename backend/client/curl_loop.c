@@ -49,11 +49,15 @@ struct curl_loop {
 
 /* --- after curl has worked --- */
 
-static void read_ends(struct curl_loop *l)
+static void act(struct curl_loop *l, curl_socket_t fd, int events)
 {
+	int running;
 	CURLMsg *msg;
 	int left;
 
+	l->inside = true;
+	curl_multi_socket_action(l->curl, fd, events, &running);
+	l->inside = false;
 	while ((msg = curl_multi_info_read(l->curl, &left))) {
 		CURLcode code = msg->data.result;
 		void *data = NULL;
@@ -63,16 +67,6 @@ static void read_ends(struct curl_loop *l)
 		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&data);
 		l->ended(data, code);
 	}
-}
-
-static void act(struct curl_loop *l, curl_socket_t fd, int events)
-{
-	int running;
-
-	l->inside = true;
-	curl_multi_socket_action(l->curl, fd, events, &running);
-	l->inside = false;
-	read_ends(l);
 }
 
 /* --- the timer --- */

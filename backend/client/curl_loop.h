@@ -4,8 +4,7 @@
  * of requests. Private to backend/client/. I/O thread only; nothing here may be called from within a callback
  * that curl makes while it works on a transfer (for its bytes, its head), but for curl_loop_count_chunk.
  */
-#ifndef KXFS_BACKEND_CLIENT_CURL_LOOP_H
-#define KXFS_BACKEND_CLIENT_CURL_LOOP_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -28,5 +27,3 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /* Bytes have come for a transfer: sockets that bring something are looked at again soon. */
 void curl_loop_count_chunk(struct curl_loop *l);
-
-#endif

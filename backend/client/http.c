@@ -449,22 +449,7 @@ static bool take_token(struct http *http, uint64_t now)
 	return true;
 }
 
-/*
- * How long to wait, in ms, before try number TRY (2 is the first retry). ASKED is the server's Retry-After (0:
- * none), which is never cut short. Both are spread, so that not all come back at once.
- */
-static unsigned backoff(unsigned try, unsigned asked)
-{
-	unsigned wait = BACKOFF_MIN;
-
-	if (asked)
-		return random_about(asked + asked / 3 + 1); /* a quarter less is not before */
-	for (; try > 2 && wait < BACKOFF_MAX; try--)
-		wait *= 2;
-	return random_about(min_of(wait, BACKOFF_MAX));
-}
-
-/* Is it to be sent again, within the deadline and the budget? Then it waits for that now. */
+/* Is it to be sent again, within the deadline and the budget? Then it waits for that now. ASKED is its Retry-After. */
 static bool wait_to_retry(struct http_request *rq, unsigned asked)
 {
 	uint64_t now = loop_now_ms();
@@ -472,7 +457,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 
 	if (!rq->call.retry)
 		return false;
-	wait = backoff(rq->tries + 1, asked);
+	wait = random_pause(BACKOFF_MIN, rq->tries - 1, BACKOFF_MAX, asked);
 	if (now + wait >= rq->deadline || !take_token(rq->http, now))
 		return false;
 	atomic_fetch_add(&rq->http->n_retried, 1);
@@ -663,14 +648,6 @@ static void resume_now(struct http_request *rq)
 		attempt_ended(rq, code);
 }
 
-static void resume_all(struct http *http)
-{
-	struct http_request *rq;
-
-	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
-		resume_now(rq); /* it may end, and others with it */
-}
-
 static void start_queued(struct lane *m)
 {
 	while (m->queue && may_start(m)) {
@@ -698,10 +675,12 @@ static void work(void *data)
 {
 	struct http *http = data;
 	bool tell = http->recovered && !http->stopping;
+	struct http_request *rq;
 
 	http->work_posted = http->recovered = false;
 	http->turn++;
-	resume_all(http);
+	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
+		resume_now(rq); /* it may end, and others with it */
 	release_dead(http);
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));

@@ -16,8 +16,7 @@
  *
  * Who makes one frees it; http_stop calls back when nothing of it is under way. All run on the I/O thread.
  */
-#ifndef KXFS_BACKEND_CLIENT_HTTP_H
-#define KXFS_BACKEND_CLIENT_HTTP_H
+#pragma once
 
 #include "backend/client/credential.h"
 
@@ -133,5 +132,3 @@ struct http_counts {
 	unsigned connections, streams; /* open now */
 };
 void http_count(struct http *http, struct http_counts *ret);
-
-#endif

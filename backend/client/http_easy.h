@@ -3,8 +3,7 @@
  * One try at a call as curl sees it: its easy handle with all options, and what curl's error codes mean for
  * us. Private to backend/client/. I/O thread only.
  */
-#ifndef KXFS_BACKEND_CLIENT_HTTP_EASY_H
-#define KXFS_BACKEND_CLIENT_HTTP_EASY_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdatomic.h>
@@ -42,5 +41,3 @@ int http_error_errno(CURLcode code);
 bool http_error_passes(CURLcode code);
 /* For people: curl's WORDS with what to do about it. malloc'ed. */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
-
-#endif

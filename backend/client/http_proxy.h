@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which proxy the environment names for a host. Private to backend/client/. Pure but for GET. */
-#ifndef KXFS_BACKEND_CLIENT_HTTP_PROXY_H
-#define KXFS_BACKEND_CLIENT_HTTP_PROXY_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -11,5 +10,3 @@
  */
 const char *http_proxy_choose(bool tls, const char *host, unsigned port,
 			      char *(*get)(const char *name));
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a reply that is no success means, whether the server has sent it or nothing came. */
-#include <string.h>
 
 #include "backend/client/http.h"
 #include "spec/api/refusal.h"

@@ -18,15 +18,9 @@
 
 #define CA_MAX (4u << 20)
 
-static void server_curlu_free(CURLU **u)
-{
-	curl_url_cleanup(*u);
-}
+define_cleanup(server_curlu_free, CURLU *, curl_url_cleanup)
 
-static void server_curl_free(char **p)
-{
-	curl_free(*p);
-}
+define_cleanup(server_curl_free, char *, curl_free)
 
 bool http_header_ok(const char *text)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where requests go: the connection of the kubeconfig, checked and prepared once. Private to backend/client/. */
-#ifndef KXFS_BACKEND_CLIENT_HTTP_SERVER_H
-#define KXFS_BACKEND_CLIENT_HTTP_SERVER_H
+#pragma once
 
 #include "spec/api/kubeconfig.h"
 
@@ -24,5 +23,3 @@ int http_server_init(struct http_server *s, const struct spec_connection *c, cha
 void http_server_fini(struct http_server *s);
 /* May TEXT be a header's value? Line ends in it would make headers of their own. */
 bool http_header_ok(const char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * Which kubeconfig files there are, and the connection that they say. Waits for the disk: for the thread
  * that starts kxfs, before the loop runs, and for the pool.
  */
-#ifndef KXFS_BACKEND_CLIENT_KUBECONFIG_H
-#define KXFS_BACKEND_CLIENT_KUBECONFIG_H
+#pragma once
 
 #include "spec/api/kubeconfig.h"
 
@@ -22,5 +21,3 @@ int kubeconfig_load(const char *option, const char *dir, const char *context,
  * a negative errno with *RET_TEXT.
  */
 int kubeconfig_contexts(const char *option, char ***ret, char **ret_text);
-
-#endif

@@ -3,8 +3,7 @@
  * One run of an exec credential plugin: a child process by argv, without a shell, in a session of its own,
  * with /dev/null as input and at most 60 s. Private to backend/client/. I/O thread only, but for plugin_free.
  */
-#ifndef KXFS_BACKEND_CLIENT_PLUGIN_H
-#define KXFS_BACKEND_CLIENT_PLUGIN_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "spec/api/kubeconfig.h"
@@ -29,5 +28,3 @@ struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, 
 void plugin_stop(struct plugin *p);
 /* After loop_stop, of one whose gone() has not been called. */
 void plugin_free(struct plugin *p);
-
-#endif

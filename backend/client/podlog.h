@@ -29,8 +29,7 @@
  * server has said, after the stream had begun, which pod it is and how often the container has been run again. I/O
  * thread only.
  */
-#ifndef KXFS_BACKEND_CLIENT_PODLOG_H
-#define KXFS_BACKEND_CLIENT_PODLOG_H
+#pragma once
 
 #include "backend/client/http.h"
 #include "spec/logline/logline.h"
@@ -118,5 +117,3 @@ bool podlog_is_asking(const struct podlog *p);
 bool podlog_has_begun(const struct podlog *p);
 /* Bytes that have come, known ones too. */
 uint64_t podlog_came(const struct podlog *p);
-
-#endif

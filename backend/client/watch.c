@@ -192,8 +192,7 @@ static void back_off(struct watch *w, unsigned at_least)
 {
 	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
 	w->may_hurry = at_least == 0;
-	/* What the server asks for is spread upwards, or all watches of all mounts would come back together. */
-	wait_ms(w, max_of(random_about(w->backoff), random_about(at_least + at_least / 3)));
+	wait_ms(w, random_pause(w->backoff, 0, w->backoff, at_least));
 }
 
 /* The request failed: tell the owner, and try again later. */

@@ -4,8 +4,7 @@
  * after whatever may end it; where that can't be (410), the list is asked for anew. What the owner is told makes
  * its view equal to the server's: an object that a new list does not hold is gone. I/O thread only.
  */
-#ifndef KXFS_BACKEND_CLIENT_WATCH_H
-#define KXFS_BACKEND_CLIENT_WATCH_H
+#pragma once
 
 #include "backend/client/http.h"
 
@@ -73,5 +72,3 @@ const char *watch_verb(const struct watch *w);
 
 /* The owner has all up to this version; "" while it lists anew. Borrowed; NULL is allowed. */
 const char *watch_version(const struct watch *w);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * An outcome that one thread waits for and another tells, once: that of starting a backend, and that of stopping it.
  */
-#ifndef KXFS_BACKEND_IMPL_END_H
-#define KXFS_BACKEND_IMPL_END_H
+#pragma once
 
 #include <semaphore.h>
 
@@ -26,5 +25,3 @@ void end_reach(struct end *e, int err, const char *text);
  * malloc'ed or NULL.
  */
 int end_wait(struct end *e, unsigned seconds, char **ret_text);
-
-#endif

@@ -46,9 +46,7 @@
 #include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "backend/impl/impl.h"
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "spec/record/held.h"
 
 #define HELD_MAX      10000u		    /* jobs */
@@ -311,7 +309,6 @@ static void launch_ended(struct entry *e, int err, const char *text)
 	struct held *h = e->h;
 	cleanup_free char *why = text_copy(*text ? text : strerror(-err));
 	const struct spec_job *job cleanup_job = job_of(e);
-	unsigned wait;
 
 	e->state = ENTRY_RESTS;
 	h->launching--;
@@ -328,9 +325,7 @@ static void launch_ended(struct entry *e, int err, const char *text)
 		if (!streq(e->refusal, why))
 			diag(DIAG_WARNING, "%s: could not be launched yet: %s", e->rec->id, why);
 		text_set(&e->refusal, "%s", why);
-		wait = AGAIN_MS << min_of(e->tries, 6u);
-		e->tries++;
-		e->next = loop_now_ms() + random_about(min_of(wait, AGAIN_MAX_MS));
+		e->next = loop_now_ms() + random_pause(AGAIN_MS, e->tries++, AGAIN_MAX_MS, 0);
 		e->changed = true;
 	}
 	if (!is_busy(e))
@@ -508,8 +503,7 @@ static void look_now(void *data)
 	const bool whole = is_whole(h);
 	uint64_t ms = 0;
 
-	DL_FOREACH2(h->list, e, next_entry)
-	{
+	DL_FOREACH2(h->list, e, next_entry) {
 		const char *name = e->rec->singleton;
 
 		e->first = true;
@@ -521,8 +515,7 @@ static void look_now(void *data)
 			HASH_ADD_KEYPTR(hh_singleton, singletons, name, strlen(name), e);
 	}
 	HASH_CLEAR(hh_singleton, singletons);
-	DL_FOREACH_SAFE2(h->list, e, next, next_entry)
-	{
+	DL_FOREACH_SAFE2(h->list, e, next, next_entry) {
 		uint64_t again = e->state == ENTRY_RESTS ? consider(e, e->first, now, whole) : 0;
 
 		if (again)
@@ -541,10 +534,10 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 	if (!h->list || (now && (before || (!ended && !(old && old->held && !now->held)))))
 		return;
 	DL_FOREACH2(h->list, e, next_entry)
-	for (size_t i = 0; e->rec->state == SPEC_HELD_WAITS && i < e->rec->n_after; i++)
-		if (spec_held_means(&e->rec->after[i], now ? now : old) &&
-		    spec_held_settle(&e->rec->after[i], old, now))
-			e->dirty = e->changed = true;
+		for (size_t i = 0; e->rec->state == SPEC_HELD_WAITS && i < e->rec->n_after; i++)
+			if (spec_held_means(&e->rec->after[i], now ? now : old) &&
+			    spec_held_settle(&e->rec->after[i], old, now))
+				e->dirty = e->changed = true;
 	look(h, SOON_MS);
 }
 
@@ -1018,11 +1011,11 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 		stamp(h);
 	loop_timer_stop(&h->stamp_timer);
 	DL_FOREACH2(h->list, e, next_entry)
-	while ((p = e->parked)) {
-		LL_DELETE(e->parked, p);
-		backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
-		free(p);
-	}
+		while ((p = e->parked)) {
+			LL_DELETE(e->parked, p);
+			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
+			free(p);
+		}
 	group_when_empty(&h->group, fn, data);
 }
 

@@ -4,8 +4,7 @@
  * between the requests and the implementation, which has made a dry run of them, and launches them like any other file.
  * I/O thread, unless said otherwise; the head of held.c says which objects there are.
  */
-#ifndef KXFS_BACKEND_IMPL_HELD_H
-#define KXFS_BACKEND_IMPL_HELD_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -56,5 +55,3 @@ void held_stop(struct held *h, loop_fn fn, void *data);
 /* As backend_text, of a JOB that is held. Any thread. */
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len);
-
-#endif

@@ -3,8 +3,7 @@
  * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. For
  * these two, backend.c and request.c only: what stands below them is given what it needs.
  */
-#ifndef KXFS_BACKEND_IMPL_IMPL_H
-#define KXFS_BACKEND_IMPL_IMPL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -195,5 +194,3 @@ static inline void backend_launched(void *backend, const char *file, const char 
 
 /* "submit", ... */
 const char *request_name(enum backend_request_kind kind);
-
-#endif

@@ -4,8 +4,7 @@
  * limit needs the room. The output of the oldest of the history goes first, then that of the oldest finished ones in
  * jobs/; the jobs themselves stay, with how they have ended. What may still run loses nothing. I/O thread only.
  */
-#ifndef KXFS_BACKEND_JOBS_EXPIRY_H
-#define KXFS_BACKEND_JOBS_EXPIRY_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/jobs/store.h"
@@ -48,5 +47,3 @@ void expiry_now(struct expiry *x);
  * which is said once until one is removed.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The last words of a replica that has failed (spec/job/last_words.h), as the state directory has them. I/O thread. */
-#ifndef KXFS_BACKEND_JOBS_LAST_WORDS_H
-#define KXFS_BACKEND_JOBS_LAST_WORDS_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/base/loop.h"
@@ -19,5 +18,3 @@ struct last_words *last_words_read(struct loop *loop, struct group *group, const
 				   void *data);
 /* FN has not been called, and will not be. NULL is allowed. */
 void last_words_drop(struct last_words *w);
-
-#endif

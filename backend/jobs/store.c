@@ -64,10 +64,7 @@ static void store_entry_free(struct store_entry *e)
 	free(e);
 }
 
-static void store_entry_freep(struct store_entry **e)
-{
-	store_entry_free(*e);
-}
+define_cleanup(store_entry_freep, struct store_entry *, store_entry_free)
 
 void store_free(struct store *store)
 {

@@ -7,8 +7,7 @@
  * The folder jobs/ is what is known of jobs whatever runs them: the store, and expiry, which removes what is old.
  * The backend owns the store, its implementation the expiry.
  */
-#ifndef KXFS_BACKEND_JOBS_STORE_H
-#define KXFS_BACKEND_JOBS_STORE_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -47,5 +46,3 @@ void store_list(struct store *store, enum backend_place place, const struct spec
 size_t store_count(struct store *store, enum backend_place place);
 int64_t store_changed(struct store *store, enum backend_place place);
 uint64_t store_revision(struct store *store, enum backend_place place);
-
-#endif

@@ -5,8 +5,7 @@
  * has lost its state, or has less, does no harm. One that has other bytes, because it came later, puts them as the next
  * log, log.N+1.
  */
-#ifndef KXFS_BACKEND_KEEP_ERRAND_H
-#define KXFS_BACKEND_KEEP_ERRAND_H
+#pragma once
 
 #include "backend/archive/archive.h"
 #include "backend/base/work.h"
@@ -49,5 +48,3 @@ struct errand *errand_start(const struct errand_world *world, const struct erran
 			    void (*done)(void *data, struct errand_end *end), void *data);
 /* The archive has been stopped: DONE is not called any more. */
 void errand_cancel(struct errand *e);
-
-#endif

@@ -9,8 +9,7 @@
  *	lister  lines are put into the list of a day
  *	text    names, records and lines; pure
  */
-#ifndef KXFS_BACKEND_KEEP_KEEP_H
-#define KXFS_BACKEND_KEEP_KEEP_H
+#pragma once
 
 #include "backend/archive/archive.h"
 #include "backend/keep/text.h"
@@ -56,5 +55,3 @@ void keep_stop(struct keep *k, loop_fn fn, void *data);
 
 /* Any thread. */
 void keep_metrics(struct keep *k, FILE *out);
-
-#endif

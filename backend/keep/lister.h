@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of jobs go into DAY/list.jsonl, where they take the place of older ones of the same jobs. I/O thread. */
-#ifndef KXFS_BACKEND_KEEP_LISTER_H
-#define KXFS_BACKEND_KEEP_LISTER_H
+#pragma once
 
 #include "backend/archive/archive.h"
 #include "backend/base/group.h"
@@ -19,5 +18,3 @@ struct lister *lister_start(struct loop *loop, struct group *group, struct archi
 			    size_t n, archive_done_fn done, void *data);
 /* The archive has been stopped: DONE is not called any more. */
 void lister_cancel(struct lister *l);
-
-#endif

@@ -13,8 +13,7 @@
  *		ROLE-K/log.N.lines/AT	its table of lines (backend/output/lines.h), cut in the same way
  *		ROLE-K/CONTAINER.log.N	the same of other containers
  */
-#ifndef KXFS_BACKEND_KEEP_TEXT_H
-#define KXFS_BACKEND_KEEP_TEXT_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -83,5 +82,3 @@ void keep_line_init(struct keep_line *line, const char *uid, const char *status)
  */
 bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size_t n, bool append,
 		     size_t max, char **ret, size_t *ret_len);
-
-#endif

@@ -5,8 +5,7 @@
  * known of a job's logs belongs to the capture until capture_forget; other parts name the job by its uid.
  * I/O thread, but for capture_count and capture_forbidden.
  */
-#ifndef KXFS_BACKEND_KUBE_CAPTURE_H
-#define KXFS_BACKEND_KUBE_CAPTURE_H
+#pragma once
 
 #include "backend/client/http.h"
 #include "backend/output/output.h"
@@ -94,5 +93,3 @@ struct capture_counts {
 void capture_count(const struct capture *c, struct capture_counts *ret);
 /* Any thread: the server's words when the user has no right to read logs; malloc'ed. NULL: it gave the last one. */
 char *capture_forbidden(struct capture *c);
-
-#endif

@@ -4,8 +4,7 @@
  * nothing has come of it for so long that it counts as ignored. Whoever asked hears of the outcome once, unless it
  * has gone before. At most one command of a job is under way. I/O thread only.
  */
-#ifndef KXFS_BACKEND_KUBE_COMMANDS_H
-#define KXFS_BACKEND_KUBE_COMMANDS_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "spec/view/control.h"
@@ -60,5 +59,3 @@ unsigned commands_ignored(const struct commands *cs, const char *uid);
 void commands_shown(struct commands *cs, const char *uid, const char *phase);
 /* The job has left jobs/: its asker is called, and its command is forgotten. */
 void commands_gone(struct commands *cs, const char *uid);
-
-#endif

@@ -169,27 +169,22 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	return news;
 }
 
-static void put_waiting(struct events *ev, struct event *e)
+bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v)
 {
-	struct event *old = find_same(ev->waiting, e->v);
+	struct event *e = new0(struct event);
+	struct event *old;
+	lock_scope(&ev->lock);
 
+	e->v = v;
+	if (job)
+		return put_event(ev, need_job(ev, job), began, e);
+	old = find_same(ev->waiting, e->v);
 	if (old)
 		drop(ev, old);
 	DL_APPEND(ev->waiting, e);
 	ev->n_waiting++;
 	if (ev->n_waiting > EVENTS_WAITING_MAX)
 		drop(ev, ev->waiting);
-}
-
-bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v)
-{
-	struct event *e = new0(struct event);
-	lock_scope(&ev->lock);
-
-	e->v = v;
-	if (job)
-		return put_event(ev, need_job(ev, job), began, e);
-	put_waiting(ev, e);
 	return false;
 }
 

@@ -4,8 +4,7 @@
  * come before the object that it is about: the newest EVENTS_WAITING_MAX of such events wait for it. Written
  * by the I/O thread, read by any; one lock, a leaf.
  */
-#ifndef KXFS_BACKEND_KUBE_EVENTS_H
-#define KXFS_BACKEND_KUBE_EVENTS_H
+#pragma once
 
 #include "spec/view/watched.h"
 
@@ -37,5 +36,3 @@ struct events_list {
 /* Any thread: those of JOB, which may be none. */
 void events_get(struct events *ev, const char *job, struct events_list *ret);
 void events_release(struct events_list *list);
-
-#endif

@@ -145,18 +145,6 @@ static int load_submission(const char *state_dir, struct folder_found *f)
 	return 0;
 }
 
-static int load_folder(const char *state_dir, struct folder_found *f)
-{
-	size_t len;
-	int err = load_submission(state_dir, f);
-
-	if (!err || err == -ENOENT || err == -EINVAL)
-		err = read_file(state_dir, f->id, "dropped", UID_MAX, &f->dropped, &len);
-	if (err && err != -ENOENT && err != -EINVAL)
-		return err;
-	return load_snapshot(state_dir, f);
-}
-
 /* --- submissions that were under way when a mount ended --- */
 
 /* The path of STATE/submissions (UUID is NULL), or of UUID in it. */
@@ -355,6 +343,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	const struct loading *l = data;
 	struct folder_found *f;
+	size_t len;
+	int err;
 
 	(void)at;
 	(void)type;
@@ -364,7 +354,12 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	f->next = *l->found;
 	*l->found = f;
 	f->id = text_copy(name);
-	return load_folder(l->state_dir, f);
+	err = load_submission(l->state_dir, f);
+	if (!err || err == -ENOENT || err == -EINVAL)
+		err = read_file(l->state_dir, f->id, "dropped", UID_MAX, &f->dropped, &len);
+	if (err && err != -ENOENT && err != -EINVAL)
+		return err;
+	return load_snapshot(l->state_dir, f);
 }
 
 int folder_files_load(const char *state_dir, struct folder_found **ret)

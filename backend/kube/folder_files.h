@@ -23,8 +23,7 @@
  *
  * All functions wait for the disk and are for the pool; 0 or a negative errno.
  */
-#ifndef KXFS_BACKEND_KUBE_FOLDER_FILES_H
-#define KXFS_BACKEND_KUBE_FOLDER_FILES_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -71,5 +70,3 @@ int folder_files_drop(const char *state_dir, const char *id, const char *uid);
 char *folder_files_name_of(const char *id, const char *uid);
 /* Move the folder to STATE/unread/; *RET_PLACE (malloc'ed) is where it is now. */
 int folder_files_aside(const char *state_dir, const char *id, char **ret_place);
-
-#endif

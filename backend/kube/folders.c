@@ -272,8 +272,7 @@ static void on_synced(void *data)
 {
 	struct errand *all = data, *a, *next;
 
-	LL_FOREACH_SAFE(all, a, next)
-	{
+	LL_FOREACH_SAFE(all, a, next) {
 		if (a->work.err)
 			diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s",
 			     a->id, strerror(-a->work.err));
@@ -737,25 +736,21 @@ static void save_one(struct folders *f, struct save *s)
 	work_start(&s->work, f->config.loop);
 }
 
-/* Never while a snapshot is being written, or that would be put into the folder of the other job. */
-static void move_one(struct folders *f)
-{
-	struct errand *a = f->moves;
-
-	LL_DELETE(f->moves, a);
-	f->saving = true;
-	if (a->place)
-		output_job_move(f->config.output, a->id, a->place, on_moved, a);
-	else
-		on_moved(a, -ENAMETOOLONG);
-}
-
 static void save_next(struct folders *f)
 {
 	struct save *s, *next;
 
-	if (f->moves && !f->saving)
-		move_one(f);
+	if (f->moves && !f->saving) {
+		struct errand *a = f->moves;
+
+		/* Never while a snapshot is being written, or that would be put into the folder of the other job. */
+		LL_DELETE(f->moves, a);
+		f->saving = true;
+		if (a->place)
+			output_job_move(f->config.output, a->id, a->place, on_moved, a);
+		else
+			on_moved(a, -ENAMETOOLONG);
+	}
 	DL_FOREACH_SAFE(f->save_list, s, next) {
 		if (f->saving)
 			return;

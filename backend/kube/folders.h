@@ -6,8 +6,7 @@
  * Folders are made by submissions and by output; they are removed when nobody needs them, and make room for another
  * job of their name. I/O thread; whatever touches the disk runs on the pool.
  */
-#ifndef KXFS_BACKEND_KUBE_FOLDERS_H
-#define KXFS_BACKEND_KUBE_FOLDERS_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/jobs/store.h"
@@ -126,5 +125,3 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
  * too. DONE (may be NULL) is called after that.
  */
 void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data);
-
-#endif

@@ -245,35 +245,31 @@ static void on_gap(void *data)
 
 /* --- time --- */
 
-static void pause_for(struct follow *f, unsigned ms)
+/* Go on later, not in the middle of the caller's work. */
+static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
-	loop_timer_set(&f->timer, random_about(ms));
+	loop_timer_set(&f->timer, 0);
 }
 
-/* DELAY, doubled for each of N tries, up to MAX. */
-static unsigned grown(unsigned delay, unsigned n, unsigned max)
+/*
+ * The pause after N others in a row, at most MAX while the run goes on: what is left of one that has ended may soon be
+ * gone. ASKED is what the server has asked for.
+ */
+static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
-	unsigned ms = delay << min_of(n, 8u);
-
-	return min_of(ms, max);
-}
-
-/* The N-th pause in a row, at most MAX while the run goes on: what is left of one that has ended may soon be gone. */
-static unsigned delay_of(const struct follow *f, unsigned n, unsigned max)
-{
-	return grown(DELAY_MS, n,
-		     f->place.leaving ? DELAY_HURRY_MS
-		     : has_ended(f)   ? DELAY_ENDED_MS
-				      : max);
+	f->step = PAUSING;
+	loop_timer_set(&f->timer, random_pause(DELAY_MS, n,
+					       f->place.leaving ? DELAY_HURRY_MS
+					       : has_ended(f)	? DELAY_ENDED_MS
+								: max,
+					       asked));
 }
 
 /* The try brought nothing: pause, longer each time. */
-static void back_off(struct follow *f, unsigned at_least_ms)
+static void back_off(struct follow *f, unsigned asked)
 {
-	unsigned ms = delay_of(f, f->tries++, DELAY_MAX_MS);
-
-	pause_for(f, max_of(ms, at_least_ms));
+	pause_after(f, f->tries++, DELAY_MAX_MS, asked);
 }
 
 /* The try should end by itself, or when nothing comes any more. */
@@ -362,7 +358,7 @@ static void pause_long(struct follow *f)
 {
 	struct places *places = &f->context->places;
 	unsigned refused = f->tries > TRIES_MAX ? f->tries - TRIES_MAX : 0;
-	unsigned ms = grown(REFUSED_MS, refused, REFUSED_MAX_MS);
+	unsigned ms;
 
 	f->step = PAUSED;
 	stop(f);
@@ -373,8 +369,8 @@ static void pause_long(struct follow *f)
 		f->place.retried = true;
 		f->tries = max_of(f->tries, (unsigned)TRIES_MAX) + 1;
 	}
-	ms = max_of(ms, (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS);
-	loop_timer_set(&f->timer, random_about(ms));
+	ms = (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS;
+	loop_timer_set(&f->timer, random_pause(REFUSED_MS, refused, REFUSED_MAX_MS, ms));
 	changed(f);
 	room(f);
 }
@@ -434,7 +430,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (f->podlog && end == RUN_PREVIOUS &&
 	    (podlog_is_unsure(f->podlog) || (f->kind == REST && !f->previous))) {
 		stop_attempt(f);
-		pause_for(f, 0);
+		pause_shortly(f);
 	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
@@ -442,7 +438,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
-		pause_for(f, 0); /* later, not in the middle of the caller's work */
+		pause_shortly(f);
 	}
 	room(f);
 }
@@ -456,7 +452,7 @@ void follow_leaving(struct follow *f)
 	places_hasten(&f->context->places, &f->place);
 	/* A log that is paused is tried now; a try that should end gets less time. */
 	if (f->step == PAUSING)
-		pause_for(f, 0);
+		pause_shortly(f);
 	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
 		set_deadline(f);
 	follow_resume(f, false);
@@ -519,7 +515,7 @@ static void on_failed(struct follow *f, int err)
 	/* Who reads the log of a run that has just ended waits some seconds for the rest, as always. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
 		arrived(f);
-	pause_for(f, delay_of(f, f->failed++, DELAY_DISK_MS));
+	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
 	room(f);
 }
 

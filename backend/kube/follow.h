@@ -7,8 +7,7 @@
  * the daemon's messages say so once, and when it is mended; they warn of what is lost, and of a disk that takes no
  * more. A container that waits to start is nothing wrong. I/O thread only.
  */
-#ifndef KXFS_BACKEND_KUBE_FOLLOW_H
-#define KXFS_BACKEND_KUBE_FOLLOW_H
+#pragma once
 
 #include "backend/client/http.h"
 #include "backend/kube/places.h"
@@ -84,5 +83,3 @@ struct follow_state {
 };
 
 struct follow_state follow_state(const struct follow *f);
-
-#endif

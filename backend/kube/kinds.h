@@ -4,8 +4,7 @@
  * cluster serves; or, of a mount of all kinds, each that the cluster serves and the user may list. What is found is in
  * the world. I/O thread, but for what says "any thread".
  */
-#ifndef KXFS_BACKEND_KUBE_KINDS_H
-#define KXFS_BACKEND_KUBE_KINDS_H
+#pragma once
 
 #include "backend/client/http.h"
 #include "backend/kube/watches.h"
@@ -45,5 +44,3 @@ void kinds_free(struct kinds *k); /* NULL is allowed */
 /* Any thread: what .kxfs/info says of them, and what of the list of what is refused. */
 void kinds_info(struct kinds *k, FILE *out);
 void kinds_refused(struct kinds *k, struct watches_refused *list);
-
-#endif

@@ -27,7 +27,6 @@
  */
 #include <errno.h>
 
-#include "backend/base/diag.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
@@ -467,21 +466,17 @@ static void kube_stop(struct backend *b)
 
 /* --- texts --- */
 
-static int read_appdef(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len)
-{
-	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
-	int err = job->own ? file_read(path, SPEC_MAX_FILE, ret, ret_len) : -ENOENT;
-
-	if (err != -ENOENT || !job->object)
-		return err;
-	return spec_object_appdef(job->object->text, job->object->len, ret, ret_len);
-}
-
 static int kube_text(struct backend *b, const struct spec_job *job, enum backend_text which,
 		     char **ret, size_t *ret_len)
 {
-	if (which == BACKEND_APPDEF)
-		return read_appdef(b, job, ret, ret_len);
+	if (which == BACKEND_APPDEF) {
+		cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+		int err = job->own ? file_read(path, SPEC_MAX_FILE, ret, ret_len) : -ENOENT;
+
+		if (err != -ENOENT || !job->object)
+			return err;
+		return spec_object_appdef(job->object->text, job->object->len, ret, ret_len);
+	}
 	if (!job->object)
 		return -ENOENT;
 	return spec_object_yaml(job->object->text, job->object->len, ret, ret_len);

@@ -5,8 +5,7 @@
  * of by Kueue's visibility API, which can't be watched: it is asked while somebody reads, and what it says goes into
  * the world, from where it comes into the snapshots. I/O thread, but for what says "any thread".
  */
-#ifndef KXFS_BACKEND_KUBE_KUEUE_H
-#define KXFS_BACKEND_KUBE_KUEUE_H
+#pragma once
 
 #include "backend/kube/watches.h"
 
@@ -34,5 +33,3 @@ const char *kueue_version(struct kueue *k);
 /* Any thread: what .kxfs/info says, and what of it the server refuses. */
 void kueue_info(struct kueue *k, FILE *out);
 void kueue_refused(struct kueue *k, struct watches_refused *list);
-
-#endif

@@ -5,8 +5,7 @@
  * later. A cluster that does not tell (no metrics-server, no right) is asked again after ten minutes. What it says goes
  * into the world, and from there into the snapshots. I/O thread, but for what says "any thread".
  */
-#ifndef KXFS_BACKEND_KUBE_LOOKS_H
-#define KXFS_BACKEND_KUBE_LOOKS_H
+#pragma once
 
 #include "backend/kube/watches.h"
 
@@ -35,5 +34,3 @@ void looks_wanted(struct looks *l);
 /* Any thread: what .kxfs/info says, and what of it the server refuses. */
 void looks_info(struct looks *l, FILE *out);
 void looks_refused(struct looks *l, struct watches_refused *list);
-
-#endif

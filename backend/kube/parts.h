@@ -3,8 +3,7 @@
  * The parts of a mount of a cluster, as whoever answers requests of users (submit.c, cancel.c, control.c, removal.c)
  * finds them. Made and written by kube.c alone; the parts know nothing of each other but what their headers say.
  */
-#ifndef KXFS_BACKEND_KUBE_PARTS_H
-#define KXFS_BACKEND_KUBE_PARTS_H
+#pragma once
 
 #include "backend/impl/impl.h"
 #include "backend/kube/publish.h"
@@ -52,5 +51,3 @@ void removals_soon(struct removals *r);
 /* Nothing more is removed because of its age or its size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */
-
-#endif

@@ -7,8 +7,7 @@
  * tried at once, but for those whose pod is on its way out. Nothing here knows what a log is, or the time. One
  * thread, but for the counts.
  */
-#ifndef KXFS_BACKEND_KUBE_PLACES_H
-#define KXFS_BACKEND_KUBE_PLACES_H
+#pragma once
 
 #include <stdatomic.h>
 #include "spec/base/base.h"
@@ -51,5 +50,3 @@ void places_hasten(struct places *p, struct place *l);
 void places_arrived(struct places *p, struct place *l);
 /* The next that may have a place, and has it now. NULL: none. */
 struct place *places_next(struct places *p);
-
-#endif

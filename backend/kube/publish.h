@@ -5,8 +5,7 @@
  * snapshot goes into the store, and onto the disk if the job has a folder. When nothing of the job is left, all parts
  * forget it. This is the only place that knows all of these parts. I/O thread only.
  */
-#ifndef KXFS_BACKEND_KUBE_PUBLISH_H
-#define KXFS_BACKEND_KUBE_PUBLISH_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/kube/capture.h"
@@ -72,5 +71,3 @@ void publish_doubt(struct publish *p);
 void publish_now(struct publish *p, const struct world_job *job);
 /* Job UID leaves jobs/ now: for the history if there is output of it, else for good. */
 void publish_leave(struct publish *p, const char *uid);
-
-#endif

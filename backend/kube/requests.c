@@ -108,14 +108,9 @@ void request_begin(struct requests *all, struct request *r, struct backend_reque
 
 bool request_again(struct request *r, unsigned wait_ms)
 {
-	unsigned doubled = min_of(r->tries, 5u);
-	/* Spread, or all that a restart of the server has cut off would ask again together. */
-	unsigned delay = random_about(min_of(RETRY_MIN_MS << doubled, RETRY_MAX_MS));
-
 	if (request_age(r) > REQUEST_FIND_OUT_MS)
 		return false;
-	r->tries++;
-	loop_timer_set(&r->timer, max_of(delay, wait_ms));
+	loop_timer_set(&r->timer, random_pause(RETRY_MIN_MS, r->tries++, RETRY_MAX_MS, wait_ms));
 	return true;
 }
 

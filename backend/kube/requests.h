@@ -4,8 +4,7 @@
  * the server, with time between: a try whose reply was lost is made again after a while, and the end of the mount
  * answers all that are left. I/O thread only.
  */
-#ifndef KXFS_BACKEND_KUBE_REQUESTS_H
-#define KXFS_BACKEND_KUBE_REQUESTS_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/client/http.h"
@@ -74,5 +73,3 @@ bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R, and free it. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
 void request_answer_dry_run(struct request *r, const struct backend_made *made);
-
-#endif

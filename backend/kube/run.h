@@ -3,8 +3,7 @@
  * What the key of a log means: one run of one container of one pod. Pure: the pod's view says whether that run has
  * begun or ended, and how the rest of what it printed can be had.
  */
-#ifndef KXFS_BACKEND_KUBE_RUN_H
-#define KXFS_BACKEND_KUBE_RUN_H
+#pragma once
 
 #include "spec/view/view.h"
 
@@ -31,5 +30,3 @@ enum run_end run_end(const struct run *run);
 bool run_was_started(const struct run *run);
 /* Of how many runs of its container before log I of R nothing is known, since none of them was ever seen? */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
-
-#endif

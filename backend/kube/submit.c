@@ -50,7 +50,6 @@
 #include "spec/api/refusal.h"
 #include "spec/api/object.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "spec/kinds/manifest.h"
 
 #define POST_MS	     25000
@@ -281,18 +280,6 @@ static void on_given_back(void *data, int err)
 	name_given_back(data);
 }
 
-/* Somebody has the name that the document gives: make the same job under another one. */
-static void take_another_name(struct submit *s)
-{
-	s->names++;
-	s->old_exists = true;
-	request_set_working(&s->r, true);
-	if (s->has_folder)
-		folders_remove(s->k->folders, s->m->id, on_given_back, s);
-	else
-		name_given_back(s);
-}
-
 /* Which job has the name, as a GET of it says. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
@@ -334,7 +321,14 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		/* Another's too may have come after ours. */
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		take_another_name(s);
+		/* Somebody has the name that the document gives: make the same job under another one. */
+		s->names++;
+		s->old_exists = true;
+		request_set_working(&s->r, true);
+		if (s->has_folder)
+			folders_remove(s->k->folders, s->m->id, on_given_back, s);
+		else
+			name_given_back(s);
 	} else {
 		say_it_exists(s);
 		refuse(s, -EEXIST);

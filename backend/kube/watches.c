@@ -284,16 +284,6 @@ static void stop_optional(struct watched *x)
 	world_forget_sort(x->w->config.world, x->sort);
 }
 
-static void choose_queues(struct watches *w)
-{
-	struct watched *all = &w->all[WORLD_QUEUES], *own = &w->all[WORLD_OWN_QUEUE];
-
-	if (all->access == ACCESS_FORBIDDEN && !own->watch && *w->config.own_queue)
-		start(w, WORLD_OWN_QUEUE);
-	else if (all->access == ACCESS_GIVEN && own->watch)
-		stop_optional(own);
-}
-
 static void optional_state(struct watched *x, bool first, bool lost)
 {
 	struct watches *w = x->w;
@@ -307,8 +297,14 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	/* Reasons that `why` gives only when this sort is known may be given now, or no longer. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
-	if (x->sort == WORLD_QUEUES)
-		choose_queues(w);
+	if (x->sort == WORLD_QUEUES) {
+		struct watched *all = &w->all[WORLD_QUEUES], *own = &w->all[WORLD_OWN_QUEUE];
+
+		if (all->access == ACCESS_FORBIDDEN && !own->watch && *w->config.own_queue)
+			start(w, WORLD_OWN_QUEUE);
+		else if (all->access == ACCESS_GIVEN && own->watch)
+			stop_optional(own);
+	}
 	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
 		start(w, WORLD_EVENTS);
 	return check_ready(w);

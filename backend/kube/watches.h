@@ -6,8 +6,7 @@
  * queues) are optional: a mount works without what it may not see, and .kxfs/info says what that costs. Whatever
  * they bring goes to the world. I/O thread, but for what says "any thread".
  */
-#ifndef KXFS_BACKEND_KUBE_WATCHES_H
-#define KXFS_BACKEND_KUBE_WATCHES_H
+#pragma once
 
 #include "backend/client/http.h"
 #include "backend/kube/world.h"
@@ -92,5 +91,3 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 void watches_metrics(struct watches *w, FILE *out);
 /* Any thread: how many objects have come from the server. */
 size_t watches_n_told(const struct watches *w);
-
-#endif

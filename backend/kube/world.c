@@ -854,16 +854,6 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 	atomic_store(&w->n_passed, HASH_COUNT(w->passed));
 }
 
-static void passed_listed(struct world *w, enum world_sort sort)
-{
-	struct passed *passed, *next;
-
-	HASH_ITER(hh, w->passed, passed, next) {
-		if (passed->sort == sort && passed->round != w->rounds[sort])
-			unpass(w, passed);
-	}
-}
-
 bool world_has_room_again(struct world *w, enum world_sort sort)
 {
 	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
@@ -929,9 +919,14 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 
 void world_list_ends(struct world *w, enum world_sort sort)
 {
+	struct passed *passed, *next;
+
 	w->lists[sort] = false;
 	w->listed[sort] = true;
-	passed_listed(w, sort);
+	HASH_ITER(hh, w->passed, passed, next) {
+		if (passed->sort == sort && passed->round != w->rounds[sort])
+			unpass(w, passed);
+	}
 	for (struct job *job = world_is_of_jobs(sort) ? w->jobs : NULL; job; job = job->hh.next)
 		if (job->j.view && job->j.sort == sort && !job->j.gone &&
 		    job->j.round != w->rounds[sort])

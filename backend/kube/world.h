@@ -6,8 +6,7 @@
  * two comes first), says which job has changed, and does not know what follows from that. I/O thread, but for
  * functions that say "any thread".
  */
-#ifndef KXFS_BACKEND_KUBE_WORLD_H
-#define KXFS_BACKEND_KUBE_WORLD_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/kube/events.h"
@@ -163,5 +162,3 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /* Any thread: pods in the cluster; and objects in it that were passed over. */
 size_t world_n_pods(const struct world *w);
 size_t world_n_passed_over(const struct world *w);
-
-#endif

@@ -3,8 +3,7 @@
  * Requests about a job that exists: cancel, control, forget. What concerns programs that run is done at once; the
  * answer comes when the published job shows it. A job that is only on disk is changed there (saved.h). I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_CONTROL_H
-#define KXFS_BACKEND_LOCAL_CONTROL_H
+#pragma once
 
 #include "backend/local/job.h"
 #include "backend/local/saved.h"
@@ -23,5 +22,3 @@ void control_await(struct control *c, struct local_job *job, struct backend_requ
 /* As local_jobs_events. */
 void control_published(struct control *c, struct local_job *job, const struct spec_job *snap);
 void control_leaving(struct control *c, struct local_job *job);
-
-#endif

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "backend/base/process.h"
 #include "spec/base/mem.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All processes that descend from one, as /proc shows them. For helpers, which may wait for /proc. */
-#ifndef KXFS_BACKEND_LOCAL_DESCENT_H
-#define KXFS_BACKEND_LOCAL_DESCENT_H
+#pragma once
 
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "spec/base/base.h"
@@ -24,5 +22,3 @@ void descent_signal(pid_t root, int sig);
  * memory locked; else each counts all of it (Rss). False: they can't be found here.
  */
 bool descent_look(bool shared, struct descent *ret);
-
-#endif

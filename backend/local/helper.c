@@ -459,24 +459,6 @@ static void copy_output(struct helper *h, size_t max)
 		lose_output(h, -err);
 }
 
-/* All of the attempt is gone, and somebody else still has the pipe open: take what is in it now, and no more. */
-static void take_last(struct helper *h)
-{
-	int left = 0;
-
-	h->end.late = 1;
-	if (ioctl(h->in_fd, FIONREAD, &left) < 0)
-		left = 0;
-	while (h->in_fd >= 0 && left > 0) {
-		int step = min_of(left, (int)COPY_MAX);
-
-		copy_output(h, (size_t)step);
-		left -= step;
-	}
-	if (h->in_fd >= 0)
-		close_input(h);
-}
-
 /* Open the log and its table for appending. 0 or a negative errno. */
 static int open_output(struct helper *h)
 {
@@ -809,8 +791,25 @@ static void serve(struct helper *h)
 			hear_daemon(h);
 		if (fds[2].revents)
 			take_daemon(h);
-		if (h->late_at && h->in_fd >= 0 && monotonic_ms() >= h->late_at)
-			take_last(h);
+		if (h->late_at && h->in_fd >= 0 && monotonic_ms() >= h->late_at) {
+			int left = 0;
+
+			/*
+			 * All of the attempt is gone, and somebody else still has the pipe open: take what is in
+			 * it now, and no more.
+			 */
+			h->end.late = 1;
+			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
+				left = 0;
+			while (h->in_fd >= 0 && left > 0) {
+				int step = min_of(left, (int)COPY_MAX);
+
+				copy_output(h, (size_t)step);
+				left -= step;
+			}
+			if (h->in_fd >= 0)
+				close_input(h);
+		}
 	}
 }
 

@@ -19,11 +19,7 @@
  * changes it raises the version in fs/mount/state.c. A newer kxfs goes on with what an older one left running, if it
  * can speak to it: the helpers of version 3 know nothing of what is used, and say no HELPER_USED.
  */
-#ifndef KXFS_BACKEND_LOCAL_HELPER_H
-#define KXFS_BACKEND_LOCAL_HELPER_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 #include "backend/local/look.h"
 
@@ -100,5 +96,3 @@ bool helper_usage_is_sane(const struct task_usage *u);
  */
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);
-
-#endif

@@ -4,8 +4,7 @@
  * (record.h), and decides what is started again and when it is over. A job that is over is freed, and is then only a
  * snapshot in the store and a folder on disk (saved.h). I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_JOB_H
-#define KXFS_BACKEND_LOCAL_JOB_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/impl/impl.h"
@@ -74,5 +73,3 @@ void local_job_resume(struct local_job *job);
 void local_job_restart(struct local_job *job);
 /* Send SIGKILL now to all that still has time to end. */
 void local_job_kill(struct local_job *job);
-
-#endif

@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
@@ -157,13 +156,6 @@ static int count_gpus(void)
 	return n;
 }
 
-static struct spec_turns limits_of(const struct backend_config *config)
-{
-	int gpus = config->gpus < 0 ? count_gpus() : config->gpus;
-
-	return (struct spec_turns){.jobs = config->jobs, .gpus = (unsigned)gpus};
-}
-
 static struct spec_queue_view *new_queue(const struct spec_turns *limits)
 {
 	struct spec_queue_view *queue;
@@ -180,6 +172,7 @@ static int local_init(struct backend *b, char **ret_text)
 	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
 	struct local_jobs_events events = {on_published, on_leaving, on_left, NULL};
 	struct local *l;
+	int gpus;
 
 	if (mkdir(jobs, 0700) < 0 && errno != EEXIST) {
 		int err = -errno;
@@ -192,7 +185,8 @@ static int local_init(struct backend *b, char **ret_text)
 	l->b = b;
 	backend_set_impl(b, l);
 	events.data = l;
-	l->limits = limits_of(&b->config);
+	gpus = b->config.gpus < 0 ? count_gpus() : b->config.gpus;
+	l->limits = (struct spec_turns){.jobs = b->config.jobs, .gpus = (unsigned)gpus};
 	l->queue = new_queue(&l->limits);
 	group_init(&l->group, b->loop);
 	l->expiry = new_expiry(b);

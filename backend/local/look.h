@@ -3,8 +3,7 @@
  * What the attempt uses whose guard this process is: all that descends from it. It is looked at by a thread of its own,
  * since a look at a process whose disk hangs may hang too, and the guard must not. Who calls this has no other threads.
  */
-#ifndef KXFS_BACKEND_LOCAL_LOOK_H
-#define KXFS_BACKEND_LOCAL_LOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void look_begin(struct look *look);
 bool look_news(struct look *look, struct task_usage *ret);
 /* All is over, and was waited for: the last figures. */
 void look_end(struct look *look, struct task_usage *ret);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * How an attempt has ended, for people: the message and the reason of its replica. Pure.
  */
-#ifndef KXFS_BACKEND_LOCAL_OUTCOME_H
-#define KXFS_BACKEND_LOCAL_OUTCOME_H
+#pragma once
 
 #include "backend/local/helper.h"
 #include "spec/record/record.h"
@@ -15,5 +14,3 @@ char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep
 const char *outcome_reason(bool again, const struct task_end *end);
 /* Was the program not started for want of something that comes back, such as memory? */
 bool outcome_passes(const struct task_end *end);
-
-#endif

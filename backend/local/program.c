@@ -86,18 +86,6 @@ static void make_unique(struct strings *s)
 	s->v[kept] = NULL;
 }
 
-/*
- * The GPUs that the replica may use, for NVIDIA's libraries and AMD's. The latter number those of HIP_VISIBLE_DEVICES
- * among what ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
- */
-static void add_gpus(struct strings *env, uint64_t gpus)
-{
-	cleanup_free char *numbers = spec_turns_numbers(gpus);
-
-	add(env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
-	add(env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
-}
-
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file)
 {
@@ -130,8 +118,16 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	add(&env, text_copy(RANK0 "=localhost"));
 	add(&env, text_print("KXFS_JOB=%s", rec->job->id));
 	add(&env, text_print("KXFS_REPLICA=%s", rep->name));
-	if (rep->gpus)
-		add_gpus(&env, rep->gpus);
+	if (rep->gpus) {
+		cleanup_free char *numbers = spec_turns_numbers(rep->gpus);
+
+		/*
+		 * The GPUs that the replica may use, for NVIDIA's libraries and AMD's. The latter number those of
+		 * HIP_VISIBLE_DEVICES among what ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
+		 */
+		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
+		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
+	}
 	make_unique(&env);
 	*p = (struct program){args.v, env.v};
 }

@@ -3,8 +3,7 @@
  * What the program of a replica is given: its arguments and its environment. Pure, but for the daemon's own
  * environment, which programs inherit.
  */
-#ifndef KXFS_BACKEND_LOCAL_PROGRAM_H
-#define KXFS_BACKEND_LOCAL_PROGRAM_H
+#pragma once
 
 #include "spec/record/record.h"
 
@@ -16,5 +15,3 @@ struct program {
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
 void program_clear(struct program *p);
-
-#endif

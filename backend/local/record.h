@@ -10,8 +10,7 @@
  * not be; or until some time has passed; but one that came by the queue of the machine is as soon as it has its place
  * there. I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_RECORD_H
-#define KXFS_BACKEND_LOCAL_RECORD_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/jobs/store.h"
@@ -77,5 +76,3 @@ void local_record_finish(struct local_record *r);
 bool local_record_is_over(const struct local_record *r);
 /* The mount ends: what is to be written is written at once, and not again if that fails. */
 void local_record_last(struct local_record *r);
-
-#endif

@@ -3,8 +3,7 @@
  * The record of a local job on disk (job.json in the job's folder, see spec/record/record.h), which is replaced as a
  * whole in one synced step; and, for a job that changes, the object that writes it again and again.
  */
-#ifndef KXFS_BACKEND_LOCAL_RECORD_FILE_H
-#define KXFS_BACKEND_LOCAL_RECORD_FILE_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "spec/record/record.h"
@@ -53,5 +52,3 @@ void record_writer_free(struct record_writer *w);
 uint64_t record_writer_changed(struct record_writer *w);
 /* From now on a failed write is not tried again by itself. */
 void record_writer_last(struct record_writer *w);
-
-#endif

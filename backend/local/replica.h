@@ -3,10 +3,7 @@
  * One replica of a local job: the start of its newest attempt, in its turn, and its end; its log, and its part of the
  * record. Whether it is started again after a failure is decided by the job (job.h), which owns it. I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_REPLICA_H
-#define KXFS_BACKEND_LOCAL_REPLICA_H
-
-#include <stdio.h>
+#pragma once
 
 #include "backend/local/record.h"
 #include "backend/local/task.h"
@@ -102,5 +99,3 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
 /* The second half of adopting: when all replicas of the job are adopted, take in the end of an attempt that is over. */
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found);
-
-#endif

@@ -3,7 +3,6 @@
 #include "backend/local/saved.h"
 
 #include <errno.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"

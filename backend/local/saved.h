@@ -4,8 +4,7 @@
  * done here, one after another: moving one to the history, removing one for good, or its output. And what is read when
  * the mount starts, and jobs that are not over are taken up again. I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_SAVED_H
-#define KXFS_BACKEND_LOCAL_SAVED_H
+#pragma once
 
 #include "backend/local/job.h"
 
@@ -29,5 +28,3 @@ enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
 /* RQ is answered when it is done; NULL for SAVED_EXPIRE and SAVED_DROP. */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq);
-
-#endif

@@ -3,8 +3,7 @@
  * Submissions and dry runs. The AppDef is read and the job recorded on the pool; then its replicas are started, it
  * becomes visible, and only then the request is answered. If it can't be recorded nothing runs. I/O thread.
  */
-#ifndef KXFS_BACKEND_LOCAL_SUBMIT_H
-#define KXFS_BACKEND_LOCAL_SUBMIT_H
+#pragma once
 
 #include "backend/local/control.h"
 
@@ -20,5 +19,3 @@ struct submit_context {
 
 void submit_begin(struct submit_context *c, struct backend_request *rq);
 void submit_dry_run(struct submit_context *c, struct backend_request *rq);
-
-#endif

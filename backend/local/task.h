@@ -3,8 +3,7 @@
  * The daemon's side of one attempt of a replica that runs under a helper (helper.h): starting it, taking it over from
  * an earlier daemon, signals, and the news of it. I/O thread, but for task_find and task_clean.
  */
-#ifndef KXFS_BACKEND_LOCAL_TASK_H
-#define KXFS_BACKEND_LOCAL_TASK_H
+#pragma once
 
 #include "backend/base/group.h"
 #include "backend/local/helper.h"
@@ -78,5 +77,3 @@ void task_signal(struct task *task, int sig);
 void task_release(struct task *task);
 /* Remove what tasks have left in the job's folder. Pool. */
 void task_clean(const char *dir);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers in the files of the output: little-endian, at any place. */
-#ifndef KXFS_BACKEND_OUTPUT_BYTES_H
-#define KXFS_BACKEND_OUTPUT_BYTES_H
+#pragma once
 
 #include <endian.h>
 
@@ -34,5 +33,3 @@ static inline uint64_t bytes_get64(const uint8_t *at)
 	memcpy(&v, at, sizeof(v));
 	return le64toh(v);
 }
-
-#endif

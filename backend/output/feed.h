@@ -4,10 +4,8 @@
  * writes, what was there before kxfs started, and that of which more waited than is kept in memory. All other pieces
  * come from the log's writer.
  */
-#ifndef KXFS_BACKEND_OUTPUT_FEED_H
-#define KXFS_BACKEND_OUTPUT_FEED_H
+#pragma once
 
-#include "backend/output/lines.h"
 #include "backend/output/piece.h"
 
 struct feed {
@@ -27,5 +25,3 @@ struct feed {
 
 /* 0 or a negative errno; then there may be pieces all the same. */
 int feed_run(struct feed *f);
-
-#endif

@@ -3,8 +3,7 @@
  * What a log's writer (writer.c) needs of the job that the log belongs to (output.c): when it may begin, and whom it
  * gives what it has written, so that the merged log gets that from memory. Only these two use it. I/O thread.
  */
-#ifndef KXFS_BACKEND_OUTPUT_FEEDER_H
-#define KXFS_BACKEND_OUTPUT_FEEDER_H
+#pragma once
 
 #include "backend/output/file.h"
 #include "backend/output/output.h"
@@ -32,5 +31,3 @@ void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct pieces *pieces);
 /* TO bytes of it are on disk now. What is new has to be read there. */
 void output_log_found(struct output_log *l, uint64_t to);
-
-#endif

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <uthash.h>
 
 #include "backend/base/disk.h"

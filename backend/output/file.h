@@ -5,8 +5,7 @@
  * that the log belongs to while that is open (output.c); what one of them learns the others see. Any thread,
  * unless said otherwise; all may wait for the disk.
  */
-#ifndef KXFS_BACKEND_OUTPUT_FILE_H
-#define KXFS_BACKEND_OUTPUT_FILE_H
+#pragma once
 
 #include "backend/output/index.h"
 #include "backend/output/log.h"
@@ -67,5 +66,3 @@ int file_open(struct file *f, enum log_form form, struct log **ret);
 struct file *log_file(struct log *log);
 /* What can be read of it in FORM, whether or not anybody does. */
 int file_stat(struct file *f, enum log_form form, struct log_stat *ret);
-
-#endif

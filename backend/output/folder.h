@@ -3,8 +3,7 @@
  * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread; all may wait for the
  * disk. Nothing here follows a link. Descriptors are close-on-exec; errors are negative errnos.
  */
-#ifndef KXFS_BACKEND_OUTPUT_FOLDER_H
-#define KXFS_BACKEND_OUTPUT_FOLDER_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -27,5 +26,3 @@ int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_s
 
 /* When it was written last, in ns. */
 int64_t folder_mtime(const struct stat *st);
-
-#endif

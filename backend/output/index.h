@@ -4,11 +4,9 @@
  * pool, goes on in memory on the I/O thread, and is written on the pool, one batch at a time. What can't be written
  * (a full disk) stays in memory, at most INDEX_WAITING_MAX records; the logs themselves are not touched here.
  */
-#ifndef KXFS_BACKEND_OUTPUT_INDEX_H
-#define KXFS_BACKEND_OUTPUT_INDEX_H
+#pragma once
 
 #include "backend/base/group.h"
-#include "backend/output/merge.h"
 
 #define INDEX_WAITING_MAX 1024
 
@@ -52,5 +50,3 @@ const struct index_size *index_written(const struct index *x);
  */
 void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data);
-
-#endif

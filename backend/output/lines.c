@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"

@@ -14,8 +14,7 @@
  *
  * A line is a run of bytes that ends with '\n', or the last one, which has no end yet. Any thread, any process.
  */
-#ifndef KXFS_BACKEND_OUTPUT_LINES_H
-#define KXFS_BACKEND_OUTPUT_LINES_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -83,5 +82,3 @@ int lines_next(struct lines_reader *r, struct lines_record *ret);
 
 /* How many '\n' are among the N bytes at P. */
 size_t lines_count(const char *p, size_t n);
-
-#endif

@@ -4,8 +4,7 @@
  * otherwise; one container in one attempt, or all replicas merged; as it was printed, or each line behind its time.
  * What a stream shows as its size can be read; nothing beyond. All functions: any thread, never wait for a network.
  */
-#ifndef KXFS_BACKEND_OUTPUT_LOG_H
-#define KXFS_BACKEND_OUTPUT_LOG_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -33,10 +32,7 @@ struct output_events {
 };
 
 void log_unref(struct log *log); /* NULL is allowed */
-static inline void log_unrefp(struct log **log)
-{
-	log_unref(*log);
-}
+define_cleanup(log_unrefp, struct log *, log_unref)
 #define cleanup_log cleanup(log_unrefp)
 
 /* 0 or a negative errno. ENDED is read before SIZE: ended means that SIZE is final. */
@@ -72,5 +68,3 @@ bool log_is_kept(struct log *log, struct log_early *e);
  */
 bool log_has_arrived(struct log *log);
 void log_when_arrived(struct log *log, void (*fn)(void *data), void *data);
-
-#endif

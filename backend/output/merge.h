@@ -11,8 +11,7 @@
  * (MERGE_START), after each '\n', and after each '\r' that no '\n' follows. With stamps there is one of STAMP bytes
  * before the prefix of the first one (MERGE_LINE), and of each that follows '\n'.
  */
-#ifndef KXFS_BACKEND_OUTPUT_MERGE_H
-#define KXFS_BACKEND_OUTPUT_MERGE_H
+#pragma once
 
 #include "backend/output/piece.h"
 #include "backend/output/stamp.h"
@@ -94,5 +93,3 @@ struct merge_style {
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);
-
-#endif

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"

@@ -3,8 +3,7 @@
  * Reading a merged log: finds the record that an offset is in, by bisection in the index on disk (no index is held in
  * memory, whatever its size), then renders record after record from the logs themselves. Any thread.
  */
-#ifndef KXFS_BACKEND_OUTPUT_MERGED_H
-#define KXFS_BACKEND_OUTPUT_MERGED_H
+#pragma once
 
 #include "backend/base/lock.h"
 #include "backend/output/index.h"
@@ -22,5 +21,3 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		    size_t n, uint64_t off);
 /* Open all that it is made of, since its names are about to go. */
 void merged_hold(struct merged *m);
-
-#endif

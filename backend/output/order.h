@@ -9,8 +9,7 @@
  * holds all others up: without limit while it is read from disk (order_read), for ORDER_EXPECT_TICKS ticks while it
  * comes over the network (order_expect). Pieces without a time go as they come.
  */
-#ifndef KXFS_BACKEND_OUTPUT_ORDER_H
-#define KXFS_BACKEND_OUTPUT_ORDER_H
+#pragma once
 
 #include "backend/output/piece.h"
 
@@ -52,5 +51,3 @@ bool order_waits(const struct order *o);
 void order_tick(struct order *o);
 /* Nothing waits for anything any more. */
 void order_drain(struct order *o);
-
-#endif

@@ -37,7 +37,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -319,8 +318,7 @@ static void arrivals_check(struct output *o, const char *id)
 {
 	struct arrival *a, *next;
 
-	LL_FOREACH_SAFE(o->arrivals, a, next)
-	{
+	LL_FOREACH_SAFE(o->arrivals, a, next) {
 		if ((id && !streq(file_id(a->file), id)) || !arrival_is_due(o, a))
 			continue;
 		LL_DELETE(o->arrivals, a);
@@ -932,21 +930,6 @@ static bool job_is_whole(const struct output_job *j)
 	       index_written(j->index)->records == index_appended(j->index);
 }
 
-/* If J's end was asked for, and it is whole, the merged log ends, with the end of a line. */
-static void job_finish(struct output_job *j)
-{
-	if (!j->end_asked || j->ended || !job_is_whole(j))
-		return;
-	if (index_end_line(j->index)) {
-		job_write(j);
-		return;
-	}
-	j->ended = true;
-	job_mark(j, true);
-	file_end(j->merged);
-	file_notify(j->merged);
-}
-
 /* The next function that is due, which J's owner has passed; there is none any more if it has closed J. */
 static loop_fn job_take_call(struct output_job *j, void **ret_data)
 {
@@ -983,7 +966,17 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	job_finish(j);
+	/* If J's end was asked for, and it is whole, the merged log ends, with the end of a line. */
+	if (!j->end_asked || j->ended || !job_is_whole(j))
+		return;
+	if (index_end_line(j->index)) {
+		job_write(j);
+		return;
+	}
+	j->ended = true;
+	job_mark(j, true);
+	file_end(j->merged);
+	file_notify(j->merged);
 }
 
 static void job_step(void *data)
@@ -1427,8 +1420,7 @@ void output_free(struct output *o)
 		HASH_DEL(o->jobs, j);
 		job_free(j);
 	}
-	LL_FOREACH_SAFE(o->gone, j, next)
-	{
+	LL_FOREACH_SAFE(o->gone, j, next) {
 		job_free(j);
 	}
 	room_free(o->room);

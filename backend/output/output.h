@@ -20,8 +20,7 @@
  * opens it gets what is there, without that wait. Each line has the prefix "ROLE/K " before it; a line ends with
  * '\n', or with a '\r' that no '\n' follows, as TorchX prints them.
  */
-#ifndef KXFS_BACKEND_OUTPUT_OUTPUT_H
-#define KXFS_BACKEND_OUTPUT_OUTPUT_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/output/log.h"
@@ -125,5 +124,3 @@ int output_log_stat(struct output *o, const char *id, const char *key, enum log_
 uint64_t output_bytes(struct output *o);
 /* What this mount has taken into the merged logs: bytes of output, and how many lines of them have ended. */
 void output_captured(struct output *o, uint64_t *ret_bytes, uint64_t *ret_lines);
-
-#endif

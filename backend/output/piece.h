@@ -4,8 +4,7 @@
  * is too long for one, or what a program that prints a progress bar has ended with '\r' so far. The cutter makes
  * pieces of a log's bytes as they come. Pure.
  */
-#ifndef KXFS_BACKEND_OUTPUT_PIECE_H
-#define KXFS_BACKEND_OUTPUT_PIECE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -68,5 +67,3 @@ void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, 
 void cutter_pause(struct cutter *c, struct pieces *ret);
 /* No byte will follow: the rest is a piece. */
 void cutter_end(struct cutter *c, struct pieces *ret);
-
-#endif

@@ -6,11 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
-#include "backend/output/folder.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 

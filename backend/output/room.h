@@ -3,8 +3,7 @@
  * How much room the jobs' output takes on disk, and making room: counting and removing run on the pool, since both
  * may take long. I/O thread, unless said otherwise.
  */
-#ifndef KXFS_BACKEND_OUTPUT_ROOM_H
-#define KXFS_BACKEND_OUTPUT_ROOM_H
+#pragma once
 
 #include "backend/base/loop.h"
 #include "backend/output/file.h"
@@ -32,5 +31,3 @@ typedef void (*room_fn)(void *data, int err);
 void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data);
 /* The same, but the folder gets the name TO; -ENOTEMPTY: that is taken. */
 void room_move(struct room *room, const char *id, const char *to, room_fn done, void *data);
-
-#endif

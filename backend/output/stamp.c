@@ -2,9 +2,7 @@
 /* Stamps, and one log with stamps: see stamp.h. */
 #include "backend/output/stamp.h"
 
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "backend/base/file.h"
 #include "backend/output/merge.h"

@@ -4,8 +4,7 @@
  * so that how long a stamped log is follows from how many lines it has. A line of which no time is known has that
  * of the line before it, or 1970. Any thread, but each struct one at a time.
  */
-#ifndef KXFS_BACKEND_OUTPUT_STAMP_H
-#define KXFS_BACKEND_OUTPUT_STAMP_H
+#pragma once
 
 #include "backend/output/lines.h"
 
@@ -47,5 +46,3 @@ int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *p
 		 uint64_t *ret);
 ssize_t stamped_read(int fd, struct stamper *s, uint64_t size, struct stamp_place *place, char *buf,
 		     size_t n, uint64_t off);
-
-#endif

@@ -18,7 +18,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"

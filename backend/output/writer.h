@@ -6,8 +6,7 @@
  * that are in the log are known too, and with the log's own end (log_writer_known) they tell where to go on. Nothing of
  * it is synced: when the machine crashes, the table may be older than the log. I/O thread only.
  */
-#ifndef KXFS_BACKEND_OUTPUT_WRITER_H
-#define KXFS_BACKEND_OUTPUT_WRITER_H
+#pragma once
 
 #include "backend/output/lines.h"
 #include "backend/output/output.h"
@@ -64,5 +63,3 @@ typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 /* No event comes any more. What was flushed is still written. Before its job is closed. NULL is allowed. */
 void log_writer_close(struct log_writer *w);
-
-#endif

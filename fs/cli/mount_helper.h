@@ -3,8 +3,7 @@
  * kxfs as the helper of mount(8): under the name mount.kxfs it is given the words that every /sbin/mount.TYPE is given,
  * of which some letters mean other things than kxfs's own.
  */
-#ifndef KXFS_FS_CLI_MOUNT_HELPER_H
-#define KXFS_FS_CLI_MOUNT_HELPER_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -16,5 +15,3 @@ bool mount_helper_is(const char *name);
  * its texts are ARGV's. 0, or -EINVAL with *RET_TEXT (malloc'ed).
  */
 int mount_helper_args(int argc, char **argv, int *ret_argc, char ***ret_argv, char **ret_text);
-
-#endif

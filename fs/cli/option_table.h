@@ -3,8 +3,7 @@
  * The options as data: flags are rows with a letter, words of the -o list are rows without one. Parsing and --help
  * (options.c) are made from the rows. Private to these two.
  */
-#ifndef KXFS_FS_CLI_OPTION_TABLE_H
-#define KXFS_FS_CLI_OPTION_TABLE_H
+#pragma once
 
 #include "fs/cli/options.h"
 
@@ -29,5 +28,3 @@ struct option_def {
 
 /* Ends with a row that has no help. */
 extern const struct option_def option_table[];
-
-#endif

@@ -7,8 +7,7 @@
  * of jobs, source.c the SOURCE; dry_run.c is all of --dry-run, who.c finds user and host, and refuse.c says why there
  * will be no mount. All of it runs on the main thread before the fork.
  */
-#ifndef KXFS_FS_CLI_OPTIONS_H
-#define KXFS_FS_CLI_OPTIONS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -79,5 +78,3 @@ void options_clear(struct options *o);
 
 /* What --help prints, from the table. */
 void options_help(FILE *out);
-
-#endif

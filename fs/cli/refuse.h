@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors with words: an errno for the program and a sentence for the person, in one return. */
-#ifndef KXFS_FS_CLI_REFUSE_H
-#define KXFS_FS_CLI_REFUSE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -13,5 +12,3 @@ int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
 
 /* Print it for who gave the command. TEXT may quote a server or a plugin; NULL: the words of ERR are printed. */
 void refuse_say(int err, const char *text);
-
-#endif

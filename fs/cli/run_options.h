@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Run options on the command line, "-o queue=research": TorchX's, of the kinds of jobs in clusters. */
-#ifndef KXFS_FS_CLI_RUN_OPTIONS_H
-#define KXFS_FS_CLI_RUN_OPTIONS_H
+#pragma once
 
 #include "fs/cli/options.h"
 #include "spec/app/run_options.h"
@@ -26,5 +25,3 @@ size_t run_option_names(const char **ret, size_t max);
 
 /* Their part of --help. */
 void run_options_help(FILE *out);
-
-#endif

@@ -4,8 +4,7 @@
  * ':' only if it names one; the last '/' splits CONTEXT from NAMESPACE, since names of contexts
  * may hold both.
  */
-#ifndef KXFS_FS_CLI_SOURCE_H
-#define KXFS_FS_CLI_SOURCE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -23,5 +22,3 @@ bool source_has_backend(const char *text);
 
 /* The backends that there are, without colons, up to NULL. */
 extern const char *const source_backends[];
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Who runs this command: what submissions are signed with, and where "~" is. */
-#ifndef KXFS_FS_CLI_WHO_H
-#define KXFS_FS_CLI_WHO_H
+#pragma once
 
 #include "spec/base/base.h"
 
 /* *SUBMITTER is "user@host"; *HOME an absolute path, or NULL: unknown. Both are malloc'ed. */
 void who_am_i(char **submitter, char **home);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the command says of itself and of what could be mounted, without a mount. */
-#ifndef KXFS_FS_MOUNT_ABOUT_H
-#define KXFS_FS_MOUNT_ABOUT_H
+#pragma once
 
 struct options;
 
@@ -13,5 +12,3 @@ void about_version(void);
  * its namespace. 0, or a negative errno after saying what is wrong.
  */
 int about_sources(const struct options *o);
-
-#endif

@@ -4,8 +4,7 @@
  * only when all is well. Between them the child's messages reach the user; the parent waits for
  * its verdict and makes it the command's exit status.
  */
-#ifndef KXFS_FS_MOUNT_DAEMON_H
-#define KXFS_FS_MOUNT_DAEMON_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -36,5 +35,3 @@ int daemon_fork(struct daemon *d, int *ret_status);
  * gone, nobody wants us any more. In the foreground only the directory is left.
  */
 int daemon_ready(struct daemon *d);
-
-#endif

@@ -41,26 +41,13 @@ static void on_finding(void *data, enum backend_grade grade, const char *text)
 	fflush(stdout);
 }
 
-/* A container whose first process is kxfs has a pid namespace of its own. */
-static void look_at_container(struct report *r)
-{
-	cleanup_file FILE *f = fopen("/proc/1/comm", "re");
-	char first[64];
-
-	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
-		on_finding(
-			r, BACKEND_LACKS,
-			"processes of other containers: kxfs is process 1 here, so it shares no pid "
-			"namespace with its users:\na mount sees nobody write, and each close in submit/ "
-			"decides by itself (kxfs-layout(5));\nshareProcessNamespace: true in the pod is "
-			"the cure");
-}
-
 static void look_at_machine(const struct options *o, struct report *r)
 {
 	cleanup_free char *system = NULL, *why = NULL, *dir = NULL, *text = NULL;
 	struct utsname u;
 	int err = 0;
+	cleanup_file FILE *f = NULL;
+	char first[64];
 
 	printf("This machine\n");
 	uname(&u);
@@ -74,7 +61,15 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
-	look_at_container(r);
+	/* A container whose first process is kxfs has a pid namespace of its own. */
+	f = fopen("/proc/1/comm", "re");
+	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
+		on_finding(
+			r, BACKEND_LACKS,
+			"processes of other containers: kxfs is process 1 here, so it shares no pid "
+			"namespace with its users:\na mount sees nobody write, and each close in submit/ "
+			"decides by itself (kxfs-layout(5));\nshareProcessNamespace: true in the pod is "
+			"the cure");
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else

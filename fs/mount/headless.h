@@ -3,8 +3,7 @@
  * What stands in the session's place where there is none: kxfs capture, which only keeps what jobs print and how they
  * end. It waits for the end, and writes STATE/metrics meanwhile, which in a mount is .kxfs/metrics.
  */
-#ifndef KXFS_FS_MOUNT_HEADLESS_H
-#define KXFS_FS_MOUNT_HEADLESS_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -16,5 +15,3 @@ struct headless *headless_new(struct loop *loop, struct backend *b, const char *
 void headless_serve(struct headless *h);
 void headless_stop(struct headless *h); /* I/O thread; may be called at any time, and again */
 void headless_free(struct headless *h); /* after loop_stop; NULL is allowed */
-
-#endif

@@ -3,8 +3,7 @@
  * What /proc/PID/mountinfo says of a mount. Nothing here asks the file system that is mounted,
  * so it never waits for one that is dead, or for ourselves.
  */
-#ifndef KXFS_FS_MOUNT_MOUNTINFO_H
-#define KXFS_FS_MOUNT_MOUNTINFO_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -30,5 +29,3 @@ bool mountinfo_is_there(const struct mountinfo *m);
 
 void mountinfo_clear(struct mountinfo *m);
 #define cleanup_mountinfo cleanup(mountinfo_clear)
-
-#endif

@@ -3,8 +3,7 @@
  * The directory that is mounted on: what must be right before, dead mounts of a kxfs that
  * crashed, and taking a mount away.
  */
-#ifndef KXFS_FS_MOUNT_MOUNTPOINT_H
-#define KXFS_FS_MOUNT_MOUNTPOINT_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -35,5 +34,3 @@ bool mountpoint_is_kxfs(const char *path);
 
 /* Take away what is mounted on PATH, also when it is in use. 0 or a negative errno. Bounded. */
 int mountpoint_detach(const char *path);
-
-#endif

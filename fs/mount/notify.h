@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Telling systemd (or who else set NOTIFY_SOCKET) how far we are: sd_notify's protocol. */
-#ifndef KXFS_FS_MOUNT_NOTIFY_H
-#define KXFS_FS_MOUNT_NOTIFY_H
+#pragma once
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,5 +17,3 @@ void notify_init(struct notify *n);
 
 /* Send "READY=1" and the like, lines separated by newlines. Never waits; failures change nothing. */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);
-
-#endif

@@ -7,12 +7,9 @@
  * fs/tree, and the FUSE session (session.h, which knows its mount by mountinfo.h and checks mount points by
  * mountpoint.h). daemon.h forks and brings the child's verdict to the shell, notify.h informs systemd.
  */
-#ifndef KXFS_FS_MOUNT_RUN_H
-#define KXFS_FS_MOUNT_RUN_H
+#pragma once
 
 #include "fs/cli/options.h"
 
 /* Mount as O says, or read-only where the state directory is, and serve until the end. What to exit with. */
 int run(struct options *o);
-
-#endif

@@ -3,8 +3,7 @@
  * The life of the FUSE session: mount, serve, notice that the mount was taken away, stop, unmount.
  * The thread that calls session_new is the FUSE thread (rule T1).
  */
-#ifndef KXFS_FS_MOUNT_SESSION_H
-#define KXFS_FS_MOUNT_SESSION_H
+#pragma once
 
 #include "fs/cli/options.h"
 #include "fs/vfs/fs.h"
@@ -41,5 +40,3 @@ void session_end(struct session *s);
 
 /* After loop_stop. NULL is allowed. */
 void session_free(struct session *s);
-
-#endif

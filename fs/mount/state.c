@@ -510,30 +510,29 @@ void state_leave(struct state *s)
 	free(take_ptr(s->made));
 }
 
-/* The mount never came up: remove what every start writes, and then the directories that were made for it, if empty. */
-static void discard(const struct state *s)
-{
-	cleanup_dir DIR *d = s->locked ? opendir(s->dir) : NULL;
-	cleanup_free char *path = text_copy(s->dir);
-	const struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
-		    !streq(e->d_name, LOCK_FILE))
-			unlinkat(s->dir_fd, e->d_name,
-				 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
-	if (d && is_empty(s))
-		unlinkat(s->dir_fd, LOCK_FILE, 0);
-	while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
-		*strrchr(path, '/') = '\0';
-}
-
 void state_close(struct state *s)
 {
 	if (!s)
 		return;
-	if (s->made)
-		discard(s);
+	if (s->made) {
+		cleanup_dir DIR *d = s->locked ? opendir(s->dir) : NULL;
+		cleanup_free char *path = text_copy(s->dir);
+		const struct dirent *e;
+
+		/*
+		 * The mount never came up: remove what every start writes, and then the directories that were made
+		 * for it, if empty.
+		 */
+		while (d && (e = readdir(d)))
+			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+			    !streq(e->d_name, LOCK_FILE))
+				unlinkat(s->dir_fd, e->d_name,
+					 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
+		if (d && is_empty(s))
+			unlinkat(s->dir_fd, LOCK_FILE, 0);
+		while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
+			*strrchr(path, '/') = '\0';
+	}
 	free(s->made);
 	base_close_fd(&s->lock_fd);
 	base_close_fd(&s->dir_fd);

@@ -6,8 +6,7 @@
  * in. What is somebody else's, or another version's, is refused, and nothing of it is changed. STATE/ready is there as
  * long as the mount, or what captures without one, is up: for probes.
  */
-#ifndef KXFS_FS_MOUNT_STATE_H
-#define KXFS_FS_MOUNT_STATE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -46,5 +45,3 @@ void state_leave(struct state *s);
  * nothing, is removed. NULL is allowed.
  */
 void state_close(struct state *s);
-
-#endif

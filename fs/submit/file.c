@@ -171,17 +171,6 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	}
 }
 
-/* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */
-static void file_note_killed(struct open_file *h, pid_t tid, pid_t process)
-{
-	struct process_stat stat;
-
-	if (h->writer.dirty && process != 0 &&
-	    (process == h->writer.opener || process == h->wrote) && process_stat(tid, &stat) == 0 &&
-	    stat.killed)
-		upload_set_flaw(h->upload, ECANCELED);
-}
-
 /* The process of thread TID, which uses H; 0: not known, as for all who use an H whose opener is not known. */
 static pid_t file_process(const struct open_file *h, pid_t tid)
 {
@@ -217,6 +206,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	struct open_file *h = handle_of(fi);
 	pid_t tid = fuse_req_ctx(req)->pid;
 	pid_t process;
+	struct process_stat stat;
 
 	(void)fs;
 	if (!h->writable) {
@@ -224,7 +214,11 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	process = file_process(h, tid);
-	file_note_killed(h, tid, process);
+	/* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */
+	if (h->writer.dirty && process != 0 &&
+	    (process == h->writer.opener || process == h->wrote) && process_stat(tid, &stat) == 0 &&
+	    stat.killed)
+		upload_set_flaw(h->upload, ECANCELED);
 	/* If the writing is not over here, the release submits. */
 	if (file_is_done(h, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of submit/ and dryrun/ as nodes. FUSE thread. */
-#ifndef KXFS_FS_SUBMIT_FILE_H
-#define KXFS_FS_SUBMIT_FILE_H
+#pragma once
 
 #include "fs/submit/save.h"
 #include "fs/vfs/node.h"
@@ -14,5 +13,3 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
  */
 int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
 		     struct fuse_file_info *fi);
-
-#endif

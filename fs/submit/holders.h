@@ -9,8 +9,7 @@
  * What real writers do is in tests/unit/fs/submit/test-holders.c. Whoever uses this sees to it that one thread does at
  * a time.
  */
-#ifndef KXFS_FS_SUBMIT_HOLDERS_H
-#define KXFS_FS_SUBMIT_HOLDERS_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -28,5 +27,3 @@ struct holders {
 void holders_wrote(struct holders *h, uint64_t who);
 /* WHO closes a descriptor. True: nobody is known any more who has one. */
 bool holders_closed(struct holders *h, uint64_t who);
-
-#endif

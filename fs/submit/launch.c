@@ -297,29 +297,26 @@ static void launch_saved(void *data, int err)
 
 /* --- the beginning --- */
 
-/* Who may read the file as it is shown. Its job belongs to who mounts, so to another group than a file of others. */
-static mode_t launch_readable(struct submit *s, struct upload *u)
-{
-	mode_t mode;
-	struct stat st;
-
-	upload_stat(u, &st);
-	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
-	return st.st_gid != s->us.gid && !(mode & S_IROTH) ? 0 : mode;
-}
-
 /* Take the content of U, which is open, as it is now, to be launched as NAME; nothing is done yet. */
 static int launch_new(struct submit *s, struct upload *u, const char *name,
 		      struct record_owner owner, struct launch **ret)
 {
 	struct launch *l = new0(struct launch);
 	int err;
+	mode_t mode;
+	struct stat st;
 
 	l->s = s;
 	l->upload = upload_ref(u);
 	upload_open(u, false);
 	l->owner = owner;
-	l->readable = launch_readable(s, u);
+	/*
+	 * Who may read the file as it is shown. Its job belongs to who mounts, so to another group than a file of
+	 * others.
+	 */
+	upload_stat(u, &st);
+	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
+	l->readable = st.st_gid != s->us.gid && !(mode & S_IROTH) ? 0 : mode;
 	snprintf(l->name, sizeof(l->name), "%s", name);
 	upload_copy(u, &l->text, &l->len, &l->version);
 	err = names_launch(s->names, name, u, l->version, owner, !s->dry, &l->number);

@@ -4,8 +4,7 @@
  * answered shows the verdict and answers the request that waits. The verdict is the same if nobody waits any more: a
  * request to the backend is never taken back.
  */
-#ifndef KXFS_FS_SUBMIT_LAUNCH_H
-#define KXFS_FS_SUBMIT_LAUNCH_H
+#pragma once
 
 #include "fs/submit/save.h"
 #include "fs/vfs/fuse.h"
@@ -43,5 +42,3 @@ void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t o
 		      struct record_owner owner);
 /* PROCESS removes or replaces U: whoever writes it is told that it has lost the file. */
 void launch_displace(struct submit *s, struct upload *u, pid_t process);
-
-#endif

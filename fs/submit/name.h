@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names in submit/ and dryrun/: which may be made, and which are those of verdicts. Pure. */
-#ifndef KXFS_FS_SUBMIT_NAME_H
-#define KXFS_FS_SUBMIT_NAME_H
+#pragma once
 
 #include <limits.h>
 
@@ -22,5 +21,3 @@ enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
  * "sedX3k9dw", "app.yaml.1f3a", "app.yaml~", "tmp.x")?
  */
 bool submit_name_is_passing(const char *name);
-
-#endif

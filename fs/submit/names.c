@@ -117,7 +117,7 @@ static void free_name(struct names *all, struct name *n)
 
 	HASH_DEL(all->table, n);
 	LL_FOREACH_SAFE(n->pending, p, next)
-	free(p);
+		free(p);
 	free(n->text);
 	free(n->job);
 	free(n->error);
@@ -323,20 +323,6 @@ void names_drop(struct names *all, struct upload *u)
 	upload_unref(u);
 }
 
-/* The verdict of FROM becomes that of TO. A launch under way stays with the name under which it was submitted. */
-static void move_verdict(struct name *from, struct name *to)
-{
-	free(to->job);
-	free(to->error);
-	to->job = take_ptr(from->job);
-	to->job_time = from->job_time;
-	to->job_number = from->job_number;
-	to->error = take_ptr(from->error);
-	to->error_time = from->error_time;
-	to->number = from->number;
-	to->owner = from->owner;
-}
-
 /* The file that loses its name TO; its reference is the caller's. */
 static struct upload *move(struct names *all, struct upload *u, const char *to)
 {
@@ -356,8 +342,21 @@ static struct upload *move(struct names *all, struct upload *u, const char *to)
 	target->version = content.version;
 	memcpy(target->digest, content.digest, RECORD_DIGEST);
 	if ((content.state == NAME_LAUNCHED || content.state == NAME_CLAIMED) &&
-	    spec_name_submits(n->text) && spec_name_submits(to) && (n->job || n->error))
-		move_verdict(n, target);
+	    spec_name_submits(n->text) && spec_name_submits(to) && (n->job || n->error)) {
+		/*
+		 * The verdict of N becomes that of TARGET. A launch under way stays with the name under which it
+		 * was submitted.
+		 */
+		free(target->job);
+		free(target->error);
+		target->job = take_ptr(n->job);
+		target->job_time = n->job_time;
+		target->job_number = n->job_number;
+		target->error = take_ptr(n->error);
+		target->error_time = n->error_time;
+		target->number = n->number;
+		target->owner = n->owner;
+	}
 	show(all, n);
 	return lost;
 }
@@ -522,8 +521,8 @@ void names_accepted(struct names *all, const char *name, uint64_t number, const 
 	n = make(all, name);
 	/* That an older one, which an earlier mount has left, was not launched after all is no verdict any more. */
 	LL_FOREACH_SAFE(n->pending, p, next)
-	if (p->left && number_of(p->uuid) < number)
-		remove_pending(n, p);
+		if (p->left && number_of(p->uuid) < number)
+			remove_pending(n, p);
 	if (number > n->job_number) {
 		set_job(n, id, loop_time_ns());
 		n->job_number = number;
@@ -756,8 +755,8 @@ bool names_take_open(struct names *all, char **name, char **id, struct record_ow
 		return false;
 	*unknown = find_pending(n, "") && !n->news;
 	LL_FOREACH_SAFE(n->pending, p, next)
-	if (p->left && !p->doubt)
-		remove_pending(n, p);
+		if (p->left && !p->doubt)
+			remove_pending(n, p);
 	*name = text_copy(n->text);
 	*id = take_ptr(n->news);
 	*owner = n->owner;

@@ -24,8 +24,7 @@
  * number stands in the UUID of the launch, which is in the name's record before the backend is asked, and in the job.
  * So the start after a crash knows what became of which launch without a look at any clock.
  */
-#ifndef KXFS_FS_SUBMIT_NAMES_H
-#define KXFS_FS_SUBMIT_NAMES_H
+#pragma once
 
 #include "fs/submit/name.h"
 #include "fs/submit/upload.h"
@@ -158,5 +157,3 @@ void names_was_launched(struct names *all, const char *name, const char *id, con
  */
 bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,
 		     bool *unknown);
-
-#endif

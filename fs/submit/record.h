@@ -20,8 +20,7 @@
  * Lines that do not apply are absent. Of a record that is damaged, or of another version, nothing is believed: its
  * reader moves it out of the way (records_aside) and reports it.
  */
-#ifndef KXFS_FS_SUBMIT_RECORD_H
-#define KXFS_FS_SUBMIT_RECORD_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -79,5 +78,3 @@ int records_read(struct records *all, const char *name, struct record *ret);
 int records_each(struct records *all, void (*fn)(void *data, const char *name), void *data);
 /* Move what can't be read to STATE/unread/. ERR, as records_read gave it, is in the message about it. */
 void records_aside(struct records *all, const char *name, int err);
-
-#endif

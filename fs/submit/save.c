@@ -232,8 +232,7 @@ static void sync_free(struct sync_name *list)
 {
 	struct sync_name *n, *next;
 
-	LL_FOREACH_SAFE(list, n, next)
-	{
+	LL_FOREACH_SAFE(list, n, next) {
 		free(n->name);
 		free(n);
 	}

@@ -14,8 +14,7 @@
  * backend reports the launch at the next start (backend_events.launched), since it syncs what it launches.
  * STATE/submit.reported is the number up to which all launches have their verdict, so that older reports are no news.
  */
-#ifndef KXFS_FS_SUBMIT_SAVE_H
-#define KXFS_FS_SUBMIT_SAVE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -75,5 +74,3 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data);
 void save_answered(struct submit *s, const char *name);
 /* All launches that the backend has reported have their verdict now: write STATE/submit.reported. Any thread. */
 void save_reported(struct submit *s);
-
-#endif

@@ -17,8 +17,7 @@
  * In the state directory: STATE/submit/NAME is a file, exactly as it was written; STATE/submit.records/NAME is what is
  * known of it; STATE/submit.reported says until when all that was launched has its verdict. The same for dryrun.
  */
-#ifndef KXFS_FS_SUBMIT_SUBMIT_H
-#define KXFS_FS_SUBMIT_SUBMIT_H
+#pragma once
 
 #include "backend/backend.h"
 #include "fs/vfs/node.h"
@@ -57,5 +56,3 @@ void submit_expire(struct submit *s, int64_t now);
 
 /* The classes of MOUNT/submit and MOUNT/dryrun. */
 extern const struct node_class submit_class, dryrun_class;
-
-#endif

@@ -15,8 +15,7 @@
  * content is launched, or it has closed the file); whoever else changes, removes or replaces the file makes those who
  * have it open lose it: they write no more, and their close fails. So no content is ever a mixture.
  */
-#ifndef KXFS_FS_SUBMIT_UPLOAD_H
-#define KXFS_FS_SUBMIT_UPLOAD_H
+#pragma once
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -57,10 +56,7 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st);
 struct upload *upload_ref(struct upload *u);
 void upload_unref(struct upload *u); /* NULL is allowed */
-static inline void upload_unrefp(struct upload **u)
-{
-	upload_unref(*u);
-}
+define_cleanup(upload_unrefp, struct upload *, upload_unref)
 #define cleanup_upload cleanup(upload_unrefp)
 const char *upload_tag(const struct upload *u);
 
@@ -170,5 +166,3 @@ bool upload_is_empty(const struct upload *u);
 bool upload_has_dirty(const struct upload *u);
 /* From now on it has a name that submits (then it counts in no bound), one that does not, or none. */
 void upload_set_name(struct upload *u, const char *name);
-
-#endif

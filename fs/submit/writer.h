@@ -7,8 +7,7 @@
  * /proc, never wait, and return an error when they can't know (another user, hidepid, another pid
  * namespace). For a writer of which they can't, holders.h is all there is.
  */
-#ifndef KXFS_FS_SUBMIT_WRITER_H
-#define KXFS_FS_SUBMIT_WRITER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -42,5 +41,3 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
  * by chance also of processes that are here.
  */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);
-
-#endif

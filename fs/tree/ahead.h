@@ -4,8 +4,7 @@
  * read it from disk, or rendered it, while the kernel copied what was before. What has been printed never changes, so
  * what was read is right for ever. Bytes that no thread has begun to read are never waited for, but read at once.
  */
-#ifndef KXFS_FS_TREE_AHEAD_H
-#define KXFS_FS_TREE_AHEAD_H
+#pragma once
 
 #include "backend/output/log.h"
 #include "fs/vfs/fuse.h"
@@ -22,5 +21,3 @@ struct log *ahead_log(const struct ahead *a);
 
 /* Answer REQ, which wants SIZE bytes at OFF. */
 void ahead_read(struct ahead *a, fuse_req_t req, size_t size, uint64_t off);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The file `changes`: a line for each job as it is, then one for each change. */
-#ifndef KXFS_FS_TREE_CHANGES_H
-#define KXFS_FS_TREE_CHANGES_H
+#pragma once
 
 #include "fs/tree/tree.h"
 #include "fs/vfs/stream.h"
@@ -11,5 +10,3 @@ extern const struct node_class
 
 /* If S is an open `changes`, add what the news are, and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);
-
-#endif

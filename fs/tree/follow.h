@@ -3,10 +3,8 @@
  * The file `follow` of a replica and of a job: the output from its start, and what comes, until there will be no more.
  * A stream (fs/vfs/stream.h) that reads its log on the pool.
  */
-#ifndef KXFS_FS_TREE_FOLLOW_H
-#define KXFS_FS_TREE_FOLLOW_H
+#pragma once
 
-#include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
 extern const struct node_class follow_class;
@@ -14,5 +12,3 @@ extern const struct node_class follow_class;
 /* Is S a follow, and does it wait for something of JOB, or read LOG? I/O thread. */
 bool follow_is_of(const struct stream *s, const struct spec_job *job);
 bool follow_reads(const struct stream *s, const struct log *log);
-
-#endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of files that jobs and replicas have in common, and the directories made of them. */
-#ifndef KXFS_FS_TREE_JOB_H
-#define KXFS_FS_TREE_JOB_H
+#pragma once
 
-#include "fs/tree/place.h"
 #include "fs/vfs/text.h"
 
 /* What a job's files show (job_text.c, job_ctl.c). */
@@ -24,5 +22,3 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name);
 /* The directory of JOB in DIR, which is jobs/ or (HISTORY) history/; a new reference (job.c). */
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history);
-
-#endif

@@ -4,10 +4,8 @@
  * name but not listed. Links lead there: those in live/ are listed, so `cat *`, grep -r, cp -r and tar over a job
  * end; those beside the other files (jobs/ID/wait) are found but not listed.
  */
-#ifndef KXFS_FS_TREE_JOB_LIVE_H
-#define KXFS_FS_TREE_JOB_LIVE_H
+#pragma once
 
-#include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
 /* A name that is a link to the blocking file of the same name in .live/ beside it. */
@@ -17,5 +15,3 @@ extern const struct node_dir_class live_links_class; /* live/ */
 
 /* Is S a wait, and for the end of JOB? I/O thread. */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);
-
-#endif

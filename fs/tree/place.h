@@ -4,8 +4,7 @@
  * replica has another place, with the name of the replica. A job is known by its uid, so that a node stays that of
  * the same job whatever later has its id. FUSE thread.
  */
-#ifndef KXFS_FS_TREE_PLACE_H
-#define KXFS_FS_TREE_PLACE_H
+#pragma once
 
 #include "fs/tree/tree.h"
 
@@ -62,5 +61,3 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
  * write to the file or directory has been checked by the kernel.
  */
 int place_may_end(const struct tree *t, const struct spec_job *job);
-
-#endif

@@ -4,8 +4,7 @@
  * same file is read again and again by who waits for a job. A snapshot never changes, so its text is made once. FUSE
  * thread only, but for rendered_new and rendered_free.
  */
-#ifndef KXFS_FS_TREE_RENDERED_H
-#define KXFS_FS_TREE_RENDERED_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -20,5 +19,3 @@ void rendered_free(struct rendered *r); /* NULL is allowed */
 /* What FN makes of JOB, malloc'ed. */
 void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
 		   size_t *ret_len);
-
-#endif

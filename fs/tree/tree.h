@@ -12,8 +12,7 @@
  * put them together to directories; list, queues, changes and control stand by themselves. All but the streams and
  * the news runs on the FUSE thread.
  */
-#ifndef KXFS_FS_TREE_TREE_H
-#define KXFS_FS_TREE_TREE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -68,5 +67,3 @@ extern const struct node_dir_class live_class;	   /* changes.c: live/, which lis
 extern const struct node_dir_class control_class;  /* control.c: .kxfs */
 /* For the entry of queues/: is it there? (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);
-
-#endif

@@ -10,8 +10,7 @@
  * lock each, which is a leaf, and parked requests a thread, which answers interrupts and deadlines. Nothing here
  * knows what the tree means: a node carries its meaning as an opaque object.
  */
-#ifndef KXFS_FS_VFS_FS_H
-#define KXFS_FS_VFS_FS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -70,5 +69,3 @@ struct fs *fs_of_request(fuse_req_t req);
 
 /* The operations of the session (ops.c); its user data is the struct fs. */
 extern const struct fuse_lowlevel_ops fs_ops;
-
-#endif

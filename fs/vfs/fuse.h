@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* libfuse's low-level API at the version that kxfs is written for: include this, never it. */
-#ifndef KXFS_FS_VFS_FUSE_H
-#define KXFS_FS_VFS_FUSE_H
+#pragma once
 
 #define FUSE_USE_VERSION 310
 #include <fuse_lowlevel.h>
-
-#endif

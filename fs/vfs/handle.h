@@ -4,8 +4,7 @@
  * list. So what the kernel never releases, because its mount is taken away, is freed all the same.
  * Streams have their own list, on the I/O thread (stream.h). Any thread.
  */
-#ifndef KXFS_FS_VFS_HANDLE_H
-#define KXFS_FS_VFS_HANDLE_H
+#pragma once
 
 #include "fs/vfs/fs.h"
 
@@ -34,5 +33,3 @@ int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flus
 
 /* Answer an open with the handle in FI, not flushed; when nobody wants the answer any more, close it. */
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);
-
-#endif

@@ -3,8 +3,7 @@
  * What a directory held when it was opened: a snapshot of names that its handle keeps, so that a
  * reader neither skips nor repeats an entry while jobs come and go. FUSE thread only.
  */
-#ifndef KXFS_FS_VFS_LISTING_H
-#define KXFS_FS_VFS_LISTING_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -18,15 +17,10 @@ struct listing {
 /* "." and ".." are in it. */
 struct listing *listing_new(void);
 void listing_free(struct listing *l);
-static inline void listing_freep(struct listing **l)
-{
-	listing_free(*l);
-}
+define_cleanup(listing_freep, struct listing *, listing_free)
 
 /* Append a copy of NAME. */
 void listing_add(struct listing *l, const char *name);
 
 /* The I-th name; NULL at the end. */
 const char *listing_name(const struct listing *l, size_t i);
-
-#endif

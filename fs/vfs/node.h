@@ -12,8 +12,7 @@
  * What a node is about is its object, which this folder never looks into: the classes that are put together to a
  * tree agree on its type. A new node has the object of its parent, unless its class or its entry gives it another.
  */
-#ifndef KXFS_FS_VFS_NODE_H
-#define KXFS_FS_VFS_NODE_H
+#pragma once
 
 #include <sys/stat.h>
 #include <uthash.h>
@@ -171,5 +170,3 @@ int node_dir_lookup(struct fs *fs, struct node *dir, const char *name, struct no
 int node_dir_list(struct fs *fs, struct node *dir, struct listing *l);
 
 #define NODE_DIR_OPS .mode = S_IFDIR | 0755, .lookup = node_dir_lookup, .list = node_dir_list
-
-#endif

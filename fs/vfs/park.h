@@ -15,8 +15,7 @@
  * The order that fuse_req_interrupt_func demands: claim under the lock, unlock,
  * clear the interrupt function, reply. park_claim does all but the reply.
  */
-#ifndef KXFS_FS_VFS_PARK_H
-#define KXFS_FS_VFS_PARK_H
+#pragma once
 
 #include "fs/vfs/fuse.h"
 #include "spec/base/base.h"
@@ -63,5 +62,3 @@ bool park_waits(struct park *park, uint64_t ticket);
 void park_end(struct park *park);
 
 size_t park_count(struct park *park, enum park_kind kind);
-
-#endif

@@ -14,8 +14,7 @@
  * or the end of the mount answer it, and the answer that its handler gives later goes nowhere (-ENOENT, as always when
  * nobody wants an answer any more). Its node and its open file stay until the handler has returned.
  */
-#ifndef KXFS_FS_VFS_SERVE_H
-#define KXFS_FS_VFS_SERVE_H
+#pragma once
 
 #include "fs/vfs/fs.h"
 
@@ -44,5 +43,3 @@ void serve_disk_end(struct fs *fs);
 void serve_begin_request(fuse_req_t req);
 /* SIZE bytes of this thread, which is one of these, that stay until it calls this again. */
 char *serve_buffer(size_t size);
-
-#endif

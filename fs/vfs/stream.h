@@ -4,8 +4,7 @@
  * hands requests over (loop_post keeps their order), so there is no lock. A read is parked until the stream's class
  * has something to say; poll() is answered, and pollers are woken when something comes.
  */
-#ifndef KXFS_FS_VFS_STREAM_H
-#define KXFS_FS_VFS_STREAM_H
+#pragma once
 
 #include "fs/vfs/node.h"
 
@@ -67,5 +66,3 @@ struct streams *streams_new(void);
 void streams_free(struct streams *all);
 /* How many are open. Any thread. */
 size_t streams_count(struct fs *fs);
-
-#endif

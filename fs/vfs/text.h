@@ -3,8 +3,7 @@
  * Files that are texts rendered when they are opened: one reader reads one version, however long
  * it takes. A class gives .render or .share (struct text_class) and these operations.
  */
-#ifndef KXFS_FS_VFS_TEXT_H
-#define KXFS_FS_VFS_TEXT_H
+#pragma once
 
 #include "fs/vfs/node.h"
 #include "spec/base/shared.h"
@@ -28,5 +27,3 @@ void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, of
 	       struct fuse_file_info *fi);
 
 #define TEXT_OPS .costly = true, .open = text_open, .read = text_read
-
-#endif

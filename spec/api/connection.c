@@ -385,10 +385,15 @@ static void read_exec(struct reader *user, struct spec_exec *ret)
 
 /* --- a user --- */
 
-static void read_extra(struct reader *r, struct spec_connection *ret)
+static void read_impersonation(struct reader *r, struct spec_connection *ret)
 {
-	const struct spec_yaml *map = field(r, "as-user-extra");
+	const struct spec_yaml *map;
 
+	read_header(r, "as", &ret->as);
+	read_header(r, "as-uid", &ret->as_uid);
+	read_texts(r, "as-groups", "names", set_header, "a group", &ret->as_groups,
+		   &ret->n_as_groups);
+	map = field(r, "as-user-extra");
 	for (size_t i = 0; map && map->type == SPEC_YAML_MAP && i < map->n; i += 2) {
 		const struct spec_yaml *list = map->v[i + 1];
 
@@ -400,15 +405,6 @@ static void read_extra(struct reader *r, struct spec_connection *ret)
 			ret->as_extra[ret->n_as_extra++] = pair;
 		}
 	}
-}
-
-static void read_impersonation(struct reader *r, struct spec_connection *ret)
-{
-	read_header(r, "as", &ret->as);
-	read_header(r, "as-uid", &ret->as_uid);
-	read_texts(r, "as-groups", "names", set_header, "a group", &ret->as_groups,
-		   &ret->n_as_groups);
-	read_extra(r, ret);
 	if (!*ret->as && (*ret->as_uid || ret->n_as_groups || ret->n_as_extra))
 		wrong(r, r->item,
 		      "as-uid, as-groups and as-user-extra need \"as\", the user to act as");
@@ -430,21 +426,6 @@ static void check_user(struct reader *r, const struct spec_connection *c)
 	if (cert != key)
 		wrong(r, r->item, "the user has a client %s without its %s",
 		      cert ? "certificate" : "key", cert ? "key" : "certificate");
-}
-
-static void read_user(struct reader *r, struct spec_connection *ret)
-{
-	read_header(r, "token", &ret->token);
-	read_path(r, "tokenFile", &ret->token_file);
-	read_text(r, "username", &ret->user);
-	read_text(r, "password", &ret->password);
-	read_path(r, "client-certificate", &ret->cert_file);
-	read_path(r, "client-key", &ret->key_file);
-	read_pem(r, "client-certificate-data", &ret->cert_pem);
-	read_pem(r, "client-key-data", &ret->key_pem);
-	read_impersonation(r, ret);
-	read_exec(r, &ret->exec);
-	check_user(r, ret);
 }
 
 /* --- the context --- */
@@ -529,7 +510,17 @@ int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context
 	read_cluster(&r, ret);
 	if (has_user) {
 		r = reader_of(&user, e);
-		read_user(&r, ret);
+		read_header(&r, "token", &ret->token);
+		read_path(&r, "tokenFile", &ret->token_file);
+		read_text(&r, "username", &ret->user);
+		read_text(&r, "password", &ret->password);
+		read_path(&r, "client-certificate", &ret->cert_file);
+		read_path(&r, "client-key", &ret->key_file);
+		read_pem(&r, "client-certificate-data", &ret->cert_pem);
+		read_pem(&r, "client-key-data", &ret->key_pem);
+		read_impersonation(&r, ret);
+		read_exec(&r, &ret->exec);
+		check_user(&r, ret);
 	}
 	return e->err;
 }

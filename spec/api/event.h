@@ -9,8 +9,7 @@
  * entries) and speaks with credential plugins (exec_credential.c). All is pure; a spec_split,
  * spec_kubeconfig or spec_connection belongs to one thread and owns what it points to.
  */
-#ifndef KXFS_SPEC_API_EVENT_H
-#define KXFS_SPEC_API_EVENT_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -36,5 +35,3 @@ struct spec_event {
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);
-
-#endif

@@ -5,8 +5,7 @@
  * value of a field counts. The result is one connection: a server, and the credentials for it.
  * No message holds a token, a password or a key.
  */
-#ifndef KXFS_SPEC_API_KUBECONFIG_H
-#define KXFS_SPEC_API_KUBECONFIG_H
+#pragma once
 
 #include "spec/base/error.h"
 #include "spec/base/pair.h"
@@ -57,10 +56,7 @@ void spec_connection_clear(struct spec_connection *c);
 /* An empty one, to merge into. */
 struct spec_kubeconfig *spec_kubeconfig_new(void);
 void spec_kubeconfig_free(struct spec_kubeconfig *k);
-static inline void spec_kubeconfig_freep(struct spec_kubeconfig **k)
-{
-	spec_kubeconfig_free(*k);
-}
+define_cleanup(spec_kubeconfig_freep, struct spec_kubeconfig *, spec_kubeconfig_free)
 
 /*
  * Merge the text of one file, whose relative paths are relative to where FILE, an absolute path, is.
@@ -112,5 +108,3 @@ void spec_credential_clear(struct spec_credential *c);
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Searching kubeconfig files for the entries of a connection. Private to spec/api/. */
-#ifndef KXFS_SPEC_API_KUBECONFIG_FIND_H
-#define KXFS_SPEC_API_KUBECONFIG_FIND_H
+#pragma once
 
 #include "spec/api/kubeconfig.h"
 #include "spec/yaml/yaml.h"
@@ -22,5 +21,3 @@ const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, cons
 
 /* The names of all entries of KIND, borrowed, in an array that is to be freed and ends with NULL. */
 const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind);
-
-#endif

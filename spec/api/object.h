@@ -3,8 +3,7 @@
  * One object of a cluster, as a server sends it: its text as YAML, and what kxfs wrote into it, read
  * back. Anybody may have changed that since.
  */
-#ifndef KXFS_SPEC_API_OBJECT_H
-#define KXFS_SPEC_API_OBJECT_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -54,5 +53,3 @@ int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len
  * *RET; -EINVAL.
  */
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
-
-#endif

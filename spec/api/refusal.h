@@ -2,8 +2,7 @@
 /*
  * What an answer that is no success means: an errno, and a text for people (docs/kxfs-layout.5, errors).
  */
-#ifndef KXFS_SPEC_API_REFUSAL_H
-#define KXFS_SPEC_API_REFUSAL_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -35,5 +34,3 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
  * lost. But nobody passes on what he does not accept: 401, 413 and 429 are believed whoever says them.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);
-
-#endif

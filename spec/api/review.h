@@ -4,8 +4,7 @@
  * (SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io/v1, which everybody may create who is
  * known).
  */
-#ifndef KXFS_SPEC_API_REVIEW_H
-#define KXFS_SPEC_API_REVIEW_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -32,5 +31,3 @@ int spec_rules_reply(const char *json, size_t len, const char *group, const char
 
 /* The version in the reply to "/version" ("v1.30.2"), made harmless, malloc'ed; -EINVAL: it has none. */
 int spec_version_reply(const char *json, size_t len, char **ret);
-
-#endif

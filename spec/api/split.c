@@ -26,7 +26,6 @@
 #include "spec/api/split.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"

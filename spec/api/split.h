@@ -7,8 +7,7 @@
  * no more is checked than that its brackets and strings end; what is kept is checked by who parses the object.
  * Pure; a splitter belongs to one thread.
  */
-#ifndef KXFS_SPEC_API_SPLIT_H
-#define KXFS_SPEC_API_SPLIT_H
+#pragma once
 
 #include "spec/base/pick.h"
 
@@ -53,5 +52,3 @@ struct spec_list_meta {
 	const char *next;	      /* the token of the next page, "" none */
 };
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret);
-
-#endif

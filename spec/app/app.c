@@ -33,10 +33,7 @@
 		.name = key, .required = must, .offset = at, .min = least, .max = most             \
 	}
 
-static void free_table(struct lh_table **t)
-{
-	lh_table_free(*t);
-}
+define_cleanup(free_table, struct lh_table *, lh_table_free)
 
 static const char *const retry_names[] = {
 	[SPEC_RETRY_APPLICATION] = "APPLICATION",

@@ -10,8 +10,7 @@
  * who make objects of it. The folder knows no kinds of jobs: what reading depends on (which schedulers
  * there are, whose rules names follow, which options) is an argument.
  */
-#ifndef KXFS_SPEC_APP_APP_H
-#define KXFS_SPEC_APP_APP_H
+#pragma once
 
 #include "spec/app/mount.h"
 #include "spec/base/error.h"
@@ -119,10 +118,7 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);
 void spec_app_free(struct spec_app *app);
-static inline void spec_app_freep(struct spec_app **app)
-{
-	spec_app_free(*app);
-}
+define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
 /*
  * The names of the fields that spec_app_read knows, of the AppDef, a role and a resource in turn;
@@ -135,5 +131,3 @@ char *spec_app_json(const struct spec_app *app);
 
 /* "APPLICATION", "REPLICA", "ROLE", "HOT_SPARE" */
 const char *spec_retry_name(enum spec_retry retry);
-
-#endif

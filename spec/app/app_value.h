@@ -4,8 +4,7 @@
  * Private to spec/app/. Every function adds its errors to the reader's list and goes on, so that all
  * errors of a document are reported at once.
  */
-#ifndef KXFS_SPEC_APP_APP_VALUE_H
-#define KXFS_SPEC_APP_APP_VALUE_H
+#pragma once
 
 #include "spec/app/app.h"
 #include "spec/yaml/yaml.h"
@@ -85,5 +84,3 @@ char *app_any(struct app_reader *r, const struct app_path *path, const struct sp
  * its place.
  */
 void *app_add(void *v, size_t *n, size_t size);
-
-#endif

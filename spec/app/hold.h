@@ -3,8 +3,7 @@
  * When a job begins: what its scheduler_args say beside run options, in every kind of job. No mount has these as
  * options. kxfs itself holds such a job until its conditions hold (spec/record/held.h).
  */
-#ifndef KXFS_SPEC_APP_HOLD_H
-#define KXFS_SPEC_APP_HOLD_H
+#pragma once
 
 #include "spec/base/error.h"
 
@@ -45,5 +44,3 @@ void spec_hold_clear(struct spec_hold *h);
  * late in UTC, and gives the one at which it is here. False: TEXT is none of these.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);
-
-#endif

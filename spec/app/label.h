@@ -3,8 +3,7 @@
  * Values of Kubernetes labels: at most 63 of [A-Za-z0-9._-], beginning and ending with a letter or
  * a digit, or empty. Names as users write them are cleaned, so that they always fit.
  */
-#ifndef KXFS_SPEC_APP_LABEL_H
-#define KXFS_SPEC_APP_LABEL_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -24,5 +23,3 @@ char *spec_label_clean(const char *value);
  * it can and a hash of the whole, so that different users have different labels. malloc'ed.
  */
 char *spec_label_user(const char *submitter);
-
-#endif

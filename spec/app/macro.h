@@ -4,8 +4,7 @@
  * "$$" is "$"; "$name" and "${name}" are replaced when known and left as they stand otherwise.
  * One pass, no recursion.
  */
-#ifndef KXFS_SPEC_APP_MACRO_H
-#define KXFS_SPEC_APP_MACRO_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -19,5 +18,3 @@ struct spec_macros {
 
 /* TEXT with macros replaced, malloc'ed. */
 char *spec_macro_expand(const char *text, const struct spec_macros *m);
-
-#endif

@@ -4,8 +4,7 @@
  * "type", or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"), one string of which
  * may hold several.
  */
-#ifndef KXFS_SPEC_APP_MOUNT_H
-#define KXFS_SPEC_APP_MOUNT_H
+#pragma once
 
 #include "spec/base/error.h"
 #include "spec/yaml/yaml.h"
@@ -31,5 +30,3 @@ void spec_mount_clear(struct spec_mount *m);
  */
 int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		     struct spec_mount **v, size_t *n, struct spec_errors *e);
-
-#endif

@@ -3,8 +3,7 @@
  * Named resources: TorchX 0.7.0's table and the names that later versions add. Lookup is exact
  * first, then ignores case.
  */
-#ifndef KXFS_SPEC_APP_NAMED_RESOURCE_H
-#define KXFS_SPEC_APP_NAMED_RESOURCE_H
+#pragma once
 
 #include "spec/app/app.h"
 
@@ -17,5 +16,3 @@ void spec_resource_clear(struct spec_resource *r);
 
 /* The I-th name of the table, NULL at its end: for documentation and tests. */
 const char *spec_named_resource_name(size_t i);
-
-#endif

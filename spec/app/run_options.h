@@ -4,8 +4,7 @@
  * has some ("-o queue=research"), a job may have its own (scheduler_args), which take precedence. All are
  * typed and checked by a table of options, which the caller has.
  */
-#ifndef KXFS_SPEC_APP_RUN_OPTIONS_H
-#define KXFS_SPEC_APP_RUN_OPTIONS_H
+#pragma once
 
 #include "spec/base/error.h"
 #include "spec/base/limits.h"
@@ -48,10 +47,7 @@ struct spec_options;
 /* WHOSE is named in errors ("volcano"). Both arguments are borrowed until spec_options_free. */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
-static inline void spec_options_freep(struct spec_options **o)
-{
-	spec_options_free(*o);
-}
+define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 
 /*
  * Set an option from text, as on the command line. An unknown name or a value of the wrong type is
@@ -79,5 +75,3 @@ const char *spec_options_text(const struct spec_options *o, const char *name);
 /* Of a TIME, too. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
 bool spec_options_bool(const struct spec_options *o, const char *name);
-
-#endif

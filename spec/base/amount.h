@@ -3,8 +3,7 @@
  * Amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"): lists of them, their values,
  * and how a person reads them.
  */
-#ifndef KXFS_SPEC_BASE_AMOUNT_H
-#define KXFS_SPEC_BASE_AMOUNT_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -31,5 +30,3 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 double spec_amount_value(const char *text);
 /* VALUE of resource NAME for people: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);
-
-#endif

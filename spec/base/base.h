@@ -11,8 +11,7 @@
  * limits.h has every bound on data from outside. All of it is pure and may be called on any thread; values
  * that it returns belong to the caller.
  */
-#ifndef KXFS_SPEC_BASE_BASE_H
-#define KXFS_SPEC_BASE_BASE_H
+#pragma once
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -51,6 +50,13 @@ static inline void base_closedir(DIR **dir)
 	if (*dir)
 		closedir(*dir);
 }
+
+/* The function NAME, for cleanup(), of variables of TYPE: END(variable), which accepts NULL. */
+#define define_cleanup(name, type, end)                                                            \
+	static inline void name(type *variable)                                                    \
+	{                                                                                          \
+		end(*variable);                                                                    \
+	}
 
 #define cleanup_free cleanup(base_free_ptr)
 #define cleanup_fd   cleanup(base_close_fd)
@@ -101,5 +107,3 @@ static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
-
-#endif

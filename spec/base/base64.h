@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Base64 with the standard alphabet and padding (RFC 4648), as kubeconfig files and HTTP use it. */
-#ifndef KXFS_SPEC_BASE_BASE64_H
-#define KXFS_SPEC_BASE_BASE64_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -13,5 +12,3 @@ char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
 
 /* malloc'ed */
 char *spec_base64_encode(const void *data, size_t len);
-
-#endif

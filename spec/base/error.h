@@ -4,8 +4,7 @@
  * position and path. Functions that read documents take a list and go on after an error, so
  * that all errors of a file are reported at once (at most SPEC_MAX_ERRORS; further ones are counted).
  */
-#ifndef KXFS_SPEC_BASE_ERROR_H
-#define KXFS_SPEC_BASE_ERROR_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -61,5 +60,3 @@ void spec_errors_key(FILE *out, const char *key, bool first);
  * first that holds WORD as a part ("replicas": "num_replicas").
  */
 const char *spec_suggest(const char *word, const char *const *words);
-
-#endif

@@ -3,8 +3,7 @@
  * Every bound on data from outside, in one place. A document or a reply beyond a bound
  * is refused with the bound in the message, never cut in silence.
  */
-#ifndef KXFS_SPEC_BASE_LIMITS_H
-#define KXFS_SPEC_BASE_LIMITS_H
+#pragma once
 
 #define SPEC_MAX_FILE	     (1u << 20)	    /* bytes of a submitted file */
 #define SPEC_MAX_DEPTH	     64		    /* nesting of maps and lists */
@@ -21,5 +20,3 @@
 #define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object from a server, in memory */
 #define SPEC_MAX_LISTED	     200000	    /* objects of one list of a server */
 #define SPEC_MAX_PAGE_MIB    512	    /* MiB of a page of it */
-
-#endif

@@ -3,8 +3,7 @@
  * Fields of tab-separated lines (the files changes and events): tabs, newlines, backslashes and control
  * characters are written as escapes, so that no field ends its line or moves a terminal's cursor.
  */
-#ifndef KXFS_SPEC_BASE_LINE_H
-#define KXFS_SPEC_BASE_LINE_H
+#pragma once
 
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
@@ -21,5 +20,3 @@ static inline char *spec_line_field(const char *text)
 	}
 	return spec_utf8_clean_copy(doubled, "");
 }
-
-#endif

@@ -5,8 +5,7 @@
  * that comes from outside and may be large (a document, a body, a list) is checked against its bound first.
  * Any thread.
  */
-#ifndef KXFS_SPEC_BASE_MEM_H
-#define KXFS_SPEC_BASE_MEM_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -63,5 +62,3 @@ void spec_unset(char **field);
 
 /* Ends the program, as all of the above do when memory is out. */
 _Noreturn void mem_out(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Names: TorchX's normalisation and random suffix, DNS labels, label values, file names.
  * Randomness is a parameter (spec/ has none of its own).
  */
-#ifndef KXFS_SPEC_BASE_NAME_H
-#define KXFS_SPEC_BASE_NAME_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -61,5 +60,3 @@ bool spec_name_seed(const char *name, uint64_t ret[2]);
 
 /* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */
 bool spec_name_submits(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pairs of texts, and maps of them that keep their order: environments, metadata, options. */
-#ifndef KXFS_SPEC_BASE_PAIR_H
-#define KXFS_SPEC_BASE_PAIR_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -27,5 +26,3 @@ static inline void spec_map_clear(struct spec_map *m)
 	free(m->v);
 	*m = (struct spec_map){0};
 }
-
-#endif

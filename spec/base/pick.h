@@ -4,8 +4,7 @@
  * others are dropped where the text is cut (spec/api/split.h), before anything is stored. Private to spec/, but for the
  * tables that it gives out.
  */
-#ifndef KXFS_SPEC_BASE_PICK_H
-#define KXFS_SPEC_BASE_PICK_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -19,5 +18,3 @@ struct spec_pick {
 	 */
 	const struct spec_pick *of;
 };
-
-#endif

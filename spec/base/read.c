@@ -113,3 +113,13 @@ void spec_read_copy(char **field, const char *text, size_t max)
 	cut = mem_copy(text, n);
 	spec_set(field, cut);
 }
+
+void spec_read_copy_word(char **field, const struct spec_value *o, const char *key)
+{
+	spec_read_copy(field, spec_read_text(o, key), READ_MAX_WORD);
+}
+
+void spec_read_copy_message(char **field, const struct spec_value *o, const char *key)
+{
+	spec_read_copy(field, spec_read_text(o, key), READ_MAX_MESSAGE);
+}

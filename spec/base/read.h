@@ -3,8 +3,7 @@
  * Reading the members of an object that came from outside: what is absent, null or of another type
  * counts as empty, and texts are bounded. Private to spec/.
  */
-#ifndef KXFS_SPEC_BASE_READ_H
-#define KXFS_SPEC_BASE_READ_H
+#pragma once
 
 #include "spec/base/value.h"
 
@@ -38,5 +37,6 @@ int spec_read_digits(const char *text);
 
 /* spec_set with at most MAX bytes of TEXT, cut between characters. */
 void spec_read_copy(char **field, const char *text, size_t max);
-
-#endif
+/* The same with the text of member KEY of O, at most READ_MAX_WORD or READ_MAX_MESSAGE bytes of it. */
+void spec_read_copy_word(char **field, const struct spec_value *o, const char *key);
+void spec_read_copy_message(char **field, const struct spec_value *o, const char *key);

@@ -3,12 +3,9 @@
  * SHA-256 (FIPS 180-4), for the annotation that stands for an AppDef which is too large to be one
  * itself. It only names a text, so speed does not matter, and no library that kxfs needs anyway has it.
  */
-#ifndef KXFS_SPEC_BASE_SHA256_H
-#define KXFS_SPEC_BASE_SHA256_H
+#pragma once
 
 #include "spec/base/base.h"
 
 /* The digest of LEN bytes in lower-case hexadecimal. */
 void spec_sha256(const void *data, size_t len, char ret[65]);
-
-#endif

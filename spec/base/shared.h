@@ -3,8 +3,7 @@
  * Texts that several hold at once: what snapshots of one job have in common, and what all who have opened a file
  * read. Immutable once others can see it, reference counted with atomics: any thread may hold one.
  */
-#ifndef KXFS_SPEC_BASE_SHARED_H
-#define KXFS_SPEC_BASE_SHARED_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -19,5 +18,3 @@ struct spec_text {
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
 void spec_text_unref(struct spec_text *t); /* NULL is allowed */
-
-#endif

@@ -3,8 +3,7 @@
  * Finding members in JSON text without parsing it: by counting brackets outside strings. For objects
  * of a megabyte of which a few bytes are wanted. Private to spec/.
  */
-#ifndef KXFS_SPEC_BASE_SPAN_H
-#define KXFS_SPEC_BASE_SPAN_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -47,5 +46,3 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 
 /* Where the run of plain characters of a string ends that begins at P: at END, a quote, a backslash or a control. */
 const char *spec_span_plain(const char *p, const char *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back; and spans of time. */
-#ifndef KXFS_SPEC_BASE_TIME_H
-#define KXFS_SPEC_BASE_TIME_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -22,5 +21,3 @@ void spec_time_span_text(int64_t seconds, char ret[24]);
 
 /* "2026-11-21T09:08:40Z" of a time in ns, which loses what is below a second; "" of 0. */
 void spec_time_text(int64_t ns, char ret[32]);
-
-#endif

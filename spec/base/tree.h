@@ -3,8 +3,7 @@
  * Building JSON values member by member. Unless said otherwise, keys are literals and each is added
  * once. Memory does not fail (rule E4). Private to spec/.
  */
-#ifndef KXFS_SPEC_BASE_TREE_H
-#define KXFS_SPEC_BASE_TREE_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -12,10 +11,7 @@
 
 struct spec_value;
 
-static inline void spec_tree_put(struct json_object **o)
-{
-	json_object_put(*o);
-}
+define_cleanup(spec_tree_put, struct json_object *, json_object_put)
 #define cleanup_json cleanup(spec_tree_put)
 
 /* Add VALUE, which is taken over; NULL is JSON's null. Returns it, borrowed. */
@@ -93,5 +89,3 @@ struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
 /* Add all members of FROM, whose keys are literals; the values are shared. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);
-
-#endif

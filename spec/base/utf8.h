@@ -3,8 +3,7 @@
  * Characters in bytes from outside, and texts that are safe on a terminal and in formats that want
  * UTF-8: text from a server, a plugin or a file goes through here before it is shown.
  */
-#ifndef KXFS_SPEC_BASE_UTF8_H
-#define KXFS_SPEC_BASE_UTF8_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -34,5 +33,3 @@ char *spec_utf8_clean(char *to, const char *text, const char *keep);
 
 /* spec_utf8_clean into a malloc'ed copy. */
 char *spec_utf8_clean_copy(const char *text, const char *keep);
-
-#endif

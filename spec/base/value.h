@@ -3,8 +3,7 @@
  * A JSON text from outside as values that are only read (read.h). All of one text stand in one piece of memory with the
  * text itself, so ten thousand objects are read without making and freeing a million small pieces. Private to spec/.
  */
-#ifndef KXFS_SPEC_BASE_VALUE_H
-#define KXFS_SPEC_BASE_VALUE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -36,5 +35,3 @@ int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
 /* spec_value_parse of a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it is no map, or longer. */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
-
-#endif

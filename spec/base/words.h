@@ -3,8 +3,7 @@
  * The messages of a cluster about a container or a pod, shortened for people: error chains of the runtime
  * and the scheduler are cut down to their cause. A message that is not recognised is returned as it is.
  */
-#ifndef KXFS_SPEC_BASE_WORDS_H
-#define KXFS_SPEC_BASE_WORDS_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -41,5 +40,3 @@ bool spec_words_undump(char *text);
 void spec_words_clean(char *text, size_t max);
 /* The persistent volume claim that is missing according to MESSAGE; empty: it names none. */
 struct spec_words spec_words_claim(const char *message);
-
-#endif

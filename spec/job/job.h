@@ -5,8 +5,7 @@
  * held by any thread. All times are nanoseconds since 1970 UTC, 0: none. All strings are never
  * NULL in a published job unless said so; "" means nothing to say.
  */
-#ifndef KXFS_SPEC_JOB_JOB_H
-#define KXFS_SPEC_JOB_JOB_H
+#pragma once
 
 #include "spec/base/mem.h"
 #include "spec/base/shared.h"
@@ -221,5 +220,3 @@ const struct spec_replica *spec_job_first_failed(const struct spec_job *job, siz
  * is NULL): how many wait for the same reason. NULL: none says so.
  */
 const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n);
-
-#endif

@@ -4,8 +4,7 @@
  * last lines that it has printed. All of that is from outside; what these functions return is at most five lines of
  * limited length, without a newline behind the last, and clean for a terminal. malloc'ed.
  */
-#ifndef KXFS_SPEC_JOB_LAST_WORDS_H
-#define KXFS_SPEC_JOB_LAST_WORDS_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -18,5 +17,3 @@ char *spec_last_lines(const char *text, size_t n, bool part);
 char *spec_last_error(const char *text, size_t n);
 /* The log in whose end the last words of a job that has FAILED stand; NULL: there is none. */
 const struct spec_log *spec_last_log(const struct spec_job *job);
-
-#endif

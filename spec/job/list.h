@@ -4,8 +4,7 @@
  * remembers the line of each snapshot, so that the next text costs only the snapshots that are new. It is used by
  * one thread at a time; the texts that it gives belong to all who hold them.
  */
-#ifndef KXFS_SPEC_JOB_LIST_H
-#define KXFS_SPEC_JOB_LIST_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -26,5 +25,3 @@ void spec_list_free(struct spec_list *list); /* NULL is allowed */
  */
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
 				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until);
-
-#endif

@@ -3,8 +3,7 @@
  * A snapshot of a job as text for the state directory, and back: what is known of a job whose output is
  * kept after the cluster has forgotten it.
  */
-#ifndef KXFS_SPEC_JOB_SNAPSHOT_H
-#define KXFS_SPEC_JOB_SNAPSHOT_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -16,5 +15,3 @@ char *spec_snapshot_text(const struct spec_job *job);
  * published; -ENOTSUP: another version of kxfs wrote it; -EINVAL: it is damaged.
  */
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot as a JSON tree, for a text that holds more than a snapshot (spec/record/). Private to spec/. */
-#ifndef KXFS_SPEC_JOB_SNAPSHOT_TREE_H
-#define KXFS_SPEC_JOB_SNAPSHOT_TREE_H
+#pragma once
 
 #include "spec/base/read.h"
 #include "spec/base/tree.h"
@@ -17,5 +16,3 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 /* 0 and a job with one reference, which is not packed; -EINVAL. FORM: WHOLE or NO_LOGS. */
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret);
-
-#endif

@@ -4,8 +4,7 @@
  * They depend on the snapshot alone, so two readers of one snapshot read the same bytes.
  * Each text is malloc'ed and NUL-terminated; *RET_LEN is its length.
  */
-#ifndef KXFS_SPEC_JOB_STATUS_H
-#define KXFS_SPEC_JOB_STATUS_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -36,5 +35,3 @@ void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
  * is "Removed".
  */
 char *spec_status_change(const struct spec_job *job, int64_t time);
-
-#endif

@@ -3,8 +3,7 @@
  * States, and when each phase of a job began: the newest phases, oldest first. Times are ns since 1970 and never
  * decrease.
  */
-#ifndef KXFS_SPEC_JOB_TRANSITION_H
-#define KXFS_SPEC_JOB_TRANSITION_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -59,5 +58,3 @@ void spec_transitions_clear(struct spec_transitions *t);
 void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
 /* And back; O without one is no error. 0 or -EINVAL. */
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);
-
-#endif

@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-#include "spec/base/time.h"
 #include "spec/yaml/yaml.h"
 
 #define SECOND	 INT64_C(1000000000)

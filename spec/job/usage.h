@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What replicas were given, and what they have used of it. Whatever is -1 is not known. */
-#ifndef KXFS_SPEC_JOB_USAGE_H
-#define KXFS_SPEC_JOB_USAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct spec_usage {
 	int64_t samples;		 /* how often it was looked at while it ran */
 	int64_t first, last; /* when the first and the last figures were taken, ns; 0: never */
 };
-
-#endif

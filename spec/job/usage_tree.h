@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job or a replica has used as a JSON tree, for the texts that show it. Private to spec/. */
-#ifndef KXFS_SPEC_JOB_USAGE_TREE_H
-#define KXFS_SPEC_JOB_USAGE_TREE_H
+#pragma once
 
 #include "spec/base/tree.h"
 #include "spec/job/job.h"
@@ -11,5 +10,3 @@
  * null. It depends on the snapshot alone: what runs is shown as it was when it was looked at last.
  */
 struct json_object *spec_usage_tree(const struct spec_job *job, const struct spec_replica *r);
-
-#endif

@@ -9,7 +9,6 @@
  */
 #include "spec/kinds/added.h"
 
-#include "spec/kinds/kinds.h"
 #include "spec/pods/pod.h"
 #include "spec/view/kueue.h"
 

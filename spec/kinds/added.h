@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What others add to a job's object, and a copy of it must not have. Private to spec/kinds. */
-#ifndef KXFS_SPEC_KINDS_ADDED_H
-#define KXFS_SPEC_KINDS_ADDED_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -12,5 +11,3 @@
  * have added, as far as the object says who has. What a person has written into it stays.
  */
 void spec_added_remove(struct json_object *object, const struct spec_kind *kind);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The kinds of jobs that there are, and what clusters serve. A new kind is a folder of its own and a row in kinds.c.
  */
-#ifndef KXFS_SPEC_KINDS_KINDS_H
-#define KXFS_SPEC_KINDS_KINDS_H
+#pragma once
 
 #include "spec/pods/kind.h"
 #include "spec/view/view.h"
@@ -58,5 +57,3 @@ const struct spec_served *spec_served_at(const char *source, size_t i);
 int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES]);
 /* Is the object of VIEW made by a job of KIND, as a JobSet makes Jobs? Then it is not shown beside that. */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
-
-#endif

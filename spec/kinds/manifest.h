@@ -4,8 +4,7 @@
  * of a kind of the mount, a ready manifest (apiVersion and kind) is checked and passed on. Pure: what is
  * random or from outside is a parameter.
  */
-#ifndef KXFS_SPEC_KINDS_MANIFEST_H
-#define KXFS_SPEC_KINDS_MANIFEST_H
+#pragma once
 
 #include "spec/app/app.h"
 #include "spec/pods/kind.h"
@@ -39,12 +38,7 @@ struct spec_manifest {
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
 		       struct spec_manifest **ret, struct spec_errors *e);
 void spec_manifest_free(struct spec_manifest *m);
-static inline void spec_manifest_freep(struct spec_manifest **m)
-{
-	spec_manifest_free(*m);
-}
+define_cleanup(spec_manifest_freep, struct spec_manifest *, spec_manifest_free)
 
 /* The object as YAML. 0 and a malloc'ed, NUL-terminated *RET. */
 void spec_manifest_yaml(const struct spec_manifest *m, char **ret, size_t *ret_len);
-
-#endif

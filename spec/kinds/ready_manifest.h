@@ -3,8 +3,7 @@
  * Ready manifests: documents that are an object for the cluster already, written by hand or read from
  * jobs/ID/manifest.yaml.
  */
-#ifndef KXFS_SPEC_KINDS_READY_MANIFEST_H
-#define KXFS_SPEC_KINDS_READY_MANIFEST_H
+#pragma once
 
 #include "spec/pods/kind.h"
 #include "spec/yaml/yaml.h"
@@ -21,5 +20,3 @@ const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 		    const struct spec_identity *who, struct json_object **ret, char **id,
 		    struct spec_errors *e);
-
-#endif

@@ -3,8 +3,7 @@
  * The rights that a mount asks of a cluster, and what is missed without each. contrib/rbac.yaml gives these and no
  * others, which a test compares.
  */
-#ifndef KXFS_SPEC_KINDS_RIGHT_H
-#define KXFS_SPEC_KINDS_RIGHT_H
+#pragma once
 
 #include "spec/pods/kind.h"
 
@@ -22,5 +21,3 @@ const struct spec_right *spec_right_at(size_t i);
 /* What is missed where RESOURCE can't be listed and watched; NULL: there is no mount then. Static. */
 const char *spec_right_cost(const char *resource);
 bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind);
-
-#endif

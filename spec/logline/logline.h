@@ -17,8 +17,7 @@
  * time that stands where the runtime cuts, and is no earlier than the part before, is not output, unless a line
  * of this log went on there without one before.
  */
-#ifndef KXFS_SPEC_LOGLINE_LOGLINE_H
-#define KXFS_SPEC_LOGLINE_LOGLINE_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -95,5 +94,3 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 bool spec_logline_gap(const struct spec_logline *l);
 /* The beginning of what the stream had instead of output; "": nothing, or it had output. */
 const char *spec_logline_text(const struct spec_logline *l);
-
-#endif

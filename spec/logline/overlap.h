@@ -11,8 +11,7 @@
  * the runtime has cut, its time says nothing, and a few bytes are easily those of another run: such a guess counts only
  * if the owner says that nothing else can be had (FORCE). Private to spec/logline.
  */
-#ifndef KXFS_SPEC_LOGLINE_OVERLAP_H
-#define KXFS_SPEC_LOGLINE_OVERLAP_H
+#pragma once
 
 #include "spec/logline/logline.h"
 
@@ -47,5 +46,3 @@ bool overlap_is_newer(const struct overlap *o, int64_t ns);
 bool overlap_has_skipped(const struct overlap *o);
 /* Give out what is held. 0, or what FN returned. */
 int overlap_release(struct overlap *o, spec_logline_fn fn, void *data);
-
-#endif

@@ -4,8 +4,7 @@
  * What the kinds have in common that are such Jobs, or make them: the Job itself, the object around it, and how the
  * conditions and the pods are read back.
  */
-#ifndef KXFS_SPEC_PODS_INDEXED_H
-#define KXFS_SPEC_PODS_INDEXED_H
+#pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
@@ -50,5 +49,3 @@ void indexed_status(struct spec_job_view *v, const struct spec_value *object, co
 int indexed_number(const struct spec_value *labels, const char *key, int none);
 /* Set index and failures of a pod; the index is UINT32_MAX where its Job does not number it. */
 void indexed_pod(const struct spec_value *object, struct spec_pod_view *v);
-
-#endif

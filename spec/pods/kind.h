@@ -2,8 +2,7 @@
 /*
  * A kind of job in a cluster is data: names, run options, and pure functions (rule K1). The kinds are in spec/kinds.
  */
-#ifndef KXFS_SPEC_PODS_KIND_H
-#define KXFS_SPEC_PODS_KIND_H
+#pragma once
 
 #include "spec/app/app.h"
 #include "spec/app/run_options.h"
@@ -53,5 +52,3 @@ struct spec_kind {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL: ctl does nothing to its jobs */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The pod overlay: what an AppDef adds to the pods of a role beyond TorchX's fields, in
  * role.metadata.kubernetes, as later versions of TorchX read it. Pure functions on JSON values.
  */
-#ifndef KXFS_SPEC_PODS_OVERLAY_H
-#define KXFS_SPEC_PODS_OVERLAY_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -27,5 +26,3 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
  */
 int spec_overlay_apply(struct json_object *base, struct json_object *overlay, const char *path,
 		       struct json_object **ret, struct spec_errors *e);
-
-#endif

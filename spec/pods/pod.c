@@ -185,25 +185,12 @@ static void put_amount(struct json_object *limits, struct json_object *requests,
 	spec_tree_set(requests, key, spec_tree_format("%lld%c", (long long)request, unit));
 }
 
-/* Devices come last, so a device that is called cpu replaces the limit of that name. */
-static void put_devices(struct spec_pod_role *r, struct json_object *limits)
-{
-	const struct spec_counts *devices = &r->role->resource.devices;
-
-	for (size_t i = 0; i < devices->n; i++)
-		spec_tree_set(limits, devices->v[i].key,
-			      spec_tree_format("%lld", (long long)devices->v[i].value));
-	if (r->pods->efa == 0)
-		json_object_object_del(limits, EFA);
-	else if (r->pods->efa > 0)
-		spec_tree_set(limits, EFA, spec_tree_format("%lld", (long long)r->pods->efa));
-}
-
 static void make_resources(struct spec_pod_role *r)
 {
 	const struct spec_resource *have = &r->role->resource;
 	struct json_object *limits = spec_tree_map(), *requests = spec_tree_map(),
 			   *both = spec_tree_map();
+	const struct spec_counts *devices;
 
 	spec_tree_add(both, "limits", limits);
 	spec_tree_add(both, "requests", requests);
@@ -216,7 +203,15 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	put_devices(r, limits);
+	/* Devices come last, so a device that is called cpu replaces the limit of that name. */
+	devices = &r->role->resource.devices;
+	for (size_t i = 0; i < devices->n; i++)
+		spec_tree_set(limits, devices->v[i].key,
+			      spec_tree_format("%lld", (long long)devices->v[i].value));
+	if (r->pods->efa == 0)
+		json_object_object_del(limits, EFA);
+	else if (r->pods->efa > 0)
+		spec_tree_set(limits, EFA, spec_tree_format("%lld", (long long)r->pods->efa));
 }
 
 static void make_ports(struct spec_pod_role *r)

@@ -4,8 +4,7 @@
  * overlay. What replicas share is made once and shared by reference, so that a thousand of them
  * take milliseconds.
  */
-#ifndef KXFS_SPEC_PODS_POD_H
-#define KXFS_SPEC_PODS_POD_H
+#pragma once
 
 #include "spec/app/app.h"
 #include "spec/base/tree.h"
@@ -123,5 +122,3 @@ size_t spec_pods_digits(size_t n);
  * large before it is made.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the API server would refuse of a role's pods, or never start, said where it is written. Private to pod.c. */
-#ifndef KXFS_SPEC_PODS_POD_CHECK_H
-#define KXFS_SPEC_PODS_POD_CHECK_H
+#pragma once
 
 #include "spec/pods/pod.h"
 
@@ -10,5 +9,3 @@
 
 /* Check R's mounts, devices and variables. 0, or an errno that is in the build's errors. */
 int pod_check(struct spec_pod_role *r);
-
-#endif

@@ -4,8 +4,7 @@
  * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload. Kueue also
  * heeds labels of the job, which say in which queue it waits, and with which priority.
  */
-#ifndef KXFS_SPEC_PODS_SUSPEND_H
-#define KXFS_SPEC_PODS_SUSPEND_H
+#pragma once
 
 #include "spec/view/control.h"
 
@@ -29,5 +28,3 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		   const char *api_version, const char *plural, const char *field,
 		   const char *value);
-
-#endif

@@ -400,9 +400,7 @@ size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_jo
 			continue;
 		}
 		if (n == 0)
-			spec_read_copy(&v->app,
-				       spec_read_text(spec_view_labels(pod), TORCHX "app-name"),
-				       READ_MAX_WORD);
+			spec_read_copy_word(&v->app, spec_view_labels(pod), TORCHX "app-name");
 		read_task(pod, &(*ret_tasks)[n++]);
 	}
 	return n;

@@ -3,8 +3,7 @@
  * What an AppWrapper wraps, whatever its version: pod groups, pods and one headless service, as TorchX makes them for
  * MCAD; and how its pods are read. The file of a version says how each object stands in its list.
  */
-#ifndef KXFS_SPEC_PODS_WRAP_H
-#define KXFS_SPEC_PODS_WRAP_H
+#pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
@@ -58,5 +57,3 @@ size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_jo
 /* As spec_reader.pod. */
 bool wrap_owns(const struct spec_value *pod);
 void wrap_pod(const struct spec_value *object, struct spec_pod_view *v);
-
-#endif

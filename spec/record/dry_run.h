@@ -4,8 +4,7 @@
  * kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and behind dryrun/ in a mount of
  * local jobs. Pure: chance and time are parameters.
  */
-#ifndef KXFS_SPEC_RECORD_DRY_RUN_H
-#define KXFS_SPEC_RECORD_DRY_RUN_H
+#pragma once
 
 #include "spec/record/local.h"
 
@@ -30,5 +29,3 @@ struct spec_dry_run {
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);
-
-#endif

@@ -12,8 +12,7 @@
  *	          |                                              | is no singleton         |
  *	OVER      | it is never launched; how that came is known | removed                 | (gone)
  */
-#ifndef KXFS_SPEC_RECORD_HELD_H
-#define KXFS_SPEC_RECORD_HELD_H
+#pragma once
 
 #include "spec/app/hold.h"
 #include "spec/job/job.h"
@@ -53,10 +52,7 @@ struct spec_held {
 };
 
 void spec_held_free(struct spec_held *h); /* NULL is allowed */
-static inline void spec_held_freep(struct spec_held **h)
-{
-	spec_held_free(*h);
-}
+define_cleanup(spec_held_freep, struct spec_held *, spec_held_free)
 
 /* What a document's conditions are read with. */
 struct spec_held_place {
@@ -108,5 +104,3 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 /* The snapshot to publish, of a job of that SHAPE. */
 struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job *shape,
 			       const struct spec_held_news *news);
-
-#endif

@@ -3,8 +3,7 @@
  * AppDefs whose replicas run on this machine, or of which it is not known yet where they run: their fields, and
  * the run options of local jobs. Manifests for a cluster are refused with a sentence of their own.
  */
-#ifndef KXFS_SPEC_RECORD_LOCAL_H
-#define KXFS_SPEC_RECORD_LOCAL_H
+#pragma once
 
 #include "spec/app/app.h"
 
@@ -42,5 +41,3 @@ int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 
 /* The errors of E that have no position get that of what they name in the document (LEN bytes of TEXT). */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);
-
-#endif

@@ -5,8 +5,7 @@
  * stands in app.yaml beside it, and is read only where something may have to be started. A record owns all that it
  * points to, is mutable and belongs to one thread.
  */
-#ifndef KXFS_SPEC_RECORD_RECORD_H
-#define KXFS_SPEC_RECORD_RECORD_H
+#pragma once
 
 #include "spec/app/app.h"
 #include "spec/job/job.h"
@@ -65,10 +64,7 @@ struct spec_job *spec_record_shape(const struct spec_app *app);
 /* A new record of APP, which is taken over: submitted, nothing runs yet, all its replicas are PENDING. */
 struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o);
 void spec_record_free(struct spec_record *r);
-static inline void spec_record_freep(struct spec_record **r)
-{
-	spec_record_free(*r);
-}
+define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 
 /* As JSON text, for job.json, without the AppDef. malloc'ed. */
 char *spec_record_text(const struct spec_record *r);
@@ -100,5 +96,3 @@ char *spec_record_log_prefix(const struct spec_replica *rep);
  * in any other phase there are none. What can't be started, or waits for its turn, can't be restarted.
  */
 struct spec_job *spec_record_job(const struct spec_record *r);
-
-#endif

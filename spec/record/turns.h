@@ -4,8 +4,7 @@
  * the others wait for. First come, first served: no job gets its turn while one before it waits. A job keeps what it
  * was given until it is over, also between the attempts of its replicas and while it is suspended. Pure.
  */
-#ifndef KXFS_SPEC_RECORD_TURNS_H
-#define KXFS_SPEC_RECORD_TURNS_H
+#pragma once
 
 #include "spec/record/record.h"
 
@@ -34,5 +33,3 @@ char *spec_turns_numbers(uint64_t gpus);
 /* The text of queues/local/status, YAML: the limits of T, and the N snapshots V of jobs/. */
 void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);
-
-#endif

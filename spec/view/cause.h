@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What blocks a job that waits, as far as neither it nor its pods say so. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_CAUSE_H
-#define KXFS_SPEC_VIEW_CAUSE_H
+#pragma once
 
 #include "spec/view/pod.h"
 
@@ -19,5 +18,3 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 				      const struct spec_view_context *ctx);
 /* What the probe said because of which the main container of POD was ended; borrowed. NULL: none is known. */
 const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_view_context *ctx);
-
-#endif

@@ -4,8 +4,7 @@
  * asks for one, and what came of it. Pure functions, a struct of them a kind; the request is sent by
  * backend/kube/control.c.
  */
-#ifndef KXFS_SPEC_VIEW_CONTROL_H
-#define KXFS_SPEC_VIEW_CONTROL_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -87,5 +86,3 @@ struct spec_control {
 					     const struct spec_control_mark *before,
 					     const struct spec_control_job *now);
 };
-
-#endif

@@ -55,10 +55,7 @@ void spec_job_view_free(struct spec_job_view *v)
 	free(v);
 }
 
-static void job_freep(struct spec_job_view **v)
-{
-	spec_job_view_free(*v);
-}
+define_cleanup(job_freep, struct spec_job_view *, spec_job_view_free)
 
 static struct spec_job_view *job_new(void)
 {
@@ -267,19 +264,14 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	if (spec_meta_read(object, &v->meta) < 0)
 		return -EINVAL;
 	v->generation = spec_read_int(metadata, "generation", 0);
-	spec_read_copy(&v->owner_api, spec_read_text(spec_view_controller(object), "apiVersion"),
-		       READ_MAX_WORD);
-	spec_read_copy(&v->resource_version, spec_read_text(metadata, "resourceVersion"),
-		       READ_MAX_WORD);
-	spec_read_copy(&v->priority, spec_read_text(spec_view_labels(object), SPEC_KUEUE_PRIORITY),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->owner_api, spec_view_controller(object), "apiVersion");
+	spec_read_copy_word(&v->resource_version, metadata, "resourceVersion");
+	spec_read_copy_word(&v->priority, spec_view_labels(object), SPEC_KUEUE_PRIORITY);
 	v->has_appdef = *spec_read_text(notes, "kxfs/appdef");
-	spec_read_copy(&v->submitter, spec_read_text(notes, "kxfs/submitter"), READ_MAX_WORD);
-	spec_read_copy(&v->submission, spec_read_text(notes, "kxfs/submission"), READ_MAX_WORD);
-	spec_read_copy(&v->user, spec_read_text(spec_view_labels(object), "kxfs/user"),
-		       READ_MAX_WORD);
-	spec_read_copy(&v->appdef_sha256, spec_read_text(notes, "kxfs/appdef-sha256"),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->submitter, notes, "kxfs/submitter");
+	spec_read_copy_word(&v->submission, notes, "kxfs/submission");
+	spec_read_copy_word(&v->user, spec_view_labels(object), "kxfs/user");
+	spec_read_copy_word(&v->appdef_sha256, notes, "kxfs/appdef-sha256");
 	return 0;
 }
 

@@ -4,8 +4,7 @@
  * LocalQueue, in which jobs of a namespace wait, as a part of spec_queue_view; the ClusterQueue, which has the quota;
  * and the places of those that wait. The conventions of view.h hold here. Versions v1beta1 and v1beta2 are read alike.
  */
-#ifndef KXFS_SPEC_VIEW_KUEUE_H
-#define KXFS_SPEC_VIEW_KUEUE_H
+#pragma once
 
 #include "spec/view/watched.h"
 
@@ -119,10 +118,8 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 				  struct spec_cluster_queue_view **ret);
 struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v);
 void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v); /* NULL is allowed */
-static inline void spec_cluster_queue_view_unrefp(struct spec_cluster_queue_view **v)
-{
-	spec_cluster_queue_view_unref(*v);
-}
+define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
+	       spec_cluster_queue_view_unref)
 
 /*
  * The names in a list of LocalQueues, ", " between them, of many only some, made harmless, malloc'ed; NULL: it is no
@@ -151,5 +148,3 @@ unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
 /* The best version that kxfs knows among those of a group's description: "GROUP/v1beta2", static. NULL: none. */
 const char *spec_kueue_version(const char *json, size_t len);
 const char *spec_kueue_visibility_version(const char *json, size_t len);
-
-#endif

@@ -540,23 +540,6 @@ static const struct sort *sort_of_reason(const char *reason)
 	return &queued;
 }
 
-static void put_lacks(struct making *m, const struct lacks *lacks)
-{
-	m->sort = !lacks->stuck	    ? &queue_full
-		  : lacks->stuck_by ? lacks->stuck_by
-				    : &queue_too_small;
-	if (lacks->n == 0) {
-		put_queue(m);
-		fputs(" can't take it: ", m->out);
-	} else if (lacks->stuck) {
-		put_excesses(m, lacks);
-	} else {
-		put_shortages(m, lacks);
-	}
-	if (lacks->obstacles)
-		fprintf(m->out, "%s%s", lacks->n ? "; " : "", lacks->obstacles);
-}
-
 /* It has no quota, as RESERVED says. What is not understood as a whole is quoted, and not explained. */
 static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
 {
@@ -564,7 +547,19 @@ static void not_let_in(struct making *m, const struct spec_condition_view *reser
 	const char *p = reserved->message;
 
 	if (read_lacks(reserved->message, lacks)) {
-		put_lacks(m, lacks);
+		m->sort = !lacks->stuck	    ? &queue_full
+			  : lacks->stuck_by ? lacks->stuck_by
+					    : &queue_too_small;
+		if (lacks->n == 0) {
+			put_queue(m);
+			fputs(" can't take it: ", m->out);
+		} else if (lacks->stuck) {
+			put_excesses(m, lacks);
+		} else {
+			put_shortages(m, lacks);
+		}
+		if (lacks->obstacles)
+			fprintf(m->out, "%s%s", lacks->n ? "; " : "", lacks->obstacles);
 		return;
 	}
 	for (size_t i = 0; i < array_size(messages); i++, p = reserved->message) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What Kueue says of a job in one of its queues. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_KUEUE_CAUSE_H
-#define KXFS_SPEC_VIEW_KUEUE_CAUSE_H
+#pragma once
 
 #include "spec/view/view.h"
 
@@ -16,5 +15,3 @@ bool spec_kueue_lets_run(const struct spec_view_context *ctx);
 /* Why Kueue does not let JOB run, or not yet, or no longer. The text is the caller's. */
 struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,
 				   const struct spec_view_context *ctx);
-
-#endif

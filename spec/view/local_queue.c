@@ -63,7 +63,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	to = &a->v[a->n++];
 	*to = (struct spec_flavor_amount){spec_empty(), spec_empty(), spec_empty()};
 	spec_read_copy(&to->flavor, flavor, READ_MAX_WORD);
-	spec_read_copy(&to->resource, spec_read_text(resource, "name"), READ_MAX_WORD);
+	spec_read_copy_word(&to->resource, resource, "name");
 	spec_read_copy(&to->text, text, READ_MAX_WORD);
 }
 
@@ -94,9 +94,9 @@ static void read_active(const struct spec_value *status, char **active, char **r
 
 		if (!streq(spec_read_text(c, "type"), "Active"))
 			continue;
-		spec_read_copy(active, spec_read_text(c, "status"), READ_MAX_WORD);
-		spec_read_copy(reason, spec_read_text(c, "reason"), READ_MAX_WORD);
-		spec_read_copy(message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
+		spec_read_copy_word(active, c, "status");
+		spec_read_copy_word(reason, c, "reason");
+		spec_read_copy_message(message, c, "message");
 	}
 }
 
@@ -124,8 +124,8 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	struct spec_local_queue *q = new0(struct spec_local_queue);
 
 	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
-	spec_read_copy(&q->cluster_queue, spec_read_text(spec, "clusterQueue"), READ_MAX_WORD);
-	spec_read_copy(&q->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
+	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
+	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
 	read_active(status, &q->active, &q->reason, &q->message);
 	/* v1beta1 has another name for it. */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
@@ -196,8 +196,8 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	/* v1beta1 has another name for it. */
 	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
-	spec_read_copy(&v->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
-	spec_read_copy(&v->strategy, spec_read_text(spec, "queueingStrategy"), READ_MAX_WORD);
+	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
+	spec_read_copy_word(&v->strategy, spec, "queueingStrategy");
 	read_active(status, &v->active, &v->reason, &v->message);
 	for (size_t i = 0; i < spec_read_count(groups); i++) {
 		const struct spec_value *flavors =

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a queue of Kueue has beside what all queues have (watched.c). Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_LOCAL_QUEUE_H
-#define KXFS_SPEC_VIEW_LOCAL_QUEUE_H
+#pragma once
 
 #include "spec/base/read.h"
 #include "spec/view/kueue.h"
@@ -14,5 +13,3 @@ bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_l
 void spec_local_queue_text(const struct spec_queue_view *v,
 			   const struct spec_cluster_queue_view *cluster, size_t pending,
 			   size_t running, char **ret, size_t *ret_len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The metadata that all objects have in common. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_META_H
-#define KXFS_SPEC_VIEW_META_H
+#pragma once
 
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
@@ -16,5 +15,3 @@ void spec_meta_clear(struct spec_meta *m);
 
 /* The first of VERSIONS, which ends with NULL, that the description JSON of a group of the API lists; NULL: none. */
 const char *spec_meta_version(const char *json, size_t len, const char *const *versions);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which pod belongs to which replica. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_PLACE_H
-#define KXFS_SPEC_VIEW_PLACE_H
+#pragma once
 
 #include "spec/view/pod.h"
 
@@ -9,5 +8,3 @@
 struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 					const struct spec_pod_view *const *pods, size_t n,
 					const struct spec_job *before);
-
-#endif

@@ -41,10 +41,7 @@ void spec_pod_view_free(struct spec_pod_view *v)
 	free(v);
 }
 
-static void pod_freep(struct spec_pod_view **v)
-{
-	spec_pod_view_free(*v);
-}
+define_cleanup(pod_freep, struct spec_pod_view *, spec_pod_view_free)
 
 static struct spec_pod_view *pod_new(void)
 {
@@ -167,8 +164,8 @@ int spec_view_time_limit(const struct spec_value *pod)
 
 static void read_words(struct spec_container_view *c, const struct spec_value *o)
 {
-	spec_read_copy(&c->reason, spec_read_text(o, "reason"), READ_MAX_WORD);
-	spec_read_copy(&c->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
+	spec_read_copy_word(&c->reason, o, "reason");
+	spec_read_copy_message(&c->message, o, "message");
 }
 
 /*
@@ -190,18 +187,6 @@ static void read_last_words(struct spec_container_view *c, const char *message)
 		spec_set(&c->message, strrchr(error, '\n') ? strrchr(error, '\n') + 1 : error);
 }
 
-static void read_terminated(struct spec_container_view *c, const struct spec_value *o)
-{
-	c->state = SPEC_TERMINATED;
-	c->started = spec_read_time(o, "startedAt");
-	c->finished = spec_read_time(o, "finishedAt");
-	c->signal = spec_read_int(o, "signal", 0);
-	if (!streq(spec_read_text(o, "reason"), UNKNOWN_END))
-		c->exit_code = spec_read_int(o, "exitCode", -1);
-	read_words(c, o);
-	read_last_words(c, spec_read_text(o, "message"));
-}
-
 static void read_container(struct spec_container_view *c, const struct spec_value *status)
 {
 	const struct spec_value *state = spec_read_map(status, "state");
@@ -216,7 +201,14 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	c->last_exit_code = spec_read_int(last, "exitCode", -1);
 	c->last_finished = spec_read_time(last, "finishedAt");
 	if (terminated) {
-		read_terminated(c, terminated);
+		c->state = SPEC_TERMINATED;
+		c->started = spec_read_time(terminated, "startedAt");
+		c->finished = spec_read_time(terminated, "finishedAt");
+		c->signal = spec_read_int(terminated, "signal", 0);
+		if (!streq(spec_read_text(terminated, "reason"), UNKNOWN_END))
+			c->exit_code = spec_read_int(terminated, "exitCode", -1);
+		read_words(c, terminated);
+		read_last_words(c, spec_read_text(terminated, "message"));
 	} else if (running) {
 		c->state = SPEC_STARTED;
 		c->started = spec_read_time(running, "startedAt");
@@ -456,9 +448,9 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 
 	if (!*spec_read_text(status, "reason") && !*spec_read_text(status, "message"))
 		why = unscheduled(status);
-	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
-	spec_read_copy(&v->reason, spec_read_text(why, "reason"), READ_MAX_WORD);
-	spec_read_copy(&v->message, spec_read_text(why, "message"), READ_MAX_MESSAGE);
+	spec_read_copy_word(&v->phase, status, "phase");
+	spec_read_copy_word(&v->reason, why, "reason");
+	spec_read_copy_message(&v->message, why, "message");
 	read_containers(v, status);
 	v->lost = lost_since(status);
 }
@@ -553,7 +545,7 @@ int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, 
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");
 	read_status(v, spec_read_map(o, "status"));
-	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
+	spec_read_copy_word(&v->node, spec, "nodeName");
 	v->reruns = reruns(spec);
 	v->deadline = deadline(o);
 	while (n > 1 && i < n && !readers[i]->owns(o))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of a pod by itself, and the pods of a job in the order of its replicas. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_POD_H
-#define KXFS_SPEC_VIEW_POD_H
+#pragma once
 
 #include "spec/view/view.h"
 
@@ -33,5 +32,3 @@ bool spec_pod_was_stopped(const struct spec_pod_view *pod);
 bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
 /* The state that POD ended in by itself; -1: it has not, or was stopped. */
 int spec_pod_end(const struct spec_pod_view *pod);
-
-#endif

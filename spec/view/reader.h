@@ -3,8 +3,7 @@
  * What a kind of job provides so that its objects can be shown, and what helps it to read them. Only kinds
  * include this.
  */
-#ifndef KXFS_SPEC_VIEW_READER_H
-#define KXFS_SPEC_VIEW_READER_H
+#pragma once
 
 #include "spec/base/read.h"
 #include "spec/view/view.h"
@@ -86,5 +85,3 @@ const struct spec_value *spec_view_labels(const struct spec_value *object);
 int spec_view_time_limit(const struct spec_value *pod);
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);
-
-#endif

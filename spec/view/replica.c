@@ -79,26 +79,22 @@ static const struct spec_container_view *culprit(const struct spec_pod_view *pod
 	return NULL;
 }
 
-/* C has failed, and is run again. */
-static void tell_loop(struct spec_replica *r, const struct spec_container_view *c)
-{
-	int64_t wait = spec_words_backoff(c->message);
-	bool waits = c->state == SPEC_WAITING;
-
-	r->starts = c->restarts + 1;
-	r->last_code = waits ? c->last_exit_code : c->exit_code;
-	if (waits && wait && c->last_finished)
-		r->next = c->last_finished + wait;
-}
-
 static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c)
 {
 	cleanup_free char *text = NULL;
 	char code[64] = "";
 
-	if (spec_pod_loops(pod, c) && r->state == SPEC_PENDING)
-		tell_loop(r, c);
+	if (spec_pod_loops(pod, c) && r->state == SPEC_PENDING) {
+		int64_t wait = spec_words_backoff(c->message);
+		bool waits = c->state == SPEC_WAITING;
+
+		/* C has failed, and is run again. */
+		r->starts = c->restarts + 1;
+		r->last_code = waits ? c->last_exit_code : c->exit_code;
+		if (waits && wait && c->last_finished)
+			r->next = c->last_finished + wait;
+	}
 	if (!streq(c->name, pod->main))
 		spec_set(&r->blamed, c->name);
 	if (c->state == SPEC_TERMINATED && !*c->message && c->exit_code >= 0)
@@ -187,16 +183,6 @@ static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 	if (c->restarts > 0)
 		add_log(r, pod, c, c->restarts - 1);
 	add_log(r, pod, c, c->restarts);
-}
-
-static void fill_logs(struct spec_replica *r, struct spec_placed_pods pods,
-		      const struct spec_replica *before)
-{
-	for (size_t i = 0; before && i < before->n_logs; i++)
-		spec_replica_copy_log(r, &before->logs[i]);
-	for (size_t i = 0; i < pods.n; i++)
-		for (size_t k = 0; k < pods.v[i].pod->n_containers; k++)
-			add_logs(r, pods.v[i].pod, &pods.v[i].pod->containers[k]);
 }
 
 static unsigned restarts_of(const struct spec_pod_view *pod)
@@ -375,7 +361,11 @@ void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
 {
 	bool unused = has_ended_before(pods, standing, before);
 
-	fill_logs(r, pods, before);
+	for (size_t i = 0; before && i < before->n_logs; i++)
+		spec_replica_copy_log(r, &before->logs[i]);
+	for (size_t i = 0; i < pods.n; i++)
+		for (size_t k = 0; k < pods.v[i].pod->n_containers; k++)
+			add_logs(r, pods.v[i].pod, &pods.v[i].pod->containers[k]);
 	pods.n -= unused;
 	if (pods.n > 0)
 		fill_from(r, pods, job, standing, before);

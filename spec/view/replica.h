@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One replica of a job, out of its pods. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_REPLICA_H
-#define KXFS_SPEC_VIEW_REPLICA_H
+#pragma once
 
 #include "spec/view/state.h"
 
@@ -12,5 +11,3 @@
 void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
 		       const struct spec_job_view *job, const struct spec_standing *standing,
 		       const struct spec_replica *before);
-
-#endif

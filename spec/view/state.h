@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of a job, from its controller's phase and from its pods. Private to spec/view. */
-#ifndef KXFS_SPEC_VIEW_STATE_H
-#define KXFS_SPEC_VIEW_STATE_H
+#pragma once
 
 #include "spec/view/pod.h"
 #include "spec/view/reader.h"
@@ -34,5 +33,3 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_job_view *view,
 				 struct spec_placed_pods pods, const struct spec_standing *standing,
 				 const struct spec_view_context *ctx);
-
-#endif

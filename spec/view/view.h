@@ -5,8 +5,7 @@
  * Views belong to one thread and do not change once read, but for gone and look of a pod. Times are ns since 1970,
  * 0: none; strings are never NULL, and bounded.
  */
-#ifndef KXFS_SPEC_VIEW_VIEW_H
-#define KXFS_SPEC_VIEW_VIEW_H
+#pragma once
 
 #include "spec/base/pick.h"
 #include "spec/job/job.h"
@@ -241,5 +240,3 @@ struct spec_job *spec_view_job(const struct spec_job_view *job,
 
 /* The key of a container's log in one attempt, as in spec_log.key: UID.CONTAINER.RESTART. malloc'ed. */
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);
-
-#endif

@@ -26,10 +26,7 @@ void spec_group_view_free(struct spec_group_view *v)
 	free(v);
 }
 
-static void group_freep(struct spec_group_view **v)
-{
-	spec_group_view_free(*v);
-}
+define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
 /* When condition TYPE became true; 0: it is not, or means nothing. */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
@@ -67,7 +64,7 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/* The scheduler leaves the old condition in place when it has changed its mind. */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
-	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
+	spec_read_copy_word(&v->phase, status, "phase");
 	spec_amounts_read(&v->needs, spec_read_map(spec, "minResources"));
 	*ret = take_ptr(v);
 	return 0;
@@ -126,12 +123,12 @@ int spec_event_view_parse(const char *json, size_t len, struct spec_event_view *
 	v = new0(struct spec_event_view);
 	v->refs = 1;
 	read_series(v, o);
-	spec_read_copy(&v->about, spec_read_text(about, "uid"), READ_MAX_WORD);
-	spec_read_copy(&v->kind, spec_read_text(about, "kind"), READ_MAX_WORD);
-	spec_read_copy(&v->name, spec_read_text(about, "name"), READ_MAX_WORD);
-	spec_read_copy(&v->type, spec_read_text(o, "type"), READ_MAX_WORD);
-	spec_read_copy(&v->reason, spec_read_text(o, "reason"), READ_MAX_WORD);
-	spec_read_copy(&v->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
+	spec_read_copy_word(&v->about, about, "uid");
+	spec_read_copy_word(&v->kind, about, "kind");
+	spec_read_copy_word(&v->name, about, "name");
+	spec_read_copy_word(&v->type, o, "type");
+	spec_read_copy_word(&v->reason, o, "reason");
+	spec_read_copy_message(&v->message, o, "message");
 	*ret = v;
 	return 0;
 }
@@ -245,7 +242,7 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 	spec = spec_read_map(o, "spec");
 	status = spec_read_map(o, "status");
 	v->weight = (unsigned)spec_read_int(spec, "weight", 1);
-	spec_read_copy(&v->state, spec_read_text(status, "state"), READ_MAX_WORD);
+	spec_read_copy_word(&v->state, status, "state");
 	spec_amounts_read(&v->capability, spec_read_map(spec, "capability"));
 	spec_amounts_read(&v->allocated, spec_read_map(status, "allocated"));
 	spec_amounts_read(&v->reserved,

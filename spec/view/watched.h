@@ -4,8 +4,7 @@
  * the scheduler sees it, events, and queues. The conventions of view.h hold here. Events and queues do not change once
  * read, and are counted: any thread may hold them.
  */
-#ifndef KXFS_SPEC_VIEW_WATCHED_H
-#define KXFS_SPEC_VIEW_WATCHED_H
+#pragma once
 
 #include "spec/base/amount.h"
 #include "spec/view/view.h"
@@ -81,10 +80,7 @@ struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
-static inline void spec_queue_view_unrefp(struct spec_queue_view **v)
-{
-	spec_queue_view_unref(*v);
-}
+define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
 /* Would both be shown in the same way? */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
@@ -94,5 +90,3 @@ bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_que
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,
 			  size_t running, char **ret, size_t *ret_len);
-
-#endif

@@ -39,10 +39,7 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	free(v);
 }
 
-static void workload_freep(struct spec_workload_view **v)
-{
-	spec_workload_view_free(*v);
-}
+define_cleanup(workload_freep, struct spec_workload_view *, spec_workload_view_free)
 
 static struct spec_workload_view *workload_new(void)
 {
@@ -70,9 +67,8 @@ static void read_conditions(struct spec_workload_view *v, const struct spec_valu
 			to->is_set = true;
 			to->is_true = streq(spec_read_text(c, "status"), "True");
 			to->since = spec_read_time(c, "lastTransitionTime");
-			spec_read_copy(&to->reason, spec_read_text(c, "reason"), READ_MAX_WORD);
-			spec_read_copy(&to->message, spec_read_text(c, "message"),
-				       READ_MAX_MESSAGE);
+			spec_read_copy_word(&to->reason, c, "reason");
+			spec_read_copy_message(&to->message, c, "message");
 		}
 	}
 }
@@ -89,9 +85,9 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 		if (streq(spec_read_text(c, "state"), "Ready"))
 			continue;
 		v->n_checks++;
-		spec_read_copy(&to->name, spec_read_text(c, "name"), READ_MAX_WORD);
-		spec_read_copy(&to->state, spec_read_text(c, "state"), READ_MAX_WORD);
-		spec_read_copy(&to->message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
+		spec_read_copy_word(&to->name, c, "name");
+		spec_read_copy_word(&to->state, c, "state");
+		spec_read_copy_message(&to->message, c, "message");
 	}
 }
 
@@ -179,11 +175,9 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	spec = spec_read_map(o, "spec");
 	status = spec_read_map(o, "status");
 	requeue = spec_read_map(status, "requeueState");
-	spec_read_copy(&v->queue, spec_read_text(spec, "queueName"), READ_MAX_WORD);
+	spec_read_copy_word(&v->queue, spec, "queueName");
 	v->active = spec_read_flag(spec, "active", true);
-	spec_read_copy(&v->cluster_queue,
-		       spec_read_text(spec_read_map(status, "admission"), "clusterQueue"),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->cluster_queue, spec_read_map(status, "admission"), "clusterQueue");
 	read_priority(v, spec);
 	read_flavors(v, spec_read_list(spec_read_map(status, "admission"), "podSetAssignments"));
 	read_conditions(v, spec_read_list(status, "conditions"));

@@ -3,8 +3,7 @@
  * Structs as JSON maps, by a table of their fields. What is written is read back the same; what is read
  * may be anything (the disk is outside). Private to spec/.
  */
-#ifndef KXFS_SPEC_YAML_FIELD_H
-#define KXFS_SPEC_YAML_FIELD_H
+#pragma once
 
 #include "spec/base/read.h"
 #include "spec/base/tree.h"
@@ -50,5 +49,3 @@ int spec_fields_version(const struct spec_value *o, int64_t version);
 /* All of FIELDS from O; what else O holds is ignored. 0, -EINVAL. */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
 		     void *base);
-
-#endif

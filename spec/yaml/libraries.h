@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which libraries texts are read with. */
-#ifndef KXFS_SPEC_YAML_LIBRARIES_H
-#define KXFS_SPEC_YAML_LIBRARIES_H
+#pragma once
 
 /* "json-c 0.16, libyaml 0.2.5", as this process has them; malloc'ed. */
 char *spec_libraries(void);
-
-#endif

@@ -71,10 +71,7 @@ static void insert(struct lh_table *table, const char *key, const void *value)
 		mem_out();
 }
 
-static void free_table(struct lh_table **table)
-{
-	lh_table_free(*table);
-}
+define_cleanup(free_table, struct lh_table *, lh_table_free)
 
 static int next_event(struct reader *r, yaml_event_t *event)
 {

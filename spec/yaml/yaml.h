@@ -10,8 +10,7 @@
  * yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them back, by
  * tables of their fields.
  */
-#ifndef KXFS_SPEC_YAML_YAML_H
-#define KXFS_SPEC_YAML_YAML_H
+#pragma once
 
 #include "spec/base/error.h"
 
@@ -43,10 +42,7 @@ struct spec_yaml {
  */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);
-static inline void spec_yaml_freep(struct spec_yaml **root)
-{
-	spec_yaml_free(*root);
-}
+define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 
 /* The value of KEY in map M; NULL when absent. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
@@ -92,5 +88,3 @@ void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, 
  * readers of YAML 1.1 take it for a time then.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);
-
-#endif

@@ -3,8 +3,7 @@
  * The bytes of a document on their way to libyaml, and libyaml's errors on their way to a person.
  * Private to spec/yaml/.
  */
-#ifndef KXFS_SPEC_YAML_YAML_INPUT_H
-#define KXFS_SPEC_YAML_YAML_INPUT_H
+#pragma once
 
 #include <yaml.h>
 
@@ -35,5 +34,3 @@ int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len
 
 /* May the character stand in YAML text as it is, in every reader? (No line breaks, no tab.) */
 bool yaml_input_is_printable(uint32_t c);
-
-#endif

@@ -80,28 +80,24 @@ bool spec_yaml_is_null(const struct spec_yaml *node)
 	return spec_yaml_resolve(node) == SPEC_YAML_NULL && node->type == SPEC_YAML_SCALAR;
 }
 
-/* JSON's null is NULL. */
-static struct json_object *scalar_to_json(const struct spec_yaml *node)
-{
-	switch (spec_yaml_resolve(node)) {
-	case SPEC_YAML_NULL:
-		return NULL;
-	case SPEC_YAML_BOOL:
-		return spec_tree_bool((node->text[0] | 0x20) == 't');
-	case SPEC_YAML_INT:
-	case SPEC_YAML_FLOAT:
-		return spec_tree_decimal(node->text);
-	default:
-		return spec_tree_bytes(node->text, node->len);
-	}
-}
-
 static struct json_object *to_json(const struct spec_yaml *node)
 {
 	struct json_object *ret;
 
-	if (node->type == SPEC_YAML_SCALAR)
-		return scalar_to_json(node);
+	if (node->type == SPEC_YAML_SCALAR) {
+		/* JSON's null is NULL. */
+		switch (spec_yaml_resolve(node)) {
+		case SPEC_YAML_NULL:
+			return NULL;
+		case SPEC_YAML_BOOL:
+			return spec_tree_bool((node->text[0] | 0x20) == 't');
+		case SPEC_YAML_INT:
+		case SPEC_YAML_FLOAT:
+			return spec_tree_decimal(node->text);
+		default:
+			return spec_tree_bytes(node->text, node->len);
+		}
+	}
 	if (node->type == SPEC_YAML_LIST) {
 		ret = spec_tree_list(node->n);
 		for (size_t i = 0; i < node->n; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What json-c itself makes of a text, for comparing with what spec/ makes of it. */
-#ifndef KXFS_FUZZ_JSON_H
-#define KXFS_FUZZ_JSON_H
+#pragma once
 
 #include <assert.h>
 #include <json-c/json.h>
@@ -31,5 +30,3 @@ static inline bool fuzz_json_same(struct json_object *a, struct json_object *b)
 	return json_object_equal(a, b) ||
 	       streq(json_object_to_json_string(a), json_object_to_json_string(b));
 }
-
-#endif

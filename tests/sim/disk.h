@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The disk on which the state directory is, as the world sees it; kxfs sees backend/base/disk.h. */
-#ifndef KXFS_TESTS_SIM_DISK_H
-#define KXFS_TESTS_SIM_DISK_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -17,5 +16,3 @@ void sim_disk_kill(void);
 void sim_disk_power_cut(void);
 /* From now on none of its calls fails or takes long. */
 void sim_disk_mend(void);
-
-#endif

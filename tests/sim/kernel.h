@@ -3,8 +3,7 @@
  * The kernel, for those who use the mount: each call is a request, or some, to the handlers of fs/vfs/ops.c. All are
  * for tasks, which wait for the answer; -ENOTCONN: kxfs has gone meanwhile, or is not there.
  */
-#ifndef KXFS_TESTS_SIM_KERNEL_H
-#define KXFS_TESTS_SIM_KERNEL_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -42,5 +41,3 @@ int kernel_count(pid_t pid, const char *path);
 
 /* kxfs has been killed: whoever waits gets -ENOTCONN. */
 void kernel_disconnect(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the scheduler asks of the loop of kxfs, which has an order of its own. */
-#ifndef KXFS_TESTS_SIM_LOOP_H
-#define KXFS_TESTS_SIM_LOOP_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -15,5 +14,3 @@ void sim_loop_call(void (*fn)(void *data), void *data);
 void sim_loop_kill(void);
 /* The wall clock goes forward or back. */
 void sim_loop_step_clock(int64_t ns);
-
-#endif

@@ -18,8 +18,7 @@
  * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
  * address: the same seed gives the same trace, to the byte.
  */
-#ifndef KXFS_TESTS_SIM_SIM_H
-#define KXFS_TESTS_SIM_SIM_H
+#pragma once
 
 #include <limits.h>
 
@@ -116,5 +115,3 @@ void sim_say(const char *who, const char *fmt, ...) printf_like(2, 3);
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
-
-#endif

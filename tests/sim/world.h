@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the world say to each other. */
-#ifndef KXFS_TESTS_SIM_WORLD_H
-#define KXFS_TESTS_SIM_WORLD_H
+#pragma once
 
 #include "spec/base/base.h"
 
@@ -74,5 +73,3 @@ void users_created(const char *body, const char *name);
 void users_judge(void);
 /* That has been said. */
 bool users_are_judged(void);
-
-#endif

@@ -4,8 +4,7 @@
  * of the loop are due when the test says so. Only what sleeps until a time of the kernel's (pthread_cond_timedwait, the
  * pool when it is idle) knows nothing of it.
  */
-#ifndef KXFS_TESTS_CLOCK_H
-#define KXFS_TESTS_CLOCK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -35,5 +34,3 @@ static inline void clock_pass(struct loop *loop, unsigned s)
 	atomic_fetch_add(&clock_ahead, s);
 	loop_post(loop, clock_nothing, NULL);
 }
-
-#endif

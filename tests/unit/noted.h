@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the fakes of a test were asked for, as one text in the order in which it came. */
-#ifndef KXFS_TESTS_NOTED_H
-#define KXFS_TESTS_NOTED_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -33,5 +32,3 @@ static void assert_done(const char *want)
 	assert_string_equal(noted, want);
 	forget_noted();
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The directory of a test's own, and what is in it, goes. */
-#ifndef KXFS_TESTS_SCRATCH_H
-#define KXFS_TESTS_SCRATCH_H
+#pragma once
 
 #include <ftw.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ static inline int scratch_remove(const char *dir)
 {
 	return nftw(dir, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
-
-#endif

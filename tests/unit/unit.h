@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmocka, and what its header wants included before it. */
-#ifndef KXFS_TESTS_UNIT_UNIT_H
-#define KXFS_TESTS_UNIT_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,5 +8,3 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Waiting of a test for what another thread does, with a limit that a working program does not come near. */
-#ifndef KXFS_TESTS_WAITING_H
-#define KXFS_TESTS_WAITING_H
+#pragma once
 
 #include <errno.h>
 #include <semaphore.h>
@@ -47,5 +46,3 @@ static inline void run_on(struct loop *loop, loop_fn fn, void *data)
 	sem_wait_or_fail(&c.done);
 	sem_destroy(&c.done);
 }
-
-#endif

@@ -130,8 +130,8 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 	/* If pods have failed, they say themselves which, and why. */
 	if ((streq(v->phase, "Failed") || streq(v->phase, "Resetting")) && is_true(unhealthy) &&
 	    !streq(reason, "FoundFailedPods")) {
-		spec_read_copy(&v->reason, reason, READ_MAX_WORD);
-		spec_read_copy(&v->message, spec_read_text(unhealthy, "message"), READ_MAX_MESSAGE);
+		spec_read_copy_word(&v->reason, unhealthy, "reason");
+		spec_read_copy_message(&v->message, unhealthy, "message");
 	}
 }
 

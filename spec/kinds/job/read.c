@@ -58,9 +58,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		(unsigned)(v->alone ? alone : spec_read_int(spec, "backoffLimit", DEFAULT_RETRIES));
 	v->retry_limit = v->alone ? 0 : v->max_retries + 1;
 	v->restarts = v->max_retries > 0;
-	spec_read_copy(&v->app,
-		       spec_read_text(spec_view_labels(template), "torchx.pytorch.org/app-name"),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->app, spec_view_labels(template), "torchx.pytorch.org/app-name");
 	return 1;
 }
 
@@ -110,7 +108,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	/* It is over though not all have succeeded; else there is nothing to explain. */
 	if (met && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
-		spec_read_copy(&v->message, spec_read_text(met, "message"), READ_MAX_MESSAGE);
+		spec_read_copy_message(&v->message, met, "message");
 	}
 	v->retries = v->alone ? 0 : (unsigned)failed;
 	/* A policy may know exit codes after which there is no other try. */

@@ -122,8 +122,8 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
 	indexed_status(v, object, indexed_phase(status, types));
 	if (failed) {
-		spec_read_copy(&v->reason, spec_read_text(failed, "reason"), READ_MAX_WORD);
-		spec_read_copy(&v->message, spec_read_text(failed, "message"), READ_MAX_MESSAGE);
+		spec_read_copy_word(&v->reason, failed, "reason");
+		spec_read_copy_message(&v->message, failed, "message");
 		v->vague = true;
 	}
 }

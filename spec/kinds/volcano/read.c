@@ -88,15 +88,15 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 
 	v->retries = (unsigned)spec_read_int(status, "retryCount", 0);
 	v->changed = spec_read_time(state, "lastTransitionTime");
-	spec_read_copy(&v->phase, spec_read_text(state, "phase"), READ_MAX_WORD);
-	spec_read_copy(&v->reason, spec_read_text(state, "reason"), READ_MAX_WORD);
-	spec_read_copy(&v->message, spec_read_text(state, "message"), READ_MAX_MESSAGE);
+	spec_read_copy_word(&v->phase, state, "phase");
+	spec_read_copy_word(&v->reason, state, "reason");
+	spec_read_copy_message(&v->message, state, "message");
 	/* There is one condition for each phase, the newest last. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		cleanup(spec_unset) char *phase = NULL;
 
-		spec_read_copy(&phase, spec_read_text(one, "status"), READ_MAX_WORD);
+		spec_read_copy_word(&phase, one, "status");
 		spec_transitions_add(&v->conditions, SPEC_UNKNOWN, phase,
 				     spec_read_time(one, "lastTransitionTime"));
 	}
@@ -127,9 +127,8 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		v->max_retries = (unsigned)attempts - 1;
 	v->retry_limit = (unsigned)max_of(attempts, 0);
 	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
-	spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);
-	spec_read_copy(&v->app, spec_read_text(labels, "torchx.pytorch.org/app-name"),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->queue, spec, "queue");
+	spec_read_copy_word(&v->app, labels, "torchx.pytorch.org/app-name");
 	return n;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* AppDefs of tests of spec/ that know no kinds: what runs jobs is made up here. */
-#ifndef KXFS_TESTS_UNIT_SPEC_APP_DOCUMENT_H
-#define KXFS_TESTS_UNIT_SPEC_APP_DOCUMENT_H
+#pragma once
 
 #include "spec/app/app.h"
 
@@ -34,5 +33,3 @@ static inline int document_parse(const char *text, size_t len, const char *home,
 	spec_yaml_free(root);
 	return err;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A loop that runs for a test, calls to it, and calls that hang as those of a disk do until the test lets them go. */
-#ifndef KXFS_TESTS_UNIT_BACKEND_BASE_LOOP_RIG_H
-#define KXFS_TESTS_UNIT_BACKEND_BASE_LOOP_RIG_H
+#pragma once
 
 #include "tests/unit/waiting.h"
 
@@ -61,5 +60,3 @@ static inline void post_sem(void *data)
 {
 	sem_post(data);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * order that the test decides: fake_run does what is posted, fake_wait lets time pass to the next timer,
  * and requests wait in a list until the test answers them.
  */
-#ifndef KXFS_TESTS_FAKE_NET_H
-#define KXFS_TESTS_FAKE_NET_H
+#pragma once
 
 #include <utlist.h>
 
@@ -326,5 +325,3 @@ static inline void fake_forget_timers(void)
 	while (fake.timers)
 		loop_timer_stop(fake.timers->t);
 }
-
-#endif

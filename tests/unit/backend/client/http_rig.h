@@ -3,8 +3,7 @@
  * What the tests of http need: the servers of http_server.py, a loop, credentials that a test sets, and
  * calls whose end a test waits for. Descriptors are counted before and after each test.
  */
-#ifndef KXFS_TESTS_HTTP_RIG_H
-#define KXFS_TESTS_HTTP_RIG_H
+#pragma once
 
 #include "tests/unit/waiting.h"
 
@@ -440,5 +439,3 @@ static inline struct rig_stats rig_stats(const char *id)
 			 4);
 	return s;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A loop, an archive in a directory of the test's, and its files. */
-#ifndef KXFS_TESTS_UNIT_BACKEND_KEEP_RIG_H
-#define KXFS_TESTS_UNIT_BACKEND_KEEP_RIG_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -53,5 +52,3 @@ static inline void assert_file(const char *name, const char *text)
 	assert_int_equal(err, 0);
 	assert_string_equal(got, text);
 }
-
-#endif

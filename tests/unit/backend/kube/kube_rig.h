@@ -3,8 +3,7 @@
  * A mount of a cluster whose server is the test's own: jobs as they were created, replies as the test
  * wants them, watches that tell what the test says. All in one thread (fake_net.h).
  */
-#ifndef KXFS_TESTS_KUBE_RIG_H
-#define KXFS_TESTS_KUBE_RIG_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -574,5 +573,3 @@ static inline void rig_expect(enum backend_place place, const char *id, const ch
 	if (job)
 		assert_string_equal(spec_state_name(job->state), state);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What happens to jobs and pods of the cluster of kube_rig.h, and how many logs of the job "one" are followed, wait,
  * or have lost something.
  */
-#ifndef KXFS_TESTS_KUBE_STORY_H
-#define KXFS_TESTS_KUBE_STORY_H
+#pragma once
 
 #include "tests/unit/backend/kube/kube_rig.h"
 
@@ -97,5 +96,3 @@ static inline uint64_t story_gaps(void)
 		n += job->replicas[0].logs[j].gap;
 	return n;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A local backend on a state directory of its own, for tests that start real processes: requests
  * that wait for their answer, conditions that are waited for, and the end of all of it.
  */
-#ifndef KXFS_TESTS_LOCAL_WORLD_H
-#define KXFS_TESTS_LOCAL_WORLD_H
+#pragma once
 
 #include <dirent.h>
 #include <errno.h>
@@ -509,5 +508,3 @@ static inline size_t count_jobs(struct world *w)
 	free(jobs);
 	return n;
 }
-
-#endif

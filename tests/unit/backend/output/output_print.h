@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Output that comes into the spool as a follow stream brings it, without one; with the loop of fake_net.h. */
-#ifndef KXFS_TESTS_OUTPUT_PRINT_H
-#define KXFS_TESTS_OUTPUT_PRINT_H
+#pragma once
 
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/backend/output/print_lines.h"
@@ -29,5 +28,3 @@ static inline void output_print(struct output_job *j, const char *key, const cha
 	log_writer_close(w);
 	fake_run();
 }
-
-#endif

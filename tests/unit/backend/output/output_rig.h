@@ -3,8 +3,7 @@
  * Output on a state directory of its own, with a running loop, for tests of logs: calls on the I/O
  * thread that are waited for, and conditions that are waited for with a generous limit.
  */
-#ifndef KXFS_TESTS_OUTPUT_RIG_H
-#define KXFS_TESTS_OUTPUT_RIG_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -311,5 +310,3 @@ static inline char *rig_read(struct log *log, size_t *ret_len)
 	*ret_len = n;
 	return text;
 }
-
-#endif

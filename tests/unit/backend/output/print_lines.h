@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines that a stream has brought, for a writer, which takes them one by one. */
-#ifndef KXFS_TESTS_PRINT_LINES_H
-#define KXFS_TESTS_PRINT_LINES_H
+#pragma once
 
 #include "backend/output/writer.h"
 
@@ -16,5 +15,3 @@ static inline void print_lines(struct log_writer *w, int64_t ns, const char *tex
 	}
 	log_writer_flush(w);
 }
-
-#endif

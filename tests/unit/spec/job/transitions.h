@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* When the states of a job began, as text that a test can compare. */
-#ifndef KXFS_TESTS_UNIT_SPEC_JOB_TRANSITIONS_H
-#define KXFS_TESTS_UNIT_SPEC_JOB_TRANSITIONS_H
+#pragma once
 
 #include "spec/base/time.h"
 #include "spec/job/transition.h"
@@ -20,5 +19,3 @@ static inline void assert_transitions(const struct spec_transitions *t, const ch
 	}
 	assert_string_equal(text, want);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A cluster for tests of views: a job and its pods as a watch tells of them, event by event, and the
  * snapshots that they make. Recorded events come from tests/replay/data.
  */
-#ifndef KXFS_TESTS_UNIT_SPEC_KINDS_CLUSTER_WORLD_H
-#define KXFS_TESTS_UNIT_SPEC_KINDS_CLUSTER_WORLD_H
+#pragma once
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -440,5 +439,3 @@ static inline void world_play(struct world *w, const char *scenario)
 {
 	world_play_files(w, scenario, WORLD_FILE_PODS, NULL, NULL);
 }
-
-#endif
