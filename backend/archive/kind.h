@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a kind of archives is, behind archive.h. Private to backend/archive/. */
-#ifndef KXFS_BACKEND_ARCHIVE_KIND_H
-#define KXFS_BACKEND_ARCHIVE_KIND_H
+#pragma once
 
 #include "backend/archive/archive.h"
 
@@ -23,5 +22,3 @@ struct archive {
 };
 
 struct archive *archive_dir_new(struct loop *loop, const char *dir, const char *writer);
-
-#endif

@@ -19,7 +19,7 @@ unsigned random_about(unsigned ms);
  */
 static inline unsigned random_pause(unsigned ms, unsigned n, unsigned max_ms, unsigned asked_ms)
 {
-	unsigned pause = random_about(min_of(ms << min_of(n, 10u), max_ms));
+	unsigned doublings = min_of(n, 10u), pause = random_about(min_of(ms << doublings, max_ms));
 
 	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backend/output/lines.h"
 #include "backend/output/piece.h"
 
 struct feed {

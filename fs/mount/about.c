@@ -6,6 +6,7 @@
 #include "fs/cli/options.h"
 #include "fs/cli/refuse.h"
 #include "fs/cli/source.h"
+#include "fs/vfs/fuse.h"
 #include "spec/yaml/libraries.h"
 
 void about_version(void)

@@ -9,6 +9,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
+#include "fs/vfs/fuse.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
+#include "fs/tree/changes.h"
 #include "fs/tree/place.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/text.h"

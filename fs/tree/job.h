@@ -2,6 +2,7 @@
 /* The kinds of files that jobs and replicas have in common, and the directories made of them. */
 #pragma once
 
+#include "fs/tree/place.h"
 #include "fs/vfs/text.h"
 
 /* What a job's files show (job_text.c, job_ctl.c). */

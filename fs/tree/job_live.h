@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
 /* A name that is a link to the blocking file of the same name in .live/ beside it. */

@@ -15,6 +15,7 @@ import time
 import pytest
 import yaml
 from harness import app, err_of, popen, remove, run, wait_for, write_ctl
+from preload import Clock
 
 JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "60"))
 KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "6"))
@@ -103,57 +104,21 @@ def test_begin(kx):
     past.finish()
 
 
-# The wall clock is as many seconds ahead as the file KXFS_TEST_STEP says.
-STEP = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-int clock_gettime(clockid_t clock, struct timespec *ts)
-{
-	static int (*real)(clockid_t, struct timespec *);
-	FILE *file;
-	long ahead = 0;
-
-	if (!real)
-		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-	if (real(clock, ts) < 0)
-		return -1;
-	if (clock == CLOCK_REALTIME && (file = fopen(getenv("KXFS_TEST_STEP"), "re"))) {
-		if (fscanf(file, "%ld", &ahead) == 1)
-			ts->tv_sec += ahead;
-		fclose(file);
-	}
-	return 0;
-}
-"""
-
-
 def test_clock_steps(make_kx, tmp_path):
     """A begin is a time of the wall clock: one that is put back makes it later, and one that is put on, or a machine that has
     slept, has it begin at once; each job once."""
-    source, library, step = (tmp_path / name for name in ("step.c", "step.so", "step"))
-    source.write_text(STEP)
-    step.write_text("0")
-    run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
-    kx = make_kx(env={"LD_PRELOAD": str(library), "KXFS_TEST_STEP": str(step), "ASAN_OPTIONS": "verify_asan_link_order=0"})
-
-    def set_clock(ahead):
-        step.with_suffix(".new").write_text(str(ahead))
-        step.with_suffix(".new").rename(step)
-
+    clock = Clock(tmp_path, time.CLOCK_REALTIME)
+    kx = make_kx(env=clock.env)
     first = kx.submit(held("echo first >> began", begin="+1h"))
-    set_clock(-86400)
+    clock.set(-86400)
     second = kx.submit(held("echo second >> began", begin="+1h"))
     soon = kx.submit(held("echo soon >> began", begin="+1s"))
     soon.finish()  # so the clock was looked at since it was put back
     assert reason(first) == reason(second) == "BeginTime"
-    set_clock(-80000)
+    clock.set(-80000)
     second.finish()
     assert reason(first) == "BeginTime"
-    set_clock(7200)
+    clock.set(7200)
     first.finish()
     assert (kx.work / "began").read_text().split() == ["soon", "second", "first"]
 

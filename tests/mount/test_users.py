@@ -8,6 +8,7 @@ import re
 import stat
 
 from harness import USER, alive, app, run, wait_for
+from preload import USERS, preload
 
 
 def started(kx):
@@ -102,6 +103,33 @@ stat -c %u $MNT/submit/a.yaml $MNT/submit/a.yaml.job $MNT/submit/scratch
 chown {uid} $MNT/submit/scratch || echo refused
 end
 """
+
+
+def test_names_that_nobody_tells(make_kx, tmp_path):
+    """What tells the names of users does not answer: who has not mounted submits under his number, all others and the end
+    of the mount wait for nothing, and his name is known again when it answers."""
+    hangs = tmp_path / "hangs"
+    kx = make_kx("allow_other,umask=022", env=preload(tmp_path, USERS, KXFS_TEST_HANGS=hangs))
+    uid, as_user = pwd.getpwnam(USER).pw_uid, {"user": USER, "cwd": str(kx / "submit")}
+
+    def submitter(name, user):
+        run(f"cat > {name}", input=app("true"), **user)
+        job = kx.job_of(name)
+        job.finish()
+        return job.status()["submitter"].split("@")[0]
+
+    hangs.touch()
+    assert [submitter(f"their{i}.yaml", as_user) for i in range(3)] == [f"uid-{uid}"] * 3
+    ours = {"cwd": str(kx / "submit")}
+    assert submitter("ours.yaml", ours) == pwd.getpwuid(os.getuid()).pw_name
+    kx.end()
+    hangs.unlink()
+    kx.start()
+    hangs.touch()
+    assert submitter("late.yaml", as_user) == f"uid-{uid}"
+    hangs.unlink()
+    wait_for(lambda: submitter("again.yaml", as_user) == USER, what="the name")
+
 
 
 def test_owners_over_a_remount(make_kx):

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import time
 
 import harness
 import kubeconfig
@@ -16,6 +17,7 @@ import yaml
 from harness import err_of, wait_for
 from job import FakeJob
 from jobset import FakeJobSet
+from preload import Clock
 from volcano import FakeVolcano
 
 ROLE = {"name": "main", "image": "i", "entrypoint": "e", "num_replicas": 1}
@@ -328,36 +330,10 @@ def test_one_goes(server, controllers, all_kinds):
 
 # --- ten minutes later ---
 
-LATER = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <time.h>
-
-/* The clock that does not step is as many seconds ahead as the file KXFS_TEST_LATER has bytes. */
-int clock_gettime(clockid_t clock, struct timespec *ts)
-{
-	static int (*real)(clockid_t, struct timespec *);
-	struct stat st;
-
-	if (!real)
-		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-	if (real(clock, ts) < 0)
-		return -1;
-	if (clock == CLOCK_MONOTONIC && stat(getenv("KXFS_TEST_LATER"), &st) == 0)
-		ts->tv_sec += st.st_size;
-	return 0;
-}
-"""
-
-
 @pytest.fixture
 def passing(all_kinds, server, tmp_path):
     """passing(options) -> a mount of all kinds, and pass_(): ten minutes go by, and a survey begins."""
-    source, library, late = (tmp_path / name for name in ("later.c", "later.so", "late"))
-    source.write_text(LATER)
-    harness.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
+    clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
 
     def surveys():
         return sum(req.path == "/apis" for req in list(server.requests))
@@ -366,14 +342,11 @@ def passing(all_kinds, server, tmp_path):
         # What has come before the answer to this is known; what is still asked for when the clock steps fails.
         kx.write("dryrun/app.yaml", json.dumps({**APP, "scheduler": "job"}))
         before = surveys()
-        size = late.stat().st_size if late.exists() else 0
-        with open(late, "ab") as file:
-            file.truncate(size + 601)
+        clock.set(clock.ahead + 601)
         wait_for(lambda: surveys() > before, what="a survey")
 
     def make(options="cancel=all"):
-        env = {"LD_PRELOAD": str(library), "KXFS_TEST_LATER": str(late), "ASAN_OPTIONS": "verify_asan_link_order=0"}
-        kx = all_kinds(options, env=env)
+        kx = all_kinds(options, env=clock.env)
         return kx, lambda: pass_(kx)
 
     return make

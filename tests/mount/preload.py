@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Functions of the C library that a test puts in the place of the real ones, in a kxfs that is started with an
+environment of preload()."""
+
+import harness
+
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* The clock KXFS_TEST_CLOCK is as many seconds ahead as the file KXFS_TEST_AHEAD says. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	FILE *file;
+	long ahead = 0;
+
+	if (!real)
+		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	if (real(clock, ts) < 0)
+		return -1;
+	if (clock == atoi(getenv("KXFS_TEST_CLOCK")) && (file = fopen(getenv("KXFS_TEST_AHEAD"), "re"))) {
+		if (fscanf(file, "%ld", &ahead) == 1)
+			ts->tv_sec += ahead;
+		fclose(file);
+	}
+	return 0;
+}
+"""
+
+USERS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Who is asked for the names of users does not answer while the file KXFS_TEST_HANGS is there. */
+int getpwuid_r(uid_t uid, struct passwd *pw, char *buf, size_t size, struct passwd **ret)
+{
+	int (*real)(uid_t, struct passwd *, char *, size_t, struct passwd **) =
+		(int (*)(uid_t, struct passwd *, char *, size_t, struct passwd **))dlsym(RTLD_NEXT, "getpwuid_r");
+
+	while (access(getenv("KXFS_TEST_HANGS"), F_OK) == 0)
+		usleep(10000);
+	return real(uid, pw, buf, size, ret);
+}
+"""
+
+
+def preload(directory, text, **variables):
+    """The environment of a program that has the functions of TEXT, which read VARIABLES. DIRECTORY is for its library."""
+    source, library = directory / "preloaded.c", directory / "preloaded.so"
+    source.write_text(text)
+    harness.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
+    directory.chmod(0o755)
+    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0",
+            **{name: str(value) for name, value in variables.items()}}
+
+
+class Clock:
+    """A clock (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC) of who is started with ENV, set by hand."""
+
+    def __init__(self, directory, clock):
+        self.file, self.ahead = directory / "ahead", 0
+        self.env = preload(directory, CLOCK, KXFS_TEST_CLOCK=clock, KXFS_TEST_AHEAD=self.file)
+
+    def set(self, seconds):
+        """It is so many seconds ahead of the machine's from now on."""
+        new = self.file.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.rename(self.file)
+        self.ahead = seconds
