@@ -87,6 +87,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	const struct spec_job *before = old && old->held ? NULL : old;
 
 	held_news(b->held, old, new_job);
+	if (b->reader)
+		reader_job(b->reader, old, new_job);
 	/* What was never launched is kept nowhere. */
 	if (b->keep && (before || new_job) && !(new_job && new_job->held))
 		keep_job(b->keep, before, new_job);
@@ -131,7 +133,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	end_init(&b->stopped);
 	backend_config_copy(&b->config, config);
 	b->store = store_new(&(struct store_events){on_job, b});
-	if (config->archive)
+	if (config->archive && config->archives)
 		err = keep_new(
 			&(struct keep_config){
 				.loop = loop,
@@ -150,6 +152,20 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 			 ret_text);
 	if (err < 0)
 		return err;
+	if (config->archive && !config->archives)
+		err = reader_new(
+			&(struct reader_config){
+				.loop = loop,
+				.store = b->store,
+				.output = b->output,
+				.place = {.where = config->archive},
+				.state_dir = b->config.state_dir,
+				.spool_limit = config->spool_limit,
+				.history_keep = config->history_keep,
+			},
+			&b->reader, ret_text);
+	if (err < 0)
+		return err;
 	err = ops->init(b, ret_text);
 	if (err < 0)
 		return err;
@@ -165,6 +181,7 @@ void backend_free(struct backend *b)
 	if (b->ops)
 		b->ops->fini(b);
 	keep_free(b->keep);
+	reader_free(b->reader);
 	held_free(b->held);
 	output_free(b->output);
 	store_free(b->store);
@@ -251,7 +268,17 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 {
-	return store_get_uid(b->store, uid);
+	const struct spec_job *job = store_get_uid(b->store, uid);
+
+	const struct spec_job *read cleanup_job = NULL;
+
+	/* The reader may know more of it than was put into the store. */
+	if (b->reader && (!job || job->archived))
+		read = reader_by_uid(b->reader, uid);
+	if (!read)
+		return job;
+	spec_job_unref(job);
+	return take_ptr(read);
 }
 
 int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
@@ -290,6 +317,49 @@ int64_t backend_stale_since(struct backend *b)
 	return b->ops->stale_since ? b->ops->stale_since(b) : 0;
 }
 
+/* --- the archive --- */
+
+bool backend_has_archive(const struct backend *b)
+{
+	return b->reader;
+}
+
+void backend_archive_look(struct backend *b)
+{
+	lock_assert_none();
+	if (b->reader)
+		reader_look(b->reader);
+}
+
+int backend_archive_days(struct backend *b, char ***ret, size_t *ret_n)
+{
+	*ret = NULL;
+	*ret_n = 0;
+	return b->reader ? reader_days(b->reader, ret, ret_n) : 0;
+}
+
+int backend_archive_jobs(struct backend *b, const char *day, const struct spec_job ***ret,
+			 size_t *ret_n)
+{
+	return b->reader ? reader_jobs(b->reader, day, ret, ret_n) : -ENOENT;
+}
+
+int backend_archive_job(struct backend *b, const char *day, const char *id,
+			const struct spec_job **ret)
+{
+	return b->reader ? reader_job_of(b->reader, day, id, ret) : -ENOENT;
+}
+
+int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret)
+{
+	return b->reader ? reader_find(b->reader, id, ret) : -ENOENT;
+}
+
+int backend_complete(struct backend *b, const struct spec_job **job)
+{
+	return b->reader ? reader_complete(b->reader, job) : 0;
+}
+
 /* --- texts --- */
 
 int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
@@ -298,6 +368,10 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 	lock_assert_none();
 	if (job->held)
 		return held_text(b->config.state_dir, job, which, ret, ret_len);
+	if (job->archived)
+		return reader_text(b->reader, job,
+				   which == BACKEND_APPDEF ? KEEP_APPDEF : KEEP_MANIFEST, ret,
+				   ret_len);
 	return b->ops->text(b, job, which, ret, ret_len);
 }
 
@@ -309,7 +383,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	struct stat st;
 	int err;
 
-	if (which != BACKEND_APPDEF)
+	if (which != BACKEND_APPDEF || job->archived)
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
@@ -325,8 +399,12 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 {
 	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
 	struct stat st;
-	int err = disk_stat(AT_FDCWD, path, &st);
+	int err;
 
+	/* Who may read it in the archive is not known. */
+	if (job->archived)
+		return 0;
+	err = disk_stat(AT_FDCWD, path, &st);
 	/* The file on disk has the mode; nobody else comes to it there. */
 	if (err)
 		return err == -ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
@@ -337,6 +415,9 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 		   int64_t *ret_changed)
 {
 	lock_assert_none();
+	*ret_changed = job->changed;
+	if (job->archived)
+		return reader_text(b->reader, job, KEEP_EVENTS, ret, ret_len);
 	return b->ops->events && !job->held ? b->ops->events(b, job, ret, ret_len, ret_changed)
 					    : -ENOENT;
 }
@@ -346,9 +427,13 @@ int backend_info(struct backend *b, FILE *out)
 	fprintf(out, "backend: %s\n", *b->config.kind ? b->config.kind : "all");
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
 	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
-	fprintf(out, "spool_bytes: %llu\n", (unsigned long long)output_bytes(b->output));
+	fprintf(out, "spool_bytes: %llu\n",
+		(unsigned long long)(output_bytes(b->output) +
+				     (b->reader ? reader_bytes(b->reader) : 0)));
 	fprintf(out, "spool_limit: %llu\n", (unsigned long long)b->config.spool_limit);
 	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
+	if (b->reader)
+		reader_info(b->reader, out);
 	return b->ops->info(b, out);
 }
 
@@ -490,11 +575,13 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret)
 {
-	return output_log(b->output, job->id, key, form, ret);
+	return job->archived ? reader_log(b->reader, job, key, form, ret)
+			     : output_log(b->output, job->id, key, form, ret);
 }
 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret)
 {
-	return output_log_stat(b->output, job->id, key, form, ret);
+	return job->archived ? reader_log_stat(b->reader, job, key, form, ret)
+			     : output_log_stat(b->output, job->id, key, form, ret);
 }

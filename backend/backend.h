@@ -41,6 +41,7 @@ struct backend_config {
 	uint64_t spool_limit; /* bytes of captured output in all */
 	int64_t history_keep; /* seconds */
 	const char *archive;  /* absolute path of the directory that jobs are kept in; NULL: none */
+	bool archives;	      /* and they are put there; else what is there is shown */
 };
 
 /* News, on the I/O thread, no lock held. Set once, before backend_start. */
@@ -160,6 +161,25 @@ void backend_wanted(struct backend *b, const struct spec_job *job);
 
 /* The same of what the jobs of jobs/ use. */
 void backend_usage_wanted(struct backend *b);
+
+/* --- what an archive has; any thread; all but the first may wait for it, as for a disk --- */
+
+/* Is there one that is shown? Without one there is nothing in the answers of the others. */
+bool backend_has_archive(const struct backend *b);
+/* Somebody looks at the history, which is to have what the archive has. */
+void backend_archive_look(struct backend *b);
+/* Its days, oldest first: *RET, and each of them, is malloc'ed. */
+int backend_archive_days(struct backend *b, char ***ret, size_t *ret_n);
+/* The jobs of a day; *RET is malloc'ed, each item a new reference. -ENOENT: there is no such day. */
+int backend_archive_jobs(struct backend *b, const char *day, const struct spec_job ***ret,
+			 size_t *ret_n);
+/* That of them which is called ID, a new reference. */
+int backend_archive_job(struct backend *b, const char *day, const char *id,
+			const struct spec_job **ret);
+/* The job of any day that is called ID, a new reference. -ENOENT. */
+int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret);
+/* *JOB, a reference, becomes a snapshot that is not brief. Of any other job: 0, at once. */
+int backend_complete(struct backend *b, const struct spec_job **job);
 
 /* --- texts; any thread; may read the state directory --- */
 

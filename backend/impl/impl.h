@@ -13,6 +13,7 @@
 #include "backend/jobs/store.h"
 #include "backend/keep/keep.h"
 #include "backend/output/output.h"
+#include "backend/reader/reader.h"
 #include "spec/view/kueue.h"
 
 struct backend_request;
@@ -74,8 +75,9 @@ struct backend {
 	struct store *store;
 	struct output *output;
 	struct held *held;
-	struct keep *keep; /* NULL: there is no archive */
-	void *impl;	   /* the implementation's own (backend_set_impl) */
+	struct keep *keep;     /* of a capture with an archive; else NULL */
+	struct reader *reader; /* of a mount with an archive; else NULL */
+	void *impl;	       /* the implementation's own (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct end started, stopped;
@@ -163,6 +165,8 @@ static inline void backend_output_stopped(void *data)
 
 	if (b->keep)
 		keep_stop(b->keep, backend_all_stopped, b);
+	else if (b->reader)
+		reader_stop(b->reader, backend_all_stopped, b);
 	else
 		backend_all_stopped(b);
 }

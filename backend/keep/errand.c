@@ -30,6 +30,7 @@
 #include "backend/base/file.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
+#include "spec/job/snapshot.h"
 #include "spec/job/status.h"
 
 #define ERRAND_MAX ((uint64_t)64 << 20) /* bytes of output that one errand puts, about */
@@ -107,9 +108,13 @@ static void take_text(struct text *to, char *text, size_t len, const char *diges
 static void render(struct errand *e)
 {
 	const struct spec_job *job = e->job.job;
+	struct spec_job *bare cleanup_job = spec_job_copy(job);
 	struct keep_line line;
 	char *text;
 	size_t len;
+
+	/* The object is manifest.yaml. */
+	spec_text_unref(take_ptr(bare->object));
 
 	for (size_t i = 0; i < KEEP_N_TEXTS; i++) {
 		int err = 0;
@@ -118,6 +123,8 @@ static void render(struct errand *e)
 			spec_status_json(job, &text, &len);
 		else if (i == KEEP_WHY)
 			spec_status_why(job, &text, &len);
+		else if (i == KEEP_SNAPSHOT)
+			len = strlen(text = spec_snapshot_text(bare));
 		else
 			err = e->world.text(e->world.data, job, (enum keep_text)i, &text, &len);
 		if (err)

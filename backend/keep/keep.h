@@ -20,7 +20,7 @@
 
 struct keep;
 
-/* Pool: the text WHICH of JOB, malloc'ed, neither KEEP_STATUS nor KEEP_WHY. -ENOENT: there is none, or not any more. */
+/* Pool: the text KEEP_APPDEF, KEEP_MANIFEST or KEEP_EVENTS of JOB, malloc'ed. -ENOENT: there is none (any more). */
 typedef int (*keep_text_fn)(void *data, const struct spec_job *job, enum keep_text which,
 			    char **ret, size_t *ret_len);
 

@@ -12,7 +12,7 @@
 const char *keep_text_name(enum keep_text which)
 {
 	static const char *const names[KEEP_N_TEXTS] = {"status.json", "app.yaml", "manifest.yaml",
-							"events", "why"};
+							"events",      "why",	   "job.json"};
 
 	return names[which];
 }

@@ -8,6 +8,7 @@
  *	DAY/ID/			ID~UID8 where another job of that day has the name
  *		uid		of the job, and a newline
  *		status.json app.yaml manifest.yaml events why
+ *		job.json	all that is known of it, for who reads the archive with kxfs (spec/job/snapshot.h)
  *		ROLE-K/log.N.key	the key of the log, and a newline
  *		ROLE-K/log.N/AT		its bytes from AT, 8 MiB in each file but the last
  *		ROLE-K/log.N.lines/AT	its table of lines (backend/output/lines.h), cut in the same way
@@ -20,7 +21,15 @@
 #define KEEP_MAX_LOGS 999 /* the greatest N */
 
 /* The texts of a job. */
-enum keep_text { KEEP_STATUS, KEEP_APPDEF, KEEP_MANIFEST, KEEP_EVENTS, KEEP_WHY, KEEP_N_TEXTS };
+enum keep_text {
+	KEEP_STATUS,
+	KEEP_APPDEF,
+	KEEP_MANIFEST,
+	KEEP_EVENTS,
+	KEEP_WHY,
+	KEEP_SNAPSHOT,
+	KEEP_N_TEXTS
+};
 
 const char *keep_text_name(enum keep_text which);
 

@@ -233,6 +233,7 @@ static void on_archive(void *data, int err, const char *text)
 static void on_namespace(void *data, const struct http_reply *reply)
 {
 	struct kube *k = data;
+	struct keep *keep = k->parts.b->keep;
 	const struct spec_asked asked = {
 		.verb = "get",
 		.resource = "namespaces",
@@ -246,12 +247,20 @@ static void on_namespace(void *data, const struct http_reply *reply)
 	int err = -EIO;
 
 	if (*uid && !uid[strspn(uid, "0123456789abcdefABCDEF-")])
-		return keep_begin(k->parts.b->keep, k->parts.namespace, uid, on_archive, k);
+		err = 0;
+	if (!err && keep)
+		return keep_begin(keep, k->parts.namespace, uid, on_archive, k);
+	if (!err && !k->stopping)
+		return reader_begin(k->parts.b->reader, k->parts.namespace, uid);
+	if (!err)
+		return;
 	if (!fine)
 		err = http_refusal(reply, &asked, &why);
 	text = text_print("an archive needs to know which namespace this is: %s",
 			  why ? why : "the server does not tell its uid");
-	backend_started(k->parts.b, err, text);
+	if (keep)
+		return backend_started(k->parts.b, err, text);
+	reader_refuse(k->parts.b->reader, text);
 }
 
 static void on_found(void *data, int err, const char *text)
@@ -265,8 +274,11 @@ static void on_found(void *data, int err, const char *text)
 		err = check_options(k, kinds, n, &why);
 	if (err)
 		return backend_started(k->parts.b, err, why ? why : text);
+	/* A capture that has no archive must not begin; a mount shows what it has without one. */
 	if (!k->parts.b->keep)
-		return on_archive(k, 0, NULL);
+		on_archive(k, 0, NULL);
+	if (!k->parts.b->keep && !k->parts.b->reader)
+		return;
 	path = text_print("/api/v1/namespaces/%s", k->parts.namespace);
 	http_send(k->http, &(struct http_call){
 				   .method = HTTP_GET,

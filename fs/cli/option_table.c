@@ -238,7 +238,7 @@ const struct option_def option_table[] = {
 
 	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
 	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
-	{0, "archive", "DIR", NULL, "kxfs capture: where jobs and their output are kept for good",
+	{0, "archive", "DIR", NULL, "kxfs capture keeps jobs there for good, a mount shows them",
 	 set_archive, FIELD(archive)},
 	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
 	 set_text, FIELD(kubeconfig)},

@@ -222,11 +222,6 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 			      "local: keeps all output of its jobs itself: mount it");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
-	if (o->archive[0])
-		return refuse(
-			-EINVAL, ret_text,
-			"-o archive=%s: kxfs capture and kxfs doctor have that option; no mount has",
-			o->archive);
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
@@ -245,6 +240,10 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		return refuse(-EINVAL, ret_text, "the mount point is empty");
 	if (n == 2)
 		r = set_source(o, v[0], ret_text);
+	if (r == 0 && o->archive[0] && streq(o->backend, "local"))
+		return refuse(-EINVAL, ret_text,
+			      "-o archive=%s: what runs on this machine is in no archive",
+			      o->archive);
 	if (r < 0)
 		return r;
 	text_set(&o->source, "%s", n == 2 ? v[0] : "kxfs");

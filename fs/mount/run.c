@@ -119,6 +119,7 @@ static struct backend_config config_of(const struct run *r)
 		.spool_limit = o->spool_limit,
 		.history_keep = o->history_keep,
 		.archive = o->archive[0] ? o->archive : NULL,
+		.archives = o->action == OPTIONS_CAPTURE,
 	};
 }
 

@@ -3,7 +3,7 @@
  * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made anew only when it is
  * asked for after a job has changed, or an age in it; all who open it meanwhile share it. FUSE thread.
  */
-#include "fs/tree/tree.h"
+#include "fs/tree/place.h"
 
 #define QUEUES_MAX 64 /* as the backend asks for at one time */
 
@@ -106,7 +106,10 @@ static struct list_text *list_now(const struct node *node)
 static void list_opened(struct node *node)
 {
 	const struct list_class *class = list_class_of(node);
-	const struct list_text *t = list_now(node);
+	const struct list_text *t;
+
+	place_look(tree_of(node)->fs, tree_of(node), class->place);
+	t = list_now(node);
 
 	for (size_t i = 0; i < t->n_waiting; i++)
 		backend_wanted(tree_of(node)->backend, t->waiting[i]);

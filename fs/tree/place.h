@@ -34,6 +34,10 @@ bool place_is_of(const char *uid, const struct spec_job *job);
 
 /* The snapshot of the job now; a new reference; NULL: it is gone. */
 const struct spec_job *place_job(const struct node *node);
+/* The same, with all that an archive has of it, as far as it can be had now. *RET_ERR (not NULL): why not; else 0. */
+const struct spec_job *place_whole(const struct node *node, int *ret_err);
+/* Somebody looks at PLACE: if that is the history, it has what an archive has. */
+void place_look(struct fs *fs, struct tree *t, enum backend_place place);
 /* The replica's part of JOB (which may be NULL); borrowed; NULL: it has none. */
 const struct spec_replica *place_replica(const struct node *node, const struct spec_job *job);
 /* May be tested by struct node_entry_def.when: is it below jobs/, not history/? */

@@ -151,7 +151,8 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 
 static int replica_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	int err;
+	const struct spec_job *job cleanup_job = place_whole(dir, &err);
 	const struct spec_replica *r = place_replica(dir, job);
 
 	if (!r)
@@ -159,12 +160,13 @@ static int replica_lookup(struct fs *fs, struct node *dir, const char *name, str
 	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
 		return 0;
 	*ret = replica_find_log(fs, dir, r, name);
-	return *ret ? 0 : -ENOENT;
+	return *ret ? 0 : err ? err : -ENOENT;
 }
 
 static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	int err;
+	const struct spec_job *job cleanup_job = place_whole(dir, &err);
 	const struct spec_replica *r = place_replica(dir, job);
 
 	(void)fs;

@@ -65,5 +65,8 @@ extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
 extern const struct node_dir_class live_class;	   /* changes.c: live/, which lists that link */
 extern const struct node_dir_class control_class;  /* control.c: .kxfs */
+extern const struct node_class archive_class;	   /* archive.c: history/.archive */
+/* For its entry: does the mount show an archive? */
+bool archive_is_shown(void *tree, struct node *dir);
 /* For the entry of queues/: is it there? (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);

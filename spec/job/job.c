@@ -10,11 +10,12 @@
  *   last_words.c  what a program has said before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a place
  *   snapshot.c    a job on disk, and back
+ *   listed.c      a job of which only a line of list.jsonl is known
  *
  * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to all who hold a
- * reference, on any thread. Only the object's text is shared between jobs. A mount may show ten thousand jobs, so a
- * job, its roles and its replicas are one block of memory, all empty strings are one, and what is shown for long is
- * packed: malloc would take as much again for its many short strings.
+ * reference, on any thread. Only the texts of its object and its line are shared between jobs. A mount may show ten
+ * thousand jobs, so a job, its roles and its replicas are one block of memory, all empty strings are one, and what is
+ * shown for long is packed: malloc would take as much again for its many short strings.
  */
 #include "spec/job/job.h"
 
@@ -252,6 +253,8 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	spec_transitions_copy(&job->transitions, &from->transitions);
 	if (from->object)
 		job->object = spec_text_ref(from->object);
+	if (from->line)
+		job->line = spec_text_ref(from->line);
 	return job;
 }
 
@@ -268,6 +271,7 @@ static void job_free(struct spec_job *job)
 		spec_transitions_clear(&job->transitions);
 	}
 	spec_text_unref(job->object);
+	spec_text_unref(job->line);
 	free(job);
 }
 
@@ -337,7 +341,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 		.n = from->transitions.n,
 	};
 	each_string(job, place_string, &end);
-	from->object = NULL;
+	from->object = from->line = NULL;
 	job_free(from);
 	return job;
 }

@@ -114,6 +114,8 @@ struct spec_job {
 	bool mine;		 /* it has the label of who mounts; not on disk */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
+	bool archived;		 /* an archive has it, and nothing else; not on disk */
+	bool brief;    /* and of it only its line there was read (listed.h); not on disk */
 	bool given_up; /* its controller could not start it; then the message is whole sentences */
 	bool unexplained; /* it has failed, and more may be known of why in some moments */
 	bool suspended;	  /* may come back to life: its output goes on though its state is final */
@@ -142,6 +144,8 @@ struct spec_job {
 	const char *again;
 	bool impatient;		  /* what does not start in some minutes is given up */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
+	struct spec_text *
+		line; /* of a list that has it: what status.json says, on one line; NULL: none has */
 };
 
 #define SPEC_NO_PRIORITY INT32_MIN

@@ -246,6 +246,11 @@ void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len)
 
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len)
 {
+	if (job->line) {
+		*ret = mem_copy(job->line->text, job->line->len);
+		*ret_len = job->line->len;
+		return;
+	}
 	print_json(job, JSON_C_TO_STRING_PLAIN, ret, ret_len);
 }
 

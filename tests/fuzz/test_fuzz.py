@@ -30,6 +30,7 @@ READERS = {
     "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),
     "keep": (60, "backend/keep/text.c"),
     "lines": (80, "backend/output/lines.c"),
+    "listed": (70, "spec/job/listed.c", "backend/reader/day.c"),
     "logline": (70, "spec/logline/logline.c", "spec/logline/overlap.c"),
     "macro": (85, "spec/app/macro.c"),
     "manifest": (80, "spec/pods/pod.c", "spec/pods/overlay.c", "spec/pods/wrap.c"),

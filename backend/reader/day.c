@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* list.jsonl, list-1.jsonl and so on, as backend/keep/lister.h writes them. */
+#include "backend/reader/day.h"
+
+#include <errno.h>
+
+#include <uthash.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/sha256.h"
+#include "spec/job/listed.h"
+
+#define FILES_MAX 16
+#define JOBS_MAX  100000
+
+bool day_is(const char *name)
+{
+	static const char form[] = "dddd-dd-dd";
+	size_t i = 0;
+
+	for (; form[i] && name[i]; i++)
+		if (form[i] == '-' ? name[i] != '-' : name[i] < '0' || name[i] > '9')
+			return false;
+	return !form[i] && !name[i];
+}
+
+void day_clear(struct day_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		spec_job_unref(list->jobs[i]);
+	free(list->jobs);
+	*list = (struct day_list){0};
+}
+
+void day_add(struct day_list *list, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	while (text < end) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		size_t n = (size_t)((stop ? stop : end) - text);
+		struct spec_job *job;
+
+		if (list->n < JOBS_MAX && spec_listed_parse(text, n, &job) == 0) {
+			if ((list->n & (list->n - 1)) == 0)
+				list->jobs = mem_grow(list->jobs, list->n ? 2 * list->n : 1,
+						      sizeof(struct spec_job *));
+			list->jobs[list->n++] = job;
+		} else {
+			list->passed_over += n > 0;
+		}
+		text += min_of(n + 1, (size_t)(end - text));
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct spec_job *x = *(const struct spec_job *const *)a;
+	const struct spec_job *y = *(const struct spec_job *const *)b;
+
+	if (x->created != y->created)
+		return x->created < y->created ? -1 : 1;
+	return strcmp(x->uid, y->uid);
+}
+
+struct taken {
+	char *name;
+	UT_hash_handle hh;
+};
+
+/* Note NAME in TABLE. False: it is there already. */
+static bool take(struct taken **table, const char *name)
+{
+	struct taken *t;
+
+	HASH_FIND_STR(*table, name, t);
+	if (t)
+		return false;
+	t = new0(struct taken);
+	t->name = text_copy(name);
+	HASH_ADD_KEYPTR(hh, *table, t->name, strlen(t->name), t);
+	return true;
+}
+
+static void forget(struct taken **table)
+{
+	struct taken *t, *next;
+
+	HASH_ITER(hh, *table, t, next) {
+		HASH_DEL(*table, t);
+		free(t->name);
+		free(t);
+	}
+}
+
+void day_settle(struct day_list *list)
+{
+	struct taken *uids = NULL, *ids = NULL;
+	size_t n = 0;
+
+	if (list->n)
+		qsort(list->jobs, list->n, sizeof(struct spec_job *), compare);
+	for (size_t i = list->n; i-- > 0;) {
+		const struct spec_job *job cleanup_job = take_ptr(list->jobs[i]);
+		cleanup_free char *name = text_print("%s~%.8s", job->id, job->uid);
+		struct spec_job *other;
+
+		if (!take(&uids, job->uid))
+			continue;
+		if (take(&ids, job->id)) {
+			list->jobs[i] = take_ptr(job);
+		} else if (spec_name_is_file(name) && take(&ids, name)) {
+			other = spec_job_copy(job);
+			spec_set(&other->id, name);
+			/* It has the other name in it. */
+			spec_text_unref(take_ptr(other->line));
+			list->jobs[i] = spec_job_pack(other);
+		}
+	}
+	for (size_t i = 0; i < list->n; i++)
+		if (list->jobs[i])
+			list->jobs[n++] = list->jobs[i];
+	list->passed_over += list->n - n;
+	list->n = n;
+	forget(&uids);
+	forget(&ids);
+}
+
+int day_read(struct remote *remote, const char *namespace, const char *day, const char *known,
+	     struct day_list *ret)
+{
+	char *texts[FILES_MAX] = {0};
+	size_t len[FILES_MAX], n = 0;
+	char digests[64 * FILES_MAX + 1] = "";
+	int err = 0;
+
+	*ret = (struct day_list){0};
+	for (; n < FILES_MAX; n++) {
+		cleanup_free char *mark = n ? text_print("-%zu", n) : text_copy("");
+		cleanup_free char *name = text_print("%s/%s/list%s.jsonl", namespace, day, mark);
+		char digest[65];
+
+		err = remote_get(remote, name, 0, ARCHIVE_MAX, &texts[n], &len[n]);
+		if (err)
+			break;
+		spec_sha256(texts[n], len[n], digest);
+		memcpy(digests + 64 * n, digest, 65);
+	}
+	if (err == -ENOENT)
+		err = 0;
+	spec_sha256(digests, strlen(digests), ret->digest);
+	if (!err && known && streq(known, ret->digest))
+		err = -EALREADY;
+	for (size_t i = 0; i < n && !err; i++)
+		day_add(ret, texts[i], len[i]);
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+	if (err)
+		*ret = (struct day_list){0};
+	else
+		day_settle(ret);
+	return err;
+}

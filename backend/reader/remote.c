@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call belongs to two, the thread that waits and the I/O thread, which has it in a list until the archive has
+ * answered. Who is second frees it, so a thread that has waited long enough leaves it behind.
+ */
+#include "backend/reader/remote.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define ANSWER_S 5
+#define AWAY_MS	 10000
+
+struct listed {
+	char *name;
+	uint64_t size;
+};
+
+struct call {
+	struct remote *remote;
+	atomic_uint refs;
+	sem_t answered;
+	char *name, *after; /* AFTER: of a list; NULL: from the first */
+	bool list;
+	uint64_t off;
+	size_t n;
+	int err;
+	char *text, *bytes;
+	struct listed *listed;
+	size_t n_listed;
+	bool more;
+	struct call *prev, *next; /* I/O thread */
+};
+
+struct remote {
+	struct loop *loop;
+	struct archive *archive;
+	char *dir;
+	struct call *calls; /* I/O thread: those that are under way */
+	atomic_bool stopping;
+	atomic_ullong until; /* loop_now_ms until which it is not asked */
+	struct lock lock;    /* of what is below */
+	int64_t since;
+	char *why;
+};
+
+static void call_unref(struct call *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) > 1)
+		return;
+	for (size_t i = 0; i < c->n_listed; i++)
+		free(c->listed[i].name);
+	free(c->listed);
+	free(c->bytes);
+	free(c->text);
+	free(c->name);
+	free(c->after);
+	sem_destroy(&c->answered);
+	free(c);
+}
+
+static void answer(struct call *c, int err, const char *text)
+{
+	c->err = err;
+	c->text = text_copy(text);
+	sem_post(&c->answered);
+	call_unref(c);
+}
+
+static void on_bytes(void *data, int err, const char *text, const char *bytes, size_t n)
+{
+	struct call *c = data;
+
+	DL_DELETE(c->remote->calls, c);
+	if (!err)
+		c->bytes = mem_copy(bytes, n);
+	c->n = n;
+	answer(c, err, text);
+}
+
+static void on_list(void *data, int err, const char *text, const struct archive_object *objects,
+		    size_t n, bool more)
+{
+	struct call *c = data;
+
+	DL_DELETE(c->remote->calls, c);
+	c->listed = new0_n(struct listed, n);
+	for (size_t i = 0; i < n; i++)
+		c->listed[i] = (struct listed){text_copy(objects[i].name), objects[i].size};
+	c->n_listed = n;
+	c->more = more;
+	answer(c, err, text);
+}
+
+static void begin(void *data)
+{
+	struct call *c = data;
+	struct remote *r = c->remote;
+
+	if (r->stopping)
+		return answer(c, -EHOSTUNREACH, "");
+	DL_APPEND(r->calls, c);
+	if (c->list)
+		archive_list(r->archive, c->name, c->after, on_list, c);
+	else
+		archive_get(r->archive, c->name, c->off, c->n, on_bytes, c);
+}
+
+/* --- any thread --- */
+
+static void note(struct remote *r, bool away, const char *why)
+{
+	bool was;
+
+	atomic_store(&r->until, away ? loop_now_ms() + AWAY_MS : 0);
+	{
+		lock_scope(&r->lock);
+		was = r->since;
+		if (away != was)
+			r->since = away ? loop_time_ns() : 0;
+		if (away)
+			text_set(&r->why, "%s", why);
+	}
+	if (away != was)
+		diag(away ? DIAG_WARNING : DIAG_INFO, "archive: %s%s", away ? why : r->dir,
+		     away ? "; what is known of its jobs is shown" : ": can be read again");
+}
+
+int64_t remote_away(struct remote *r, char **ret_why)
+{
+	lock_scope(&r->lock);
+	*ret_why = text_copy(r->since ? r->why : "");
+	return r->since;
+}
+
+void remote_try(struct remote *r)
+{
+	atomic_store(&r->until, 0);
+}
+
+static struct call *call_new(struct remote *r, const char *name)
+{
+	struct call *c = new0(struct call);
+
+	c->remote = r;
+	c->refs = 2;
+	c->name = text_copy(name);
+	sem_init(&c->answered, 0, 0);
+	return c;
+}
+
+/* 0 or a negative errno; it is the caller's in any case. */
+static int make(struct remote *r, struct call *c)
+{
+	cleanup_free char *late = text_print("%s: does not answer", r->dir);
+	struct timespec until;
+	int err = -ETIMEDOUT, got;
+
+	if (loop_now_ms() < atomic_load(&r->until) || r->stopping) {
+		call_unref(c);
+		return -EHOSTUNREACH;
+	}
+	loop_post(r->loop, begin, c);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ANSWER_S;
+	do
+		got = sem_clockwait(&c->answered, CLOCK_MONOTONIC, &until);
+	while (got < 0 && errno == EINTR);
+	if (got == 0)
+		err = c->err;
+	if (r->stopping)
+		return -EHOSTUNREACH;
+	if (err == -ETIMEDOUT || err == -EHOSTUNREACH) {
+		note(r, true, got == 0 && *c->text ? c->text : late);
+		return -EHOSTUNREACH;
+	}
+	note(r, false, "");
+	return err;
+}
+
+static bool is_name(const char *name)
+{
+	cleanup_free char *copy = text_copy(name);
+	char *rest = copy, *part;
+
+	while ((part = strsep(&rest, "/")))
+		if (!spec_name_is_file(part) && (*part || rest))
+			return false;
+	return true;
+}
+
+int remote_get(struct remote *r, const char *name, uint64_t off, size_t n, char **ret,
+	       size_t *ret_n)
+{
+	struct call *c;
+	int err;
+
+	if (!is_name(name))
+		return -ENOENT;
+	c = call_new(r, name);
+	c->off = off;
+	c->n = n;
+	err = make(r, c);
+	if (!err) {
+		*ret = take_ptr(c->bytes);
+		*ret_n = c->n;
+	}
+	call_unref(c);
+	return err;
+}
+
+int remote_list(struct remote *r, const char *prefix, size_t max,
+		void (*fn)(void *data, const struct archive_object *object), void *data)
+{
+	cleanup_free char *after = NULL;
+	bool more = is_name(prefix);
+	int err = 0;
+
+	for (size_t n = 0; more && !err && n < max;) {
+		struct call *c = call_new(r, prefix);
+
+		c->list = true;
+		c->after = after ? text_copy(after) : NULL;
+		err = make(r, c);
+		for (size_t i = 0; !err && i < c->n_listed && n < max; i++, n++)
+			fn(data, &(struct archive_object){c->listed[i].name, c->listed[i].size});
+		more = !err && c->more && c->n_listed;
+		if (more)
+			text_set(&after, "%s", c->listed[c->n_listed - 1].name);
+		call_unref(c);
+	}
+	return err;
+}
+
+/* --- life --- */
+
+void remote_stop(struct remote *r, loop_fn fn, void *data)
+{
+	struct call *c, *next;
+
+	r->stopping = true;
+	archive_stop(r->archive, fn, data);
+	DL_FOREACH_SAFE(r->calls, c, next) {
+		DL_DELETE(r->calls, c);
+		answer(c, -EHOSTUNREACH, "");
+	}
+}
+
+int remote_new(struct loop *loop, const struct archive_place *place, struct remote **ret,
+	       char **ret_text)
+{
+	struct remote *r = new0(struct remote);
+	int err = archive_new(loop, place, NULL, &r->archive, ret_text);
+
+	if (err) {
+		free(r);
+		return err;
+	}
+	r->loop = loop;
+	r->dir = text_copy(place->where);
+	r->why = text_copy("");
+	r->lock = (struct lock)LOCK_INIT;
+	*ret = r;
+	return 0;
+}
+
+void remote_free(struct remote *r)
+{
+	if (!r)
+		return;
+	archive_free(r->archive);
+	free(r->dir);
+	free(r->why);
+	free(r);
+}

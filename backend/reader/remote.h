@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An archive for threads that may wait: those of the pool, and handlers that have said so (serve_disk_begin). A call
+ * ends within some seconds. After one that was not answered the archive is away: for a while every other fails at once.
+ */
+#ifndef KXFS_BACKEND_READER_REMOTE_H
+#define KXFS_BACKEND_READER_REMOTE_H
+
+#include "backend/archive/archive.h"
+
+struct remote;
+
+/* As archive_new. Any thread. */
+int remote_new(struct loop *loop, const struct archive_place *place, struct remote **ret,
+	       char **ret_text);
+void remote_free(struct remote *r); /* after the loop has stopped; NULL is allowed */
+/* I/O thread: whoever waits is told -EHOSTUNREACH, and so is whoever comes. FN(DATA) as archive_stop says. */
+void remote_stop(struct remote *r, loop_fn fn, void *data);
+
+/* Below: any thread but the I/O thread. Errors are those of archive.h, but that what is away is -EHOSTUNREACH. */
+
+/* As archive_get; *RET is malloc'ed. What can be no name is -ENOENT. */
+int remote_get(struct remote *r, const char *name, uint64_t off, size_t n, char **ret,
+	       size_t *ret_n);
+/* As archive_list, but all of them, as far as MAX has room; FN is called for each, in their order. */
+int remote_list(struct remote *r, const char *prefix, size_t max,
+		void (*fn)(void *data, const struct archive_object *object), void *data);
+/* Try it, though it is away. */
+void remote_try(struct remote *r);
+/* Since when it has been away (ns; 0: it is not), with the reason, malloc'ed. */
+int64_t remote_away(struct remote *r, char **ret_why);
+
+#endif
