@@ -37,12 +37,20 @@ static const struct backend_impl {
 
 /* The strings of a config. */
 static const size_t backend_config_strings[] = {
-	offsetof(struct backend_config, kind),	     offsetof(struct backend_config, context),
-	offsetof(struct backend_config, namespace),  offsetof(struct backend_config, kubeconfig),
-	offsetof(struct backend_config, as),	     offsetof(struct backend_config, selector),
-	offsetof(struct backend_config, state_dir),  offsetof(struct backend_config, work_dir),
-	offsetof(struct backend_config, submitter),  offsetof(struct backend_config, home),
-	offsetof(struct backend_config, mountpoint), offsetof(struct backend_config, archive),
+	offsetof(struct backend_config, kind),
+	offsetof(struct backend_config, context),
+	offsetof(struct backend_config, namespace),
+	offsetof(struct backend_config, kubeconfig),
+	offsetof(struct backend_config, as),
+	offsetof(struct backend_config, selector),
+	offsetof(struct backend_config, state_dir),
+	offsetof(struct backend_config, work_dir),
+	offsetof(struct backend_config, submitter),
+	offsetof(struct backend_config, home),
+	offsetof(struct backend_config, mountpoint),
+	offsetof(struct backend_config, archive),
+	offsetof(struct backend_config, archive_endpoint),
+	offsetof(struct backend_config, archive_region),
 };
 
 static char **backend_config_string(struct backend_config *c, size_t i)
@@ -137,7 +145,8 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 		err = keep_new(
 			&(struct keep_config){
 				.loop = loop,
-				.place = {.where = config->archive},
+				.place = {config->archive, config->archive_endpoint,
+					  config->archive_region},
 				.state_dir = b->config.state_dir,
 				.writer = config->submitter,
 				.stop_ms = config->grace_ms,
@@ -158,7 +167,8 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 				.loop = loop,
 				.store = b->store,
 				.output = b->output,
-				.place = {.where = config->archive},
+				.place = {config->archive, config->archive_endpoint,
+					  config->archive_region},
 				.state_dir = b->config.state_dir,
 				.spool_limit = config->spool_limit,
 				.history_keep = config->history_keep,

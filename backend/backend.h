@@ -40,8 +40,9 @@ struct backend_config {
 	int gpus; /* of the machine that local jobs are given, at most 64; 0: none; -1: those that it has */
 	uint64_t spool_limit; /* bytes of captured output in all */
 	int64_t history_keep; /* seconds */
-	const char *archive;  /* absolute path of the directory that jobs are kept in; NULL: none */
-	bool archives;	      /* and they are put there; else what is there is shown */
+	/* As archive_place has them; NULL: none. */
+	const char *archive, *archive_endpoint, *archive_region;
+	bool archives; /* jobs they are put there; else what is there is shown */
 };
 
 /* News, on the I/O thread, no lock held. Set once, before backend_start. */
@@ -83,7 +84,7 @@ void backend_examine(const struct backend_config *config,
 		     void *data);
 
 /* The same of an archive, in which it writes a small file. */
-void backend_examine_archive(const char *dir,
+void backend_examine_archive(const struct backend_config *config,
 			     void (*fn)(void *data, enum backend_grade grade, const char *text),
 			     void *data);
 

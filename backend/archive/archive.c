@@ -59,8 +59,11 @@ int archive_new(struct loop *loop, const struct archive_place *place, const char
 		struct archive **ret, char **ret_text)
 {
 	*ret_text = NULL;
+	if (strncmp(place->where, "s3://", 5) == 0)
+		return archive_s3_new(loop, place, writer, ret, ret_text);
 	if (*place->where != '/') {
-		*ret_text = text_print("archive %s: is no absolute path", place->where);
+		*ret_text = text_print("archive %s: is no absolute path, and no s3://BUCKET",
+				       place->where);
 		return -EINVAL;
 	}
 	*ret = archive_dir_new(loop, place->where, writer);

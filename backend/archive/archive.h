@@ -33,7 +33,10 @@ typedef void (*archive_list_fn)(void *data, int err, const char *text,
 
 /* Where an archive is. Plain data. */
 struct archive_place {
-	const char *where; /* the absolute path of a directory */
+	const char
+		*where; /* the absolute path of a directory, or s3://BUCKET[/PREFIX]; then also: */
+	const char *endpoint; /* the URL of its server; NULL: AWS */
+	const char *region;   /* NULL: that of the environment, or us-east-1 */
 };
 
 /*

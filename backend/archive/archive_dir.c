@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive that is a directory: a file for each object. The directory is somebody's, shared perhaps, and its server may not answer: each call is a
- * lookup (backend/base/lookup.h), which waits for a limited time and holds up nobody; while one hangs all others are
- * told so at once. A file is written beside its place, synced, and renamed. Nothing below the directory that is a link
- * is followed.
+ * An archive that is a directory: a file for each object. The directory is somebody's, shared perhaps, and its server
+ * may not answer: each call is a lookup (backend/base/lookup.h), which waits for a limited time and holds up nobody;
+ * while one hangs all others are told so at once. A file is written beside its place, synced, and renamed. Nothing
+ * below the directory that is a link is followed.
  *
  * A call is two structs: the question, which the thread of its lookup has, with copies of all that it needs, and what
  * is told when it is answered, which the I/O thread has. A thread that hangs keeps its question and nothing else.

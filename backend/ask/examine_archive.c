@@ -48,7 +48,7 @@ static void on_got(void *data, int err, const char *text, const char *bytes, siz
 		err = -EIO;
 		text = "what was written reads back as something else";
 	}
-	if (say(e, "can be listed, written and read", err, text))
+	if (say(e, "can be listed, written (the object " NAME ") and read", err, text))
 		archive_stop(e->archive, on_stopped, e);
 }
 
@@ -56,8 +56,11 @@ static void on_put(void *data, int err, const char *text)
 {
 	struct examine *e = data;
 
+	cleanup_free char *read_only = text_print(
+		"%s; it can be listed, which is enough for a mount, not for kxfs capture", text);
+
 	if (err)
-		say(e, "", err, text);
+		say(e, "", err, read_only);
 	else
 		archive_get(e->archive, NAME, 0, ARCHIVE_MAX, on_got, e);
 }
@@ -81,17 +84,19 @@ static void begin(void *data)
 	archive_list(e->archive, "", NULL, on_listed, e);
 }
 
-void backend_examine_archive(const char *dir,
+void backend_examine_archive(const struct backend_config *config,
 			     void (*fn)(void *data, enum backend_grade grade, const char *text),
 			     void *data)
 {
-	struct examine e = {.dir = dir, .fn = fn, .data = data};
+	const struct archive_place place = {config->archive, config->archive_endpoint,
+					    config->archive_region};
+	struct examine e = {.dir = config->archive, .fn = fn, .data = data};
 	cleanup_free char *text = NULL;
 	struct loop *loop;
 
 	sem_init(&e.done, 0, 0);
 	loop_new(&loop);
-	if (archive_new(loop, &(struct archive_place){.where = dir}, "doctor", &e.archive, &text)) {
+	if (archive_new(loop, &place, "doctor", &e.archive, &text)) {
 		fn(data, BACKEND_WRONG, text);
 	} else if (loop_start(loop) == 0) {
 		loop_post(loop, begin, &e);

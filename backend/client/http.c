@@ -97,7 +97,9 @@ enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
 struct http_request {
 	struct http *http;
 	struct http_call call;
-	char *path, *call_body; /* the strings of CALL */
+	char *path, *call_body, *headers; /* the strings of CALL, */
+	struct http_key key;		  /* and its key, with these: */
+	char *scope, *id, *secret;
 	enum state state;
 	uv_timer_t timer;
 	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
@@ -125,6 +127,7 @@ struct http_request {
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
 	int64_t date; /* of the head; 0: none */
+	char *wanted; /* of the head; NULL: nothing */
 	int body_err; /* why we ended it from within */
 	uint64_t last_byte;
 	char *body;
@@ -162,8 +165,9 @@ static void count_answer(struct http_request *rq)
 		http->recovered = true;
 		post_work(http);
 	}
-	http_tally_add(&rq->http->answers, rq->call.method, rq->call.path,
-		       rq->head ? rq->status : 0);
+	if (!http->server.bare)
+		http_tally_add(&http->answers, rq->call.method, rq->call.path,
+			       rq->head ? rq->status : 0);
 }
 
 /* --- its end --- */
@@ -175,6 +179,11 @@ static void request_closed(uv_handle_t *handle)
 
 	free(rq->path);
 	free(rq->call_body);
+	text_wipe(&rq->headers);
+	free(rq->scope);
+	text_wipe(&rq->id);
+	text_wipe(&rq->secret);
+	free(rq->wanted);
 	free(rq->body);
 	free(rq);
 	group_leave(&http->group);
@@ -254,6 +263,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 		.again = rq->again,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
+		.wanted = rq->wanted ? rq->wanted : "",
 		.body = rq->len ? rq->body : "",
 		.len = rq->len,
 	};
@@ -309,6 +319,12 @@ static void too_late(struct http_request *rq)
 
 /* --- what comes back: from within curl, which may only be told to go on or to end --- */
 
+/* Is doing it twice the same as doing it once? */
+static bool may_repeat(const struct http_request *rq)
+{
+	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT;
+}
+
 /*
  * Curl is about to send the request. It does so again, without being asked, when a connection that it
  * has used before breaks before the reply; a POST that the server has acted on must not go out twice.
@@ -322,27 +338,37 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	(void)local_ip;
 	(void)remote_port;
 	(void)local_port;
-	if (rq->sent && rq->call.method != HTTP_GET)
+	if (rq->sent && !may_repeat(rq))
 		return CURL_PREREQFUNC_ABORT;
 	rq->sent = true;
 	started(rq);
 	return CURL_PREREQFUNC_OK;
 }
 
-/* If LINE, of N bytes, is the Date of a head, the time in s since 1970; else 0. */
-static int64_t date_of(const char *line, size_t n)
+/* What stands behind NAME and a colon, if LINE, of N bytes, begins so; else NULL. malloc'ed. */
+static char *value_of(const char *line, size_t n, const char *name)
 {
-	static const char name[] = "date:";
-	char value[64];
-	time_t date;
+	size_t at = strlen(name);
 
-	if (n < sizeof(name) || n - sizeof(name) >= sizeof(value) ||
-	    strncasecmp(line, name, sizeof(name) - 1) != 0)
-		return 0;
-	snprintf(value, sizeof(value), "%.*s", (int)(n - sizeof(name) + 1),
-		 line + sizeof(name) - 1);
-	date = curl_getdate(value, NULL);
-	return max_of((int64_t)date, (int64_t)0);
+	if (n <= at || line[at] != ':' || strncasecmp(line, name, at) != 0)
+		return NULL;
+	for (at++; at < n && (line[at] == ' ' || line[at] == '\t');)
+		at++;
+	while (n > at && strchr("\r\n ", line[n - 1]))
+		n--;
+	return mem_copy(line + at, n - at);
+}
+
+/* A line of the head of a reply. */
+static void look_at(struct http_request *rq, const char *line, size_t n)
+{
+	cleanup_free char *date = value_of(line, n, "date");
+	cleanup_free char *wanted = rq->call.wanted ? value_of(line, n, rq->call.wanted) : NULL;
+
+	if (date)
+		rq->date = max_of((int64_t)curl_getdate(date, NULL), (int64_t)0);
+	if (wanted)
+		text_set(&rq->wanted, "%s", wanted);
 }
 
 /* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
@@ -356,7 +382,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
 	if (!empty && !rq->head)
-		rq->date = max_of(rq->date, date_of(line, size * n));
+		look_at(rq, line, size * n);
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
@@ -534,6 +560,10 @@ static void try_request(struct http_request *rq)
 	if (rq->call.hurried && rq->tries == 0)
 		credential_hurry(rq->http->credential);
 	rq->tries++;
+	if (rq->http->server.bare) {
+		send_attempt(rq, &(struct credential_view){0});
+		return;
+	}
 	rq->state = ASKING;
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -566,11 +596,11 @@ static bool did_nothing(const struct http_request *rq)
 
 static void answered(struct http_request *rq)
 {
-	bool harmless = rq->call.method == HTTP_GET || did_nothing(rq);
+	bool harmless = may_repeat(rq) || did_nothing(rq);
 	unsigned asked = retry_after(rq);
 
 	rq->sent = false;
-	if (rq->status == 401 && !rq->renewed &&
+	if (rq->status == 401 && !rq->renewed && !rq->http->server.bare &&
 	    credential_refused(rq->http->credential, rq->generation)) {
 		rq->renewed = true;
 		drop_attempt(rq);
@@ -585,7 +615,7 @@ static void answered(struct http_request *rq)
 
 static void broken(struct http_request *rq, CURLcode code)
 {
-	bool harmless = !rq->sent || rq->call.method == HTTP_GET;
+	bool harmless = !rq->sent || may_repeat(rq);
 	cleanup_free char *text = NULL;
 
 	if (!rq->head)
@@ -727,6 +757,13 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->call = *call;
 	rq->call.path = rq->path = text_copy(call->path);
 	rq->call.body = rq->call_body = call->body ? mem_copy(call->body, call->len) : NULL;
+	rq->call.headers = rq->headers = call->headers ? text_copy(call->headers) : NULL;
+	if (call->key) {
+		rq->key.scope = rq->scope = text_copy(call->key->scope);
+		rq->key.id = rq->id = text_copy(call->key->id);
+		rq->key.secret = rq->secret = text_copy(call->key->secret);
+		rq->call.key = &rq->key;
+	}
 	rq->deadline = loop_now_ms() + call->deadline_ms;
 	uv_timer_init(loop_uv(http->loop), &rq->timer);
 	group_enter(&http->group);

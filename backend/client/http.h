@@ -25,7 +25,19 @@ struct tally;
 struct http_request;
 struct spec_asked;
 
-enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
+enum http_method {
+	HTTP_GET,
+	HTTP_POST,
+	HTTP_PATCH, /* a JSON merge patch */
+	HTTP_DELETE,
+	HTTP_PUT, /* may go out twice, as may a GET */
+};
+
+/* With what a request is signed, as curl does that for CURLOPT_AWS_SIGV4. Plain data. */
+struct http_key {
+	const char *scope; /* "aws:amz:REGION:SERVICE" */
+	const char *id, *secret;
+};
 
 /* How a call has ended. All strings are borrowed and never NULL. */
 struct http_reply {
@@ -39,13 +51,15 @@ struct http_reply {
 	int status; /* 0: no reply line came */
 	/*
 	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
-	 * true with ERR 0. What isn't a GET never goes out twice, but after a reply that says that nothing was done.
+	 * true with ERR 0. What is neither a GET nor a PUT never goes out twice, but after a reply that says that
+	 * nothing was done.
 	 */
 	bool sent;
 	bool again;	  /* that was so: an earlier try of it was answered */
 	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
 	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
+	const char *wanted; /* what the head has as http_call.wanted; "" nothing */
 	/* Of a reply that is not 2xx (its first 64 KiB); of 2xx when there is no BYTES function. */
 	const char *body;
 	size_t len;
@@ -63,6 +77,10 @@ struct http_call {
 	const char *path; /* with its query; below the server's URL */
 	const char *body; /* JSON; NULL: none. Copied */
 	size_t len;
+	/* Of a server of no kubeconfig: lines of the head, each ends with a newline; NULL: none. Copied */
+	const char *headers;
+	const struct http_key *key; /* NULL: it is not signed. Copied */
+	const char *wanted; /* the name of a line of the reply's head; NULL: none. It stays */
 	/*
 	 * A stream: on the other multi handle, no deadline for the whole; DEADLINE_MS is for the head of
 	 * the reply, and IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for so long.
@@ -92,7 +110,10 @@ struct http_call {
 	void *data;
 };
 
-/* Both are borrowed and must stay. 0, or a negative errno with *RET_TEXT (a CA file that can't be read ...). */
+/*
+ * Both are borrowed and must stay; CR is NULL where C is of no kubeconfig: then calls carry what they have. 0,
+ * or a negative errno with *RET_TEXT (a CA file that can't be read ...).
+ */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*

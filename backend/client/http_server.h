@@ -15,6 +15,7 @@ struct http_server {
 	char *proxy;  /* "" none */
 	char *ca_pem; /* NULL: the system's */
 	bool tls, insecure;
+	bool bare;			/* of no kubeconfig, which nothing is to be said of */
 	struct curl_slist *impersonate; /* header lines */
 };
 

@@ -50,8 +50,9 @@ struct options {
 	char *selector;	  /* "" all jobs */
 	bool mine;	  /* of these those that this user submitted */
 	enum options_capture capture;
-	char *state;   /* "" default */
-	char *archive; /* a directory; "" none */
+	char *state;		 /* "" default */
+	char *archive;		 /* a directory, or s3://BUCKET[/PREFIX]; "" none */
+	char *endpoint, *region; /* of the latter; "" not given */
 	unsigned grace_ms;
 	bool linger;	      /* local jobs outlive the mount */
 	uint64_t jobs;	      /* local ones that run at once; 0: any number */

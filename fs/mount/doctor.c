@@ -79,10 +79,9 @@ static void look_at_machine(const struct options *o, struct report *r)
 	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
 }
 
-static void look_at_cluster(const struct options *o, struct report *r)
+static struct backend_config config_of(const struct options *o)
 {
-	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
-	const struct backend_config config = {
+	return (struct backend_config){
 		.kind = o->backend,
 		.context = o->context,
 		.namespace = o->namespace,
@@ -91,7 +90,15 @@ static void look_at_cluster(const struct options *o, struct report *r)
 		.args = o->args,
 		.n_args = o->n_args,
 		.archive = o->archive[0] ? o->archive : NULL,
+		.archive_endpoint = o->endpoint[0] ? o->endpoint : NULL,
+		.archive_region = o->region[0] ? o->region : NULL,
 	};
+}
+
+static void look_at_cluster(const struct options *o, struct report *r)
+{
+	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
+	const struct backend_config config = config_of(o);
 
 	printf("The cluster\n");
 	fflush(stdout);
@@ -116,9 +123,11 @@ int doctor_main(const struct options *o)
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);
 	if (o->archive[0]) {
+		const struct backend_config config = config_of(o);
+
 		printf("The archive\n");
 		fflush(stdout);
-		backend_examine_archive(o->archive, on_finding, &r);
+		backend_examine_archive(&config, on_finding, &r);
 	}
 	printf("%s\n",
 	       r.wrong && here

@@ -120,6 +120,8 @@ static struct backend_config config_of(const struct run *r)
 		.history_keep = o->history_keep,
 		.archive = o->archive[0] ? o->archive : NULL,
 		.archives = o->action == OPTIONS_CAPTURE,
+		.archive_endpoint = o->endpoint[0] ? o->endpoint : NULL,
+		.archive_region = o->region[0] ? o->region : NULL,
 	};
 }
 

@@ -49,8 +49,11 @@ struct spec_connection {
 	struct spec_pair *as_extra; /* key, value; a key may occur again */
 	size_t n_as_extra;
 	struct spec_exec exec;
+	bool bare; /* of no kubeconfig */
 };
 
+/* The connection to SERVER, of no kubeconfig and with no credentials. */
+void spec_connection_bare(struct spec_connection *ret, const char *server);
 void spec_connection_clear(struct spec_connection *c);
 
 /* An empty one, to merge into. */

@@ -37,6 +37,7 @@ READERS = {
     "merge": (80, "backend/output/merge.c"),
     "mount": (95, "spec/app/mount.c"),
     "record": (45, "spec/record/record.c", "spec/job/snapshot.c"),
+    "s3": (85, "spec/api/s3.c", "spec/api/xml.c"),
     "split": (90, "spec/api/split.c"),
     "value": (90, "spec/base/value.c"),
     "view": (90, "spec/view/job.c", "spec/view/pod.c", "spec/view/snapshot.c"),

@@ -28,7 +28,7 @@ USES = {
     "spec/record": ("spec/kinds",),
     "backend/base": ("spec/base",),
     "backend/client": ("backend/base", "spec/api", "spec/logline"),
-    "backend/archive": ("backend/base",),
+    "backend/archive": ("backend/client",),
     "backend/output": ("backend/base",),
     "backend/jobs": ("backend/output", "spec/job"),
     "backend/keep": ("backend/archive", "spec/job"),

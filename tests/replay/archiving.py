@@ -14,15 +14,17 @@ from harness import wait_for
 class Archive:
     """Captures with an archive, one after the other, and what stands in that."""
 
-    def __init__(self, kx, dir):
+    def __init__(self, kx, dir, place=None, *options):
         self.kx = kx
         self.dir = dir
+        self.place = place or str(dir)
+        self.options = [f"archive={self.place}", *options]
         self.state = kx.state
         self.proc = None
         dir.mkdir()
 
     def start(self, *options):
-        options = [f"state={self.state}", f"archive={self.dir}", *options]
+        options = [f"state={self.state}", *self.options, *options]
         with open(self.kx.messages, "ab") as err:
             self.proc = subprocess.Popen([self.kx.binary, "capture", "-o", ",".join(options), "volcano:test"], stdout=err,
                                          stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())

@@ -176,7 +176,7 @@ def test_another_cluster(archive, server):
     archive.start()
     assert archive.proc.wait(harness.LIMIT) == 1
     archive.proc = None
-    assert f"{archive.dir}/test: has the jobs of another cluster" in archive.kx.said()
+    assert f"{archive.place}/test: has the jobs of another cluster" in archive.kx.said()
     assert source.read_bytes() == before
 
 

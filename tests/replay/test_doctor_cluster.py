@@ -240,7 +240,7 @@ A mount would work, without what is missing.
     server.forbidden.append({"resource": "namespaces"})
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
     assert status == 0 and "  missing  namespaces: may not get: kxfs capture can't tell which namespace" in said
-    assert f"\nThe archive\n  ok       archive {archive}: can be listed, written and read\n" in said
+    assert f"\nThe archive\n  ok       archive {archive}: can be listed, written (the object doctor) and read\n" in said
     assert [path.name for path in archive.iterdir()] == ["doctor"]
 
 
