@@ -15,8 +15,8 @@
  *	PAUSED	a timer, without a place:	it fires; the server is back; somebody	WAITING
  *		it was refused too often	opens it; its pod is on its way out
  *						the pod, or the run, is gone		OVER
- *	CLOSING	bytes go to the disk		all are written: it was refused		PAUSED
- *						or all of it is in, or it is lost	OVER
+ *	CLOSING	bytes go to the disk; if all	all are written: it was refused		PAUSED
+ *		of it is in, they are synced	or all of it is in, or it is lost	OVER
  *	OVER	nothing				-
  *	any	bytes go to the disk		the disk fails				PAUSING
  *
@@ -375,10 +375,25 @@ static void pause_long(struct follow *f)
 	room(f);
 }
 
+static void on_failed(struct follow *f, int err);
+
+static void on_synced(void *data, int err)
+{
+	struct follow *f = data;
+
+	if (err < 0)
+		return on_failed(f, err);
+	f->complete = true;
+	over(f);
+}
+
 static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
+	/* That it is complete is on record soon, and synced then. */
+	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
+		return log_writer_sync(f->writer, on_synced, f);
 	f->complete = !f->err || f->err == -ENODATA;
 	over(f);
 }

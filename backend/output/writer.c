@@ -9,6 +9,7 @@
  *	WRITING	| the pool writes a batch		| done, and no more is	| READY; FAILED
  *		|					| flushed; refused	|
  *	LOOKING	| the pool reads the end of the log	| done			| READY
+ *	SYNCING	| the pool syncs log and table		| done			| READY
  *	FAILED	| nothing				| close			| gone
  *
  * One that is closed goes as soon as nothing is under way; what was flushed before is written by then.
@@ -58,7 +59,7 @@ struct batch {
 	struct pieces pieces;
 };
 
-enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, FAILED };
+enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
 
 struct log_writer {
 	struct feeder feeder; /* its log is entered while the pool has something of it */
@@ -75,7 +76,7 @@ struct log_writer {
 	struct lines_encoder lines;
 	struct cutter cutter;
 
-	/* Pool, while OPENING, WRITING or LOOKING: */
+	/* Pool, while OPENING, WRITING, LOOKING or SYNCING: */
 	int dir_fd;
 	char *id, *key;
 	int fd;
@@ -87,6 +88,8 @@ struct log_writer {
 
 	log_known_fn known_fn;
 	void *known_data;
+	log_synced_fn synced_fn;
+	void *synced_data;
 };
 
 static void bytes_add(struct bytes *b, const void *bytes, size_t n)
@@ -252,6 +255,28 @@ static void known_work(void *data)
 		return;
 	table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
 	w->err = table < 0 ? table : read_lines(table, k);
+}
+
+/* The directory SUB of the folder, or with KEY the file of it. */
+static int sync_one(const struct log_writer *w, const char *sub, const char *key)
+{
+	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
+					O_RDONLY | O_NONBLOCK);
+
+	return fd < 0 ? fd : disk_sync_data(fd);
+}
+
+static void sync_work(void *data)
+{
+	struct log_writer *w = data;
+
+	w->err = disk_sync_data(w->fd);
+	if (!w->err && w->timed)
+		w->err = sync_one(w, "lines", w->key);
+	if (!w->err)
+		w->err = sync_one(w, "logs", NULL);
+	if (!w->err)
+		w->err = sync_one(w, "lines", NULL);
 }
 
 /* It may wait for the disk too: what was written goes to a server by then. */
@@ -520,6 +545,28 @@ void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void 
 	loop_work_of_many(w->feeder.loop, known_work, known_done, w);
 }
 
+static void synced_done(void *data)
+{
+	struct log_writer *w = data;
+
+	w->state = READY;
+	output_log_leave(w->feeder.log);
+	if (w->closed)
+		writer_end(w);
+	else
+		w->synced_fn(w->synced_data, w->err);
+}
+
+void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data)
+{
+	assert(w->state == READY && log_writer_pending(w) == 0);
+	w->synced_fn = fn;
+	w->synced_data = data;
+	w->state = SYNCING;
+	output_log_enter(w->feeder.log);
+	loop_work_of_many(w->feeder.loop, sync_work, synced_done, w);
+}
+
 void log_writer_close(struct log_writer *w)
 {
 	if (!w)
@@ -531,6 +578,6 @@ void log_writer_close(struct log_writer *w)
 	loop_timer_stop(&w->rest);
 	if (w->state == READY && w->flushed)
 		write_next(w);
-	else if (w->state != OPENING && w->state != WRITING && w->state != LOOKING)
+	else if (w->state == WAITING || w->state == READY || w->state == FAILED)
 		writer_end(w);
 }

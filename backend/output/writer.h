@@ -4,7 +4,7 @@
  * disk holds up nobody else. The table of its lines is written with it, and the merged log is fed with what is on
  * disk by then, from memory. The table is written before the bytes, so whenever kxfs is killed, the times of all lines
  * that are in the log are known too, and with the log's own end (log_writer_known) they tell where to go on. Nothing of
- * it is synced: when the machine crashes, the table may be older than the log. I/O thread only.
+ * it is synced before log_writer_sync: when the machine crashes, the table may be older than the log. I/O thread only.
  */
 #pragma once
 
@@ -61,5 +61,8 @@ typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
  * a negative errno. One at a time.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
+typedef void (*log_synced_fn)(void *data, int err);
+/* Log, table and their names are on disk whatever happens to the machine, then FN(DATA), when nothing is pending. */
+void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /* No event comes any more. What was flushed is still written. Before its job is closed. NULL is allowed. */
 void log_writer_close(struct log_writer *w);

@@ -95,7 +95,6 @@ static void launch_on_shown(void *data, int err)
 		launch_reply_rename(l->s, l->ticket, l->err ? l->err : l->unnamed);
 	else
 		reply(l->s, l->ticket, l->err);
-	save_answered(l->s, l->name);
 	launch_free(l);
 }
 
@@ -133,6 +132,7 @@ static void launch_show(struct launch *l)
 		snprintf(l->name, sizeof(l->name), "%s", shown);
 	}
 	save_name(l->s, l->name, launch_on_shown, l);
+	save_answered(l->s, l->name);
 }
 
 static void launch_on_renamed(void *data, int err)
@@ -531,11 +531,38 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 
 /* --- what the last mount left: it was killed, or the machine went down --- */
 
+/* The record of a name that has a verdict which may not be on disk, whatever happens to the machine. */
+struct told {
+	struct submit *s;
+	char name[NAME_MAX + 1];
+};
+
+static void on_told(void *data)
+{
+	struct told *t = data;
+
+	save_answered(t->s, t->name);
+	free(t);
+}
+
+static void told(struct submit *s, const char *name)
+{
+	struct told *t = new0(struct told);
+
+	t->s = s;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	if (loop_is_here(s->fs->loop))
+		on_told(t);
+	else
+		loop_post(s->fs->loop, on_told, t);
+}
+
 void submit_launched(struct submit *s, const char *file, const char *id, const char *submission)
 {
 	if (submit_name_check(file) < 0)
 		return;
-	names_was_launched(s->names, file, id, submission);
+	if (names_was_launched(s->names, file, id, submission))
+		told(s, file);
 	if (atomic_load(&s->recovered))
 		submit_recover(s);
 }
@@ -564,31 +591,13 @@ static void recover_file(struct submit *s, const char *name, const char *id)
 	names_claim(s->names, u, digest);
 }
 
-/* A late verdict that is in its record. */
-struct told {
-	struct submit *s;
-	char name[NAME_MAX + 1];
-};
-
-static void recover_told(void *data, int err)
-{
-	struct told *t = data;
-
-	if (!err)
-		save_answered(t->s, t->name);
-	free(t);
-}
-
 static void recover_one(struct submit *s, const char *name, const char *id,
 			struct record_owner owner, bool unknown)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	uint64_t number = names_next(s->names);
 	char *text cleanup_free = NULL;
-	struct told *told = new0(struct told);
 
-	told->s = s;
-	snprintf(told->name, sizeof(told->name), "%s", name);
 	if (id) {
 		diag(DIAG_INFO, "%s: launched from %s when the last mount ended", id, name);
 		recover_file(s, name, id);
@@ -606,7 +615,13 @@ static void recover_one(struct submit *s, const char *name, const char *id,
 		if (u)
 			names_settle(s->names, u);
 	}
-	save_name(s, name, recover_told, told);
+	save_name(s, name, NULL, NULL);
+	told(s, name);
+}
+
+static void on_recovered(void *data)
+{
+	save_reported(data);
 }
 
 void submit_recover(struct submit *s)
@@ -622,7 +637,6 @@ void submit_recover(struct submit *s)
 		free(name);
 		free(id);
 	}
-	if (!s->dry)
-		save_reported(s);
 	atomic_store(&s->recovered, true);
+	loop_post(s->fs->loop, on_recovered, s);
 }

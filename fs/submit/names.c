@@ -708,11 +708,12 @@ bool names_take_unfinished(struct names *all, char **name)
 	return false;
 }
 
-void names_was_launched(struct names *all, const char *name, const char *id, const char *uuid)
+bool names_was_launched(struct names *all, const char *name, const char *id, const char *uuid)
 {
 	uint64_t number = number_of(uuid);
 	struct pending *asked;
 	struct name *n;
+	bool told;
 
 	lock_scope(all->lock);
 	all->number = max_of(all->number, number);
@@ -725,17 +726,19 @@ void names_was_launched(struct names *all, const char *name, const char *id, con
 		asked->doubt = !id;
 	}
 	if (!id || !*id)
-		return;
+		return false;
+	told = n && streq(n->job, id) && number > all->reported;
 	if ((!asked && number <= all->reported) ||
 	    (n && (n->news || !asked) && number < n->news_number))
-		return;
+		return told;
 	n = make(all, name);
 	n->news_number = number;
 	/* What is shown already is no news, and what is older is not, either. */
 	if (!streq(n->job, id))
 		text_set(&n->news, "%s", id);
-	else if (!n->pending)
+	else
 		free(take_ptr(n->news));
+	return told;
 }
 
 bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,

@@ -147,9 +147,9 @@ bool names_take_unfinished(struct names *all, char **name);
 void names_set_reported(struct names *all, uint64_t reported);
 /*
  * Submission UUID of NAME became the job ID, or ("") none; NULL: that is not known yet, and told later. It is noted if
- * that is news.
+ * that is news. True: NAME shows it already, but the last mount may have ended before its record was synced.
  */
-void names_was_launched(struct names *all, const char *name, const char *id, const char *uuid);
+bool names_was_launched(struct names *all, const char *name, const char *id, const char *uuid);
 /*
  * Take the next name that had a launch under way when the last mount ended, or of which news were noted. *NAME and *ID
  * (NULL: no job of it is known) are malloc'ed. *UNKNOWN: an older kxfs did not note which launch it was. False: there

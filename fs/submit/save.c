@@ -31,15 +31,18 @@ struct sync_name {
 struct saver {
 	struct work_queue queue;
 	struct sync_name *waiting;
+	bool due;		   /* `reported` is to be written */
 	struct loop_timer timer;   /* until they are synced */
-	struct sync_name *running; /* of the pool; NULL: nothing runs */
+	bool syncing;		   /* that is under way */
+	struct sync_name *running; /* of the pool */
+	uint64_t reported;	   /* the same */
 	struct work sync;
 };
 
 /* --- the queue --- */
 
 /* Beside those of enum save_what. */
-enum { RECORD = SAVE_TEXT + 1, REPORTED };
+enum { RECORD = SAVE_TEXT + 1, NOTHING };
 
 struct save {
 	struct work work;
@@ -48,7 +51,6 @@ struct save {
 	struct upload *file; /* a reference; NULL: it is about none */
 	char *text;	     /* of enum save_what; of RECORD the name */
 	struct record record;
-	uint64_t reported;
 	char digest[RECORD_DIGEST];
 	save_fn fn;
 	void *data;
@@ -72,11 +74,10 @@ static char *reported_path(const struct submit *s)
  * The number stands in a file of its own, so that it outlives every record. It is written over the one before it, in
  * as many digits: a new file in the place of the old one would cost each launch an inode and a block.
  */
-static int write_reported(const struct save *save)
+static int write_reported(const char *path, uint64_t reported)
 {
-	char *path cleanup_free = reported_path(save->s);
 	char text[REPORTED_MAX];
-	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", save->reported);
+	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", reported);
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
 	int err = fd < 0 ? fd : file_pwrite_all(fd, text, (size_t)n, 0);
 
@@ -102,7 +103,7 @@ static int save_what(struct save *save)
 	case RECORD:
 		return write_record(save);
 	default:
-		return write_reported(save);
+		return 0;
 	}
 }
 
@@ -177,11 +178,6 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
-void save_reported(struct submit *s)
-{
-	save_start(s, (struct save){.what = REPORTED, .reported = names_reported(s->names)});
-}
-
 /* If the number can't be read, only names with a launch under way take reports of the backend as news. */
 static uint64_t reported_load(const struct submit *s)
 {
@@ -211,20 +207,27 @@ static void sync_path(const char *dir, const char *name, int flags)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
 
+/* All of them, and only then that they are told: what is told of already is not told again by the next start. */
 static void sync_run(void *data)
 {
 	const struct submit *s = data;
 	const struct sync_name *n;
 	char *reported cleanup_free = reported_path(s);
 	const char *records = records_path(s->records);
+	int err;
 
 	LL_FOREACH(s->saver->running, n) {
 		sync_path(s->dir, n->name, 0);
 		sync_path(records, n->name, 0);
 	}
-	sync_path(reported, "", 0);
 	sync_path(s->dir, "", O_DIRECTORY);
 	sync_path(records, "", O_DIRECTORY);
+	if (!s->dry) {
+		err = write_reported(reported, s->saver->reported);
+		if (err)
+			diag(DIAG_WARNING, "%s can't be written: %s", reported, strerror(-err));
+		sync_path(reported, "", 0);
+	}
 	sync_path(s->config.state_dir, "", O_DIRECTORY);
 }
 
@@ -242,9 +245,12 @@ static void sync_free(struct sync_name *list)
  * Names are synced together, one piece of work at a time: the pool stays free for others, and the next submissions,
  * which wait for what they sync themselves, do not wait for this.
  */
-static void sync_soon(struct saver *saver)
+static void sync_soon(const struct submit *s)
 {
-	if (saver->waiting && !saver->running && !loop_timer_is_set(&saver->timer))
+	struct saver *saver = s->saver;
+
+	if ((saver->waiting || saver->due) && atomic_load(&s->recovered) && !saver->syncing &&
+	    !loop_timer_is_set(&saver->timer))
 		loop_timer_set(&saver->timer, SYNC_MS);
 }
 
@@ -253,28 +259,55 @@ static void sync_done(void *data)
 	const struct submit *s = data;
 
 	sync_free(take_ptr(s->saver->running));
-	sync_soon(s->saver);
+	s->saver->syncing = false;
+	sync_soon(s);
 }
 
-static void sync_start(void *data)
+static void sync_begin(void *data, int err)
 {
 	struct submit *s = data;
+
+	(void)err;
+	s->saver->sync = (struct work){.run = sync_run, .done = sync_done, .data = s};
+	work_start(&s->saver->sync, s->fs->loop);
+}
+
+/* All names whose verdict is known by now are taken. */
+static void sync_take(struct submit *s)
+{
 	struct saver *saver = s->saver;
 
 	saver->running = take_ptr(saver->waiting);
-	saver->sync = (struct work){.run = sync_run, .done = sync_done, .data = s};
-	work_start(&saver->sync, s->fs->loop);
+	saver->reported = names_reported(s->names);
+	saver->due = false;
+}
+
+/* Their records are written when the queue comes to this. */
+static void sync_start(void *data)
+{
+	struct submit *s = data;
+
+	s->saver->syncing = true;
+	sync_take(s);
+	save_start(s, (struct save){.what = NOTHING, .fn = sync_begin, .data = s});
 }
 
 void save_answered(struct submit *s, const char *name)
 {
 	struct sync_name *n = new0(struct sync_name);
 
-	if (!s->dry)
-		save_reported(s);
 	n->name = text_copy(name);
 	LL_PREPEND(s->saver->waiting, n);
-	sync_soon(s->saver);
+	/* From now on it counts as told; but a start has not told of all yet. */
+	if (atomic_load(&s->recovered))
+		(void)names_reported(s->names);
+	sync_soon(s);
+}
+
+void save_reported(struct submit *s)
+{
+	s->saver->due = !s->dry;
+	sync_soon(s);
 }
 
 /* --- from the disk --- */
@@ -367,8 +400,9 @@ void save_end(struct submit *s)
 	if (!saver)
 		return;
 	/* What is under way still, hangs. */
-	if (saver->waiting && !saver->running && !saver->queue.first) {
-		saver->running = take_ptr(saver->waiting);
+	if (saver->waiting && atomic_load(&s->recovered) && !saver->syncing &&
+	    !saver->queue.first) {
+		sync_take(s);
 		sync_run(s);
 	}
 	sync_free(saver->waiting);

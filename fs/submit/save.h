@@ -70,7 +70,7 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data);
 
 /* --- I/O thread --- */
 
-/* The verdict on NAME is in its record, and whoever waited for it has it: sync file and record soon. */
+/* The verdict on NAME is known, and its record was asked for: sync it and its file soon. */
 void save_answered(struct submit *s, const char *name);
-/* All launches that the backend has reported have their verdict now: write STATE/submit.reported. Any thread. */
+/* A start has told of all that the backend has reported: STATE/submit.reported says so after all that was asked for. */
 void save_reported(struct submit *s);

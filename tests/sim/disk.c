@@ -41,6 +41,7 @@ struct inode {
 	mode_t mode;
 	unsigned links;
 	int64_t mtime;
+	bool appended;	   /* of a file: it only grows, */
 	char *data, *sure; /* of a file; what was synced */
 	size_t size, sure_size;
 	struct entry *v; /* of a directory */
@@ -254,6 +255,7 @@ int disk_open(int at, const char *path, int flags)
 	} else if (flags & O_TRUNC) {
 		set_size(i, 0);
 	}
+	i->appended |= flags & O_APPEND;
 	return fd_new(i, flags);
 }
 
@@ -541,6 +543,13 @@ static void cut_file(struct inode *i)
 
 	if (i->size == i->sure_size && (!i->size || memcmp(i->data, i->sure, i->size) == 0))
 		return;
+	/* What was appended comes to the disk from front to end, and the size of a file after its bytes. */
+	if (i->appended && i->size >= i->sure_size &&
+	    !(i->sure_size && memcmp(i->data, i->sure, i->sure_size) != 0)) {
+		i->size =
+			how == 1 ? i->sure_size : least + sim_random(SIM_DISK) % (most - least + 1);
+		return;
+	}
 	if (how == 0)
 		return;
 	size = how == 1 ? i->sure_size : least + sim_random(SIM_DISK) % (most - least + 1);

@@ -400,7 +400,9 @@ static void on_arrived_stream(void *data)
 static void go(void *data)
 {
 	struct http_request *rq = data;
-	uint64_t way = sim_delay(SIM_NET, 20 * SIM_MS);
+	/* What stands between may hold it up, and pass it on when kxfs is no more. */
+	uint64_t way = sim_delay(SIM_NET,
+				 goes_wrong(sim_faults.late / 8) ? LATE_MS * SIM_MS : 20 * SIM_MS);
 
 	if (rq->over)
 		return;

@@ -95,6 +95,14 @@ static bool is_unknown(int err)
 	return false;
 }
 
+static bool is_at_server(const char *job)
+{
+	for (size_t i = 0; i < server_n_jobs(); i++)
+		if (streq(server_job(i), job))
+			return true;
+	return false;
+}
+
 /* A verdict is there with the close: so says the mount, if it is still the same. */
 static void check_accepted(struct write *w, pid_t pid, unsigned life)
 {
@@ -115,10 +123,8 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	 * Where a proxy answers in place of the server, a job may be known by its name alone; its watch brings the
 	 * rest.
 	 */
-	for (size_t i = 0; life == sim_life() && err && !sim_faults.proxied && i < server_n_jobs();
-	     i++)
-		if (streq(server_job(i), w->job))
-			sim_fail("tag %u was accepted, and %s is not there", w->tag, path);
+	if (life == sim_life() && err && !sim_faults.proxied && is_at_server(w->job))
+		sim_fail("tag %u was accepted, and %s is not there", w->tag, path);
 	err = kernel_readlink(pid, link, &target);
 	if (life == sim_life() && alone[w->name] && (err || !strstr(target, w->job)))
 		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link,
@@ -262,19 +268,25 @@ static void judge_name(unsigned name, pid_t pid)
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
 
-	/* A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. */
-	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)))
+	/*
+	 * A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. A
+	 * refusal that was heard is no more where the machine went down right after.
+	 */
+	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)) ||
+	    (sim_faults.power_cut && w->fate == REFUSED && no_link && no_error))
 		return;
 	if (no_link && no_error)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
-	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") && w->created)
-		for (size_t i = 0; i < server_n_jobs(); i++)
-			if (streq(server_job(i), w->job))
-				sim_fail(
-					"tag %u: %s says that nothing was launched, and %s is there",
-					w->tag, path, w->job);
-	if (no_link == 0 && no_error && w->fate != REFUSED &&
-	    !(w->created && strstr(target, w->job)))
+	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") &&
+	    w->created && is_at_server(w->job))
+		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
+			 w->job);
+	/*
+	 * If the job is gone, or its folder can't be read, and kxfs did not come to note that all was told, it may
+	 * show the one before.
+	 */
+	if (no_link == 0 && no_error && w->fate != REFUSED && !sim_faults.disk_error &&
+	    !(w->created && (strstr(target, w->job) || !is_at_server(w->job))))
 		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag,
 			 w->job ? w->job : "nothing", link, target);
 }

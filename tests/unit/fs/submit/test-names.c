@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "fs/submit/names.h"
+#include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 #include "tests/unit/unit.h"
 
@@ -240,6 +241,7 @@ static void test_left_open(void **state)
 	struct fixture *f = *state, next;
 	struct upload *u = made(f, "x.yaml", "one");
 	struct name_launch first, second;
+	struct record shown = {0};
 	uint64_t reported;
 
 	names_accepted(f->names, "x.yaml", names_next(f->names), "job-1", us);
@@ -281,6 +283,18 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
 	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
 	assert_no_open(&next);
+	end(&next);
+
+	/* Nor is it news when something else is under way. */
+	begin(&next);
+	names_set_reported(next.names, 0);
+	shown.job = text_copy("job-3");
+	record_add_pending(&shown, first.uuid);
+	names_take_record(next.names, "x.yaml", &shown);
+	record_clear(&shown);
+	names_was_launched(next.names, "x.yaml", "job-2", "00000000-0064-8abc-9def-0123456789ab");
+	names_was_launched(next.names, "x.yaml", "job-3", "00000000-0065-8abc-9def-0123456789ab");
+	assert_open(&next, "x.yaml", NULL, false);
 	end(&next);
 
 	/* What is in doubt is no verdict any more when a later launch has one; nor is it at the start after that. */
