@@ -91,6 +91,17 @@ static void test_by_time(void **state)
 	assert_false(order_waits(rig.o));
 }
 
+/* Of one time, who came first goes first, and everybody before anybody's next. */
+static void test_equal_times(void **state)
+{
+	open_sources(3);
+	for (size_t i = 0; i < 3; i++) {
+		feed(i, 5);
+		feed(i, 6);
+	}
+	expect("0:5 1:5 2:5 0:6 ");
+}
+
 /* What has ended is not waited for. */
 static void test_closed(void **state)
 {
@@ -274,10 +285,10 @@ int main(void)
 {
 #define order_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		order_test(test_by_time),  order_test(test_closed),    order_test(test_late),
-		order_test(test_expected), order_test(test_read),      order_test(test_hurry),
-		order_test(test_untimed),  order_test(test_drain),     order_test(test_back),
-		order_test(test_behind),   order_test(test_any_order),
+		order_test(test_by_time), order_test(test_equal_times), order_test(test_closed),
+		order_test(test_late),	  order_test(test_expected),	order_test(test_read),
+		order_test(test_hurry),	  order_test(test_untimed),	order_test(test_drain),
+		order_test(test_back),	  order_test(test_behind),	order_test(test_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

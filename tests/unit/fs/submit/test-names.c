@@ -389,6 +389,18 @@ static void test_files_of_an_earlier_mount(void **state)
 	assert_int_equal(names_state(f->names, settled), NAME_TOLD);
 }
 
+/* No launch has the number of one of an earlier mount. */
+static void test_numbers(void **state)
+{
+	struct fixture *f = *state;
+	struct record r = {0};
+
+	record_add_pending(&r, "00000007-0002-8000-8000-000000000000");
+	names_take_record(f->names, "x.yaml", &r);
+	assert_int_equal(names_next(f->names), (7 << 16 | 2) + 1);
+	record_clear(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +411,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_left_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files_of_an_earlier_mount, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
