@@ -125,6 +125,38 @@ static void test_bounds(void **state)
 	unmade(f, u);
 }
 
+/* A hole is zero, whatever was there; each change is another version; a file that was cut tells by its end. */
+static void test_content(void **state)
+{
+	static const struct {
+		const char *text;
+		bool whole;
+	} ends[] = {{"a: 1\n", true}, {"{}", true},	 {"[1]", true},
+		    {"a: 1", false},  {"{\"a\"", false}, {"", false}};
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	char buf[8], *copy;
+	uint64_t version;
+	size_t len;
+
+	put(u, "abcdefg", 0);
+	assert_int_equal(upload_truncate(u, 0), 0);
+	put(u, "x", 5);
+	assert_int_equal(upload_read(u, buf, sizeof(buf), 0), 6);
+	assert_memory_equal(buf, "\0\0\0\0\0x", 6);
+	upload_copy(u, &copy, &len, &version);
+	free(copy);
+	assert_true(upload_is_version(u, version));
+	put(u, "x", 5); /* the same again */
+	assert_false(upload_is_version(u, version));
+	for (size_t i = 0; i < array_size(ends); i++) {
+		assert_int_equal(upload_truncate(u, 0), 0);
+		put(u, ends[i].text, 0);
+		assert_int_equal(upload_is_whole(u), ends[i].whole);
+	}
+	unmade(f, u);
+}
+
 static void test_disk(void **state)
 {
 	struct fixture *f = *state;
@@ -281,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),

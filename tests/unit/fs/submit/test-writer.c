@@ -22,6 +22,8 @@ static void test_tgid(void **state)
 	assert_int_equal(writer_parse_tgid("Tgid:\t-5\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t12x\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t99999999999999999999999\n"), 0);
+	assert_int_equal(writer_parse_tgid("Tgid:\t2147483647\n"), INT32_MAX);
+	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0); /* not 1 */
 }
 
 static void test_fdinfo(void **state)
