@@ -329,8 +329,8 @@ static void files_failed(struct credential *cr, int err, const char *text)
 static void take_files(struct credential *cr, struct reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
-		cr->reload =
-			true; /* a plugin that runs still has the old connection: once more when it is gone */
+		/* A plugin that runs still has the old connection: once more when it is gone. */
+		cr->reload = true;
 		cr->files_due_ms = 0;
 		return;
 	}

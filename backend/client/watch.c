@@ -111,8 +111,8 @@ struct watch {
 	unsigned meager;   /* pages of it with not half of what was asked for */
 	uint64_t since;	   /* of STANDING, loop_now_ms */
 	unsigned refusals; /* that are borne before what is optional counts as forbidden */
-	unsigned
-		backoff; /* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
+	/* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
+	unsigned backoff;
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
 	unsigned head_ms; /* until the next reply begins */
 	uint64_t due;	  /* of WAITING, loop_now_ms */

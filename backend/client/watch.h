@@ -25,8 +25,8 @@ struct watch_config {
 	const struct spec_pick *pick; /* as in spec_split_new */
 	/* The owner can do without it where it is forbidden (then it is asked for again after 5 minutes). */
 	bool optional;
-	const char *
-		fewer; /* what has it ask for fewer objects, in words for people; static; NULL: nothing */
+	/* what has it ask for fewer objects, in words for people; static; NULL: nothing */
+	const char *fewer;
 	struct tally *ends; /* counts watches that have ended, by resource and why; NULL: not */
 
 	/* A list begins: what is not told by its end is gone. */

@@ -52,8 +52,8 @@ struct slot {
 struct kinds {
 	struct kinds_config config;
 	enum { IDLE, GROUPS, RULES, PROBES } state;
-	const struct spec_served
-		*served; /* of a mount of one kind: what was found; NULL: it was not asked */
+	/* of a mount of one kind: what was found; NULL: it was not asked */
+	const struct spec_served *served;
 	struct discover *discover;
 	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE, of a mount of all kinds */

@@ -41,8 +41,8 @@ struct pod {
 	unsigned round;
 	struct pod *prev, *next; /* of the job */
 	UT_hash_handle hh;	 /* by uid; only while it is in the cluster, as the next */
-	UT_hash_handle
-		by_name; /* no two have one name, but while a list tells that one of them is gone */
+	/* no two have one name, but while a list tells that one of them is gone */
+	UT_hash_handle by_name;
 };
 
 struct job {
@@ -96,8 +96,8 @@ struct world {
 	struct loop *loop;
 	world_changed_fn changed;
 	void *data;
-	const struct spec_kind
-		*_Atomic kinds[SPEC_MAX_SOURCES];	     /* of the sorts from WORLD_JOBS on */
+	/* of the sorts from WORLD_JOBS on */
+	const struct spec_kind *_Atomic kinds[SPEC_MAX_SOURCES];
 	const struct spec_reader *readers[SPEC_MAX_SOURCES]; /* of these kinds */
 	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];

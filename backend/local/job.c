@@ -707,8 +707,8 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			local_record_changed(
-				job->record); /* its record could not be written: try a last time */
+			/* its record could not be written: try a last time */
+			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);
 		else

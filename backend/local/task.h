@@ -25,8 +25,8 @@ struct task_config {
 
 /* What has happened. The task is gone when ENDED is called; any other may come before that, or not at all. */
 struct task_events {
-	void (*prepared)(
-		void *data); /* first of a task that is started: the disk is not waited for any more */
+	/* first of a task that is started: the disk is not waited for any more */
+	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data);	   /* the log has */
 	void (*lost)(void *data, int err); /* output, for this errno; the program may still run */

@@ -20,8 +20,8 @@ struct feed {
 	struct pieces pieces;
 	char *bytes; /* those from FROM to SEEN, malloc'ed, if they are not many; NULL: they are not kept */
 	uint64_t size; /* of the log */
-	uint64_t
-		seen; /* all before it is in pieces, or in a line that has no end yet; below SIZE: go on */
+	/* all before it is in pieces, or in a line that has no end yet; below SIZE: go on */
+	uint64_t seen;
 };
 
 /* 0 or a negative errno; then there may be pieces all the same. */

@@ -19,8 +19,8 @@ struct piece {
 	uint64_t from;	 /* where it begins in its log */
 	int64_t ns;	 /* the time of its first line */
 	uint32_t length; /* bytes, at most PIECE_MAX */
-	uint32_t
-		starts; /* prefixes that it needs after its first byte: one for each line, '\r' lines too */
+	/* prefixes that it needs after its first byte: one for each line, '\r' lines too */
+	uint32_t starts;
 	uint32_t lines; /* that end in it, with '\n' */
 	uint32_t flags;
 };

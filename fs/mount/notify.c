@@ -17,8 +17,8 @@ void notify_init(struct notify *n)
 		memcpy(n->address.sun_path, path, len);
 		n->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 		if (path[0] == '@')
-			n->address.sun_path[0] =
-				0; /* an abstract socket; its name has no end mark */
+			/* an abstract socket; its name has no end mark */
+			n->address.sun_path[0] = 0;
 		else
 			n->len++;
 	}

@@ -50,8 +50,8 @@ struct run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	struct headless *
-		headless; /* of kxfs capture, which has none of fs, tree, submit, dryrun and session */
+	/* of kxfs capture, which has none of fs, tree, submit, dryrun and session */
+	struct headless *headless;
 	char *mountpoint;    /* NULL: it is kxfs capture */
 	int mountpoint_lock; /* until it is mounted; -1: none */
 	char *work_dir;

@@ -11,8 +11,8 @@
 
 struct rendered {
 	struct {
-		const struct spec_job
-			*job; /* a reference, so no other has its address; NULL: empty */
+		/* a reference, so no other has its address; NULL: empty */
+		const struct spec_job *job;
 		rendered_fn fn;
 		char *text;
 		size_t len;

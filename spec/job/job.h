@@ -43,8 +43,8 @@ struct spec_replica {
 	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
 	int exit_code; /* -1: none */
 	int signal;    /* 0: none */
-	uint64_t
-		gpus; /* local: those of the machine that it has, a bit each (spec/record/turns.h) */
+	/* local: those of the machine that it has, a bit each (spec/record/turns.h) */
+	uint64_t gpus;
 	/* When this attempt is ended for its time limit; 0: it has none, or is not known; not on disk. */
 	int64_t deadline;
 	/* Of a container that failed and is run again in the same pod; a snapshot on disk does not have these three: */

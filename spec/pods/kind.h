@@ -31,8 +31,8 @@ struct spec_kind {
 	const char *kind;
 	const char *plural;	  /* in the API's paths */
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
-	const char
-		*pods_also; /* one that they have in common with those of other kinds; NULL: none */
+	/* one that they have in common with those of other kinds; NULL: none */
+	const char *pods_also;
 	/*
 	 * The path of the list that its pods stand in, and in each item of it the path of the pod or its template:
 	 * "spec.tasks" and "template". Items that are no pods are passed over. What is no list is the only item.

@@ -11,8 +11,8 @@
 struct spec_machine {
 	const char *home;     /* NULL: unknown */
 	const char *work_dir; /* where jobs run that name no other directory */
-	const struct spec_pair
-		*args; /* run options of the mount; those of clusters count for nothing */
+	/* run options of the mount; those of clusters count for nothing */
+	const struct spec_pair *args;
 	size_t n_args;
 	unsigned gpus; /* that jobs are given, all together; 0: they are not given any */
 	/* Why no job can run in the directory PATH: malloc'ed, for people; NULL: it can. May be NULL: not asked. */
