@@ -393,15 +393,10 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 /* --- a watch --- */
 
-static void spec_event_clearp(struct spec_event *e)
-{
-	spec_event_clear(e);
-}
-
 static int on_event(void *data, const char *json, size_t len, int wrong)
 {
 	struct watch *w = ((struct part *)data)->w;
-	struct spec_event e cleanup(spec_event_clearp) = {0};
+	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
 	/* Of an object that is passed over it may not be known what has become of it. */

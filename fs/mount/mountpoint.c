@@ -125,7 +125,8 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 	return 0;
 }
 
-bool mountpoint_is_kxfs(const char *path)
+/* Is PATH where a kxfs is mounted, dead or alive? Asks nobody. */
+static bool is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
 
@@ -159,7 +160,7 @@ static bool is_dead(const char *path)
 /* Take away the dead mounts of kxfs on PATH; refuse a live one. */
 static int replace_dead(const char *path, char **ret_text)
 {
-	for (int i = 0; i < MAX_DEAD && mountpoint_is_kxfs(path); i++) {
+	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
 		if (!is_dead(path))
 			return refuse(-EBUSY, ret_text,
 				      "%s: a kxfs is mounted here already: use it, or end it with "

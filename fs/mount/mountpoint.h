@@ -29,8 +29,5 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
-/* Is PATH where a kxfs is mounted, dead or alive? Asks nobody. */
-bool mountpoint_is_kxfs(const char *path);
-
 /* Take away what is mounted on PATH, also when it is in use. 0 or a negative errno. Bounded. */
 int mountpoint_detach(const char *path);
