@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The jobs that the list of a day has, as snapshots that are brief. Any thread that may wait. */
-#ifndef KXFS_BACKEND_READER_DAY_H
-#define KXFS_BACKEND_READER_DAY_H
+#pragma once
 
 #include "backend/reader/remote.h"
 #include "spec/job/job.h"
@@ -25,5 +24,3 @@ void day_settle(struct day_list *list);
 /* -EALREADY: its digest is KNOWN (NULL: none), and it was not read again. LIST is empty unless this is 0. */
 int day_read(struct remote *remote, const char *namespace, const char *day, const char *known,
 	     struct day_list *ret);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * All of it is asked for on the pool, and by handlers that may wait for a disk; none of them waits on the I/O thread.
  */
-#ifndef KXFS_BACKEND_READER_READER_H
-#define KXFS_BACKEND_READER_READER_H
+#pragma once
 
 #include "backend/archive/archive.h"
 #include "backend/jobs/store.h"
@@ -76,5 +75,3 @@ const struct spec_job *reader_by_uid(struct reader *r, const char *uid);
 uint64_t reader_bytes(struct reader *r);
 /* Lines for .kxfs/info. */
 void reader_info(struct reader *r, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  * An archive for threads that may wait: those of the pool, and handlers that have said so (serve_disk_begin). A call
  * ends within some seconds. After one that was not answered the archive is away: for a while every other fails at once.
  */
-#ifndef KXFS_BACKEND_READER_REMOTE_H
-#define KXFS_BACKEND_READER_REMOTE_H
+#pragma once
 
 #include "backend/archive/archive.h"
 
@@ -29,5 +28,3 @@ int remote_list(struct remote *r, const char *prefix, size_t max,
 void remote_try(struct remote *r);
 /* Since when it has been away (ns; 0: it is not), with the reason, malloc'ed. */
 int64_t remote_away(struct remote *r, char **ret_why);
-
-#endif

@@ -4,8 +4,7 @@
  * the folder of a job (backend/output/output.h). What is there is the beginning of what the archive has, since that
  * only grows. It takes what the spool has left of its limit; what was not read for longest goes.
  */
-#ifndef KXFS_BACKEND_READER_SPOOL_H
-#define KXFS_BACKEND_READER_SPOOL_H
+#pragma once
 
 #include "backend/output/output.h"
 #include "backend/reader/remote.h"
@@ -34,5 +33,3 @@ int spool_log(struct spool *s, const struct spec_job *job, const char *folder, c
 int spool_stat(struct spool *s, const struct spec_job *job, const char *folder, const char *key,
 	       enum log_form form, struct log_stat *ret);
 uint64_t spool_bytes(struct spool *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A job of which only a line of a list is known: what status.json says, behind its uid, as it stands in list.jsonl of
  * an archive. All is known that list and state show, but not its logs, nor when its replicas began and ended.
  */
-#ifndef KXFS_SPEC_JOB_LISTED_H
-#define KXFS_SPEC_JOB_LISTED_H
+#pragma once
 
 #include "spec/job/job.h"
 
@@ -13,5 +12,3 @@
  * archived and brief; its id, its uid and its replicas have names of files. -EINVAL: they are no such line.
  */
 int spec_listed_parse(const char *text, size_t len, struct spec_job **ret);
-
-#endif
