@@ -196,6 +196,14 @@ static void test_move(void **state)
 	launch(f, u, "z.yaml", true);
 	names_move(f->names, u, "y.yaml");
 	assert_shows(f, "y.yaml", "job-1", NULL);
+	/* A verdict is of a content: one that was written since does not take it along. */
+	u = made(f, "w.yaml", "five");
+	launch(f, u, "w.yaml", true);
+	names_accepted(f->names, "w.yaml", names_next(f->names), "job-2", us);
+	assert_true(names_writing(f->names, u));
+	names_move(f->names, u, "v.yaml");
+	assert_shows(f, "w.yaml", "job-2", NULL);
+	assert_shows(f, "v.yaml", NULL, NULL);
 }
 
 /* The next mount, which finds of NAME what the record of this one says, and no file. */
