@@ -118,14 +118,14 @@ static size_t replica_log_number(const char *name, size_t n)
 }
 
 /* Will R have a log? It is shown already: `tail -f` right after a submission is to work. */
-static bool replica_log_is_due(const struct spec_replica *r)
+static bool replica_log_is_due(const struct spec_job *job, const struct spec_replica *r)
 {
-	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
+	return !job->archived && !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
 /* The log that NAME is; "stamped" is the newest one of the replica itself, in its other form. */
-static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
-				     const char *name)
+static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_job *job,
+				     const struct spec_replica *r, const char *name)
 {
 	enum log_form form = streq(name, "stamped") ? LOG_STAMPED : LOG_PLAIN;
 	const char *wanted = form == LOG_STAMPED ? "log" : name;
@@ -144,7 +144,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 			return log_node_get(fs, dir, name, r->logs[first + i].key,
 					    first + i == 0 && streq(wanted, "log"), form);
 	}
-	return streq(wanted, "log") && replica_log_is_due(r)
+	return streq(wanted, "log") && replica_log_is_due(job, r)
 		       ? log_node_get(fs, dir, name, NULL, true, form)
 		       : NULL;
 }
@@ -159,7 +159,7 @@ static int replica_lookup(struct fs *fs, struct node *dir, const char *name, str
 		return -ENOENT;
 	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
 		return 0;
-	*ret = replica_find_log(fs, dir, r, name);
+	*ret = replica_find_log(fs, dir, job, r, name);
 	return *ret ? 0 : err ? err : -ENOENT;
 }
 
@@ -173,9 +173,9 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 	if (!r)
 		return -ENOENT;
 	node_list_in(dir, replica_table, l);
-	if (replica_log_is_due(r))
+	if (replica_log_is_due(job, r))
 		listing_add(l, "log");
-	if (replica_log_is_due(r) || (r->n_logs > 0 && !*r->logs[0].container))
+	if (replica_log_is_due(job, r) || (r->n_logs > 0 && !*r->logs[0].container))
 		listing_add(l, "stamped");
 	for (size_t first = 0, end; first < r->n_logs; first = end) {
 		end = replica_logs_end(r, first);

@@ -68,3 +68,150 @@ def test_jobs_of_others(archive, show, server, volcano):
     # What was read is read again without the archive.
     shutil.rmtree(archive.dir)
     assert (history / "pair/main-0/log").read_text() == "hello from 0\n"
+
+
+DAY = "2026-01-02"
+
+
+def put(archive, uid, job, day=DAY, state="SUCCEEDED", log=None):
+    """A job in the archive, as a capture would have put it there; LOG: what it has printed."""
+    folder = archive.dir / "test" / day / job
+    folder.mkdir(parents=True)
+    line = {"uid": uid, "id": job, "state": state, "backend": "volcano", "created": f"{day}T01:02:03Z",
+            "finished": f"{day}T01:02:04Z", "roles": [{"name": "main", "desired": 1, "replicas": [{"id": 0, "state": state}]}]}
+    (folder / "uid").write_text(f"{uid}\n")
+    with open(folder.parent / "list.jsonl", "a", encoding="utf-8") as out:
+        out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    if log is None:
+        return folder
+    whole = {"version": 2, "id": job, "uid": uid, "state": state, "phase": "Completed", "own": True, "has_appdef": True, "history": False,
+             "suspended": False, "retries": 0, "max_retries": 0, "created": 1, "started": 1, "finished": 2, "changed": 2,
+             "roles": [{"name": "main", "desired": 1, "minimum": 1}],
+             "replicas": [{"name": "main-0", "role": 0, "id": 0, "state": state, "attempt": 0, "exit_code": 0, "signal": 0, "started": 1,
+                           "finished": 2, "logs": [{"key": f"{uid}.main.0", "container": "", "complete": True, "gap": 0}]}]}
+    (folder / "job.json").write_text(json.dumps(whole))
+    (folder / "app.yaml").write_text("name: main\n")
+    (folder / "main-0/log.0").mkdir(parents=True)
+    (folder / "main-0/log.0.key").write_text(f"{uid}.main.0\n")
+    for at in range(0, len(log), 8 << 20):
+        (folder / f"main-0/log.0/{at:016}").write_bytes(log[at:at + (8 << 20)])
+    return folder
+
+
+@pytest.fixture
+def ours(archive, server):
+    """An archive of this namespace that no capture has filled."""
+    uid = server.store.find(st.NAMESPACES, "", "test").uid
+    (archive.dir / "test").mkdir()
+    (archive.dir / "test/source.json").write_text(f'{{"namespace":"test","uid":"{uid}"}}\n')
+    return archive
+
+
+def refused(what, *args):
+    with pytest.raises(OSError) as why:
+        what(*args)
+    return why.value.errno
+
+
+def test_old_days(ours, show):
+    """What is too old for history/ to list is found by its name and by its day; nothing of it can be removed."""
+    text = b"".join(b"line %d\n" % i for i in range(1500000))
+    put(ours, "aaaaaaaa-1", "old", log=text)
+    put(ours, "bbbbbbbb-2", "older", day="2025-12-31")
+    kx = show()
+    assert names(kx) == set() and ".archive" not in kx.ls("history")
+    assert kx.ls("history", ".archive") == ["2025-12-31", DAY]
+    assert kx.ls("history", ".archive", DAY) == ["old"]
+    assert kx.read("history", "older", "state") == "SUCCEEDED\n"
+    log = kx / f"history/.archive/{DAY}/old/main-0/log"
+    assert log.stat().st_size == len(text)
+    assert log.read_bytes() == text
+    assert kx.read("history", "old", "main-0", "log", binary=True) == text
+    assert kx.read("history", "old", "app.yaml") == "name: main\n"
+    assert kx.read("history", "old", "log").startswith("main/0 line 0\nmain/0 line 1\n")
+    for path in (kx / "history/old", kx / "history/older", kx / f"history/.archive/{DAY}", kx / f"history/.archive/{DAY}/old"):
+        assert harness.run(f"rm -r {path}", check=False).returncode == 1
+        assert refused(os.rmdir, path) in (errno.EPERM, errno.ENOTEMPTY)
+    assert refused(os.listdir, kx / "history/.archive/2026-01-03") == errno.ENOENT
+    assert refused(os.stat, kx / "history/none") == errno.ENOENT
+
+
+def test_recent_and_removal(ours, show):
+    """rm -r of an archived job is EPERM, and it stays."""
+    today = st.now()[:10]
+    put(ours, "aaaaaaaa-1", "new", day=today, log=b"x\n")
+    kx = show()
+    wait_for(lambda: names(kx) == {"new"}, what=kx.said)
+    got = harness.run(f"rm -r {kx.mnt}/history/new", check=False)
+    assert got.returncode == 1 and "Operation not permitted" in got.stderr
+    assert kx.read("history", "new", "main-0", "log") == "x\n"
+    assert list(kx.state.glob("fetched/jobs/aaaaaaaa-1/logs/*"))
+
+
+def test_away(ours, show):
+    """The archive goes away: what is known is shown, the rest is EHOSTUNREACH; it comes back."""
+    today = st.now()[:10]
+    put(ours, "aaaaaaaa-1", "seen", day=today, log=b"seen\n")
+    put(ours, "bbbbbbbb-2", "unseen", day=today, log=b"unseen\n")
+    kx = show()
+    wait_for(lambda: names(kx) == {"seen", "unseen"}, what=kx.said)
+    assert kx.read("history", "seen", "main-0", "log") == "seen\n"
+    hidden = ours.dir.with_name("hidden")
+    ours.dir.rename(hidden)
+    assert refused((kx / "history/unseen/main-0/log").read_text) == errno.EHOSTUNREACH
+    assert names(kx) == {"seen", "unseen"}
+    assert kx.read("history", "unseen", "state") == "SUCCEEDED\n"
+    assert "id: unseen" in kx.read("history", "unseen", "status")
+    assert kx.read("history", "seen", "main-0", "log") == "seen\n"
+    assert "archive_reachable: false" in kx.read(".kxfs", "info")
+    assert "no such directory; what is known of its jobs is shown" in kx.read(".kxfs", "log")
+    hidden.rename(ours.dir)
+    wait_for(lambda: not refused_or_none(kx / "history/unseen/main-0/log"), what=kx.said)
+    assert kx.read("history", "unseen", "main-0", "log") == "unseen\n"
+    wait_for(lambda: "archive_reachable: true" in kx.read(".kxfs", "info"))
+
+
+def refused_or_none(path):
+    try:
+        path.read_text()
+    except OSError as why:
+        return why.errno
+    return 0
+
+
+def test_another_cluster(ours, show):
+    """The jobs of another cluster are not shown, and it is said why."""
+    put(ours, "aaaaaaaa-1", "theirs", day=st.now()[:10])
+    (ours.dir / "test/source.json").write_text('{"namespace":"test","uid":"0-0"}\n')
+    kx = show()
+    wait_for(lambda: "has the jobs of another cluster" in kx.read(".kxfs", "info"), what=kx.said)
+    assert names(kx) == set() and kx.ls("history", ".archive") == []
+    assert "has the jobs of another cluster" in kx.read(".kxfs", "log")
+    assert refused(os.stat, kx / "history/theirs") == errno.ENOENT
+
+
+def test_hostile(ours, show):
+    """What is no job of ours hides no other."""
+    today = st.now()[:10]
+    put(ours, "aaaaaaaa-1", "good", day=today, log=b"good\n")
+    bad = put(ours, "bbbbbbbb-2", "bad", day=today, log=b"bad\n")
+    (bad / "job.json").write_text("{" * 100000)
+    (bad / "main-0/log.0.key").unlink()
+    other = put(ours, "cccccccc-3", "other", day=today, log=b"other\n")
+    (other / "job.json").write_text((ours.dir / f"test/{today}/good/job.json").read_text())
+    link = put(ours, "dddddddd-4", "link", day=today, log=b"link\n")
+    (link / "main-0/log.0/0000000000000000").unlink()
+    (link / "main-0/log.0/0000000000000000").symlink_to("/etc/passwd")
+    with open(ours.dir / f"test/{today}/list.jsonl", "a", encoding="utf-8") as out:
+        out.write('{"uid":"e","id":"../../x"}\n{"uid":"../f","id":"f"}\n\0\nnull\n{"uid":"g","id":"a\\u001b[1m"}\n' + "[" * 1000 + "\n")
+    for name in ("9999-99-99", "2026-1-1", "x\n"):
+        (ours.dir / "test" / name).mkdir()
+    kx = show()
+    wait_for(lambda: names(kx) == {"good", "bad", "other", "link"}, what=kx.said)
+    assert "archive_passed_over: 6" in kx.read(".kxfs", "info")
+    assert kx.read("history", "good", "main-0", "log") == "good\n"
+    assert kx.read("history", "bad", "state") == "SUCCEEDED\n"
+    for job in ("bad", "other"):
+        assert "log" not in kx.ls("history", job, "main-0")
+    assert refused_or_none(kx / "history/link/main-0/log") in (0, errno.EIO)
+    assert "root:" not in (kx / "history/link/main-0/log").read_text() if not refused_or_none(kx / "history/link/main-0/log") else True
