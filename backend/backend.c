@@ -582,16 +582,48 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 
 /* --- output --- */
 
+/*
+ * Is the log KEY of JOB (NULL: the merged one) read in the archive? So is what only that knows, and of which no byte was
+ * captured here, while its pod is gone, as it is of a job of the history, and mostly of an earlier attempt.
+ */
+static bool is_elsewhere(struct backend *b, const struct spec_job *job, const char *key)
+{
+	bool known = false, gone = job->history;
+	struct log_stat st;
+
+	if (!b->reader || job->archived || job->held)
+		return job->archived;
+	for (size_t i = 0; key && i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		for (size_t k = 0; k < r->n_logs && !known; k++) {
+			known = streq(r->logs[k].key, key);
+			gone |= known && k + 1 < r->n_logs &&
+				streq(r->logs[k].container, r->logs[k + 1].container);
+		}
+	}
+	if (key && !known)
+		return true;
+	return gone && (output_log_stat(b->output, job->id, key, LOG_PLAIN, &st) || !st.size);
+}
+
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret)
 {
-	return job->archived ? reader_log(b->reader, job, key, form, ret)
-			     : output_log(b->output, job->id, key, form, ret);
+	int err = is_elsewhere(b, job, key) ? reader_log(b->reader, job, key, form, ret) : -ENOENT;
+
+	if (!err || job->archived)
+		return err;
+	return output_log(b->output, job->id, key, form, ret);
 }
 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret)
 {
-	return job->archived ? reader_log_stat(b->reader, job, key, form, ret)
-			     : output_log_stat(b->output, job->id, key, form, ret);
+	int err = is_elsewhere(b, job, key) ? reader_log_stat(b->reader, job, key, form, ret)
+					    : -ENOENT;
+
+	if (!err || job->archived)
+		return err;
+	return output_log_stat(b->output, job->id, key, form, ret);
 }

@@ -179,7 +179,10 @@ int backend_archive_job(struct backend *b, const char *day, const char *id,
 			const struct spec_job **ret);
 /* The job of any day that is called ID, a new reference. -ENOENT. */
 int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret);
-/* *JOB, a reference, becomes a snapshot that is not brief. Of any other job: 0, at once. */
+/*
+ * *JOB, a reference, becomes a snapshot that is not brief; of a job that is not archived, one that has the logs of
+ * attempts that only an archive has, if it can be had.
+ */
 int backend_complete(struct backend *b, const struct spec_job **job);
 
 /* --- texts; any thread; may read the state directory --- */

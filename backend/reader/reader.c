@@ -54,7 +54,8 @@ struct entry {
 	const struct spec_job *put; /* what the store was given; NULL: nothing */
 	char *folder;		    /* "DAY/ID" in the archive; NULL: not known */
 	struct day *day;
-	bool found; /* it is in the table */
+	uint64_t completed; /* loop_now_ms; when all of it was read */
+	bool found;	    /* it is in the table */
 	UT_hash_handle hh;
 };
 
@@ -170,6 +171,7 @@ static void take_over(struct reader *r, struct day *d, const struct day *old)
 			continue;
 		set_job(&e->put, was->put);
 		e->folder = take_ptr(was->folder);
+		e->completed = was->completed;
 		if (is_same(was, e->job))
 			set_job(&e->job, was->job);
 	}
@@ -773,61 +775,85 @@ static int read_whole(struct reader *r, const struct spec_job *job, struct spec_
 	return 0;
 }
 
-int reader_complete(struct reader *r, const struct spec_job **job)
+/*
+ * *RET (a new reference): what the archive has of JOB, which somebody else may know; *RET_FOLDER (malloc'ed; NULL: not
+ * wanted): NAMESPACE/DAY/ID.
+ */
+static int read_job(struct reader *r, const struct spec_job *job, const struct spec_job **ret,
+		    char **ret_folder)
 {
+	const struct spec_job *known cleanup_job = NULL;
 	struct spec_job *whole = NULL;
 	cleanup_free char *folder = NULL;
 	struct entry *e;
-	int err;
+	int err = 0;
 
-	if (!(*job)->archived || !(*job)->brief)
-		return 0;
 	{
 		lock_scope(&r->lock);
-		e = find_entry(r, (*job)->uid);
-		if (e && !e->job->brief) {
-			set_job(job, e->job);
-			return 0;
-		}
+		e = find_entry(r, job->uid);
+		if (!e && !job->archived)
+			return -ENOENT;
+		known = spec_job_ref(e ? e->job : job);
+		folder = e && e->folder ? text_copy(e->folder) : NULL;
+		/* One that goes on may have more by now. */
+		if (e && !known->brief && !spec_job_has_ended(known) &&
+		    loop_now_ms() >= e->completed + OFTEN_MS)
+			e = NULL;
 	}
-	err = read_whole(r, *job, &whole, &folder);
-	if (err)
+	if (!e || known->brief) {
+		free(take_ptr(folder));
+		err = read_whole(r, known, &whole, &folder);
+	}
+	if (err && known->brief)
 		return err;
-	spec_job_unref(*job);
-	*job = whole;
+	*ret = whole ? whole : spec_job_ref(known);
 	lock_scope(&r->lock);
-	e = find_entry(r, whole->uid);
-	if (!e)
-		return 0;
-	set_job(&e->job, whole);
-	free(e->folder);
-	e->folder = take_ptr(folder);
+	e = whole ? find_entry(r, whole->uid) : NULL;
+	if (e) {
+		set_job(&e->job, whole);
+		free(e->folder);
+		e->folder = folder ? text_copy(folder) : NULL;
+		e->completed = loop_now_ms();
+	}
+	if (ret_folder && folder)
+		*ret_folder = text_print("%s/%s", r->namespace, folder);
 	return 0;
 }
 
-/* NAMESPACE/DAY/ID of JOB, which becomes whole; malloc'ed. */
-static int folder_of(struct reader *r, const struct spec_job **job, char **ret)
+int reader_complete(struct reader *r, const struct spec_job **job)
 {
-	int err = reader_complete(r, job);
-	const struct entry *e;
+	const struct spec_job *whole = NULL;
+	struct spec_job *more;
+	int err = (*job)->archived && !(*job)->brief ? 0 : read_job(r, *job, &whole, NULL);
 
-	if (err)
-		return err;
-	lock_scope(&r->lock);
-	e = find_entry(r, (*job)->uid);
-	if (!e || !e->folder)
-		return -ENOENT;
-	*ret = text_print("%s/%s", r->namespace, e->folder);
+	if (err || !whole)
+		return err == -ENOENT ? 0 : err;
+	if (!(*job)->archived) {
+		more = spec_job_copy(*job);
+		for (size_t i = 0; i < more->n_replicas; i++) {
+			const struct spec_replica *old =
+				spec_job_replica(whole, more->replicas[i].name);
+
+			if (old)
+				spec_replica_add_older(&more->replicas[i], old);
+		}
+		spec_job_unref(whole);
+		whole = spec_job_pack(more);
+	}
+	spec_job_unref(*job);
+	*job = whole;
 	return 0;
 }
 
 int reader_text(struct reader *r, const struct spec_job *job, enum keep_text which, char **ret,
 		size_t *ret_len)
 {
-	const struct spec_job *whole cleanup_job = spec_job_ref(job);
+	const struct spec_job *whole cleanup_job = NULL;
 	cleanup_free char *folder = NULL, *name = NULL;
-	int err = folder_of(r, &whole, &folder);
+	int err = read_job(r, job, &whole, &folder);
 
+	if (!err && !folder)
+		err = -ENOENT;
 	if (err)
 		return err;
 	name = text_print("%s/%s", folder, keep_text_name(which));
@@ -837,20 +863,24 @@ int reader_text(struct reader *r, const struct spec_job *job, enum keep_text whi
 int reader_log(struct reader *r, const struct spec_job *job, const char *key, enum log_form form,
 	       struct log **ret)
 {
-	const struct spec_job *whole cleanup_job = spec_job_ref(job);
+	const struct spec_job *whole cleanup_job = NULL;
 	cleanup_free char *folder = NULL;
-	int err = folder_of(r, &whole, &folder);
+	int err = read_job(r, job, &whole, &folder);
 
+	if (!err && !folder)
+		err = -ENOENT;
 	return err ? err : spool_log(r->spool, whole, folder, key, form, ret);
 }
 
 int reader_log_stat(struct reader *r, const struct spec_job *job, const char *key,
 		    enum log_form form, struct log_stat *ret)
 {
-	const struct spec_job *whole cleanup_job = spec_job_ref(job);
+	const struct spec_job *whole cleanup_job = NULL;
 	cleanup_free char *folder = NULL;
-	int err = folder_of(r, &whole, &folder);
+	int err = read_job(r, job, &whole, &folder);
 
+	if (!err && !folder)
+		err = -ENOENT;
 	return err ? err : spool_stat(r->spool, whole, folder, key, form, ret);
 }
 

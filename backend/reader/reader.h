@@ -56,12 +56,15 @@ int reader_jobs(struct reader *r, const char *day, const struct spec_job ***ret,
 int reader_job_of(struct reader *r, const char *day, const char *id, const struct spec_job **ret);
 /* The newest job called ID, of any day, a new reference. */
 int reader_find(struct reader *r, const char *id, const struct spec_job **ret);
-/* *JOB, a reference, which may be brief, becomes one that is not. */
+/*
+ * *JOB, a reference, which may be brief, becomes one that is not; if others know it, one that has the logs of attempts
+ * of which only the archive knows, too.
+ */
 int reader_complete(struct reader *r, const struct spec_job **job);
 /* The text WHICH of JOB, malloc'ed. */
 int reader_text(struct reader *r, const struct spec_job *job, enum keep_text which, char **ret,
 		size_t *ret_len);
-/* As output_log and output_log_stat: what of the log is not in the spool is fetched. -ENOSPC: it has no room there. */
+/* As output_log and output_log_stat, of any job that the archive has: what of the log is not in the spool is fetched. -ENOSPC: it has no room there. */
 int reader_log(struct reader *r, const struct spec_job *job, const char *key, enum log_form form,
 	       struct log **ret);
 int reader_log_stat(struct reader *r, const struct spec_job *job, const char *key,

@@ -132,6 +132,28 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 	spec_replica_copy_log(r, &log);
 }
 
+void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *older)
+{
+	struct spec_log *own = take_ptr(r->logs);
+	size_t n = r->n_logs;
+
+	r->n_logs = 0;
+	for (size_t i = 0; i < older->n_logs; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < n && !known; k++)
+			known = streq(own[k].key, older->logs[i].key);
+		if (!known)
+			spec_replica_copy_log(r, &older->logs[i]);
+	}
+	for (size_t k = 0; k < n; k++) {
+		spec_replica_copy_log(r, &own[k]);
+		spec_unset(&own[k].key);
+		spec_unset(&own[k].container);
+	}
+	free(own);
+}
+
 /* *TO becomes a copy of FROM of its own, or NULL as that. */
 static void set_copy(void *to, const void *from, size_t size)
 {

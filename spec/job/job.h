@@ -191,6 +191,9 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 /* As spec_replica_add_log; the new log has all fields of LOG but WAITING. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
+/* The logs of OLDER that R does not have stand before its own, container by container. */
+void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *older);
+
 /* R has used USAGE; NULL: nobody tells. */
 void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);
 /* Each replica of ROLE is given REQUEST; NULL: nobody tells. */

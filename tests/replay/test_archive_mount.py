@@ -215,3 +215,32 @@ def test_hostile(ours, show):
         assert "log" not in kx.ls("history", job, "main-0")
     assert refused_or_none(kx / "history/link/main-0/log") in (0, errno.EIO)
     assert "root:" not in (kx / "history/link/main-0/log").read_text() if not refused_or_none(kx / "history/link/main-0/log") else True
+
+
+def test_earlier_attempts(archive, show, server, volcano):
+    """The log of an attempt that the mount never saw, of a job that is still in jobs/, comes from the archive."""
+    tree = watching.job("again")
+    tree["spec"].update(maxRetry=3, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    archive.up()
+    server.store.add(st.JOBS, tree)
+    (pod,) = volcano.start("again")
+    volcano.log(pod).append("first\n")
+    wait_for(lambda: [p.read_text() for p in archive.state.glob("jobs/again/logs/*")] == ["first\n"], what=archive.kx.said)
+    volcano.finish(pod, code=3)
+    wait_for(lambda: (archive.status("again") or {}).get("retries") == 1 or volcano.pods("again"), what=archive.kx.said)
+    (pod,) = volcano.start("again")
+    volcano.log(pod).append("second\n")
+    wait_for(lambda: len(list(archive.state.glob("jobs/again/logs/*"))) == 2, what=archive.kx.said)
+    archive.end()
+    assert archive.log("again") == b"first\n" and archive.log("again", "main-0/log.1") == b"second\n"
+
+    kx = show()
+    wait_for(lambda: "archive_jobs: 1" in kx.read(".kxfs", "info"), what=kx.said)
+    assert kx.ls("jobs") == ["again"] and names(kx) == set()
+    assert "log.0" in kx.ls("jobs", "again", "main-0")
+    assert kx.read("jobs", "again", "main-0", "log.0") == "first\n"
+    assert kx.read("jobs", "again", "main-0", "log") == "second\n"
+    # What goes while the mount is up is in its history, with what the archive has.
+    server.store.remove(st.JOBS, "test", "again")
+    wait_for(lambda: names(kx) == {"again"}, what=kx.said)
+    assert kx.read("history", "again", "main-0", "log.0") == "first\n"
