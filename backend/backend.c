@@ -437,9 +437,8 @@ int backend_info(struct backend *b, FILE *out)
 	fprintf(out, "backend: %s\n", *b->config.kind ? b->config.kind : "all");
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
 	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
-	fprintf(out, "spool_bytes: %llu\n",
-		(unsigned long long)(output_bytes(b->output) +
-				     (b->reader ? reader_bytes(b->reader) : 0)));
+	fprintf(out, "spool_bytes: %" PRIu64 "\n",
+		output_bytes(b->output) + (b->reader ? reader_bytes(b->reader) : 0));
 	fprintf(out, "spool_limit: %llu\n", (unsigned long long)b->config.spool_limit);
 	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
 	if (b->reader)

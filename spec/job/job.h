@@ -93,6 +93,8 @@ struct spec_job {
 	char *message;
 	char *last_words; /* of the replica that has failed first, lines; "" (last_words.h) */
 	bool silent;	  /* that replica is known to have printed nothing */
+	bool archived;	  /* an archive has it, and nothing else; not on disk */
+	bool brief;	  /* and of it only its line there was read (listed.h); not on disk */
 	struct spec_cause cause;
 	/* In a queue of Kueue: what kept the pods that were made last from running, in whole sentences; "" nothing. */
 	char *obstacle;
@@ -114,8 +116,6 @@ struct spec_job {
 	bool mine;		 /* it has the label of who mounts; not on disk */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
-	bool archived;		 /* an archive has it, and nothing else; not on disk */
-	bool brief;    /* and of it only its line there was read (listed.h); not on disk */
 	bool given_up; /* its controller could not start it; then the message is whole sentences */
 	bool unexplained; /* it has failed, and more may be known of why in some moments */
 	bool suspended;	  /* may come back to life: its output goes on though its state is final */

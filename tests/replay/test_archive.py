@@ -116,6 +116,8 @@ def small(archive):
     room.mkdir()
     mount("-t", "tmpfs", "-o", "size=256k", "none", str(room))
     archive.dir = room / "archive"
+    archive.place = str(archive.dir)
+    archive.options = [f"archive={archive.dir}"]
     archive.dir.mkdir()
     yield archive
     if archive.proc:
