@@ -7,7 +7,8 @@
  *	merged		the same of each pod whose lines it has, behind their prefix; and what was read once is read
  *			again, as long as the machine stays up
  *
- * In the end a job that is there shows all that its last pod has printed, if its node still has it.
+ * In the end a job that is there shows all that its last pod has printed, if its node still has it; and what was read
+ * of a job that kxfs has launched is in jobs/ or history/, whoever has its name by now.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"
@@ -26,9 +27,9 @@ struct seen {
 	size_t next;
 };
 
-/* What the merged log of a job was when it was read last. */
+/* What a merged log was when it was read last. */
 struct known {
-	char *job, *text;
+	char *text;
 	struct known *next;
 };
 
@@ -119,17 +120,24 @@ static void check_text(const char *path, const char *text, bool merged, const ch
 		sim_fail("%s has lines of two pods, %s and %s", path, seen[0].uid, seen[1].uid);
 }
 
-/* TEXT begins with what was read before. It is taken over. */
-static void check_known(const char *path, const char *job, char *text)
+/*
+ * TEXT, a merged log, begins with what was read before of the same: both begin with the same pod, whatever the name of
+ * the job is by now. It is taken over.
+ */
+static void check_known(const char *path, char *text)
 {
+	size_t n = strlen(text), head = strlen(PREFIX) + UID;
 	struct known *k = all_known;
-	size_t n;
 
-	while (k && !streq(k->job, job))
+	if (n < head) {
+		free(text);
+		return;
+	}
+	while (k && strncmp(k->text, text, head) != 0)
 		k = k->next;
 	if (!k) {
 		k = new0(struct known);
-		*k = (struct known){text_copy(job), text_copy(""), all_known};
+		*k = (struct known){text_copy(""), all_known};
 		all_known = k;
 	}
 	n = min_of(strlen(k->text), strlen(text));
@@ -161,7 +169,7 @@ static void read_job(const char *job, pid_t pid, struct seen *ret_last)
 		if (i == 1)
 			*ret_last = seen[0];
 		if (i == 2)
-			check_known(path, job, take_ptr(text));
+			check_known(path, take_ptr(text));
 	}
 }
 
@@ -190,6 +198,28 @@ void readers_begin(void)
 		sim_task_start(SIM_WORLD, reader, NULL);
 }
 
+/* K, which was captured, is still there, whatever has its name by now. */
+static void judge_known(const struct known *k, pid_t pid)
+{
+	cleanup_free char *uid = mem_copy(k->text + strlen(PREFIX), UID), *job = NULL;
+	struct server_pod pod;
+
+	if (!server_pod(uid, &pod) || pod.foreign)
+		return;
+	job = mem_copy(pod.name, strlen(pod.name) - strlen("-main-0-0"));
+	for (size_t i = 0; i < 3; i++) {
+		cleanup_free char *path =
+			i < 2 ? text_print(i ? "history/%s/log" : "jobs/%s/log", job)
+			      : text_print("history/%s~%.8s/log", job, pod.job);
+		cleanup_free char *text = NULL;
+
+		if (kernel_read(pid, path, &text) == 0 &&
+		    strncmp(text, k->text, strlen(k->text)) == 0)
+			return;
+	}
+	sim_fail("what the log of %s had shown is nowhere any more", job);
+}
+
 void readers_judge(void)
 {
 	pid_t pid = kernel_fork();
@@ -198,12 +228,22 @@ void readers_judge(void)
 		cleanup_free char *job = text_copy(server_job(i));
 		struct server_pod pod;
 		struct seen last;
+		bool foreign;
 
 		read_job(job, pid, &last);
+		/* While the folder of another of its name is moved away, who opens it finds nothing. */
+		if (!*last.uid) {
+			sim_sleep(SIM_S);
+			read_job(job, pid, &last);
+		}
 		if (*last.uid && server_pod(last.uid, &pod) && pod.there && pod.ended &&
 		    last.next < pod.n && pod.kept <= last.next)
 			sim_fail("the log of %s ends with line %zu of %zu", job, last.next, pod.n);
-		if (!*last.uid && server_job_printed(job))
+		/* A folder that the disk does not let be moved away stays, and is said. */
+		if (!*last.uid && server_job_printed(job, &foreign) &&
+		    !(foreign && sim_faults.disk_error))
 			sim_fail("the log of %s is empty", job);
 	}
+	for (const struct known *k = all_known; k && !sim_faults.power_cut; k = k->next)
+		judge_known(k, pid);
 }

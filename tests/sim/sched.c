@@ -130,6 +130,8 @@ void sim_draw_faults(uint64_t set)
 		{"forgotten", &sim_faults.forgotten, 300},
 		{"evicted", &sim_faults.evicted, 500},
 		{"rotated", &sim_faults.rotated, 200},
+		{"copied", &sim_faults.copied, 500},
+		{"removed", &sim_faults.removed, 500},
 	};
 
 	for (size_t i = 0; i < array_size(all); i++) {

@@ -2,7 +2,7 @@
 /*
  * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets
  * its phase and a pod, the pod runs, prints numbered lines and ends, or is evicted and made anew under its name, the
- * job ends, and perhaps somebody removes it.
+ * job ends, and perhaps somebody removes it, or makes it anew of what he has saved.
  * Each change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now
  * and then.
  */
@@ -46,6 +46,8 @@ struct object {
 	char *name;
 	struct json_object *json;
 	bool gone;
+	bool foreign;	 /* somebody else has made it, or its job */
+	const char *job; /* of a pod: its uid */
 	/* Of a pod: when its container ran, and the first line that its node still has. */
 	uint64_t began, ended; /* us; 0: not yet */
 	size_t kept;
@@ -368,7 +370,10 @@ static void make_pod(const struct object *job)
 		"\"status\":{\"phase\":\"Pending\"}}",
 		job->name, job->name, job->name, uid);
 
-	add(PODS, json_tokener_parse(text));
+	struct object *pod = add(PODS, json_tokener_parse(text));
+
+	pod->foreign = job->foreign;
+	pod->job = text_copy(uid);
 }
 
 static void set_container(struct object *pod, const char *phase, const char *state)
@@ -481,6 +486,25 @@ static void job_begins(void *data)
 	sim_after(sim_delay(SIM_SERVER, 10 * SIM_S), SIM_WORLD, job_runs, job);
 }
 
+/* Somebody has saved JOB as it is, removes it, and makes it anew: with its name and all that stands in it. */
+static void copy_job(void *data)
+{
+	struct object *job = data, *pod = pod_of(job), *copy;
+	struct json_object *json;
+
+	if (job->gone)
+		return;
+	if (pod)
+		removed_late(pod);
+	drop(job);
+	json = json_tokener_parse(text_of(job->json));
+	json_object_object_del(json, "status");
+	copy = add(JOBS, json);
+	copy->foreign = true;
+	sim_say("server", "job %s is somebody else's now", copy->name);
+	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, job_begins, copy);
+}
+
 /* --- logs --- */
 
 /* How many lines has POD printed? */
@@ -498,6 +522,15 @@ static int64_t line_time(const struct object *pod, size_t k)
 	       ((int64_t)sim_now() - (int64_t)(pod->began + (k + 1) * LINE_US)) * 1000;
 }
 
+bool server_has_job(const char *uid)
+{
+	for (size_t i = 0; i < n_objects; i++)
+		if (objects[i].in == JOBS && !objects[i].gone &&
+		    streq(get(at(objects[i].json, "metadata"), "uid"), uid))
+			return true;
+	return false;
+}
+
 bool server_pod(const char *uid, struct server_pod *ret)
 {
 	for (size_t i = 0; i < n_objects; i++) {
@@ -505,16 +538,25 @@ bool server_pod(const char *uid, struct server_pod *ret)
 
 		if (o->in != PODS || !streq(get(at(o->json, "metadata"), "uid"), uid))
 			continue;
-		*ret = (struct server_pod){o->name, printed(o), o->kept, !o->gone, o->ended > 0};
+		*ret = (struct server_pod){
+			.name = o->name,
+			.n = printed(o),
+			.kept = o->kept,
+			.there = !o->gone,
+			.ended = o->ended > 0,
+			.job = o->job,
+			.foreign = o->foreign,
+		};
 		return true;
 	}
 	return false;
 }
 
-bool server_job_printed(const char *job)
+bool server_job_printed(const char *job, bool *ret_foreign)
 {
 	const struct object *o = find(JOBS, job), *pod = o ? pod_of(o) : NULL;
 
+	*ret_foreign = o && o->foreign;
 	return pod && printed(pod) > pod->kept;
 }
 
@@ -612,10 +654,30 @@ static void create(const char *path, const char *body, size_t len, struct server
 		reply(ret, 201, text_copy(text_of(json)));
 	} else {
 		o = add(JOBS, json);
-		users_created(text, o->name);
+		users_created(text, o->name, get(at(o->json, "metadata"), "uid"));
+		if (sim_chance(SIM_SERVER, sim_faults.copied))
+			sim_after(KEPT_S * SIM_S + sim_delay(SIM_SERVER, 120 * SIM_S), SIM_WORLD,
+				  copy_job, o);
 		sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, job_begins, o);
 		reply(ret, 201, text_copy(text_of(o->json)));
 	}
+}
+
+static void delete (struct object *job, const char *body, size_t len, struct server_reply *ret)
+{
+	cleanup_free char *text = mem_copy(body ? body : "", body ? len : 0);
+	struct json_object *options = json_tokener_parse(text);
+	const char *uid = options ? get(at(options, "preconditions"), "uid") : NULL;
+
+	if (uid && !streq(uid, get(at(job->json, "metadata"), "uid"))) {
+		refuse(ret, 409, "Conflict");
+	} else if (job->foreign) {
+		sim_fail("job %s, which is somebody else's, is deleted", job->name);
+	} else {
+		remove_job(job);
+		reply(ret, 200, server_status(200, "", ""));
+	}
+	json_object_put(options);
 }
 
 void server_ask(const char *method, const char *path, const char *body, size_t len,
@@ -642,7 +704,7 @@ void server_ask(const char *method, const char *path, const char *body, size_t l
 	else if (streq(method, "GET"))
 		reply(ret, 200, text_copy(text_of(o->json)));
 	else if (streq(method, "DELETE") && in == JOBS)
-		reply(ret, 200, (remove_job(o), server_status(200, "", "")));
+		delete (o, body, len, ret);
 	else
 		refuse(ret, 405, "MethodNotAllowed");
 }

@@ -24,6 +24,7 @@
 #define MOST_WRITES SIM_WRITERS
 #define N_NAMES	    6
 #define DURING_S    240 /* so long people begin to write */
+#define REMOVED_S   15
 #define CHUNK	    200
 #define SCRATCH	    "submit/.scratch%u"
 
@@ -33,7 +34,7 @@ struct write {
 	unsigned tag, name;
 	enum fate fate;
 	unsigned created;
-	char *job;
+	char *job, *uid;
 	int err;
 	bool by_rename, dies;
 	bool gone; /* its task has ended */
@@ -52,7 +53,7 @@ static const char *const fates[] = {"being written", "asked for", "accepted", "r
 
 /* --- what the server sees --- */
 
-void users_created(const char *body, const char *name)
+void users_created(const char *body, const char *name, const char *uid)
 {
 	const char *found = strstr(body, "echo tag-");
 	unsigned long tag = found ? strtoul(found + strlen("echo tag-"), NULL, 10) : MOST_WRITES;
@@ -65,6 +66,7 @@ void users_created(const char *body, const char *name)
 	if (w->created++)
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
 	w->job = text_copy(name);
+	w->uid = text_copy(uid);
 	sim_say("server", "job %s is of tag %lu", name, tag);
 }
 
@@ -224,6 +226,22 @@ static void write_one(struct write *w, pid_t pid)
 	}
 }
 
+/* Who has launched a job removes it; not at once, since a try of the launch may still be on its way. */
+static void remove_one(struct write *w, pid_t pid)
+{
+	cleanup_free char *path = NULL;
+	unsigned life;
+	int err;
+
+	sim_sleep(REMOVED_S * SIM_S + sim_random(stream_of(w)) % (300 * SIM_S));
+	path = text_print("jobs/%s", w->job);
+	life = sim_life();
+	err = kernel_rmdir(pid, path);
+	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
+	if (!err && life == sim_life() && server_has_job(w->uid))
+		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);
+}
+
 static void writer(void *data)
 {
 	struct write *w = data;
@@ -238,6 +256,8 @@ static void writer(void *data)
 	alone[w->name] = false;
 	write_one(w, pid);
 	busy[w->name]--;
+	if (w->fate == ACCEPTED && sim_chance(stream_of(w), sim_faults.removed))
+		remove_one(w, pid);
 	w->gone = true;
 }
 

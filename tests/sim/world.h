@@ -37,10 +37,14 @@ struct server_pod {
 	const char *name;
 	size_t n, kept; /* its node has lost those before KEPT */
 	bool there, ended;
+	const char *job; /* its uid */
+	bool foreign;	 /* which somebody else has made */
 };
 bool server_pod(const char *uid, struct server_pod *ret);
-/* Does the node of JOB's present pod have a line of it? */
-bool server_job_printed(const char *job);
+/* Is the job UID there? */
+bool server_has_job(const char *uid);
+/* Does the node of JOB's present pod have a line of it? *RET_FOREIGN: somebody else has made the job. */
+bool server_job_printed(const char *job, bool *ret_foreign);
 
 /* --- http.c: what is between kxfs and the server --- */
 
@@ -67,8 +71,8 @@ void readers_judge(void);
 
 /* Those of whom SET has the bit. */
 void users_begin(uint64_t set);
-/* The server has made a job of BODY with this NAME. */
-void users_created(const char *body, const char *name);
+/* The server has made a job of BODY with this NAME and UID. */
+void users_created(const char *body, const char *name, const char *uid);
 /* Faults have ended and time has passed: what holds by now? */
 void users_judge(void);
 /* That has been said. */
