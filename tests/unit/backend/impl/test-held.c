@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "tests/unit/clock.h"
@@ -23,12 +24,12 @@
 static struct store *store;
 static struct backend b;
 static char base[64];
-static bool whole;    /* as impl.h */
-static int refuse;    /* launches are answered so */
-static bool unseen;   /* what is launched does not show */
-static size_t n_late; /* launches whose answer waits */
+static atomic_bool whole;    /* as impl.h */
+static atomic_int refuse;    /* launches are answered so */
+static atomic_bool unseen;   /* what is launched does not show */
+static atomic_size_t n_late; /* launches whose answer waits */
 static struct backend_request *late[16];
-static bool is_late;
+static atomic_bool is_late;
 static char submissions[32]; /* of the last launch */
 static uint64_t seed;	     /* and of its name */
 
@@ -240,14 +241,38 @@ static void pass(unsigned s)
 	for (time_t until = time(NULL) + SOON_S; !(condition) && time(NULL) < until; usleep(1000)) \
 	settle()
 
-/* WANT is done, and nothing else, now or when what is collected is looked at. */
+static void count_noted(void *data)
+{
+	*(size_t *)data = strlen(noted);
+}
+
+static size_t n_noted(void)
+{
+	size_t n;
+
+	call(count_noted, &n);
+	return n;
+}
+
+static void forget(void *data)
+{
+	forget_noted();
+}
+
+/* What was done since this was asked last is WANT. */
+static void expect_now(const char *want)
+{
+	settle(); /* nothing is noted meanwhile */
+	assert_done(want);
+}
+
+/* WANT is done soon, and nothing else. */
 static void expect(const char *want)
 {
-	if (strlen(noted) < strlen(want))
+	if (n_noted() < strlen(want))
 		pass(1);
-	SOON(strlen(noted) >= strlen(want));
-	settle();
-	assert_done(want);
+	SOON(n_noted() >= strlen(want));
+	expect_now(want);
 }
 
 static void on_submit(void *data, const struct backend_result *result)
@@ -421,7 +446,7 @@ static void test_release_not_recorded(void **state)
 	expect("control 2");
 	assert_shown("a-1", SPEC_PENDING, "Held");
 	pass(10);
-	assert_done("");
+	expect_now("");
 	assert_int_equal(rename(aside, path), 0);
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
@@ -433,7 +458,7 @@ static void test_begin(void **state)
 	pass(10);
 	clock_pass(loop, 3580);
 	pass(3);
-	assert_done("");
+	expect_now("");
 	assert_shown("a-1", SPEC_PENDING, "BeginTime");
 	pass(8);
 	expect("launch a-1");
@@ -448,7 +473,7 @@ static void test_after(void **state)
 	assert_shown("a-1", SPEC_PENDING, "Dependency");
 	job_is("x-1", NULL, SPEC_SUCCEEDED);
 	pass(10);
-	assert_done("");
+	expect_now("");
 	job_is("y-1", NULL, SPEC_FAILED);
 	expect("launch a-1");
 	pass(1);
@@ -459,7 +484,7 @@ static void test_after(void **state)
 	assert_int_equal(n_records(), 1);
 	pass(40);
 	expect_records(0);
-	assert_done("");
+	expect_now("");
 }
 
 /* What is waited for is gone: while nobody looked at all jobs that is not known. */
@@ -471,7 +496,7 @@ static void test_after_gone(void **state)
 	restart();
 	call(take_charge, NULL);
 	pass(20);
-	assert_done("");
+	expect_now("");
 	whole = true;
 	pass(6);
 	expect("launch a-1");
@@ -491,13 +516,13 @@ static void test_singleton(void **state)
 	submit("b", "singleton: one", "submit 0 b-1");
 	submit("c", "singleton: two", "submit 0 c-1, launch c-1");
 	pass(10);
-	assert_done("");
+	expect_now("");
 	assert_shown("b-1", SPEC_PENDING, "Dependency");
 	restart();
 	job_is("a-1", "uuid-a", SPEC_RUNNING);
 	call(take_charge, NULL);
 	pass(70);
-	assert_done("");
+	expect_now("");
 	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
 	expect("launch b-1");
 }
@@ -513,11 +538,11 @@ static void test_back_off(void **state)
 	assert_shown("a-1", SPEC_PENDING, "LaunchDelayed");
 	pass(60);
 	/* 1, 2, 4, 8, 16, 32 s, each up to a quarter more or less. */
-	forget_noted();
+	call(forget, NULL);
 	pass(100);
-	assert_true(strlen(noted) <= strlen("launch a-1, launch a-1, launch a-1"));
-	assert_true(strlen(noted) >= strlen("launch a-1"));
-	forget_noted();
+	assert_in_range(n_noted(), strlen("launch a-1"),
+			strlen("launch a-1, launch a-1, launch a-1"));
+	call(forget, NULL);
 	refuse = 0;
 	pass(80);
 	expect("launch a-1");
@@ -532,7 +557,7 @@ static void test_refused_for_good(void **state)
 	assert_shown("a-1", SPEC_FAILED, "LaunchFailed");
 	refuse = 0;
 	pass(70);
-	assert_done("");
+	expect_now("");
 }
 
 /* The answer says no, but the job is seen: it was launched. */
@@ -546,7 +571,7 @@ static void test_seen_though_refused(void **state)
 	refuse = -EIO;
 	call(answer_launch, late[0]);
 	pass(10);
-	assert_done("");
+	expect_now("");
 	expect_records(0);
 }
 
@@ -559,7 +584,7 @@ static void test_requests_wait(void **state)
 	expect("control 0, launch a-1");
 	cancel("a");
 	pass(2);
-	assert_done("");
+	expect_now("");
 	call(answer_launch, late[0]);
 	pass(6);
 	expect("cancel uid-a-1, cancel 0");
@@ -594,14 +619,14 @@ static void test_restart(void **state)
 	new_store(NULL);
 	begin_run();
 	pass(10);
-	assert_done("");
+	expect_now("");
 	assert_shown("a-1", SPEC_PENDING, "Launching");
 	job_is("b-1", "uuid-b", SPEC_RUNNING);
 	call(take_charge, NULL);
 	expect("launch a-1");
 	assert_string_equal(submissions, "uuid-a");
 	pass(10);
-	assert_done("");
+	expect_now("");
 	expect_records(0);
 }
 
@@ -631,7 +656,7 @@ static void test_few_at_once(void **state)
 		call(answer_launch, late[i]);
 		expect_late(10);
 	}
-	forget_noted();
+	call(forget, NULL);
 }
 
 /* A job that was launched and does not show is on record for a minute: it may be on its way here. */
@@ -649,7 +674,7 @@ static void test_unseen(void **state)
 	whole = true;
 	pass(10);
 	expect_records(0);
-	assert_done("");
+	expect_now("");
 }
 
 static void test_damaged(void **state)
@@ -665,7 +690,7 @@ static void test_damaged(void **state)
 	clock_pass(loop, 3600);
 	expect("launch a-1");
 	pass(10);
-	assert_done("");
+	expect_now("");
 	expect_records(2);
 }
 
