@@ -35,6 +35,7 @@ import watching  # noqa: E402
 from request import Request  # noqa: E402
 
 NAMESPACE = "test"
+NAMESPACE_UID = "0b1e9f0c-0000-4000-8000-000000000000"
 LINE = b"%s epoch %08d loss 0.123456789 accuracy 0.987654321 step time 20 us and some more words\n"
 LINES_A_SECOND = 50000
 FIRST_NS = 1_790_000_000 * 10**9
@@ -245,6 +246,9 @@ class Server:
         req = Request(method, unquote(path), query, fields, await reader.readexactly(length))
         if path == "/bench":
             return await self.control(req, writer)
+        if path == f"/api/v1/namespaces/{NAMESPACE}":
+            return self.reply(writer, 200, json.dumps({"kind": "Namespace", "apiVersion": "v1",
+                                                       "metadata": {"name": NAMESPACE, "uid": NAMESPACE_UID}}).encode())
         req.find_meaning(self.api.resources)
         self.counts[f"{req.verb} {req.resource.plural}{req.subresource}" if req.resource else "other"] += 1
         if req.verb in ("list", "watch"):

@@ -26,6 +26,7 @@ class Growth:
     def run(self):
         self.table("finished jobs in the state directory", JOBS, self.state_directory)
         self.table("finished jobs on a server, with two pods each", JOBS, self.server)
+        self.table("archived jobs of the last week", JOBS[:2], self.archive)
         self.table("silent logs, a job each", STREAMS, self.streams)
 
     def table(self, what, sizes, measure):
@@ -84,6 +85,13 @@ class Growth:
             server.show(True)
             yield from self.started(kx)
             yield from self.used(kx, (n, empty), lambda: kx.submit(clusters.APP), lambda: self.idle(kx))
+
+    def archive(self, n):
+        with self.clusters.archived(n) as kx:
+            yield "start", "s", clusters.elapsed(kx.start)
+            yield "`ls history/`, first", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
+            yield "again", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
+            yield "memory", "MiB", clusters.memory(kx) / 1024
 
     def streams(self, n):
         with self.clusters.streams(n) as (server, _, kx):
