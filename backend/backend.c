@@ -582,8 +582,8 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 /* --- output --- */
 
 /*
- * Is the log KEY of JOB (NULL: the merged one) read in the archive? So is what only that knows, and of which no byte was
- * captured here, while its pod is gone, as it is of a job of the history, and mostly of an earlier attempt.
+ * Is the log KEY of JOB (NULL: the merged one) read in the archive? So is what only that knows, and of which no byte
+ * was captured here, while its pod is gone, as it is of a job of the history, and mostly of an earlier attempt.
  */
 static bool is_elsewhere(struct backend *b, const struct spec_job *job, const char *key)
 {

@@ -64,7 +64,10 @@ int reader_complete(struct reader *r, const struct spec_job **job);
 /* The text WHICH of JOB, malloc'ed. */
 int reader_text(struct reader *r, const struct spec_job *job, enum keep_text which, char **ret,
 		size_t *ret_len);
-/* As output_log and output_log_stat, of any job that the archive has: what of the log is not in the spool is fetched. -ENOSPC: it has no room there. */
+/*
+ * As output_log and output_log_stat, of any job that the archive has: what of the log is not in the spool is fetched.
+ * -ENOSPC: it has no room there.
+ */
 int reader_log(struct reader *r, const struct spec_job *job, const char *key, enum log_form form,
 	       struct log **ret);
 int reader_log_stat(struct reader *r, const struct spec_job *job, const char *key,

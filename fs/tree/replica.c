@@ -107,16 +107,6 @@ static char *replica_log_name(const char *container, size_t i, size_t n)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
 
-/* Which of N logs may be called NAME, if any: the number at its end, or else the newest. */
-static size_t replica_log_number(const char *name, size_t n)
-{
-	const char *dot = strrchr(name, '.');
-
-	if (!dot || dot[1] < '0' || dot[1] > '9')
-		return n - 1;
-	return strtoul(dot + 1, NULL, 10);
-}
-
 /* Will R have a log? It is shown already: `tail -f` right after a submission is to work. */
 static bool replica_log_is_due(const struct spec_job *job, const struct spec_replica *r)
 {
@@ -129,6 +119,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 {
 	enum log_form form = streq(name, "stamped") ? LOG_STAMPED : LOG_PLAIN;
 	const char *wanted = form == LOG_STAMPED ? "log" : name;
+	const char *dot = strrchr(wanted, '.');
 	size_t end;
 
 	for (size_t first = 0; first < r->n_logs; first = end) {
@@ -136,7 +127,9 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = replica_logs_end(r, first);
-		i = replica_log_number(wanted, end - first);
+		/* The number at its end says which it may be; else it is the newest. */
+		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
+							  : end - first - 1;
 		if (i >= end - first)
 			continue;
 		log = replica_log_name(r->logs[first].container, i, end - first);
