@@ -19,7 +19,7 @@ def show(archive, make_mount, server):
     """Make a mount that has an archive and a state directory of its own."""
 
     def make(options="", **kwargs):
-        return make_mount(server, options=",".join(filter(None, [f"archive={archive.dir}", options])), **kwargs)
+        return make_mount(server, options=",".join(filter(None, [*archive.options, options])), env=archive.kx.more_env, **kwargs)
 
     return make
 

@@ -25,6 +25,8 @@ from test_archive import (test_another_cluster, test_ends_with_all_tails, test_k
                           test_namespace_hidden, test_plain_files, test_removed_with_nothing_printed, test_second_of_a_name,
                           test_state_lost)
 
+from test_archive_mount import show, test_jobs_of_others  # noqa: F401
+
 pytestmark = pytest.mark.s3
 PLACE = "s3://bucket/pre/fix"
 
