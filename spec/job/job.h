@@ -56,6 +56,8 @@ struct spec_replica {
 	struct spec_usage *usage; /* what its attempt has used; NULL: nobody tells */
 	struct spec_log *logs;	  /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
+	uint64_t
+		gap; /* of a job in an archive, which tells it of all logs together; else LOGS have it */
 };
 
 /* Plain data. */

@@ -48,6 +48,7 @@ static int read_roles(const struct spec_value *roles, struct spec_job *job)
 			r->attempt = (unsigned)spec_read_int(from, "attempt", 0);
 			r->exit_code = spec_read_int(from, "exit_code", -1);
 			r->signal = spec_read_int(from, "signal", 0);
+			r->gap = (uint64_t)max_of(spec_read_int(from, "gap", 0), 0);
 			spec_read_copy(&r->pod, spec_read_text(from, "pod"), READ_MAX_WORD);
 			spec_read_copy(&r->node, spec_read_text(from, "node"), READ_MAX_WORD);
 			spec_read_copy(&r->reason, spec_read_text(from, "reason"), READ_MAX_WORD);

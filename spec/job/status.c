@@ -124,6 +124,15 @@ static int waiting_of(const struct spec_replica *r)
 	return n;
 }
 
+static uint64_t gaps_of(const struct spec_replica *r)
+{
+	uint64_t n = r->gap;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += r->logs[i].gap;
+	return n;
+}
+
 static void put_replica(struct json_object *o, const struct spec_replica *r)
 {
 	spec_tree_number(o, "id", r->id);
@@ -155,8 +164,11 @@ static void put_role(struct json_object *o, const struct spec_job *job,
 	list = spec_tree_add(o, "replicas", spec_tree_list(role->n));
 	for (size_t i = 0; i < role->n; i++) {
 		struct json_object *one = spec_tree_append(list, spec_tree_map());
+		const struct spec_replica *r = &job->replicas[role->first + i];
 
-		put_replica(one, &job->replicas[role->first + i]);
+		put_replica(one, r);
+		if (gaps_of(r))
+			spec_tree_add(one, "gap", spec_tree_uint(gaps_of(r)));
 		if (brief)
 			drop_unfilled(one);
 	}
@@ -258,15 +270,12 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 			 size_t *ret_len)
 {
 	cleanup_json struct json_object *o = spec_tree_map();
-	uint64_t gaps = 0;
 
-	for (size_t i = 0; i < r->n_logs; i++)
-		gaps += r->logs[i].gap;
 	put_replica(o, r);
 	spec_yaml_add_time(o, "started", r->started);
 	spec_yaml_add_time(o, "finished", r->finished);
 	spec_yaml_add_time(o, "deadline", r->deadline);
-	spec_tree_add(o, "gap", spec_tree_uint(gaps));
+	spec_tree_add(o, "gap", spec_tree_uint(gaps_of(r)));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
 	if (is_local(job))
 		drop_unfilled(o);

@@ -15,6 +15,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -470,6 +471,40 @@ class Clusters:
                 Figure("bytes sent for one that is kept", "", sent, 1.2),
                 Figure("CPU for a GiB of it", "s", used, cpu_goal, "curl, to files", theirs_used)]
 
+    def archive_round(self, n, log_mb, archive):
+        """CPU that `kxfs capture` uses, from its start to its end, for a GiB of N logs, and (ARCHIVE) to archive them."""
+        place = self.top / f"capture-{next(self.number)}"
+        state, logs = place / "state", place / "archive"
+        state.mkdir(mode=0o700, parents=True)
+        logs.mkdir()
+        options = f"state={state},grace=300s" + (f",archive={logs}" if archive else "")
+
+        def kept():
+            return sum(part.stat().st_size for part in logs.glob("test/*/*/main-0/log.0/[!.]*"))
+
+        with self.server(jobs=n, log_mb=log_mb, finished=1) as server, self.front(server) as front:
+            server.show(False)
+            config = kubeconfig.write(self.top / "config", kubeconfig.config(front))
+            size, printed = server.asked()["log"]
+            proc = subprocess.Popen([self.bench.kxfs, "capture", "-o", options, "volcano:test"], stdin=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL, env=harness.base_env(KUBECONFIG=str(config)))
+            harness.wait_for((state / "ready").exists)
+            server.show(True)
+            harness.wait_for(lambda: [log.stat().st_size for log in state.glob("jobs/*/logs/*")] == [printed] * n, what="all logs")
+            harness.wait_for(lambda: kept() == (n * printed if archive else 0), what="the archive")
+            proc.send_signal(signal.SIGTERM)
+            _, status, used = os.wait4(proc.pid, 0)
+            proc.returncode = os.waitstatus_to_exitcode(status)
+        assert proc.returncode == 0
+        harness.remove_tree(place)
+        return (used.ru_utime + used.ru_stime) / (n * size) * 2**30
+
+    def archiving(self, n, log_mb):
+        rounds = [[self.archive_round(n, log_mb, archive) for archive in (False, True)] for _ in range(min(self.args.rounds, 3))]
+        bare, archived = (min(values) for values in zip(*rounds))
+        return [Figure(f"CPU for a GiB, archived, {n} logs", "s", archived, 1.2, "captured alone", bare),
+                Figure("CPU of 200 pods of 1 MB/s, archived", "%", 100 * archived * 200e6 / 2**30, 100)]
+
     def lag(self):
         """From when a program prints to when a reader has it: through `follow`, and through curl and then a file of the
         static tree that is opened, read and closed, since what follows gives is read through FUSE."""
@@ -496,3 +531,4 @@ class Clusters:
         self.measure(self.lag)
         self.measure(self.busy_streams, 1, self.args.stream_mb, 2)
         self.measure(self.busy_streams, 50, max(self.args.stream_mb // 50, 1))
+        self.measure(self.archiving, 200, max(self.args.stream_mb // 200, 1))

@@ -11,6 +11,7 @@ import local
 
 JOBS = (1000, 10000, 100000)
 STREAMS = (100, 1000, 5000)
+ARCHIVED = (10, 100, 500)
 REMOVED = 500  # jobs that are removed
 
 
@@ -28,6 +29,7 @@ class Growth:
         self.table("finished jobs on a server, with two pods each", JOBS, self.server)
         self.table("archived jobs of the last week", JOBS[:2], self.archive)
         self.table("silent logs, a job each", STREAMS, self.streams)
+        self.table("logs of 2 MiB, archived", ARCHIVED, self.archived)
 
     def table(self, what, sizes, measure):
         """MEASURE gives (what, unit, number) for a size."""
@@ -92,6 +94,10 @@ class Growth:
             yield "`ls history/`, first", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
             yield "again", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
             yield "memory", "MiB", clusters.memory(kx) / 1024
+
+    def archived(self, n):
+        yield "CPU for a GiB, archived", "s", self.clusters.archive_round(n, 2, True)
+        yield "captured alone", "s", self.clusters.archive_round(n, 2, False)
 
     def streams(self, n):
         with self.clusters.streams(n) as (server, _, kx):

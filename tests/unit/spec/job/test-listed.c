@@ -22,6 +22,7 @@ static struct spec_job *sample(void)
 	spec_transitions_add(&job->transitions, SPEC_RUNNING, "Running", job->created);
 	spec_set(&job->roles[0].name, "trainer");
 	job->roles[0].desired = job->roles[0].n = 2;
+	job->replicas[1].gap = 2;
 	for (unsigned i = 0; i < 2; i++) {
 		spec_set(&job->replicas[i].name, i ? "trainer-1" : "trainer-0");
 		job->replicas[i].id = i;

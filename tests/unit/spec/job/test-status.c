@@ -162,7 +162,7 @@ static void test_yaml(void **state)
 		      "attempt: 0, exit_code: null, signal: null, reason: \"\", message: \"\"}\n"
 		      "  - {id: 1, state: FAILED, pod: trainer-x7k2pd0-trainer-1-0, node: gpu-17, "
 		      "attempt: 2, exit_code: 137, signal: 9, reason: OOMKilled, "
-		      "message: \"no: memory, {left}\\n\\x1b[0m\"}\n"
+		      "message: \"no: memory, {left}\\n\\x1b[0m\", gap: 18446744073709551615}\n"
 		      "- name: \"yes\"\n"
 		      "  desired: 1\n"
 		      "  minimum: 1\n"
