@@ -667,9 +667,11 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 {
 	cleanup_free char *text = mem_copy(body ? body : "", body ? len : 0);
 	struct json_object *options = json_tokener_parse(text);
-	const char *uid = options ? get(at(options, "preconditions"), "uid") : NULL;
+	struct json_object *conditions, *uid = NULL;
 
-	if (uid && !streq(uid, get(at(job->json, "metadata"), "uid"))) {
+	if (json_object_object_get_ex(options, "preconditions", &conditions))
+		json_object_object_get_ex(conditions, "uid", &uid);
+	if (uid && !streq(json_object_get_string(uid), get(at(job->json, "metadata"), "uid"))) {
 		refuse(ret, 409, "Conflict");
 	} else if (job->foreign) {
 		sim_fail("job %s, which is somebody else's, is deleted", job->name);
