@@ -4,7 +4,7 @@
  * (loop.c) has its own order, so it is asked beside them. Time moves when nothing is left to do at the present one. A
  * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs
  * that is over. swapcontext calls the kernel each time for the mask of signals, which nobody here changes, so it is
- * only entered by it; _longjmp does the rest, unless AddressSanitizer has to follow.
+ * only entered by it; _longjmp does the rest, unless a sanitizer has to follow.
  */
 #undef _FORTIFY_SOURCE /* with which a jump to another stack counts as a mistake */
 #include <setjmp.h>
@@ -21,6 +21,9 @@
 #include "tests/sim/loop.h"
 #include "tests/sim/sim.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
 #define STACK_BYTES   (512u << 10)
 #define MOST_AT_ONCE  200000 /* events while time stands still: somebody goes round in circles */
 #define MOST_IN_TRACE 1024
@@ -35,7 +38,7 @@ struct event {
 
 struct sim_task {
 	ucontext_t context;
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(SANITIZED)
 	jmp_buf at;   /* where it waits, */
 	bool entered; /* once it has run */
 #endif
@@ -59,7 +62,7 @@ static unsigned life;
 static struct event *heap;
 static size_t n_events, max_events;
 static struct sim_task *here, *idle;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SANITIZED)
 static ucontext_t scheduler;
 #else
 static jmp_buf scheduler_at;
@@ -295,6 +298,8 @@ static void enter(struct sim_task *t)
 	__sanitizer_start_switch_fiber(&fake, t->stack, STACK_BYTES);
 	swapcontext(&scheduler, &t->context);
 	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#elif defined(SANITIZED)
+	swapcontext(&scheduler, &t->context);
 #else
 	if (_setjmp(scheduler_at))
 		return;
@@ -315,6 +320,8 @@ static void leave(struct sim_task *t)
 	__sanitizer_start_switch_fiber(t->over ? NULL : &fake, scheduler_stack, scheduler_size);
 	swapcontext(&t->context, &scheduler);
 	__sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_size);
+#elif defined(SANITIZED)
+	swapcontext(&t->context, &scheduler);
 #else
 	if (!_setjmp(t->at))
 		_longjmp(scheduler_at, 1);
