@@ -6,9 +6,17 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <sys/types.h>
 
 #include "spec/base/base.h"
+
+static inline void file_closedir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+#define cleanup_dir cleanup(file_closedir)
 
 /* STATE/jobs/ID/NAME (NAME may be NULL: the directory). malloc'ed. */
 char *file_path(const char *state_dir, const char *id, const char *name);

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/file.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include "backend/base/file.h"
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 

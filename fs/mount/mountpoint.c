@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "backend/base/file.h"
 #include "fs/cli/refuse.h"
 #include "fs/mount/mountinfo.h"
 #include "spec/base/mem.h"

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
 /* The text after "\nKEY:" (or at the start), without the blanks that follow; NULL: no such line. */

@@ -13,7 +13,6 @@
  */
 #pragma once
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,12 +44,6 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-static inline void base_closedir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 /* The function NAME, for cleanup(), of variables of TYPE: END(variable), which accepts NULL. */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
@@ -61,7 +54,6 @@ static inline void base_closedir(DIR **dir)
 #define cleanup_free cleanup(base_free_ptr)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
-#define cleanup_dir  cleanup(base_closedir)
 
 /* Hand over what P owns; P is empty afterwards. */
 #define take_ptr(p)                                                                                \
