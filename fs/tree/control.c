@@ -41,7 +41,7 @@ static const char help_text[] =
 	"    CONTAINER.log       in a cluster: output of other containers of its pod\n"
 	"    pod                 in a cluster: the name of its pod\n"
 	"    live/follow         as log, but reading blocks until the replica has finished\n"
-	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
+	"history/ID/             jobs that have left jobs/, and those of an archive; rm -r removes one for good\n"
 	"queues/NAME/status      with Volcano: what a queue has, and its jobs; local: of the machine\n"
 	"list, list.jsonl        all jobs at one look: a table, and status.json of each on a line;\n"
 	"                        history/ has both too\n"
