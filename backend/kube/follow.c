@@ -539,9 +539,12 @@ static void on_opened(void *data, int err)
 	struct follow *f = data;
 
 	if (err < 0)
-		on_failed(f, err);
-	else
-		proceed(f);
+		return on_failed(f, err);
+	if (log_writer_gaps(f->writer) > f->gaps) {
+		f->gaps = log_writer_gaps(f->writer);
+		changed(f);
+	}
+	proceed(f);
 }
 
 static void on_written(void *data, int err)

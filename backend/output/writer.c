@@ -22,6 +22,7 @@
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/output/bytes.h"
 #include "backend/output/feeder.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
@@ -56,6 +57,7 @@ struct batch {
 	uint64_t from; /* where it begins in the log */
 	struct bytes bytes;
 	struct bytes lines; /* of the table */
+	struct bytes gaps;  /* where they are in the log, 8 bytes each, little-endian */
 	struct pieces pieces;
 };
 
@@ -82,6 +84,7 @@ struct log_writer {
 	int fd;
 	uint64_t on_disk; /* bytes of the log */
 	bool timed;	  /* there is a table of lines: nothing else stands in its place */
+	unsigned gaps;	  /* of those on disk, when it was opened */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
 	int err;
@@ -106,7 +109,7 @@ static void bytes_add(struct bytes *b, const void *bytes, size_t n)
 
 static size_t batch_size(const struct batch *b)
 {
-	return b->bytes.len + b->lines.len;
+	return b->bytes.len + b->lines.len + b->gaps.len;
 }
 
 static void batch_clear(struct log_writer *w, struct batch *b)
@@ -114,6 +117,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*w->feeder.pending -= batch_size(b);
 	free(b->bytes.v);
 	free(b->lines.v);
+	free(b->gaps.v);
 	pieces_clear(&b->pieces);
 	*b = (struct batch){0};
 }
@@ -128,7 +132,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 		return;
 	}
 	*w->feeder.pending -= batch_size(b);
-	b->lines.len = b->bytes.len = 0;
+	b->lines.len = b->bytes.len = b->gaps.len = 0;
 	pieces_reuse(&b->pieces);
 }
 
@@ -157,12 +161,48 @@ static int lines_write(const struct log_writer *w)
 	return fd < 0 ? fd : file_write_all(fd, w->work.lines.v, w->work.lines.len);
 }
 
+/* The file of gaps, which only a log has that lacks something. A descriptor, or a negative errno. */
+static int open_gaps(const struct log_writer *w, int flags)
+{
+	cleanup_free char *name = text_print("%s.gaps", w->key);
+
+	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
+}
+
+static int gaps_write(const struct log_writer *w)
+{
+	cleanup_fd int fd = -1;
+
+	if (w->work.gaps.len == 0)
+		return 0;
+	fd = open_gaps(w, O_WRONLY | O_APPEND | O_CREAT);
+	return fd < 0 ? fd : file_write_all(fd, w->work.gaps.v, w->work.gaps.len);
+}
+
+/* Those with bytes behind them; what a kill has left of others is met again. */
+static int gaps_begin(struct log_writer *w)
+{
+	cleanup_fd int fd = open_gaps(w, O_RDWR);
+	uint8_t at[8];
+	ssize_t n;
+
+	w->gaps = 0;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	while ((n = file_read_at(fd, at, sizeof(at), w->gaps * sizeof(at))) == sizeof(at) &&
+	       bytes_get64(at) < w->on_disk)
+		w->gaps++;
+	return n <= 0 ? (int)n : disk_truncate(fd, w->gaps * sizeof(at));
+}
+
 static void write_work(void *data)
 {
 	struct log_writer *w = data;
 	struct stat st;
 
 	w->err = lines_write(w);
+	if (w->err == 0)
+		w->err = gaps_write(w);
 	if (w->err == 0)
 		w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
 	if (w->err == 0)
@@ -203,6 +243,8 @@ static void open_work(void *data)
 	fd = w->err = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
 	if (w->err >= 0)
 		w->err = lines_begin(w, fd);
+	if (w->err >= 0)
+		w->err = gaps_begin(w);
 }
 
 /* The record of the line that byte AT is in; or, of records that follow one another with its time, the first. */
@@ -269,8 +311,11 @@ static int sync_one(const struct log_writer *w, const char *sub, const char *key
 static void sync_work(void *data)
 {
 	struct log_writer *w = data;
+	cleanup_fd int gaps = open_gaps(w, O_RDONLY);
 
-	w->err = disk_sync_data(w->fd);
+	w->err = gaps >= 0 ? disk_sync_data(gaps) : gaps == -ENOENT ? 0 : gaps;
+	if (!w->err)
+		w->err = disk_sync_data(w->fd);
 	if (!w->err && w->timed)
 		w->err = sync_one(w, "lines", w->key);
 	if (!w->err)
@@ -397,7 +442,7 @@ static void write_done(void *data)
 
 	w->state = failed ? FAILED : READY;
 	w->proven = !failed;
-	room_add(w->feeder.room, (int64_t)b->lines.len);
+	room_add(w->feeder.room, (int64_t)(b->lines.len + b->gaps.len));
 	if (failed) {
 		file_hide(w->feeder.file);
 		output_log_found(w->feeder.log, w->on_disk);
@@ -503,7 +548,17 @@ void log_writer_flush(struct log_writer *w)
 
 void log_writer_lost(struct log_writer *w)
 {
+	uint8_t at[8];
+
 	file_lost(w->feeder.file, w->lines.size);
+	bytes_put64(at, w->lines.size);
+	bytes_add(&w->next.gaps, at, sizeof(at));
+	*w->feeder.pending += sizeof(at);
+}
+
+unsigned log_writer_gaps(const struct log_writer *w)
+{
+	return w->gaps;
 }
 
 size_t log_writer_pending(const struct log_writer *w)

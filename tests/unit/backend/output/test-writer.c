@@ -133,11 +133,57 @@ static void test_closed_at_once(void **state)
 	rig_end(logs[0].key);
 }
 
+static void do_lose(void *data)
+{
+	(void)data;
+	/* One in the middle, with bytes behind it, and one behind which a kill leaves none. */
+	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_lost(logs[0].w);
+	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_flush(logs[0].w);
+	log_writer_lost(logs[0].w);
+}
+
+static void do_close_one(void *data)
+{
+	(void)data;
+	log_writer_close(logs[0].w);
+}
+
+static void open_one(size_t *number)
+{
+	atomic_store(&logs[0].open, false);
+	rig_here(do_new, number);
+	rig_until(atomic_load(&logs[0].open));
+}
+
+/* Whoever opens a log again knows of the gaps that are in it, though nobody has noted them. */
+static void test_gaps(void **state)
+{
+	static size_t number;
+
+	rig_open("job");
+	rig_begin(logs[0].key, "a/0 ");
+	open_one(&number);
+	assert_int_equal(log_writer_gaps(logs[0].w), 0);
+	atomic_store(&logs[0].written, false);
+	rig_here(do_lose, NULL);
+	rig_until(atomic_load(&logs[0].written));
+	rig_here(do_close_one, NULL);
+	for (int i = 0; i < 2; i++) {
+		open_one(&number);
+		assert_int_equal(log_writer_gaps(logs[0].w), 1);
+		rig_here(do_close_one, NULL);
+	}
+	rig_end(logs[0].key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_room, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_closed_at_once, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
