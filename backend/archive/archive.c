@@ -23,8 +23,8 @@ static bool is_name(const char *name, bool prefix)
 	return prefix ? *part == '\0' : spec_name_is_file(part);
 }
 
-void archive_put(struct archive *a, const char *name, const char *bytes, size_t n,
-		 archive_done_fn done, void *data)
+void archive_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
+		 void *data)
 {
 	assert(is_name(name, false) && n <= ARCHIVE_MAX);
 	a->ops->put(a, name, bytes, n, done, data);

@@ -133,6 +133,8 @@ static int answer_put(struct question *q)
 	err = file_write_all(fd, q->bytes, q->n);
 	if (!err && fsync(fd) < 0)
 		err = -errno;
+	/* Nobody here reads it again soon: its pages are of use for the next. */
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	/* A server may tell only now that it has no room. */
 	if (close(take_fd(&fd)) < 0 && !err)
 		err = -errno;
@@ -161,7 +163,7 @@ static int answer_get(struct question *q)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	q->n = q->off >= (uint64_t)st.st_size ? 0 : min_of(q->n, (uint64_t)st.st_size - q->off);
-	q->bytes = mem_zero(q->n);
+	q->bytes = mem_grow(NULL, q->n + 1, 1);
 	n = file_read_at(fd, q->bytes, q->n, q->off);
 	if (n < 0)
 		return (int)n;
@@ -329,7 +331,7 @@ static struct archive_dir *dir_of(struct archive *a)
 	return container_of(a, struct archive_dir, archive);
 }
 
-static void dir_put(struct archive *archive, const char *name, const char *bytes, size_t n,
+static void dir_put(struct archive *archive, const char *name, char *bytes, size_t n,
 		    archive_done_fn done, void *data)
 {
 	struct archive_dir *a = dir_of(archive);
@@ -338,7 +340,7 @@ static void dir_put(struct archive *archive, const char *name, const char *bytes
 	assert(a->writer);
 	q->answer = answer_put;
 	q->writer = text_copy(a->writer);
-	q->bytes = mem_copy(bytes, n);
+	q->bytes = bytes;
 	q->n = n;
 	ask(a, name, q, &(struct waiting){.done = done, .data = data});
 }

@@ -375,13 +375,13 @@ static struct request *request_new(struct archive *a, enum kind kind, const char
 	return rq;
 }
 
-static void s3_put(struct archive *a, const char *name, const char *bytes, size_t n,
-		   archive_done_fn done, void *data)
+static void s3_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
+		   void *data)
 {
 	struct request *rq = request_new(a, PUT, name, data);
 
 	assert(rq->s->writes);
-	rq->bytes = mem_copy(bytes, n);
+	rq->bytes = bytes;
 	rq->n = n;
 	rq->done = done;
 	rq->work = (struct work){.run = digest, .done = on_posted, .data = rq};

@@ -6,7 +6,7 @@
 
 /* As the functions of archive.h, which have checked names and bounds. */
 struct archive_ops {
-	void (*put)(struct archive *a, const char *name, const char *bytes, size_t n,
+	void (*put)(struct archive *a, const char *name, char *bytes, size_t n,
 		    archive_done_fn done, void *data);
 	void (*get)(struct archive *a, const char *name, uint64_t off, size_t n,
 		    archive_bytes_fn done, void *data);

@@ -74,7 +74,7 @@ static void on_listed(void *data, int err, const char *text, const struct archiv
 	if (err)
 		say(e, "", err, text);
 	else
-		archive_put(e->archive, NAME, TEXT, strlen(TEXT), on_put, e);
+		archive_put(e->archive, NAME, text_copy(TEXT), strlen(TEXT), on_put, e);
 }
 
 static void begin(void *data)

@@ -216,7 +216,7 @@ static void read_part(struct errand *e, const char *folder, uint64_t size)
 		e->work.err = fd;
 		return;
 	}
-	e->part = mem_zero(e->n);
+	e->part = mem_grow(NULL, e->n, 1);
 	n = file_read_at(fd, e->part, e->n, e->at);
 	if (n >= 0 && (size_t)n < e->n)
 		n = -EIO;
@@ -520,7 +520,8 @@ static void work(struct errand *e)
 static void enter(struct errand *e, enum state state)
 {
 	struct archive *a = e->world.archive;
-	cleanup_free char *name = NULL, *value = NULL, *part = NULL;
+	cleanup_free char *name = NULL, *part = NULL;
+	char *value;
 
 	e->state = state;
 	switch (state) {
@@ -538,7 +539,8 @@ static void enter(struct errand *e, enum state state)
 		return archive_put(a, name, value, strlen(value), on_uid_put, e);
 	case TEXT:
 		name = name_of(e, keep_text_name((enum keep_text)e->i));
-		return archive_put(a, name, e->texts[e->i].text, e->texts[e->i].len, on_text, e);
+		return archive_put(a, name, take_ptr(e->texts[e->i].text), e->texts[e->i].len,
+				   on_text, e);
 	case KEY_GET:
 	case KEY_PUT:
 		break;
@@ -548,17 +550,17 @@ static void enter(struct errand *e, enum state state)
 		name = name_of(e, part);
 		if (state == GET)
 			return archive_get(a, name, 0, ARCHIVE_MAX, on_part, e);
-		return archive_put(a, name, e->part, e->n, on_part_put, e);
+		return archive_put(a, name, take_ptr(e->part), e->n, on_part_put, e);
 	case LINES_PUT:
 		part = keep_part_name(log_of(e)->name, log_of(e)->n, ".lines", e->at);
 		name = name_of(e, part);
-		return archive_put(a, name, e->part, e->n, on_lines_put, e);
+		return archive_put(a, name, take_ptr(e->part), e->n, on_lines_put, e);
 	}
 	part = text_print("%s.%u.key", log_of(e)->name, log_of(e)->n);
 	name = name_of(e, part);
-	value = text_print("%s\n", log_of(e)->key);
 	if (state == KEY_GET)
 		return archive_get(a, name, 0, UID_MAX, on_key, e);
+	value = text_print("%s\n", log_of(e)->key);
 	archive_put(a, name, value, strlen(value), on_key_put, e);
 }
 

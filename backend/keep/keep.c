@@ -442,8 +442,8 @@ static void on_source(void *data, int err, const char *text, const char *bytes, 
 	cleanup_free char *name = text_print("%s/source.json", k->namespace), *why = NULL;
 
 	if (err == -ENOENT)
-		return archive_put(k->archive, name, k->source, strlen(k->source), on_source_put,
-				   k);
+		return archive_put(k->archive, name, text_copy(k->source), strlen(k->source),
+				   on_source_put, k);
 	if (err)
 		return on_source_put(k, err, text);
 	k->refused = n != strlen(k->source) || memcmp(bytes, k->source, n) != 0;

@@ -124,7 +124,7 @@ static void on_merged(void *data)
 	name = name_of(l, l->number);
 	if (!l->changed)
 		return on_put(l, 0, "");
-	archive_put(l->archive, name, l->text, l->len, on_put, l);
+	archive_put(l->archive, name, take_ptr(l->text), l->len, on_put, l);
 }
 
 static void on_next(void *data, int err, const char *text, const char *bytes, size_t n)

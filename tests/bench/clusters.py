@@ -531,4 +531,4 @@ class Clusters:
         self.measure(self.lag)
         self.measure(self.busy_streams, 1, self.args.stream_mb, 2)
         self.measure(self.busy_streams, 50, max(self.args.stream_mb // 50, 1))
-        self.measure(self.archiving, 200, max(self.args.stream_mb // 200, 1))
+        self.measure(self.archiving, 8, max(self.args.stream_mb // 8, 1))

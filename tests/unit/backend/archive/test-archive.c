@@ -73,7 +73,7 @@ static void put(void *data)
 {
 	struct call *c = data;
 
-	archive_put(archive, c->name, c->bytes, c->n, on_done, c);
+	archive_put(archive, c->name, mem_copy(c->bytes, c->n), c->n, on_done, c);
 }
 
 static void get(void *data)
