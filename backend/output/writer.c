@@ -150,17 +150,6 @@ static int open_table(const struct log_writer *w, int flags)
 	return fd;
 }
 
-/* By their times the lines of the log's end are known when they come again, so none may be missing. */
-static int lines_write(const struct log_writer *w)
-{
-	cleanup_fd int fd = -1;
-
-	if (!w->timed || w->work.lines.len == 0)
-		return 0;
-	fd = open_table(w, O_WRONLY | O_APPEND);
-	return fd < 0 ? fd : file_write_all(fd, w->work.lines.v, w->work.lines.len);
-}
-
 /* The file of gaps, which only a log has that lacks something. A descriptor, or a negative errno. */
 static int open_gaps(const struct log_writer *w, int flags)
 {
@@ -169,14 +158,31 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-static int gaps_write(const struct log_writer *w)
+/* B is added to the file FD, which is closed; FD may be a negative errno. */
+static int append(int fd, const struct bytes *b)
 {
-	cleanup_fd int fd = -1;
+	cleanup_fd int file = fd;
 
-	if (w->work.gaps.len == 0)
-		return 0;
-	fd = open_gaps(w, O_WRONLY | O_APPEND | O_CREAT);
-	return fd < 0 ? fd : file_write_all(fd, w->work.gaps.v, w->work.gaps.len);
+	return file < 0 ? file : file_write_all(file, b->v, b->len);
+}
+
+/* By their times the lines of the log's end are known when they come again, so none may be missing in the table. */
+static void write_work(void *data)
+{
+	struct log_writer *w = data;
+	struct stat st;
+
+	w->err = 0;
+	if (w->timed && w->work.lines.len > 0)
+		w->err = append(open_table(w, O_WRONLY | O_APPEND), &w->work.lines);
+	if (w->err == 0 && w->work.gaps.len > 0)
+		w->err = append(open_gaps(w, O_WRONLY | O_APPEND | O_CREAT), &w->work.gaps);
+	if (w->err == 0)
+		w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
+	if (w->err == 0)
+		w->on_disk += w->work.bytes.len;
+	else if (disk_stat(w->fd, "", &st) == 0)
+		w->on_disk = (uint64_t)st.st_size;
 }
 
 /* Those with bytes behind them; what a kill has left of others is met again. */
@@ -193,22 +199,6 @@ static int gaps_begin(struct log_writer *w)
 	       bytes_get64(at) < w->on_disk)
 		w->gaps++;
 	return n <= 0 ? (int)n : disk_truncate(fd, w->gaps * sizeof(at));
-}
-
-static void write_work(void *data)
-{
-	struct log_writer *w = data;
-	struct stat st;
-
-	w->err = lines_write(w);
-	if (w->err == 0)
-		w->err = gaps_write(w);
-	if (w->err == 0)
-		w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
-	if (w->err == 0)
-		w->on_disk += w->work.bytes.len;
-	else if (disk_stat(w->fd, "", &st) == 0)
-		w->on_disk = (uint64_t)st.st_size;
 }
 
 /*

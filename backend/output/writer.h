@@ -36,7 +36,7 @@ bool log_writer_has_room(const struct log_writer *w, size_t n);
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* What was added by now is to be written. */
 void log_writer_flush(struct log_writer *w);
-/* What comes next does not follow the log's end: what was to be there is lost. It is on disk before what comes next. */
+/* What comes next does not follow the log's end: what was to be there is lost. The disk has that before what comes. */
 void log_writer_lost(struct log_writer *w);
 /* How often that was so by the time when the log was opened, as the disk has it: what a kill has not let others note. */
 unsigned log_writer_gaps(const struct log_writer *w);
