@@ -116,9 +116,24 @@ static void put_job(const char *id, bool left)
 	spec_job_unref(job);
 }
 
+struct has {
+	const char *uid;
+	bool ret;
+};
+
+static void do_has(void *data)
+{
+	struct has *h = data;
+
+	h->ret = keep_has(keep, h->uid);
+}
+
 static bool has(const char *uid)
 {
-	return keep_has(keep, uid);
+	struct has h = {.uid = uid};
+
+	call(do_has, &h);
+	return h.ret;
 }
 
 static void test_put(void **state)
