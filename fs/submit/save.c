@@ -355,7 +355,9 @@ static void load_record(void *data, const char *name)
 	names_claim(s->names, u, "");
 	if (err == -EIO || err == -ESTALE)
 		return;
-	r = (struct record){.is_launched = true, .launched_ino = upload_ino(u)};
+	record_clear(&r); /* of what could be read of a damaged one */
+	r.is_launched = true;
+	r.launched_ino = upload_ino(u);
 	(void)records_write(s->records, name, &r);
 }
 
