@@ -106,14 +106,16 @@ def cluster(image):
 
 
 @pytest.fixture
-def volume(cluster):
-    """The directory of a volume, which the node takes for the claim."""
-    path = cluster.base / "volume"
+def volume(cluster, request):
+    """The directory of a volume, which the node takes for the claim; what is in it is below kxfs/."""
+    name = request.node.name.replace("_", "-")
+    path = cluster.base / name
     path.mkdir()
     os.chown(path, USER, USER)
-    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "state"}, "spec": {
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
         "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": str(path)}}})
-    return path / "kxfs"
+    yield path / "kxfs"
+    cluster.kubectl("delete", "pv", name, "--wait=false")
 
 
 def submit(cluster, name, script):
@@ -182,6 +184,42 @@ def test_capture(cluster, volume, make_kx):
     assert kx.history() == ["goes"] and kx.ls("jobs") == ["stays"]
     assert kx.read("history", "goes", "main-0", "log") == TEXT + "end\n"
     assert "exit code 3" in kx.read("jobs", "stays", "why")
+
+
+def test_archive(cluster, volume, make_kx, tmp_path):
+    """With an archive: jobs run and are deleted while no mount exists, and what was captured is removed with its volume but
+    for the archive. A mount afterwards shows all of them."""
+    world = World(cluster, "default")
+    archive = volume.with_name("archive")
+    archive.mkdir()
+    os.chown(archive, USER, USER)
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "namespace": "default", "resources": ["kubernetes"],
+        "configMapGenerator": [{"name": NAME, "behavior": "merge", "literals": ["options=spool_limit=8G,archive=/state/archive"]}]}))
+    cluster.kubectl("apply", "-k", tmp_path)
+    roll_out(cluster)
+    codes = {"fine": 0, "fails": 3}
+    for name in codes:
+        submit(cluster, name, PRINTS)
+    wait_for(lambda: all(captured(volume, name) == TEXT for name in codes), what="all that was printed")
+    pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
+            for pod in cluster.client.items(world.path("pods"))}
+    for name, code in codes.items():
+        world.release(pods[name], code)
+        told(volume, name, f'"exit_code":{code}')
+        cluster.kubectl("delete", "job", name)
+        wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/*/{name}/main-0/log.0/[!.]*")] == [f"{TEXT}end\n"],
+                 what=f"{name} in the archive")
+        told(volume, name, '"history":true')
+    cluster.kubectl("delete", "-k", tmp_path, "--timeout=120s")
+
+    kx = make_kx(source="default", options=f"archive={archive}", env={"KUBECONFIG": str(cluster.admin)})
+    wait_for(lambda: set(codes) <= set(kx.history()), what=kx.said)
+    for name in codes:
+        assert kx.read("history", name, "main-0", "log") == f"{TEXT}end\n"
+    assert kx.read("history", "fine", "state") == "SUCCEEDED\n"
+    assert "exit code 3" in kx.read("history", "fails", "why")
 
 
 # busybox' cat asks the kernel to send files, which takes one without a size for empty and never asks for it.
