@@ -2,17 +2,13 @@
 /* list.jsonl, list-1.jsonl and so on, as backend/keep/lister.h writes them. */
 #include "backend/reader/day.h"
 
-#include <errno.h>
-
 #include <uthash.h>
 
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/job/listed.h"
 
-#define FILES_MAX 16
-#define JOBS_MAX  100000
+#define JOBS_MAX 100000
 
 bool day_is(const char *name)
 {
@@ -125,40 +121,4 @@ void day_settle(struct day_list *list)
 	list->n = n;
 	forget(&uids);
 	forget(&ids);
-}
-
-int day_read(struct remote *remote, const char *namespace, const char *day, const char *known,
-	     struct day_list *ret)
-{
-	char *texts[FILES_MAX] = {0};
-	size_t len[FILES_MAX], n = 0;
-	char digests[64 * FILES_MAX + 1] = "";
-	int err = 0;
-
-	*ret = (struct day_list){0};
-	for (; n < FILES_MAX; n++) {
-		cleanup_free char *mark = n ? text_print("-%zu", n) : text_copy("");
-		cleanup_free char *name = text_print("%s/%s/list%s.jsonl", namespace, day, mark);
-		char digest[65];
-
-		err = remote_get(remote, name, 0, ARCHIVE_MAX, &texts[n], &len[n]);
-		if (err)
-			break;
-		spec_sha256(texts[n], len[n], digest);
-		memcpy(digests + 64 * n, digest, 65);
-	}
-	if (err == -ENOENT)
-		err = 0;
-	spec_sha256(digests, strlen(digests), ret->digest);
-	if (!err && known && streq(known, ret->digest))
-		err = -EALREADY;
-	for (size_t i = 0; i < n && !err; i++)
-		day_add(ret, texts[i], len[i]);
-	for (size_t i = 0; i < n; i++)
-		free(texts[i]);
-	if (err)
-		*ret = (struct day_list){0};
-	else
-		day_settle(ret);
-	return err;
 }

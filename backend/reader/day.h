@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs that the list of a day has, as snapshots that are brief. Any thread that may wait. */
+/* The jobs that the list of a day has, as snapshots that are brief. Pure. */
 #pragma once
 
-#include "backend/reader/remote.h"
 #include "spec/job/job.h"
 
 /* Is NAME a day, "2026-11-26"? */
@@ -21,6 +20,3 @@ void day_clear(struct day_list *list);
 void day_add(struct day_list *list, const char *text, size_t len);
 /* Order them; one whose id another has is called ID~UID8, the older of two. */
 void day_settle(struct day_list *list);
-/* -EALREADY: its digest is KNOWN (NULL: none), and it was not read again. LIST is empty unless this is 0. */
-int day_read(struct remote *remote, const char *namespace, const char *day, const char *known,
-	     struct day_list *ret);

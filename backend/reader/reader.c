@@ -26,6 +26,7 @@
 #include "backend/reader/remote.h"
 #include "backend/reader/spool.h"
 #include "spec/base/name.h"
+#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 
@@ -37,6 +38,7 @@
 #define LEFT_MS	    3000   /* what has left jobs/ may be in the archive by then */
 #define FIRST_S	    3	   /* who looks first waits no longer */
 #define FIND_MS	    8000   /* nor who looks for a name in all days */
+#define LISTS_MAX   16	   /* list.jsonl and its like of a day */
 #define DAYS_MAX    4000   /* days of an archive that are seen */
 #define OTHERS_MAX  16	   /* days that are known beside the recent ones */
 #define JOBS_MAX    200000 /* of recent days */
@@ -249,6 +251,45 @@ static void install(struct reader *r, const char *name, struct day_list *list, b
 	day_free(oldest);
 }
 
+/*
+ * list.jsonl, list-1.jsonl and so on of DAY. -EALREADY: the digest of all of them is KNOWN ("": none), and they were not
+ * read again. LIST is empty unless this is 0.
+ */
+static int read_lists(struct reader *r, const char *day, const char *known, struct day_list *ret)
+{
+	char *texts[LISTS_MAX] = {0};
+	size_t len[LISTS_MAX], n = 0;
+	char digests[64 * LISTS_MAX + 1] = "";
+	int err = 0;
+
+	*ret = (struct day_list){0};
+	for (; n < LISTS_MAX; n++) {
+		cleanup_free char *mark = n ? text_print("-%zu", n) : text_copy("");
+		cleanup_free char *name = text_print("%s/%s/list%s.jsonl", r->namespace, day, mark);
+		char digest[65];
+
+		err = remote_get(r->remote, name, 0, ARCHIVE_MAX, &texts[n], &len[n]);
+		if (err)
+			break;
+		spec_sha256(texts[n], len[n], digest);
+		memcpy(digests + 64 * n, digest, 65);
+	}
+	if (err == -ENOENT)
+		err = 0;
+	spec_sha256(digests, strlen(digests), ret->digest);
+	if (!err && streq(known, ret->digest))
+		err = -EALREADY;
+	for (size_t i = 0; i < n && !err; i++)
+		day_add(ret, texts[i], len[i]);
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+	if (err)
+		*ret = (struct day_list){0};
+	else
+		day_settle(ret);
+	return err;
+}
+
 /* What is known of day NAME is not older than MS, or it is read. */
 static int read_day(struct reader *r, const char *name, uint64_t ms, bool recent)
 {
@@ -267,7 +308,7 @@ static int read_day(struct reader *r, const char *name, uint64_t ms, bool recent
 			memcpy(known, d->digest, sizeof(known));
 		}
 	}
-	err = day_read(r->remote, r->namespace, name, *known ? known : NULL, &list);
+	err = read_lists(r, name, known, &list);
 	if (!err)
 		install(r, name, &list, recent);
 	lock_scope(&r->lock);
