@@ -38,7 +38,7 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 void log_writer_flush(struct log_writer *w);
 /* What comes next does not follow the log's end: what was to be there is lost. The disk has that before what comes. */
 void log_writer_lost(struct log_writer *w);
-/* How often that was so by the time when the log was opened, as the disk has it: what a kill has not let others note. */
+/* How often that was so, as the disk had it when the log was opened, whatever a kill has kept from others. */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Bytes that are not written yet. */
 size_t log_writer_pending(const struct log_writer *w);

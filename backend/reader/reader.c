@@ -252,8 +252,8 @@ static void install(struct reader *r, const char *name, struct day_list *list, b
 }
 
 /*
- * list.jsonl, list-1.jsonl and so on of DAY. -EALREADY: the digest of all of them is KNOWN ("": none), and they were not
- * read again. LIST is empty unless this is 0.
+ * list.jsonl, list-1.jsonl and so on of DAY. -EALREADY: the digest of all of them is KNOWN ("": none), so they were not
+ * read again. *RET is empty unless this is 0.
  */
 static int read_lists(struct reader *r, const char *day, const char *known, struct day_list *ret)
 {
