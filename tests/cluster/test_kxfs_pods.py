@@ -158,6 +158,8 @@ def test_capture(cluster, volume, make_kx):
             for pod in cluster.client.items(world.path("pods"))}
     world.release(pods["goes"], 0)
     told(volume, "goes", '"exit_code":0')
+    # The node has a log no longer than its pod.
+    wait_for(lambda: captured(volume, "goes") == TEXT + "end\n", what="its last line")
     cluster.kubectl("delete", "job", "goes")
     told(volume, "goes", '"history":true')
     assert captured(volume, "goes") == TEXT + "end\n"
@@ -208,6 +210,8 @@ def test_archive(cluster, volume, make_kx, tmp_path):
     for name, code in codes.items():
         world.release(pods[name], code)
         told(volume, name, f'"exit_code":{code}')
+        wait_for(lambda name=name: captured(volume, name) == TEXT + "end\n", what="its last line")
+        cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
         cluster.kubectl("delete", "job", name)
         wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/*/{name}/main-0/log.0/[!.]*")] == [f"{TEXT}end\n"],
                  what=f"{name} in the archive")
