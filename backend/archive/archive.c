@@ -9,8 +9,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* Can NAME be that of an object, or (PREFIX) of what is above some? */
-static bool is_name(const char *name, bool prefix)
+bool archive_is_name(const char *name, bool prefix)
 {
 	cleanup_free char *copy = text_copy(name);
 	char *part = copy, *slash;
@@ -26,21 +25,21 @@ static bool is_name(const char *name, bool prefix)
 void archive_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
 		 void *data)
 {
-	assert(is_name(name, false) && n <= ARCHIVE_MAX);
+	assert(archive_is_name(name, false) && n <= ARCHIVE_MAX);
 	a->ops->put(a, name, bytes, n, done, data);
 }
 
 void archive_get(struct archive *a, const char *name, uint64_t off, size_t n, archive_bytes_fn done,
 		 void *data)
 {
-	assert(is_name(name, false) && n <= ARCHIVE_MAX);
+	assert(archive_is_name(name, false) && n <= ARCHIVE_MAX);
 	a->ops->get(a, name, off, n, done, data);
 }
 
 void archive_list(struct archive *a, const char *prefix, const char *after, archive_list_fn done,
 		  void *data)
 {
-	assert(is_name(prefix, true));
+	assert(archive_is_name(prefix, true));
 	a->ops->list(a, prefix, after, done, data);
 }
 

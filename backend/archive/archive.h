@@ -51,6 +51,8 @@ void archive_free(struct archive *a);
 /* No DONE is called any more. FN(DATA) when all of it is over that can be waited for, a few seconds at most. */
 void archive_stop(struct archive *a, loop_fn fn, void *data);
 
+/* Can NAME be that of an object, or (PREFIX) of what is above some? Any thread. */
+bool archive_is_name(const char *name, bool prefix);
 /* The whole object appears at once or not at all, in the place of what is there. BYTES, malloc'ed, are given away. */
 void archive_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
 		 void *data);

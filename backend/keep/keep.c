@@ -439,7 +439,7 @@ static void on_source_put(void *data, int err, const char *text)
 static void on_source(void *data, int err, const char *text, const char *bytes, size_t n)
 {
 	struct keep *k = data;
-	cleanup_free char *name = text_print("%s/source.json", k->namespace), *why = NULL;
+	cleanup_free char *name = keep_source_name(k->namespace), *why = NULL;
 
 	if (err == -ENOENT)
 		return archive_put(k->archive, name, text_copy(k->source), strlen(k->source),
@@ -544,7 +544,7 @@ static void step(struct keep *k)
 	uint64_t now = loop_now_ms();
 	bool away = now < k->retry_at || !k->known;
 	uint64_t next = now < k->retry_at ? k->retry_at : UINT64_MAX;
-	cleanup_free char *source = text_print("%s/source.json", k->namespace);
+	cleanup_free char *source = keep_source_name(k->namespace);
 	struct kept *j;
 
 	if (k->state != WAITS)
@@ -642,7 +642,7 @@ void keep_begin(struct keep *k, const char *namespace, const char *uid,
 		void (*fn)(void *data, int err, const char *text), void *data)
 {
 	k->namespace = text_copy(namespace);
-	k->source = text_print("{\"namespace\":\"%s\",\"uid\":\"%s\"}\n", namespace, uid);
+	k->source = keep_source_text(namespace, uid);
 	k->begun = fn;
 	k->begun_data = data;
 	k->load = (struct work){.run = load, .done = on_loaded, .data = k, .group = &k->group};

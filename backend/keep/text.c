@@ -17,6 +17,16 @@ const char *keep_text_name(enum keep_text which)
 	return names[which];
 }
 
+char *keep_source_name(const char *namespace)
+{
+	return text_print("%s/source.json", namespace);
+}
+
+char *keep_source_text(const char *namespace, const char *uid)
+{
+	return text_print("{\"namespace\":\"%s\",\"uid\":\"%s\"}\n", namespace, uid);
+}
+
 void keep_day(int64_t ns, char ret[11])
 {
 	char text[32];

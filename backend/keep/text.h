@@ -33,6 +33,9 @@ enum keep_text {
 
 const char *keep_text_name(enum keep_text which);
 
+/* NAMESPACE/source.json, and what stands in it where UID tells the cluster from others; malloc'ed. */
+char *keep_source_name(const char *namespace);
+char *keep_source_text(const char *namespace, const char *uid);
 /* The day of a time in ns, "2026-11-26". */
 void keep_day(int64_t ns, char ret[11]);
 /* DAY/ID of JOB, or (SECOND) DAY/ID~UID8; malloc'ed. */

@@ -388,7 +388,7 @@ static void refuse(struct reader *r, const char *why)
 
 static void check_source(struct reader *r)
 {
-	cleanup_free char *name = text_print("%s/source.json", r->namespace), *text = NULL;
+	cleanup_free char *name = keep_source_name(r->namespace), *text = NULL;
 	cleanup_free char *why = NULL;
 	size_t len;
 	int err = remote_get(r->remote, name, 0, SOURCE_MAX, &text, &len);
@@ -581,7 +581,7 @@ static void kick(void *data)
 void reader_begin(struct reader *r, const char *namespace, const char *uid)
 {
 	r->namespace = text_copy(namespace);
-	r->source = text_print("{\"namespace\":\"%s\",\"uid\":\"%s\"}\n", namespace, uid);
+	r->source = keep_source_text(namespace, uid);
 	r->begun = true;
 	spool_start(r->spool);
 	atomic_store(&r->looked, loop_now_ms());

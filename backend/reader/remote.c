@@ -14,7 +14,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 
 #define ANSWER_S 5
 #define AWAY_MS	 10000
@@ -186,24 +185,13 @@ static int make(struct remote *r, struct call *c)
 	return err;
 }
 
-static bool is_name(const char *name)
-{
-	cleanup_free char *copy = text_copy(name);
-	char *rest = copy, *part;
-
-	while ((part = strsep(&rest, "/")))
-		if (!spec_name_is_file(part) && (*part || rest))
-			return false;
-	return true;
-}
-
 int remote_get(struct remote *r, const char *name, uint64_t off, size_t n, char **ret,
 	       size_t *ret_n)
 {
 	struct call *c;
 	int err;
 
-	if (!is_name(name))
+	if (!archive_is_name(name, false))
 		return -ENOENT;
 	c = call_new(r, name);
 	c->off = off;
@@ -221,7 +209,7 @@ int remote_list(struct remote *r, const char *prefix, size_t max,
 		void (*fn)(void *data, const struct archive_object *object), void *data)
 {
 	cleanup_free char *after = NULL;
-	bool more = is_name(prefix);
+	bool more = archive_is_name(prefix, true);
 	int err = 0;
 
 	for (size_t n = 0; more && !err && n < max;) {
