@@ -3,8 +3,8 @@
 #include "backend/impl/end.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "backend/base/wait.h"
 #include "spec/base/mem.h"
 
 void end_init(struct end *e)
@@ -36,13 +36,8 @@ void end_reach(struct end *e, int err, const char *text)
 
 int end_wait(struct end *e, unsigned seconds, char **ret_text)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
-	while (sem_clockwait(&e->done, CLOCK_MONOTONIC, &until) < 0)
-		if (errno != EINTR)
-			return -errno;
+	if (!wait_for(&e->done, seconds))
+		return -ETIMEDOUT;
 	lock_scope(&e->lock);
 	if (ret_text)
 		*ret_text = take_ptr(e->text);

@@ -11,9 +11,7 @@
 #include "backend/reader/reader.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include <uthash.h>
 #include <utlist.h>
@@ -21,6 +19,7 @@
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
+#include "backend/base/wait.h"
 #include "backend/base/work.h"
 #include "backend/reader/day.h"
 #include "backend/reader/remote.h"
@@ -608,17 +607,14 @@ void reader_job(struct reader *r, const struct spec_job *old, const struct spec_
 void reader_look(struct reader *r)
 {
 	uint64_t now = loop_now_ms();
-	struct timespec until;
 
 	atomic_store(&r->looked, now);
 	if (now >= atomic_load(&r->refreshed) + FRESH_MS)
 		loop_post(r->loop, kick, r);
 	if (atomic_load(&r->read))
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += FIRST_S;
 	/* Whoever it wakes wakes the next. */
-	if (sem_clockwait(&r->first, CLOCK_MONOTONIC, &until) == 0)
+	if (wait_for(&r->first, FIRST_S))
 		sem_post(&r->first);
 }
 

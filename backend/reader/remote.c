@@ -6,13 +6,12 @@
 #include "backend/reader/remote.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
+#include "backend/base/wait.h"
 #include "spec/base/mem.h"
 
 #define ANSWER_S 5
@@ -160,25 +159,20 @@ static struct call *call_new(struct remote *r, const char *name)
 static int make(struct remote *r, struct call *c)
 {
 	cleanup_free char *late = text_print("%s: does not answer", r->dir);
-	struct timespec until;
-	int err = -ETIMEDOUT, got;
+	bool answered;
+	int err;
 
 	if (loop_now_ms() < atomic_load(&r->until) || r->stopping) {
 		call_unref(c);
 		return -EHOSTUNREACH;
 	}
 	loop_post(r->loop, begin, c);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ANSWER_S;
-	do
-		got = sem_clockwait(&c->answered, CLOCK_MONOTONIC, &until);
-	while (got < 0 && errno == EINTR);
-	if (got == 0)
-		err = c->err;
+	answered = wait_for(&c->answered, ANSWER_S);
+	err = answered ? c->err : -ETIMEDOUT;
 	if (r->stopping)
 		return -EHOSTUNREACH;
 	if (err == -ETIMEDOUT || err == -EHOSTUNREACH) {
-		note(r, true, got == 0 && *c->text ? c->text : late);
+		note(r, true, answered && *c->text ? c->text : late);
 		return -EHOSTUNREACH;
 	}
 	note(r, false, "");

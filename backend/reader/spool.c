@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <semaphore.h>
 #include <time.h>
 
 #include <uthash.h>
@@ -19,6 +18,7 @@
 #include "backend/base/file.h"
 #include "backend/base/group.h"
 #include "backend/base/lock.h"
+#include "backend/base/wait.h"
 #include "backend/keep/text.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -391,8 +391,7 @@ static void merge(void *data)
 static int fetch_merged(struct spool *s, const struct spec_job *job, const char *folder)
 {
 	struct merging *m;
-	struct timespec until;
-	bool any = false;
+	bool any = false, merged;
 	int err = 0;
 
 	for (size_t i = 0; i < job->n_replicas && !err; i++) {
@@ -416,15 +415,11 @@ static int fetch_merged(struct spool *s, const struct spec_job *job, const char 
 	m->refs = 2;
 	sem_init(&m->done, 0, 0);
 	loop_post(s->loop, merge, m);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WAIT_S;
-	do
-		err = sem_clockwait(&m->done, CLOCK_MONOTONIC, &until);
-	while (err < 0 && errno == EINTR);
+	merged = wait_for(&m->done, WAIT_S);
 	merging_unref(m);
-	if (!err)
+	if (merged)
 		set_merged(s, job->uid, true);
-	return err ? -ETIMEDOUT : 0;
+	return merged ? 0 : -ETIMEDOUT;
 }
 
 /* --- for readers --- */
