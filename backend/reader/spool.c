@@ -133,36 +133,38 @@ static void remove_one(void *data)
 /* Have N bytes more, of the folder UID, which this thread has entered. -ENOSPC: the limit is below that. */
 static int take_room(struct spool *s, const char *uid, uint64_t n)
 {
-	uint64_t others = output_bytes(s->of_mount);
-	bool fits = false, first;
+	const uint64_t others = output_bytes(s->of_mount);
+	struct removal *m;
+	bool first = false;
 
-	for (;;) {
-		struct removal *m;
+	do {
 		struct folder *f, *oldest = NULL;
 
-		lock_scope(&s->lock);
-		fits = others <= s->limit && n <= s->limit - others &&
-		       s->bytes <= s->limit - others - n;
-		for (f = s->folders; f && !fits; f = f->hh.next)
-			if (!f->busy && !f->removing && (!oldest || f->used < oldest->used))
-				oldest = f;
-		if (!oldest)
-			break;
-		oldest->removing = true;
-		s->bytes -= oldest->bytes;
-		m = new0(struct removal);
-		m->spool = s;
-		m->uid = text_copy(oldest->uid);
-		loop_post(s->loop, remove_one, m);
-	}
-	lock_scope(&s->lock);
-	if (fits) {
-		s->bytes += n;
-		need(s, uid)->bytes += n;
-		return 0;
-	}
-	first = !s->warned;
-	s->warned = true;
+		m = NULL;
+		{
+			lock_scope(&s->lock);
+			if (others <= s->limit && n <= s->limit - others &&
+			    s->bytes <= s->limit - others - n) {
+				s->bytes += n;
+				need(s, uid)->bytes += n;
+				return 0;
+			}
+			for (f = s->folders; f; f = f->hh.next)
+				if (!f->busy && !f->removing && (!oldest || f->used < oldest->used))
+					oldest = f;
+			if (oldest) {
+				oldest->removing = true;
+				s->bytes -= oldest->bytes;
+				m = new0(struct removal);
+				*m = (struct removal){s, text_copy(oldest->uid)};
+			} else {
+				first = !s->warned;
+				s->warned = true;
+			}
+		}
+		if (m)
+			loop_post(s->loop, remove_one, m);
+	} while (m);
 	if (first)
 		diag(DIAG_WARNING,
 		     "the spool has no room for a log of the archive of %" PRIu64

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """-o archive=DIR of a mount: what captures have put there is shown in history/, with all that a job of the history has."""
 
+import concurrent.futures
 import errno
 import json
 import os
@@ -11,6 +12,7 @@ import pytest
 import store as st
 import watching
 from archiving import finish
+from disk import Disk
 from harness import wait_for
 
 
@@ -98,12 +100,17 @@ def put(archive, uid, job, day=DAY, state="SUCCEEDED", log=None):
     return folder
 
 
-@pytest.fixture
-def ours(archive, server):
-    """An archive of this namespace that no capture has filled."""
+def own(archive, server):
+    """It is one of this namespace."""
     uid = server.store.find(st.NAMESPACES, "", "test").uid
     (archive.dir / "test").mkdir()
     (archive.dir / "test/source.json").write_text(f'{{"namespace":"test","uid":"{uid}"}}\n')
+
+
+@pytest.fixture
+def ours(archive, server):
+    """An archive of this namespace that no capture has filled."""
+    own(archive, server)
     return archive
 
 
@@ -169,6 +176,51 @@ def test_away(ours, show):
     wait_for(lambda: readable(kx / "history/unseen/main-0/log"), what=kx.said)
     assert kx.read("history", "unseen", "main-0", "log") == "unseen\n"
     wait_for(lambda: "archive_reachable: true" in kx.read(".kxfs", "info"))
+
+
+def test_hangs(archive, show, server):
+    """An archive that hangs holds up who asks it first for some seconds, and nobody else; then all is as it was."""
+    today = st.now()[:10]
+    disk = Disk(archive.kx, archive.dir)
+    try:
+        own(archive, server)
+        put(archive, "aaaaaaaa-1", "seen", day=today, log=b"seen\n")
+        put(archive, "bbbbbbbb-2", "unseen", day=today, log=b"unseen\n")
+        kx = show()
+        wait_for(lambda: names(kx) == {"seen", "unseen"}, what=kx.said)
+        assert kx.read("history", "seen", "main-0", "log") == "seen\n"
+        log = kx / "history/unseen/main-0/log"
+        assert log.stat().st_size == len("unseen\n")
+        disk.hang(".*", "unseen/main-0/log.0/")
+        with disk.still(), concurrent.futures.ThreadPoolExecutor() as threads:
+            waits = threads.submit(refused, log.read_text)
+            wait_for(lambda: disk.hangs("unseen"), what="the archive to hang")
+            assert names(kx) == {"seen", "unseen"} and kx.ls("jobs") == []
+            assert kx.read("history", "seen", "state") == kx.read("history", "unseen", "state") == "SUCCEEDED\n"
+            assert waits.result(harness.LIMIT) == errno.EHOSTUNREACH
+            assert "archive_reachable: false" in kx.read(".kxfs", "info")
+        disk.go_on()
+        wait_for(lambda: readable(log) == "unseen\n", what=kx.said)
+    finally:
+        disk.close()
+
+
+def test_room(ours, show):
+    """What was fetched stays within the limit of the spool: the log that was not read for longest goes, and is fetched again. One
+    that has no room at all can't be read, and the messages say why."""
+    today = st.now()[:10]
+    texts = {name: name.encode() * 140000 for name in ("first", "other")}
+    for i, (name, text) in enumerate(texts.items()):
+        put(ours, f"aaaaaaaa-{i}", name, day=today, log=text)
+    put(ours, "bbbbbbbb-2", "large", day=today, log=b"x" * (2 << 20))
+    kx = show("spool_limit=1M")
+    wait_for(lambda: names(kx) == {"first", "other", "large"}, what=kx.said)
+    for name in ("first", "other", "first"):
+        assert kx.read("history", name, "main-0", "log", binary=True) == texts[name]
+        uid = f"aaaaaaaa-{list(texts).index(name)}"
+        wait_for(lambda uid=uid: [path.parents[1].name for path in kx.state.glob("fetched/jobs/*/logs/*")] == [uid], what="room")
+    assert refused((kx / "history/large/main-0/log").read_bytes) == errno.ENOSPC
+    assert "the spool has no room for a log of the archive of 2097152 bytes" in kx.read(".kxfs", "log")
 
 
 def readable(path):
