@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* backend/reader/spool.h: logs of an archive in a directory are fetched, once, and leave when there is no room. */
+#include "backend/reader/spool.h"
+
+#include "tests/unit/clock.h"
+#include "tests/unit/backend/keep/rig.h"
+
+static struct remote *remote;
+static struct output *output;
+static struct spool *spool;
+
+static void do_start(void *data)
+{
+	output_start(output);
+	spool_start(spool);
+}
+
+static void stop_output(void *data)
+{
+	output_stop(output, post_sem, data);
+}
+
+static void stop_spool(void *data)
+{
+	spool_stop(spool, post_sem, data);
+}
+
+static void stop_remote(void *data)
+{
+	remote_stop(remote, post_sem, data);
+}
+
+static void up(uint64_t limit)
+{
+	cleanup_free char *dir = text_print("%s/out", base), *state = text_print("%s/state", base);
+	char *why = NULL;
+
+	shell("mkdir -p out state");
+	assert_int_equal(remote_new(loop, &(struct archive_place){.where = dir}, &remote, &why), 0);
+	assert_int_equal(output_new(loop, state, &(struct output_events){0}, &output, &why), 0);
+	assert_int_equal(spool_new(loop, remote, output, state, limit, &spool, &why), 0);
+	call(do_start, NULL);
+	spool_load(spool);
+}
+
+static void down(void)
+{
+	sem_t stopped;
+
+	sem_init(&stopped, 0, 0);
+	call(stop_remote, &stopped);
+	sem_wait_or_fail(&stopped);
+	call(stop_spool, &stopped);
+	sem_wait_or_fail(&stopped);
+	call(stop_output, &stopped);
+	sem_wait_or_fail(&stopped);
+	loop_stop(loop);
+	spool_free(spool);
+	remote_free(remote);
+	output_free(output);
+	loop_free(loop);
+	loop = NULL;
+}
+
+/* The job UID, whose replica w-0 has the logs u.main.0 and u.main.1, and w-1 the log v.main.0. */
+static struct spec_job *job_of(const char *uid)
+{
+	struct spec_job *job = spec_job_new(1, 2);
+
+	spec_set(&job->id, "a");
+	spec_set(&job->uid, uid);
+	spec_set(&job->roles[0].name, "w");
+	job->roles[0].n = 2;
+	spec_set(&job->replicas[0].name, "w-0");
+	spec_set(&job->replicas[1].name, "w-1");
+	job->replicas[1].id = 1;
+	spec_replica_add_log(&job->replicas[0], "u.main.0", NULL);
+	spec_replica_add_log(&job->replicas[0], "u.main.1", NULL);
+	spec_replica_add_log(&job->replicas[1], "v.main.0", NULL);
+	return job;
+}
+
+/* A capture has put WORDS, of printf, as the part AT of the log NAME, "w-0/log.0", whose key is KEY, of job FOLDER. */
+static void captured(const char *folder, const char *name, const char *key, unsigned at,
+		     const char *words)
+{
+	shell("mkdir -p out/ns/%s/%s out/ns/%s/%s.lines", folder, name, folder, name);
+	shell("echo %s >out/ns/%s/%s.key", key, folder, name);
+	shell("printf '%s' >out/ns/%s/%s/%016u", words, folder, name, at);
+}
+
+/* What the log KEY (NULL: the merged one) of JOB holds; *TEXT is malloc'ed. */
+static int read_log(const struct spec_job *job, const char *folder, const char *key, char **text)
+{
+	cleanup_free char *where = text_print("ns/%s", folder);
+	struct log *log cleanup_log = NULL;
+	int err = spool_log(spool, job, where, key, LOG_PLAIN, &log);
+	ssize_t n;
+
+	*text = NULL;
+	if (err)
+		return err;
+	*text = new0_n(char, 65536);
+	n = log_read(log, *text, 65535, 0);
+	assert_true(n >= 0);
+	return 0;
+}
+
+static void assert_log(const struct spec_job *job, const char *folder, const char *key,
+		       const char *want)
+{
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(read_log(job, folder, key, &text), 0);
+	assert_string_equal(text, want);
+}
+
+static uint64_t stat_of(const struct spec_job *job, const char *folder, const char *key)
+{
+	cleanup_free char *where = text_print("ns/%s", folder);
+	struct log_stat st;
+
+	assert_int_equal(spool_stat(spool, job, where, key, LOG_PLAIN, &st), 0);
+	return st.size;
+}
+
+static void test_log(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "one\\ntwo\\n");
+	captured("d/a", "w-0/log.1", "u.main.1", 0, "again\\n");
+	up(1 << 20);
+	assert_int_equal(stat_of(job, "d/a", "u.main.0"), 8);
+	assert_int_equal(spool_bytes(spool), 0);
+	assert_log(job, "d/a", "u.main.0", "one\ntwo\n");
+	assert_log(job, "d/a", "u.main.1", "again\n");
+	assert_int_equal(spool_bytes(spool), 14);
+	/* It has grown: what is there already is not fetched again. */
+	shell("printf 'XXX\\ntwo\\nthree\\n' >out/ns/d/a/w-0/log.0/%016u", 0);
+	assert_log(job, "d/a", "u.main.0", "one\ntwo\nthree\n");
+	assert_int_equal(stat_of(job, "d/a", "u.main.0"), 14);
+	/* What was fetched is there when the archive is not. */
+	shell("mv out away");
+	assert_log(job, "d/a", "u.main.0", "one\ntwo\nthree\n");
+	down();
+	spec_job_unref(job);
+}
+
+/* Another writer has put what it calls log.0 too. */
+static void test_another_number(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	captured("d/a", "w-0/log.0", "other.main.0", 0, "not this\\n");
+	captured("d/a", "w-0/log.1", "u.main.0", 0, "this\\n");
+	up(1 << 20);
+	assert_log(job, "d/a", "u.main.0", "this\n");
+	/* Nobody has captured it. */
+	assert_log(job, "d/a", "u.main.1", "");
+	down();
+	spec_job_unref(job);
+}
+
+/* A part that does not begin where the one before it ends, as a writer that was killed or anybody may leave it. */
+static void test_hole(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "one\\n");
+	captured("d/a", "w-0/log.0", "u.main.0", 4, "behind a part that is not full\\n");
+	captured("d/a", "w-0/log.1", "u.main.1", 0, "");
+	captured("d/a", "w-0/log.1", "u.main.1", ARCHIVE_MAX + 1, "behind a hole\\n");
+	shell("truncate -s %u out/ns/d/a/w-0/log.1/%016u", (unsigned)ARCHIVE_MAX, 0);
+	up(1 << 20);
+	assert_int_equal(stat_of(job, "d/a", "u.main.0"), 4);
+	assert_log(job, "d/a", "u.main.0", "one\n");
+	assert_int_equal(stat_of(job, "d/a", "u.main.1"), ARCHIVE_MAX);
+	down();
+	spec_job_unref(job);
+}
+
+static void test_room(void **state)
+{
+	struct spec_job *a = job_of("uid-a"), *b = job_of("uid-b");
+	cleanup_free char *text = NULL;
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "0123456789");
+	captured("d/b", "w-0/log.0", "u.main.0", 0, "abcdefghij");
+	captured("d/b", "w-1/log.0", "v.main.0", 0, "0123456789012345678901234567890");
+	up(16);
+	assert_log(a, "d/a", "u.main.0", "0123456789");
+	assert_log(b, "d/b", "u.main.0", "abcdefghij");
+	assert_int_equal(spool_bytes(spool), 10);
+	/* It would not fit, whatever left. */
+	assert_int_equal(read_log(b, "d/b", "v.main.0", &text), -ENOSPC);
+	assert_log(b, "d/b", "u.main.0", "abcdefghij");
+	/* The folder of the one that has left is gone before it is fetched again. */
+	assert_log(a, "d/a", "u.main.0", "0123456789");
+	assert_file("state/fetched/jobs/uid-a/logs/u.main.0", "0123456789");
+	down();
+	spec_job_unref(a);
+	spec_job_unref(b);
+}
+
+/* What was read last stays. */
+static void test_oldest(void **state)
+{
+	static const char *const reads[] = {"b", "a", "c", "a", "d"};
+
+	for (const char *c = "abcd"; *c; c++) {
+		char folder[] = {'d', '/', *c, '\0'};
+
+		captured(folder, "w-0/log.0", "u.main.0", 0, "0123456789");
+	}
+	up(20);
+	for (size_t i = 0; i < array_size(reads); i++) {
+		struct spec_job *job = job_of(reads[i]);
+		cleanup_free char *folder = text_print("d/%s", reads[i]);
+
+		assert_log(job, folder, "u.main.0", "0123456789");
+		clock_pass(loop, 1);
+		spec_job_unref(job);
+	}
+	down();
+	assert_file("state/fetched/jobs/a/logs/u.main.0", "0123456789");
+	assert_file("state/fetched/jobs/b/logs/u.main.0", NULL);
+	assert_file("state/fetched/jobs/c/logs/u.main.0", NULL);
+}
+
+static void test_next_mount(void **state)
+{
+	struct spec_job *a = job_of("uid-a"), *b = job_of("uid-b");
+
+	shell("mkdir -p state/fetched/jobs/uid-a/logs");
+	shell("printf 0123456789 >state/fetched/jobs/uid-a/logs/u.main.0");
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "0123456789");
+	captured("d/b", "w-0/log.0", "u.main.0", 0, "abcdefghij");
+	up(16);
+	assert_int_equal(spool_bytes(spool), 10);
+	assert_log(b, "d/b", "u.main.0", "abcdefghij");
+	assert_int_equal(spool_bytes(spool), 10);
+	down();
+	spec_job_unref(a);
+	spec_job_unref(b);
+}
+
+/* A replica's attempts stand one after the other, each line behind its replica; what nobody has captured is missing. */
+static void test_merged(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "first\\n");
+	captured("d/a", "w-0/log.1", "u.main.1", 0, "second\\n");
+	up(1 << 20);
+	assert_log(job, "d/a", NULL, "w/0 first\nw/0 second\n");
+	captured("d/a", "w-1/log.0", "v.main.0", 0, "other\\n");
+	assert_log(job, "d/a", NULL, "w/0 first\nw/0 second\nw/1 other\n");
+	down();
+	spec_job_unref(job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_log, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_another_number, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_hole, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_room, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_oldest, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_next_mount, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_merged, setup_base, teardown_base),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
