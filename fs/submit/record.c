@@ -345,6 +345,6 @@ void records_aside(struct records *all, const char *name, int err)
 		diag(DIAG_WARNING, "%s %s, and can't be moved away: %s", from, file_fault(err),
 		     strerror(-moved));
 	else
-		diag(DIAG_WARNING, "%s %s; it is in %s now, and what became of %s is not shown",
+		diag(DIAG_WARNING, "%s %s; it is in %s now, and what became of %s is not known",
 		     from, file_fault(err), place, name);
 }

@@ -331,34 +331,43 @@ static int load_file(void *data, int at, const char *name, unsigned char type)
 static void load_record(void *data, const char *name)
 {
 	const struct submit *s = data;
-	struct record r cleanup(record_clear) = {0};
-	int err = submit_name_check(name) < 0 ? -EINVAL : records_read(s->records, name, &r);
-	struct upload *u cleanup_upload = NULL;
+	struct record r cleanup(record_clear) = {0}, lost cleanup(record_clear) = {0};
+	bool is_name = submit_name_check(name) == 0;
+	int err = is_name ? records_read(s->records, name, &r) : -EINVAL;
+	bool unreadable = err == -EIO || err == -ESTALE;
+	const char *fault = unreadable ? "could not be read at the start" : file_fault(err);
+	struct upload *u cleanup_upload = NULL, *file cleanup_upload = NULL;
+	char *text cleanup_free = NULL;
 
 	if (!err) {
 		names_take_record(s->names, name, &r);
 		return;
 	}
-	/* What the disk can't read now is read at the next start, perhaps. */
-	if (err == -EIO || err == -ESTALE)
-		diag(DIAG_WARNING, "%s/%s: %s; what became of %s is not shown",
+	if (unreadable)
+		diag(DIAG_WARNING, "%s/%s: %s; what became of %s is not known",
 		     records_path(s->records), name, strerror(-err), name);
 	else
 		records_aside(s->records, name, err);
+	if (!is_name)
+		return;
 	/*
 	 * It may have said that the file was launched. So neither this mount nor the next launches it again, or says
-	 * that nothing was launched.
+	 * that nothing was launched; until the backend reports a launch, or it is written again.
 	 */
 	u = names_file(s->names, name);
-	if (!u)
+	if (u)
+		names_claim(s->names, u, "");
+	text = text_print(
+		"%s: what became of it is not known: %s/%s %s. Whether there is a job of it is to be seen "
+		"in jobs/ and history/. Write it again to launch it.",
+		name, records_path(s->records), name, fault);
+	names_refused(s->names, name, names_next(s->names), text, s->us);
+	/* What the disk can't read now is read at the next start, perhaps. */
+	if (unreadable)
 		return;
-	names_claim(s->names, u, "");
-	if (err == -EIO || err == -ESTALE)
-		return;
-	record_clear(&r); /* of what could be read of a damaged one */
-	r.is_launched = true;
-	r.launched_ino = upload_ino(u);
-	(void)records_write(s->records, name, &r);
+	names_record(s->names, name, &lost, &file);
+	lost.launched_ino = file ? upload_ino(file) : 0;
+	(void)records_write(s->records, name, &lost);
 }
 
 int save_open(struct submit *s, struct saver **ret)

@@ -154,6 +154,23 @@ def test_a_record_that_cannot_be_taken_away(slow):
     assert (runs.read_text() if runs.exists() else "") == ("run\n" if job else "")
 
 
+def test_a_record_that_cannot_be_read(slow):
+    """What became of a file can't be read at the start: its name says so, and the next start that can read it knows."""
+    kx, disk = slow
+    job = kx.submit(harness.app("true"), "x.yaml")
+    job.finish()
+    kx.end()
+    disk.hang("open", "^/submit.records/x.yaml$", errno.EIO)
+    kx.start()
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.error"]
+    error = kx.read("submit/x.yaml.error")
+    assert "what became of it is not known" in error and "could not be read at the start" in error
+    kx.end()
+    disk.go_on()
+    kx.start()
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"] and kx.job_of("x.yaml").id == job.id
+
+
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_the_clock_of_the_disk_decides_nothing(slow, hours):
     """kxfs is killed when the program runs and the verdict is not on disk yet, and the disk's clock goes otherwise than ours:

@@ -355,14 +355,16 @@ def test_damaged_submission(kx):
     record = kx.state / "submit.records" / "bad.yaml"
     record.write_bytes(record.read_bytes()[:-5])
     kx.start()
-    assert kx.ls("submit") == ["bad.yaml", "good.yaml", "good.yaml.job"]
+    assert kx.ls("submit") == ["bad.yaml", "bad.yaml.error", "good.yaml", "good.yaml.job"]
     assert f"{record} is damaged" in kx.read(".kxfs", "log")
+    assert "what became of it is not known" in kx.read("submit/bad.yaml.error")
     assert (kx.state / "unread" / "bad.yaml.record").exists()
     os.rename(kx / "submit/bad.yaml", kx / "submit/other.yaml")
     assert kx.ls("jobs") == jobs
     kx.end()
     kx.start()
-    assert kx.ls("submit") == ["good.yaml", "good.yaml.job", "other.yaml"], "no mount knows what became of it"
+    assert kx.ls("submit") == ["good.yaml", "good.yaml.job", "other.yaml", "other.yaml.error"]
+    assert "what became of it is not known" in kx.read("submit/other.yaml.error"), "no mount knows it"
     assert kx.ls("jobs") == jobs
     kx.write("submit/other.yaml", app("true"))
     assert len(kx.ls("jobs")) == 3
