@@ -44,8 +44,8 @@ static bool is_cut(const struct seen *s, const char *line)
 }
 
 /*
- * A crash of the machine has cut the log in the middle of a line of S, and its node has lost the rest: LINE goes on
- * with a later one, which is returned.
+ * A crash of the machine, or a disk that took a part of what was to be written, has cut the log in the middle of a line
+ * of S, and its node has lost the rest: LINE goes on with a later one, which is returned.
  */
 static const char *behind_a_tear(const struct seen *s, const char *line)
 {
@@ -55,7 +55,7 @@ static const char *behind_a_tear(const struct seen *s, const char *line)
 	struct seen of = *s;
 	struct server_pod pod;
 
-	if (!sim_faults.power_cut || tail == line)
+	if ((!sim_faults.power_cut && !sim_faults.disk_error) || tail == line)
 		return line;
 	snprintf(of.uid, sizeof(of.uid), "%.*s", UID, tail);
 	return server_pod(of.uid, &pod) && pod.kept > s->next && is_cut(&of, torn) ? tail : line;
