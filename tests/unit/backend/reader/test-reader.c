@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* backend/reader/reader.h over an archive in a directory: whose jobs are shown, where, and under which names. */
+#include "backend/reader/reader.h"
+
+#include "spec/base/name.h"
+#include "spec/job/snapshot.h"
+#include "tests/unit/clock.h"
+#include "tests/unit/backend/keep/rig.h"
+
+#define KEEP_S (7 * 86400)
+
+static struct store *store;
+static struct output *output;
+static struct reader *reader;
+static char today[11], old_day[11], older_day[11];
+
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
+{
+	if (reader)
+		reader_job(reader, old, new_job);
+}
+
+static void do_begin(void *data)
+{
+	output_start(output);
+	reader_begin(reader, "ns", data);
+}
+
+static void stop_output(void *data)
+{
+	output_stop(output, post_sem, data);
+}
+
+static void stop_reader(void *data)
+{
+	reader_stop(reader, post_sem, data);
+}
+
+static void up(const char *uid)
+{
+	cleanup_free char *dir = text_print("%s/out", base), *state = text_print("%s/state", base);
+	char *why = NULL;
+
+	shell("mkdir -p out/ns state");
+	store = store_new(&(struct store_events){.changed = on_job});
+	assert_int_equal(output_new(loop, state, &(struct output_events){0}, &output, &why), 0);
+	assert_int_equal(reader_new(
+				 &(struct reader_config){
+					 .loop = loop,
+					 .store = store,
+					 .output = output,
+					 .place = {.where = dir},
+					 .state_dir = state,
+					 .spool_limit = 1 << 20,
+					 .history_keep = KEEP_S,
+				 },
+				 &reader, &why),
+			 0);
+	call(do_begin, (void *)(uintptr_t)uid);
+	reader_look(reader);
+}
+
+static void down(void)
+{
+	sem_t stopped;
+
+	sem_init(&stopped, 0, 0);
+	call(stop_reader, &stopped);
+	sem_wait_or_fail(&stopped);
+	call(stop_output, &stopped);
+	sem_wait_or_fail(&stopped);
+	loop_stop(loop);
+	reader_free(reader);
+	reader = NULL;
+	output_free(output);
+	store_free(store);
+	loop_free(loop);
+	loop = NULL;
+}
+
+static int setup_days(void **state)
+{
+	int64_t now = loop_time_ns();
+
+	keep_day(now, today);
+	keep_day(now - (KEEP_S + 2 * 86400) * INT64_C(1000000000), old_day);
+	keep_day(now - (KEEP_S + 3 * 86400) * INT64_C(1000000000), older_day);
+	return setup_base(state);
+}
+
+static void source(const char *uid)
+{
+	cleanup_free char *text = keep_source_text("ns", uid);
+
+	shell("mkdir -p out/ns; printf '%%s' '%s' >out/ns/source.json", text);
+}
+
+/* A capture has put the job ID, whose uid is UID, of DAY; it began at minute M of ten o'clock. */
+static void captured(const char *day, const char *id, const char *uid, unsigned m)
+{
+	shell("mkdir -p out/ns/%s/%s; echo %s >out/ns/%s/%s/uid", day, id, uid, day, id);
+	shell("echo '{\"uid\":\"%s\",\"id\":\"%s\",\"created\":\"%sT10:%02u:00Z\",\"state\":\"SUCCEEDED\"}' "
+	      ">>out/ns/%s/list.jsonl",
+	      uid, id, day, m, day);
+}
+
+/* The uid of the job that the history of the store calls ID; "": none. Malloc'ed. */
+static char *shown(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get(store, BACKEND_HISTORY, id);
+
+	return text_copy(job ? job->uid : "");
+}
+
+static void assert_shown(const char *id, const char *uid)
+{
+	cleanup_free char *is = shown(id);
+
+	assert_string_equal(is, uid);
+}
+
+/* Until the history of the store has N jobs: readings come on their own. */
+static void until_count(size_t n)
+{
+	for (unsigned ms = 0; store_count(store, BACKEND_HISTORY) != n; ms += 2) {
+		assert_true(ms < WAIT_S * 1000);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+}
+
+/* Somebody looks again so much later that it is read again. */
+static void look(void)
+{
+	clock_pass(loop, 6);
+	reader_look(reader);
+}
+
+static void do_put(void *data)
+{
+	store_put(store, data);
+}
+
+static void do_remove(void *data)
+{
+	store_remove(store, data);
+}
+
+/* What this mount knows of itself: a job of the cluster. */
+static void known(const char *id, const char *uid, bool history)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, uid);
+	job->history = history;
+	job->created = 1;
+	call(do_put, job);
+}
+
+static void test_recent(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	captured(old_day, "b", "uid-b", 1);
+	up("c1");
+	assert_shown("a", "uid-a");
+	assert_shown("b", "");
+	/* What is old is found by its name, and by its day. */
+	assert_int_equal(reader_find(reader, "b", &job), 0);
+	assert_string_equal(job->uid, "uid-b");
+	assert_shown("b", "");
+	captured(today, "c", "uid-c", 2);
+	look();
+	until_count(2);
+	assert_shown("c", "uid-c");
+	/* Days become old under a mount, too. */
+	clock_pass(loop, KEEP_S + 2 * 86400);
+	reader_look(reader);
+	until_count(0);
+	spec_job_unref(take_ptr(job));
+	assert_int_equal(reader_find(reader, "c", &job), 0);
+	down();
+}
+
+static void test_days(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL, **jobs cleanup_free = NULL;
+	char **days;
+	size_t n;
+
+	source("c1");
+	captured(old_day, "b", "uid-b2", 2);
+	captured(old_day, "c", "uid-c", 1);
+	captured(older_day, "b", "uid-b1", 2);
+	shell("mkdir out/ns/nonsense out/ns/2026-99");
+	up("c1");
+	assert_int_equal(reader_days(reader, &days, &n), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(days[0], older_day);
+	assert_string_equal(days[1], old_day);
+	free(days[0]);
+	free(days[1]);
+	free(days);
+	assert_int_equal(reader_jobs(reader, old_day, &jobs, &n), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(jobs[0]->id, "c");
+	assert_string_equal(jobs[1]->id, "b");
+	spec_job_unref(jobs[0]);
+	spec_job_unref(jobs[1]);
+	assert_int_equal(reader_job_of(reader, older_day, "b", &job), 0);
+	assert_string_equal(job->uid, "uid-b1");
+	spec_job_unref(take_ptr(job));
+	assert_int_equal(reader_job_of(reader, older_day, "c", &job), -ENOENT);
+	assert_int_equal(reader_job_of(reader, "../out", "c", &job), -ENOENT);
+	/* The newest of a name, of any day. */
+	assert_int_equal(reader_find(reader, "b", &job), 0);
+	assert_string_equal(job->uid, "uid-b2");
+	spec_job_unref(take_ptr(job));
+	assert_int_equal(reader_find(reader, "nobody", &job), -ENOENT);
+	job = reader_by_uid(reader, "uid-b1");
+	assert_string_equal(job->id, "b");
+	down();
+}
+
+/* What this mount knows is not displaced, and what it has forgotten is shown from the archive. */
+static void test_beside_others(void **state)
+{
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	captured(today, "b", "uid-b", 1);
+	up("c1");
+	known("a", "uid-a2", true);
+	known("b", "uid-b", false);
+	known("c", "uid-c", false);
+	captured(today, "c", "uid-c", 2);
+	assert_shown("a", "uid-a2");
+	assert_shown("b", "");
+	look();
+	until_count(2);
+	assert_shown("a~uid-a", "uid-a");
+	call(do_remove, (void *)(uintptr_t) "uid-b");
+	assert_shown("b", "");
+	clock_pass(loop, 60);
+	until_count(3);
+	assert_shown("b", "uid-b");
+	down();
+}
+
+static void test_another_cluster(void **state)
+{
+	const struct spec_job *job = NULL;
+	char *info = NULL, **days = NULL;
+	size_t len, n;
+	FILE *out = open_memstream(&info, &len);
+
+	source("c2");
+	captured(today, "a", "uid-a", 1);
+	captured(old_day, "b", "uid-b", 1);
+	up("c1");
+	assert_shown("a", "");
+	assert_int_equal(reader_find(reader, "b", &job), -ENOENT);
+	assert_int_equal(reader_days(reader, &days, &n), 0);
+	assert_int_equal(n, 0);
+	free(days);
+	reader_info(reader, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(info, "has the jobs of another cluster"));
+	free(info);
+	down();
+}
+
+/* Nobody has put anything yet: what comes is shown then. */
+static void test_empty(void **state)
+{
+	up("c1");
+	assert_int_equal(store_count(store, BACKEND_HISTORY), 0);
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	look();
+	until_count(1);
+	assert_shown("a", "uid-a");
+	down();
+}
+
+static void test_away(void **state)
+{
+	char **days;
+	size_t n;
+
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	up("c1");
+	shell("mv out away");
+	look();
+	clock_pass(loop, 60);
+	assert_int_equal(reader_days(reader, &days, &n), 0);
+	assert_int_equal(n, 1);
+	free(days[0]);
+	free(days);
+	assert_shown("a", "uid-a");
+	/* It is read again when it is back. */
+	shell("mv away out");
+	captured(today, "b", "uid-b", 2);
+	look();
+	until_count(2);
+	down();
+}
+
+/* All that is known of job ID of DAY, whose uid is UID, stands in the directory FOLDER of that day: it has a log. */
+static void snapshot(const char *day, const char *folder, const char *id, const char *uid)
+{
+	struct spec_job *job = spec_job_new(1, 1);
+	cleanup_free char *text = NULL;
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, uid);
+	spec_set(&job->backend, "volcano");
+	spec_set(&job->roles[0].name, "w");
+	job->roles[0].n = 1;
+	job->history = true;
+	job->state = SPEC_SUCCEEDED;
+	spec_set(&job->replicas[0].name, "w-0");
+	spec_replica_add_log(&job->replicas[0], uid, NULL);
+	text = spec_snapshot_text(job);
+	shell("mkdir -p out/ns/%s/%s; cat >out/ns/%s/%s/job.json <<'EOF'\n%sEOF\n", day, folder,
+	      day, folder, text);
+	shell("echo 'name: %s' >out/ns/%s/%s/manifest.yaml", uid, day, folder);
+	spec_job_unref(job);
+}
+
+static void assert_whole(const char *id, const char *uid)
+{
+	cleanup_free char *want = text_print("name: %s\n", uid), *text = NULL;
+	const struct spec_job *job cleanup_job = NULL;
+	size_t len;
+
+	assert_int_equal(reader_job_of(reader, old_day, id, &job), 0);
+	assert_true(job->brief);
+	assert_int_equal(reader_text(reader, job, KEEP_MANIFEST, &text, &len), 0);
+	assert_int_equal(len, strlen(want));
+	assert_memory_equal(text, want, len);
+	assert_int_equal(reader_complete(reader, &job), 0);
+	assert_false(job->brief);
+	assert_string_equal(job->id, id);
+	assert_string_equal(job->replicas[0].logs[0].key, uid);
+}
+
+/* Two of a day that have one name: the older is called otherwise, and each has the texts of its own directory. */
+static void test_texts(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	source("c1");
+	captured(old_day, "a", "11111111-a", 1);
+	captured(old_day, "a~22222222", "22222222-a", 2);
+	shell("sed -i s/a~22222222/a/ out/ns/%s/list.jsonl", old_day);
+	snapshot(old_day, "a", "a", "11111111-a");
+	snapshot(old_day, "a~22222222", "a", "22222222-a");
+	/* What stands where its texts would be is another's. */
+	captured(old_day, "b", "33333333-b", 1);
+	snapshot(old_day, "b", "b", "44444444-b");
+	captured(old_day, "c", "uid-c", 1);
+	up("c1");
+	assert_whole("a", "22222222-a");
+	assert_whole("a~11111111", "11111111-a");
+	assert_int_equal(reader_job_of(reader, old_day, "b", &job), 0);
+	assert_int_equal(reader_text(reader, job, KEEP_MANIFEST, &text, &len), -ENOENT);
+	assert_int_equal(reader_complete(reader, &job), 0);
+	assert_string_equal(job->uid, "33333333-b");
+	assert_int_equal(job->n_replicas, 0);
+	spec_job_unref(take_ptr(job));
+	/* Nobody has put more of it than a line. */
+	assert_int_equal(reader_job_of(reader, old_day, "c", &job), 0);
+	assert_int_equal(reader_complete(reader, &job), 0);
+	assert_false(job->brief);
+	down();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_recent, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_days, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_beside_others, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_another_cluster, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_empty, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_away, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_texts, setup_days, teardown_base),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
