@@ -292,12 +292,17 @@ static void sync_start(void *data)
 	save_start(s, (struct save){.what = NOTHING, .fn = sync_begin, .data = s});
 }
 
-void save_answered(struct submit *s, const char *name)
+static void want_sync(struct saver *saver, const char *name)
 {
 	struct sync_name *n = new0(struct sync_name);
 
 	n->name = text_copy(name);
-	LL_PREPEND(s->saver->waiting, n);
+	LL_PREPEND(saver->waiting, n);
+}
+
+void save_answered(struct submit *s, const char *name)
+{
+	want_sync(s->saver, name);
 	/* From now on it counts as told; but a start has not told of all yet. */
 	if (atomic_load(&s->recovered))
 		(void)names_reported(s->names);
@@ -368,6 +373,8 @@ static void load_record(void *data, const char *name)
 	names_record(s->names, name, &lost, &file);
 	lost.launched_ino = file ? upload_ino(file) : 0;
 	(void)records_write(s->records, name, &lost);
+	/* Or the next power cut damages it again. */
+	want_sync(s->saver, name);
 }
 
 int save_open(struct submit *s, struct saver **ret)

@@ -298,3 +298,14 @@ def test_what_a_power_cut_leaves(slow):
         assert call in calls, call
     # What the helper has left is taken away when the record has it.
     assert any(call == ("rmdir", f"{top}/tasks") for call in calls)
+
+
+def test_a_mended_record_is_synced(slow):
+    """What a power cut has damaged is not damaged by each of the next ones, too."""
+    kx, disk = slow
+    kx.submit(harness.app("true"), "a.yaml").finish()
+    kx.end()
+    (kx.state / "submit.records/a.yaml").write_bytes(b"")
+    disk.record()
+    kx.start()
+    harness.wait_for(lambda: ("fsync", "/submit.records/a.yaml") in disk.calls(), what="the sync")
