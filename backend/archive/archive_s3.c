@@ -23,6 +23,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
+#include "spec/base/time.h"
 #include "spec/base/url.h"
 
 #define ANSWER_MS 60000	     /* for 8 MiB over a slow line */
@@ -120,7 +121,7 @@ static int refusal(const struct archive_s3 *s, const struct http_reply *reply,
 		{"ExpiredToken", -EACCES},
 	};
 	const char *region = *reply->wanted ? reply->wanted : e->region;
-	const int64_t off = loop_time_ns() / INT64_C(1000000000) - reply->date;
+	const int64_t off = loop_time_ns() / NS_PER_S - reply->date;
 
 	if (streq(e->code, "RequestTimeTooSkewed") && reply->date)
 		*ret = text_print("the clock of this machine is %lld s %s that of the server; set "

@@ -19,6 +19,7 @@
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/kinds/right.h"
 #include "spec/view/kueue.h"
 
@@ -89,7 +90,7 @@ static void say_refused(const struct examine *e, enum backend_grade grade,
 /* THEIRS is the server's time at some moment between our question and its reply, in seconds. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
-	int64_t now = loop_time_ns() / 1000000000;
+	int64_t now = loop_time_ns() / NS_PER_S;
 	int64_t ahead = theirs > now ? theirs - now : min_of(theirs - e->asked_at, INT64_C(0));
 
 	if (!theirs)
@@ -417,7 +418,7 @@ static void examine_begin(void *data, struct asking *a, struct http *http)
 
 	e->asking = a;
 	e->http = http;
-	e->asked_at = loop_time_ns() / 1000000000;
+	e->asked_at = loop_time_ns() / NS_PER_S;
 	enter(e, VERSION);
 }
 

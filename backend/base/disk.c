@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The calls of the system of which the owner of the state directory consists. */
 #include "backend/base/disk.h"
+#include "spec/base/time.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +102,7 @@ int disk_rmdir(int at, const char *path)
 
 int disk_touch(int at, const char *path, int64_t mtime_ns)
 {
-	const struct timespec mtime = {mtime_ns / 1000000000, mtime_ns % 1000000000};
+	const struct timespec mtime = spec_time_spec(mtime_ns);
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime};
 
 	return *path ? retry(utimensat(at, path, mtime_ns < 0 ? NULL : times, AT_SYMLINK_NOFOLLOW))

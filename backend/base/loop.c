@@ -29,6 +29,7 @@
 #include "backend/base/thread.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* Posts that make posts for longer than this do not keep loop_stop from ending. */
 #define LOOP_DRAIN_MS 5000
@@ -146,7 +147,7 @@ static int64_t loop_clock_ns(clockid_t clock)
 	struct timespec now;
 
 	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return spec_time_of(now);
 }
 
 int64_t loop_time_ns(void)

@@ -47,6 +47,7 @@
 #include "backend/base/work.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/record/held.h"
 
 #define HELD_MAX      10000u		    /* jobs */
@@ -437,7 +438,7 @@ static bool is_done(const struct entry *e, int64_t now, bool whole)
 	const struct spec_job *job cleanup_job = job_of(e);
 
 	if (e->rec->state == SPEC_HELD_OVER)
-		return now - e->rec->finished > e->h->b->config.history_keep * INT64_C(1000000000);
+		return now - e->rec->finished > e->h->b->config.history_keep * NS_PER_S;
 	if (!job) /* it may be on its way here */
 		return whole && loop_now_ms() - e->launched > UNSEEN_MS;
 	return !*e->rec->singleton || spec_job_has_ended(job);
@@ -752,12 +753,12 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 /* The moment at which it is so late here as it is at UTC in UTC, both in ns. */
 static int64_t local_moment(int64_t utc)
 {
-	time_t seconds = utc / 1000000000;
+	time_t seconds = utc / NS_PER_S;
 	struct tm tm;
 
 	gmtime_r(&seconds, &tm);
 	tm.tm_isdst = -1;
-	return (int64_t)mktime(&tm) * 1000000000;
+	return mktime(&tm) * NS_PER_S;
 }
 
 static void look_work(void *data)
@@ -927,7 +928,7 @@ static void load_work(void *data)
 	int err;
 
 	if (disk_stat(AT_FDCWD, path, &st) == 0)
-		l->ran = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+		l->ran = spec_time_of(st.st_mtim);
 	err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT)
 		diag(DIAG_ERROR, "%s: %s; what is held there is not shown", dir, strerror(-err));

@@ -10,6 +10,7 @@
 #include "backend/base/diag.h"
 #include "backend/output/output.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 #define SOON_MS	  1000
 #define SELDOM_MS 60000
@@ -82,8 +83,7 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct spec_job *job = jobs->v[i];
 		int64_t keep = retires ? job->ttl : x->config.history_keep;
-		int64_t left =
-			(retires ? job->finished : job->changed) - now + keep * INT64_C(1000000000);
+		int64_t left = (retires ? job->finished : job->changed) - now + keep * NS_PER_S;
 
 		if (keep < 0 || !may_go(x, job))
 			continue;

@@ -14,6 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
+#include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 
 #define UUID_LEN       36
@@ -141,7 +142,7 @@ static int load_submission(const char *state_dir, struct folder_found *f)
 	f->file = text_copy(line);
 	line = take_line(&rest, &len);
 	f->uid = line && *line ? text_copy(line) : NULL;
-	f->written = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	f->written = spec_time_of(st.st_mtim);
 	return 0;
 }
 
@@ -297,7 +298,7 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	}
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	u.time = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	u.time = spec_time_of(st.st_mtim);
 	err = complete(state_dir, uuid, &u);
 	switch (err) {
 	case -EINVAL:

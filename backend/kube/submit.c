@@ -50,6 +50,7 @@
 #include "spec/api/refusal.h"
 #include "spec/api/object.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/kinds/manifest.h"
 
 #define POST_MS	     25000
@@ -585,8 +586,7 @@ static void try_again(struct submit *s)
 	} else if (folder && folders_resume(f, s->m->id, s->uuid) == 0) {
 		s->err = 0;
 		s->lost = s->has_folder = true;
-		s->age =
-			(uint64_t)max_of(loop_time_ns() - folder->written, INT64_C(0)) / 1000000000;
+		s->age = (uint64_t)max_of(loop_time_ns() - folder->written, INT64_C(0)) / NS_PER_S;
 		ready(s);
 	} else {
 		name_is_taken_here(s);

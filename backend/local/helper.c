@@ -44,6 +44,7 @@
 #include "backend/local/look.h"
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 #define GUARD_NAME   "job-guard"
 #define ORDER_MAX    (64u << 20)
@@ -110,7 +111,7 @@ static int64_t now_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return spec_time_of(ts);
 }
 
 /*

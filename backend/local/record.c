@@ -5,9 +5,10 @@
 #include "backend/base/diag.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* A job of thousands of replicas is shown before all are started. */
-#define SHOW_NS (2 * INT64_C(1000000000))
+#define SHOW_NS (2 * NS_PER_S)
 /* Of how much is used, thousands of replicas may tell every second. */
 #define USED_MS 1000
 

@@ -11,6 +11,7 @@
 #include "backend/base/work.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* The largest possible record is much smaller than this. */
 #define RECORD_MAX (64u << 20)
@@ -65,7 +66,7 @@ int record_mark(const char *state_dir, const char *id, int64_t time)
 {
 	cleanup_free char *path = file_path(state_dir, id, MARK);
 	cleanup_free char *record = file_path(state_dir, id, RECORD);
-	const struct timespec at = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000};
+	const struct timespec at = spec_time_spec(time);
 	const struct timespec times[] = {at, at};
 	cleanup_fd int fd = -1;
 
@@ -100,7 +101,7 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	mark = file_path(state_dir, id, MARK);
 	if (rec->job->finished && lstat(mark, &st) == 0 && S_ISREG(st.st_mode)) {
 		rec->job->history = true;
-		rec->job->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+		rec->job->changed = spec_time_of(st.st_mtim);
 	}
 	*ret = take_ptr(rec);
 	return 0;

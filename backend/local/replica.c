@@ -32,6 +32,7 @@
 #include "backend/local/outcome.h"
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* Starts in one turn of the loop: a fork takes about a millisecond. */
 #define STARTS_A_TURN 16
@@ -44,7 +45,7 @@
 /* The longest pause before a start after a failure. */
 #define DELAY_MAX_MS 10000u
 /* An attempt that ran this long is no reason to wait before the next. */
-#define STEADY_NS (30 * INT64_C(1000000000))
+#define STEADY_NS (30 * NS_PER_S)
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
 

@@ -19,6 +19,7 @@
 #include "backend/output/folder.h"
 #include "backend/output/merged.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 struct log {
 	struct file *file;
@@ -509,7 +510,7 @@ int log_stat(struct log *log, struct log_stat *ret)
 	err = disk_stat(f->fd, "", &st);
 	if (err < 0)
 		return err;
-	ret->mtime = folder_mtime(&st);
+	ret->mtime = spec_time_of(st.st_mtim);
 	return log_size(log, file_grow(f, (uint64_t)st.st_size), &ret->size);
 }
 
@@ -629,7 +630,7 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	if (!S_ISREG(st.st_mode))
 		return -EIO; /* as who opens it is told */
 	ret->size = (uint64_t)st.st_size;
-	ret->mtime = folder_mtime(&st);
+	ret->mtime = spec_time_of(st.st_mtim);
 	if (form == LOG_PLAIN)
 		return 0;
 	lines_fd = folder_open(all->dir_fd, id, "lines", key, O_RDONLY);

@@ -37,11 +37,6 @@ int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t
 	return fd < 0 ? fd : file_read_fd(fd, FOLDER_READ_MAX, ret, ret_len);
 }
 
-int64_t folder_mtime(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
 int folder_make_one(int dir_fd, const char *name)
 {
 	int err = disk_mkdir(dir_fd, name);

@@ -4,9 +4,6 @@
  * disk. Nothing here follows a link. Descriptors are close-on-exec; errors are negative errnos.
  */
 #pragma once
-
-#include <sys/stat.h>
-
 #include "spec/base/base.h"
 
 #define FOLDER_PATH_MAX 600
@@ -23,6 +20,3 @@ int folder_make(int dir_fd, const char *id);
 int folder_make_one(int dir_fd, const char *name);
 /* The log KEY for appending, made if it is not there; *RET_SIZE (NULL: not wanted) is how many bytes it has. */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);
-
-/* When it was written last, in ns. */
-int64_t folder_mtime(const struct stat *st);

@@ -13,6 +13,7 @@
 #include "backend/base/work.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 #define INDEX_TORN_MAX 4096 /* records that may be bad at the end of an index */
 #define OUT_FIRST      16   /* records that there is room for at first */
@@ -194,7 +195,7 @@ static int index_load_file(struct index *x)
 	}
 	x->size.end = x->last.end;
 	x->size.stamps = x->last.stamps;
-	x->size.mtime = folder_mtime(&st);
+	x->size.mtime = spec_time_of(st.st_mtim);
 	return 0;
 }
 
@@ -248,7 +249,7 @@ int index_size_read(int fd, struct index_size *ret)
 	*ret = (struct index_size){0};
 	if (err < 0)
 		return err;
-	ret->mtime = folder_mtime(&st);
+	ret->mtime = spec_time_of(st.st_mtim);
 	if (disk_pread(fd, bytes, MERGE_HEAD, 0) < MERGE_HEAD ||
 	    memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;

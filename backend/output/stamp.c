@@ -7,13 +7,14 @@
 #include "backend/base/file.h"
 #include "backend/output/merge.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* --- one stamp --- */
 
 void stamp_print(int64_t ns, char ret[STAMP])
 {
-	time_t seconds = (time_t)(max_of(ns, (int64_t)0) / 1000000000);
-	unsigned micro = (unsigned)(max_of(ns, (int64_t)0) % 1000000000 / 1000);
+	time_t seconds = (time_t)(max_of(ns, (int64_t)0) / NS_PER_S);
+	unsigned micro = (unsigned)(max_of(ns, (int64_t)0) % NS_PER_S / 1000);
 	char text[64];
 	struct tm tm;
 

@@ -29,7 +29,6 @@
 #include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 
-#define SECOND	    INT64_C(1000000000)
 #define FRESH_MS    5000   /* a look does not lead to another reading */
 #define OFTEN_MS    30000  /* while somebody looks */
 #define LOOKED_MS   600000 /* who has looked so long ago looks no more */
@@ -426,8 +425,8 @@ static void refresh(void *data)
 		check_source(r);
 	if (list_days(r, &names) < 0)
 		return;
-	keep_day(now - r->history_keep * SECOND, cutoff);
-	keep_day(now - 86400 * SECOND, yesterday);
+	keep_day(now - r->history_keep * NS_PER_S, cutoff);
+	keep_day(now - 86400 * NS_PER_S, yesterday);
 	for (size_t i = names.n; i-- > 0 && !err && jobs < JOBS_MAX;) {
 		const char *name = names.v[i];
 

@@ -18,9 +18,10 @@
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/base/time.h"
 
 /* A file expires this long after its job has finished, ns. */
-#define DIR_EXPIRY (7 * 24 * 3600 * INT64_C(1000000000))
+#define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
 {

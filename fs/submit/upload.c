@@ -14,8 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
-
-#define NS INT64_C(1000000000)
+#include "spec/base/time.h"
 
 struct uploads {
 	struct lock *lock; /* constant, as all but the counts */
@@ -223,11 +222,6 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	return u;
 }
 
-static int64_t ns_of(struct timespec t)
-{
-	return t.tv_sec * NS + t.tv_nsec;
-}
-
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st)
 {
 	struct record_owner owner = {
@@ -238,9 +232,9 @@ struct upload *upload_found(struct uploads *all, const char *name, const struct 
 
 	u->loaded = u->unsaved = false;
 	u->size = (uint64_t)st->st_size;
-	u->attr.atime = ns_of(st->st_atim);
-	u->attr.mtime = ns_of(st->st_mtim);
-	u->attr.ctime = ns_of(st->st_ctim);
+	u->attr.atime = spec_time_of(st->st_atim);
+	u->attr.mtime = spec_time_of(st->st_mtim);
+	u->attr.ctime = spec_time_of(st->st_ctim);
 	u->ino = st->st_ino;
 	return u;
 }
@@ -404,11 +398,6 @@ bool upload_is_whole(struct upload *u)
 
 /* --- attributes --- */
 
-static struct timespec time_of(int64_t ns)
-{
-	return (struct timespec){.tv_sec = ns / NS, .tv_nsec = ns % NS};
-}
-
 void upload_stat(struct upload *u, struct stat *st)
 {
 	lock_scope(u->all->lock);
@@ -416,9 +405,9 @@ void upload_stat(struct upload *u, struct stat *st)
 	st->st_uid = u->attr.owner.uid;
 	st->st_gid = u->attr.owner.gid;
 	st->st_size = (off_t)u->size;
-	st->st_atim = time_of(u->attr.atime);
-	st->st_mtim = time_of(u->attr.mtime);
-	st->st_ctim = time_of(u->attr.ctime);
+	st->st_atim = spec_time_spec(u->attr.atime);
+	st->st_mtim = spec_time_spec(u->attr.mtime);
+	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
 /* May this process give a file to GID? */
@@ -451,9 +440,9 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 		u->attr.mode = (attr->st_mode & 0777) | S_IRUSR | S_IWUSR;
 	touch(u, false);
 	if (to_set & FUSE_SET_ATTR_ATIME)
-		u->attr.atime = ns_of(attr->st_atim);
+		u->attr.atime = spec_time_of(attr->st_atim);
 	if (to_set & FUSE_SET_ATTR_MTIME)
-		u->attr.mtime = ns_of(attr->st_mtim);
+		u->attr.mtime = spec_time_of(attr->st_mtim);
 	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
 		u->attr.atime = u->attr.ctime;
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)

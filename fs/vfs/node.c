@@ -9,6 +9,7 @@
 #include "fs/vfs/listing.h"
 #include "fs/vfs/node.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 struct node_table {
 	struct node *by_key;
@@ -144,16 +145,11 @@ void node_forget(struct fs *fs, struct node *node, uint64_t n)
 		node_put(fs, node);
 }
 
-static struct timespec node_time(int64_t ns)
-{
-	return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-}
-
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
 {
-	st->st_mtim = node_time(mtime);
+	st->st_mtim = spec_time_spec(mtime);
 	st->st_atim = st->st_mtim;
-	st->st_ctim = node_time(ctime);
+	st->st_ctim = spec_time_spec(ctime);
 }
 
 /* Everything that can be said of any node: type, mode, owner, st_ino, times of the mount. */

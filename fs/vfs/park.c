@@ -18,6 +18,7 @@
 #include "backend/base/lock.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* How often deadlines are looked at, and whether a disk hangs. */
 #define PARK_TICK_MS 50
@@ -183,10 +184,7 @@ static struct timespec park_tick_after_now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += PARK_TICK_MS * 1000000L;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return t;
+	return spec_time_spec(spec_time_of(t) + PARK_TICK_MS * 1000000L);
 }
 
 /* Wait until something is to be answered, and tick meanwhile. NULL: the thread is to end. */

@@ -23,7 +23,7 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 		if (!spec_time_span_parse(text + 1, &seconds) || !strpbrk(text, "smhd") ||
 		    seconds > SPEC_MAX_LIMIT)
 			return false;
-		*ret = now + seconds * INT64_C(1000000000);
+		*ret = now + seconds * NS_PER_S;
 		return true;
 	}
 	for (size_t i = 0; i < array_size(rests); i++) {

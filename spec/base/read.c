@@ -75,7 +75,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	/* Fractions are dropped: where an object has them at all, not all of its times do. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
-	return ns > 0 && ns < INT64_MAX ? ns - ns % 1000000000 : 0;
+	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;
 }
 
 const struct spec_value *spec_read_at(const struct spec_value *list, size_t i)

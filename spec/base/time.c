@@ -4,10 +4,6 @@
  */
 #include "spec/base/time.h"
 
-#include <time.h>
-
-#define NS_PER_S 1000000000
-
 struct cursor {
 	const char *at, *end;
 };
@@ -91,7 +87,7 @@ size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns)
 	if (!take_offset(&c, &offset))
 		return 0;
 	seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
-	if (__builtin_mul_overflow(seconds, (int64_t)NS_PER_S, ret_ns) ||
+	if (__builtin_mul_overflow(seconds, NS_PER_S, ret_ns) ||
 	    __builtin_add_overflow(*ret_ns, fraction, ret_ns))
 		*ret_ns = seconds < 0 ? INT64_MIN : INT64_MAX;
 	return (size_t)(c.at - text);

@@ -2,7 +2,22 @@
 /* Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back; and spans of time. */
 #pragma once
 
+#include <time.h>
+
 #include "spec/base/base.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* A time as the kernel tells it, in ns, and back. */
+static inline int64_t spec_time_of(struct timespec t)
+{
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static inline struct timespec spec_time_spec(int64_t ns)
+{
+	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
 
 /*
  * The time that TEXT begins with: "2026-11-21T09:08:40Z", with or without a fraction, an offset instead

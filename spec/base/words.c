@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding the cause in the error chains of kubelet, runtime and scheduler. */
+#include "spec/base/time.h"
 #include "spec/base/words.h"
 
 static const struct spec_words nothing = {"", 0};
@@ -76,7 +77,7 @@ int64_t spec_words_backoff(const char *message)
 			return 0;
 		ret += n * units[(unsigned char)*p++];
 	}
-	return *p == ' ' ? ret * 1000000000 : 0;
+	return *p == ' ' ? ret * NS_PER_S : 0;
 }
 
 bool spec_words_is_beside_gang(const char *message)

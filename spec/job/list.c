@@ -19,7 +19,6 @@ enum column { ID, STATE, AGE, QUEUE, READY, RETRIES, SUBMITTER, KIND, REASON, N_
 static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE", "READY",
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
-#define SECOND INT64_C(1000000000)
 #define GAP    2 /* blanks between two columns */
 /* An id is never cut, since it is the name of a directory; a longer one than this has its line to itself. */
 #define ID_WIDTH   64
@@ -114,7 +113,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		int64_t seconds, below;
 		char unit;
 	} units[] = {{1, 120, 's'}, {60, 7200, 'm'}, {3600, 172800, 'h'}, {86400, INT64_MAX, 'd'}};
-	int64_t age = max_of(now - created / SECOND, (int64_t)0), number;
+	int64_t age = max_of(now - created / NS_PER_S, (int64_t)0), number;
 	char digits[32], *from = digits + sizeof(digits);
 	size_t i = 0, len;
 
@@ -123,7 +122,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 	while (age >= units[i].below)
 		i++;
 	number = age / units[i].seconds;
-	*until = min_of(*until, created / SECOND + (number + 1) * units[i].seconds);
+	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
 	/* printf would take a third of the time in which all of a table is made. */
 	*--from = '\0';
 	*--from = units[i].unit;
@@ -202,9 +201,9 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	struct spec_text *text;
 	struct table t = {0};
 	char stale[128] = "", since[32];
-	int64_t until = INT64_MAX / SECOND;
+	int64_t until = INT64_MAX / NS_PER_S;
 
-	now /= SECOND;
+	now /= NS_PER_S;
 	if (stale_since) {
 		spec_time_text(stale_since, since);
 		snprintf(stale, sizeof(stale),
@@ -229,7 +228,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	}
 	text->len = (size_t)(t.to - text->text);
 	text->text[text->len] = '\0';
-	*ret_until = until * SECOND;
+	*ret_until = until * NS_PER_S;
 	return text;
 }
 

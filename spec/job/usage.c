@@ -7,9 +7,9 @@
 
 #include <math.h>
 
+#include "spec/base/time.h"
 #include "spec/yaml/yaml.h"
 
-#define SECOND	 INT64_C(1000000000)
 #define UNKNOWN	 INT64_C(-1)
 #define CORE	 1000.0 /* thousandths */
 #define PER_CENT 100.0
@@ -134,7 +134,7 @@ struct json_object *spec_usage_tree(const struct spec_job *job, const struct spe
 		used->cpu_us = used->cpu_now = used->memory_now = used->memory_peak =
 			used->samples = UNKNOWN;
 	put_number(o, "elapsed_seconds",
-		   f.begun && f.seen >= f.begun ? (f.seen - f.begun) / SECOND : UNKNOWN);
+		   f.begun && f.seen >= f.begun ? (f.seen - f.begun) / NS_PER_S : UNKNOWN);
 	part = spec_tree_add(o, "cpu", spec_tree_map());
 	put_number(part, "requested_millicores", f.given.cpu);
 	put_number(part, "seconds", used->cpu_us < 0 ? UNKNOWN : used->cpu_us / 1000000);

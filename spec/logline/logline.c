@@ -21,12 +21,11 @@
 #include "spec/base/time.h"
 #include "spec/logline/overlap.h"
 
-#define SECOND	     INT64_C(1000000000)
 #define PREFIX_MAX   48 /* bytes of a time; what is longer is none */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /* Between two parts of a line; what a program prints where a line is cut is hardly a time so near. */
-#define PART_MAX (INT64_C(30) * 86400 * SECOND)
+#define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum place { BEFORE, CONTENT, MIDDLE, OTHER };
 
@@ -207,7 +206,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	got = spec_time_parse(bytes, n, ret_ns);
 	if (got == len && bytes[len - 1] == 'Z' && *ret_ns >= 0) {
 		memcpy(l->second, bytes, SECOND_CHARS);
-		l->second_ns = *ret_ns - *ret_ns % SECOND;
+		l->second_ns = *ret_ns - *ret_ns % NS_PER_S;
 	}
 	return got;
 }

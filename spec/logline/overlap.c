@@ -3,8 +3,8 @@
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
-#define SECOND	    INT64_C(1000000000)
 #define GUESSES_MAX 256
 /* Bytes by which a line whose time is not known is recognised. */
 #define PROOF 256
@@ -81,7 +81,7 @@ bool overlap_since(const struct overlap *o, int64_t *ret_ns)
 	/* What was printed after the clock had been set back shows only in a stream from before that. */
 	if (o->known.from == 0 || o->earliest == 0)
 		return false;
-	*ret_ns = o->earliest / SECOND * SECOND;
+	*ret_ns = o->earliest / NS_PER_S * NS_PER_S;
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
+#include "spec/base/time.h"
 #include "spec/job/snapshot_tree.h"
 #include "spec/record/local.h"
 #include "spec/yaml/field.h"
@@ -303,7 +304,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 		struct spec_replica *rep = &job->replicas[i];
 
 		if (rep->state != SPEC_RUNNING || !rep->started ||
-		    __builtin_add_overflow(rep->started, job->time_limit * INT64_C(1000000000),
+		    __builtin_add_overflow(rep->started, job->time_limit * NS_PER_S,
 					   &rep->deadline))
 			rep->deadline = 0;
 	}

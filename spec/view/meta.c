@@ -23,6 +23,7 @@
 #include <errno.h>
 
 #include "spec/base/name.h"
+#include "spec/base/time.h"
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
@@ -110,7 +111,7 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
 	/* The server writes when the object must be gone; its deletion was asked for a grace period earlier. */
 	if (m->deleted)
-		m->deleted -= 1000000000 *
+		m->deleted -= NS_PER_S *
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
 	spec_set(&m->name, name);
 	spec_set(&m->uid, uid);

@@ -10,6 +10,7 @@
 
 #include "spec/base/amount.h"
 #include "spec/base/name.h"
+#include "spec/base/time.h"
 #include "spec/base/words.h"
 #include "spec/job/last_words.h"
 #include "spec/view/meta.h"
@@ -437,7 +438,7 @@ static int64_t lost_since(const struct spec_value *status)
 static int64_t deadline(const struct spec_value *pod)
 {
 	int64_t since = spec_read_time(spec_read_map(pod, "status"), "startTime");
-	int64_t ns = spec_view_time_limit(pod) * INT64_C(1000000000);
+	int64_t ns = spec_view_time_limit(pod) * NS_PER_S;
 
 	return since && ns && !__builtin_add_overflow(since, ns, &ns) ? ns : 0;
 }

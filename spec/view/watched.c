@@ -150,7 +150,7 @@ bool spec_event_view_tells(const struct spec_event_view *v)
 
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
 {
-	return v->last + 1000000000 < began; /* times have whole seconds */
+	return v->last + NS_PER_S < began; /* times have whole seconds */
 }
 
 bool spec_event_view_is_noise(const struct spec_event_view *v)
