@@ -70,11 +70,11 @@ static void enter(struct examine *e, enum state state)
 }
 
 /* What REPLY to a question about RESOURCE says that is no success. */
-static void say_refused(const struct examine *e, enum backend_grade grade,
-			const struct http_reply *reply, const char *verb, const char *resource)
+static void say_refused(const struct examine *e, const struct http_reply *reply,
+			const char *resource)
 {
 	const struct spec_asked asked = {
-		.verb = verb,
+		.verb = "get",
 		.resource = resource,
 		.namespace = "",
 		.name = "",
@@ -82,7 +82,7 @@ static void say_refused(const struct examine *e, enum backend_grade grade,
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 
-	say(e, grade, "%s", text ? text : strerror(-err));
+	say(e, BACKEND_WRONG, "%s", text ? text : strerror(-err));
 }
 
 /* --- the server: its version and its clock --- */
@@ -109,7 +109,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 	cleanup_free char *version = NULL;
 
 	if (reply->err || reply->status == 401) {
-		say_refused(e, BACKEND_WRONG, reply, "get", "/version");
+		say_refused(e, reply, "/version");
 		enter(e, OVER);
 		return;
 	}
@@ -184,7 +184,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 	const struct spec_served *row = spec_served_at("", e->i);
 
 	if (reply->err) {
-		say_refused(e, BACKEND_WRONG, reply, "get", row->api_version);
+		say_refused(e, reply, row->api_version);
 		enter(e, OVER);
 		return;
 	}

@@ -128,19 +128,16 @@ char *keep_record_text(const struct keep_record *r)
 	return text;
 }
 
-/* ID or DAY/ID, and so on: N names. */
-static bool is_path(const char *text, unsigned n)
+/* Two names, as ROLE-K/log. */
+static bool is_path(const char *text)
 {
-	cleanup_free char *copy = text_copy(text);
-	char *part = copy, *slash;
+	cleanup_free char *first = text_copy(text);
+	char *slash = strchr(first, '/');
 
-	while ((slash = strchr(part, '/'))) {
-		*slash = '\0';
-		if (!spec_name_is_file(part) || --n == 0)
-			return false;
-		part = slash + 1;
-	}
-	return n == 1 && spec_name_is_file(part);
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return spec_name_is_file(first) && spec_name_is_file(slash + 1);
 }
 
 static void parse_line(struct keep_record *r, const char *line)
@@ -150,7 +147,7 @@ static void parse_line(struct keep_record *r, const char *line)
 
 	if (streq(line, "final"))
 		r->final = true;
-	else if (strncmp(line, "folder ", 7) == 0 && is_path(line + 7, 2))
+	else if (strncmp(line, "folder ", 7) == 0 && is_path(line + 7))
 		text_set(&r->folder, "%s", line + 7);
 	else if (sscanf(line, "line %64[0-9a-f]", a) == 1)
 		text_set(&r->line, "%s", a);
@@ -162,7 +159,7 @@ static void parse_line(struct keep_record *r, const char *line)
 			  &log.size, &log.lines, a, b) == 5 &&
 		   /* Of a number below 0 sscanf makes a large one. */
 		   log.n <= KEEP_MAX_LOGS && max_of(log.size, log.lines) <= INT64_MAX &&
-		   spec_name_is_file(a) && is_path(b, 2)) {
+		   spec_name_is_file(a) && is_path(b)) {
 		to = keep_record_log(r, a, b, log.n);
 		to->size = log.size;
 		to->lines = log.lines;

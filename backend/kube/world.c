@@ -93,7 +93,6 @@ struct passed {
 };
 
 struct world {
-	struct loop *loop;
 	world_changed_fn changed;
 	void *data;
 	/* of the sorts from WORLD_JOBS on */
@@ -1153,7 +1152,6 @@ struct world *world_new(struct loop *loop)
 {
 	struct world *w = new0(struct world);
 
-	w->loop = loop;
 	loop_timer_init(&w->tick, loop, on_tick, w);
 	w->events = events_new();
 	w->lock = (struct lock)LOCK_INIT;

@@ -178,7 +178,6 @@ static int take_room(struct spool *s, const char *uid, uint64_t n)
 /* Parts, which follow each other from the first byte. */
 struct parts {
 	uint64_t size;
-	size_t n;
 	bool broken; /* what follows does not */
 };
 
@@ -191,7 +190,6 @@ static void on_part(void *data, const struct archive_object *object)
 	if (p->broken)
 		return;
 	p->size += object->size;
-	p->n++;
 	/* Only the last may have less, behind which nothing fits. */
 	p->broken = object->size < ARCHIVE_MAX;
 }

@@ -440,7 +440,7 @@ static void check_user(struct reader *r, const struct spec_connection *c)
 static int unknown_context(const struct spec_kubeconfig *k, const char *name, const char *place,
 			   struct spec_errors *e)
 {
-	cleanup_free const char **names = kubeconfig_names(k, "context");
+	cleanup_free const char **names = kubeconfig_names(k);
 	const char *near = spec_suggest(name, names);
 
 	if (!names[0])

@@ -255,13 +255,13 @@ const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, cons
 	return NULL;
 }
 
-const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind)
+const char **kubeconfig_names(const struct spec_kubeconfig *k)
 {
 	const char **ret = new0(const char *);
 	size_t n = 0;
 
 	for (size_t i = 0; i < k->n; i++) {
-		const struct spec_yaml *list = entries(&k->files[i], kind);
+		const struct spec_yaml *list = entries(&k->files[i], "context");
 
 		if (!list)
 			continue;
@@ -275,7 +275,7 @@ const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind)
 
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k)
 {
-	cleanup_free const char **names = kubeconfig_names(k, "context");
+	cleanup_free const char **names = kubeconfig_names(k);
 	size_t n = 0;
 	char **ret;
 

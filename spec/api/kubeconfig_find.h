@@ -19,5 +19,5 @@ bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const ch
 /* The name of the current context, and in which file it is given; NULL: in none. */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
-/* The names of all entries of KIND, borrowed, in an array that is to be freed and ends with NULL. */
-const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind);
+/* The names of all contexts, borrowed, in an array that is to be freed and ends with NULL. */
+const char **kubeconfig_names(const struct spec_kubeconfig *k);

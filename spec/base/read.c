@@ -119,7 +119,7 @@ void spec_read_copy_word(char **field, const struct spec_value *o, const char *k
 	spec_read_copy(field, spec_read_text(o, key), READ_MAX_WORD);
 }
 
-void spec_read_copy_message(char **field, const struct spec_value *o, const char *key)
+void spec_read_copy_message(char **field, const struct spec_value *o)
 {
-	spec_read_copy(field, spec_read_text(o, key), READ_MAX_MESSAGE);
+	spec_read_copy(field, spec_read_text(o, "message"), READ_MAX_MESSAGE);
 }

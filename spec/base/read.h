@@ -37,6 +37,7 @@ int spec_read_digits(const char *text);
 
 /* spec_set with at most MAX bytes of TEXT, cut between characters. */
 void spec_read_copy(char **field, const char *text, size_t max);
-/* The same with the text of member KEY of O, at most READ_MAX_WORD or READ_MAX_MESSAGE bytes of it. */
+/* The same with the text of member KEY of O, at most READ_MAX_WORD bytes of it. */
 void spec_read_copy_word(char **field, const struct spec_value *o, const char *key);
-void spec_read_copy_message(char **field, const struct spec_value *o, const char *key);
+/* The same with the text of its member "message", at most READ_MAX_MESSAGE bytes of it. */
+void spec_read_copy_message(char **field, const struct spec_value *o);

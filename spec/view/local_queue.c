@@ -96,7 +96,7 @@ static void read_active(const struct spec_value *status, char **active, char **r
 			continue;
 		spec_read_copy_word(active, c, "status");
 		spec_read_copy_word(reason, c, "reason");
-		spec_read_copy_message(message, c, "message");
+		spec_read_copy_message(message, c);
 	}
 }
 

@@ -166,7 +166,7 @@ int spec_view_time_limit(const struct spec_value *pod)
 static void read_words(struct spec_container_view *c, const struct spec_value *o)
 {
 	spec_read_copy_word(&c->reason, o, "reason");
-	spec_read_copy_message(&c->message, o, "message");
+	spec_read_copy_message(&c->message, o);
 }
 
 /*
@@ -451,7 +451,7 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 		why = unscheduled(status);
 	spec_read_copy_word(&v->phase, status, "phase");
 	spec_read_copy_word(&v->reason, why, "reason");
-	spec_read_copy_message(&v->message, why, "message");
+	spec_read_copy_message(&v->message, why);
 	read_containers(v, status);
 	v->lost = lost_since(status);
 }

@@ -128,7 +128,7 @@ int spec_event_view_parse(const char *json, size_t len, struct spec_event_view *
 	spec_read_copy_word(&v->name, about, "name");
 	spec_read_copy_word(&v->type, o, "type");
 	spec_read_copy_word(&v->reason, o, "reason");
-	spec_read_copy_message(&v->message, o, "message");
+	spec_read_copy_message(&v->message, o);
 	*ret = v;
 	return 0;
 }

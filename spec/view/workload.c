@@ -68,7 +68,7 @@ static void read_conditions(struct spec_workload_view *v, const struct spec_valu
 			to->is_true = streq(spec_read_text(c, "status"), "True");
 			to->since = spec_read_time(c, "lastTransitionTime");
 			spec_read_copy_word(&to->reason, c, "reason");
-			spec_read_copy_message(&to->message, c, "message");
+			spec_read_copy_message(&to->message, c);
 		}
 	}
 }
@@ -87,7 +87,7 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 		v->n_checks++;
 		spec_read_copy_word(&to->name, c, "name");
 		spec_read_copy_word(&to->state, c, "state");
-		spec_read_copy_message(&to->message, c, "message");
+		spec_read_copy_message(&to->message, c);
 	}
 }
 

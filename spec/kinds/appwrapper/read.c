@@ -131,7 +131,7 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 	if ((streq(v->phase, "Failed") || streq(v->phase, "Resetting")) && is_true(unhealthy) &&
 	    !streq(reason, "FoundFailedPods")) {
 		spec_read_copy_word(&v->reason, unhealthy, "reason");
-		spec_read_copy_message(&v->message, unhealthy, "message");
+		spec_read_copy_message(&v->message, unhealthy);
 	}
 }
 

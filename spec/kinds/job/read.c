@@ -108,7 +108,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	/* It is over though not all have succeeded; else there is nothing to explain. */
 	if (met && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
-		spec_read_copy_message(&v->message, met, "message");
+		spec_read_copy_message(&v->message, met);
 	}
 	v->retries = v->alone ? 0 : (unsigned)failed;
 	/* A policy may know exit codes after which there is no other try. */

@@ -123,7 +123,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	indexed_status(v, object, indexed_phase(status, types));
 	if (failed) {
 		spec_read_copy_word(&v->reason, failed, "reason");
-		spec_read_copy_message(&v->message, failed, "message");
+		spec_read_copy_message(&v->message, failed);
 		v->vague = true;
 	}
 }

@@ -90,7 +90,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	v->changed = spec_read_time(state, "lastTransitionTime");
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
-	spec_read_copy_message(&v->message, state, "message");
+	spec_read_copy_message(&v->message, state);
 	/* There is one condition for each phase, the newest last. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
