@@ -28,9 +28,9 @@ static inline void clock_nothing(void *data)
 {
 }
 
-/* S seconds pass. LOOP, which may be in the middle of a wait, sees what is due by now. Any thread. */
-static inline void clock_pass(struct loop *loop, unsigned s)
+/* S seconds pass. The loop OF, which may be in the middle of a wait, sees what is due by now. Any thread. */
+static inline void clock_pass(struct loop *of, unsigned s)
 {
 	atomic_fetch_add(&clock_ahead, s);
-	loop_post(loop, clock_nothing, NULL);
+	loop_post(of, clock_nothing, NULL);
 }

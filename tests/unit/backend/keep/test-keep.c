@@ -3,6 +3,7 @@
 #include "backend/keep/keep.h"
 #include "backend/archive/archive.h"
 #include "tests/unit/backend/keep/rig.h"
+#include "tests/unit/clock.h"
 
 #define FOLDER "out/ns/1970-01-01/"
 
@@ -106,13 +107,20 @@ static void prints(const char *id, const char *text)
 	shell("printf T%s >jobs/%s/lines/u.main.0", id, id);
 }
 
+/* What is due is put. */
+static void is_put(void)
+{
+	clock_pass(loop, 1);
+	sem_wait_or_fail(&put);
+}
+
 static void put_job(const char *id, bool left)
 {
 	struct spec_job *job = job_of(id, left);
 	struct told told = {NULL, job};
 
 	call(tell, &told);
-	sem_wait_or_fail(&put);
+	is_put();
 	spec_job_unref(job);
 }
 
@@ -161,7 +169,7 @@ static void test_put(void **state)
 	call(tell, &(struct told){NULL, job});
 	assert_false(has("a")); /* not as it is now */
 	spec_job_unref(job);
-	sem_wait_or_fail(&put);
+	is_put();
 	assert_file(FOLDER "a/w-0/log.0/0000000000000000", "one\ntwo\n");
 	stop();
 	/* Nothing is left to be done of it, and the next run looks at it no more. */
@@ -220,7 +228,7 @@ static void test_left(void **state)
 	assert_file(FOLDER "a/uid", NULL);
 	shell("test -f " KEEP_DIR "/a" KEEP_LEFT " && mkdir out");
 	start("c");
-	sem_wait_or_fail(&put);
+	is_put();
 	assert_file(FOLDER "a/uid", "a\n");
 	shell("grep -q '\"state\": *\"CANCELLED\"' " FOLDER "a/status.json");
 	stop();

@@ -294,6 +294,8 @@ static void test_unread(void **state)
 	begin(2, 0);
 	print(0, 1);
 	print(1, 2);
+	written(2);
+	hold(false);
 	expect_merged("r/0 1\nr/1 2\n");
 	end(2);
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
@@ -319,6 +321,8 @@ static void test_lost(void **state)
 	print(0, 1);
 	print(1, 2);
 	print(0, 3);
+	written(2);
+	hold(false);
 	expect_merged("r/0 1\nr/1 2\nr/0 3\n");
 	for (size_t i = 0; i < 2; i++)
 		rig_here(do_close, &logs[i]);
@@ -326,7 +330,7 @@ static void test_lost(void **state)
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
 	assert_int_equal(truncate(path, 0), 0);
 	rig_up();
-	begin(2, 0);
+	begin(2, 2);
 	expect_merged("r/0 1\nr/0 3\n");
 	print(1, 2);
 	expect_merged("r/0 1\nr/0 3\nr/1 2\n");
