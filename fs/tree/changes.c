@@ -59,9 +59,9 @@ static void changes_add_word(struct changes *c, const char *word, uint64_t n)
 	changes_append(c, line);
 }
 
-static void changes_add(struct changes *c, const struct spec_job *job, int64_t time)
+static void changes_add(struct changes *c, const struct spec_job *job, bool gone, int64_t time)
 {
-	char *line cleanup_free = spec_status_change(job, time);
+	char *line cleanup_free = spec_status_change(job, gone, time);
 
 	changes_append(c, line);
 }
@@ -81,7 +81,7 @@ static int changes_start(struct stream *s)
 	int err = backend_jobs(c->backend, BACKEND_JOBS, &jobs, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		changes_add(c, jobs[i], jobs[i]->changed);
+		changes_add(c, jobs[i], false, jobs[i]->changed);
 		spec_job_unref(jobs[i]);
 	}
 	free(jobs);
@@ -120,10 +120,12 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* Does a reader of this file want to know? */
+/* Does a reader of this file want to know? Of a job in history/ it knows already that it is not in jobs/. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
-	return !old || old->state != job->state || !streq(old->reason, job->reason) ||
+	if (old ? old->history : job->history)
+		return false;
+	return !old || !job || old->state != job->state || !streq(old->reason, job->reason) ||
 	       old->history != job->history;
 }
 
@@ -145,15 +147,14 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 
 	if (s->class != &changes_stream)
 		return false;
-	/* A job that goes from the history has left jobs/ before; nothing changes here. */
-	if (s->err || !job || (old && old->history) || !changes_differ(old, job))
+	if (s->err || !changes_differ(old, job))
 		return true;
 	if (c->len - c->head > c->bound) {
 		c->lost++;
 		return true;
 	}
 	changes_add_lost(c);
-	changes_add(c, job, loop_time_ns());
+	changes_add(c, job ? job : old, !job, loop_time_ns());
 	return true;
 }
 

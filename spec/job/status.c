@@ -314,10 +314,11 @@ void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
 	*ret = mem_copy(text, *ret_len);
 }
 
-char *spec_status_change(const struct spec_job *job, int64_t time)
+char *spec_status_change(const struct spec_job *job, bool gone, int64_t time)
 {
-	const char *state = spec_state_name(job->state);
-	const char *reason = job->history ? "Removed" : job->reason;
+	bool cancelled = gone && !spec_state_is_final(job->state);
+	const char *state = spec_state_name(cancelled ? SPEC_CANCELLED : job->state);
+	const char *reason = gone || job->history ? "Removed" : job->reason;
 	cleanup_free char *id = spec_line_field(job->id);
 	cleanup_free char *why = spec_line_field(reason);
 	char time_text[32];

@@ -32,6 +32,6 @@ void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
 /*
  * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines
  * and backslashes in a field are escaped as \t, \n, \\. The reason of a job that has left jobs/
- * is "Removed".
+ * is "Removed"; of one that has done so for good (GONE) JOB is the last snapshot.
  */
-char *spec_status_change(const struct spec_job *job, int64_t time);
+char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);

@@ -29,7 +29,7 @@ static void render(const struct spec_record *r)
 		spec_status_replica(job, &job->replicas[i], &text, &len);
 		free(text);
 	}
-	text = spec_status_change(job, r->job->changed);
+	text = spec_status_change(job, false, r->job->changed);
 	assert(text && strchr(text, '\n') == text + strlen(text) - 1);
 	free(text);
 	spec_record_yaml(r, &text, &len);

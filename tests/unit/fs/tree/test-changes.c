@@ -138,6 +138,24 @@ static void test_begins(void **state)
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
 }
 
+/* A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or comes there, changes nothing. */
+static void test_leaves(void **state)
+{
+	struct spec_job *job = job_in(SPEC_SUCCEEDED);
+	size_t lost;
+
+	has_job = false;
+	begin();
+	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_true(changes_job_event(stream, job, NULL));
+	assert_int_equal(read_some(PIECE, &lost), 1);
+	job->history = true;
+	assert_true(changes_job_event(stream, job, NULL));
+	assert_true(changes_job_event(stream, NULL, job));
+	assert_int_equal(read_some(PIECE, &lost), 0);
+	spec_job_unref(job);
+}
+
 /* Who has read all that was kept is told at once what was not, and not only when something else happens. */
 static void test_lost(void **state)
 {
@@ -178,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_begins, teardown),
+		cmocka_unit_test_teardown(test_leaves, teardown),
 		cmocka_unit_test_teardown(test_lost, teardown),
 		cmocka_unit_test_teardown(test_lost_in_between, teardown),
 	};

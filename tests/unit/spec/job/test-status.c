@@ -299,24 +299,32 @@ static void test_ctl(void **state)
 static void test_change(void **state)
 {
 	cleanup_job struct spec_job *job = example();
-	char *line = spec_status_change(job, CREATED);
+	char *line = spec_status_change(job, false, CREATED);
 
 	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tRUNNING\t\n");
 	free(line);
 	set(&job->reason, "a\tb\nc\\d\\t");
 	job->state = SPEC_FAILED;
-	line = spec_status_change(job, CREATED);
+	line = spec_status_change(job, false, CREATED);
 	assert_string_equal(line,
 			    "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\ta\\tb\\nc\\\\d\\\\t\n");
 	free(line);
 	job->history = true;
-	line = spec_status_change(job, CREATED);
+	line = spec_status_change(job, false, CREATED);
 	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\tRemoved\n");
 	free(line);
 	job->history = false;
+	line = spec_status_change(job, true, CREATED);
+	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\tRemoved\n");
+	free(line);
+	job->state = SPEC_RUNNING;
+	line = spec_status_change(job, true, CREATED);
+	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tCANCELLED\tRemoved\n");
+	free(line);
+	job->state = SPEC_FAILED;
 	set(&job->id, "\t\t\t");
 	set(&job->reason, "\n");
-	line = spec_status_change(job, 0);
+	line = spec_status_change(job, false, 0);
 	assert_string_equal(line, "\t\\t\\t\\t\tFAILED\t\\n\n");
 	free(line);
 }
