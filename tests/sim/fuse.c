@@ -801,37 +801,49 @@ int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
 	return err;
 }
 
+ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us, char **ret)
+{
+	struct fuse_req *r;
+	int err;
+
+	*ret = NULL;
+	if (f->life != sim_life())
+		return -ENOTCONN;
+	r = on_file(f, do_read);
+	r->size = size;
+	r->off = off;
+	if (interrupt_us)
+		sim_after(interrupt_us, SIM_WORLD, on_signal, r);
+	err = ask(r);
+	if (err)
+		return err;
+	*ret = take_ptr(r->ret);
+	return (ssize_t)r->ret_len;
+}
+
 int kernel_read(pid_t pid, const char *path, char **ret)
 {
 	struct kernel_file f;
 	char *text = NULL;
-	size_t n = 0, got;
+	size_t n = 0;
+	ssize_t got;
 	int err = kernel_open(&f, pid, path, O_RDONLY);
 
 	if (err)
 		return err;
 	do {
-		struct fuse_req *r;
+		cleanup_free char *bytes = NULL;
 
-		if (f.life != sim_life()) {
-			err = -ENOTCONN;
-			break;
-		}
-		r = on_file(&f, do_read);
-		r->size = READ_MAX;
-		r->off = (off_t)n;
-		err = ask(r);
-		got = err ? 0 : r->ret_len;
-		text = mem_grow(text, n + got + 1, 1);
-		if (got)
-			memcpy(text + n, r->ret, got);
-		n += got;
-		drop(r);
-	} while (got);
+		got = kernel_read_at(&f, READ_MAX, (off_t)n, 0, &bytes);
+		text = mem_grow(text, n + (got > 0 ? (size_t)got : 0) + 1, 1);
+		if (got > 0)
+			memcpy(text + n, bytes, (size_t)got);
+		n += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
 	kernel_close(&f, 0);
-	if (err) {
+	if (got < 0) {
 		free(text);
-		return err;
+		return (int)got;
 	}
 	text[n] = '\0';
 	if (strlen(text) < n)

@@ -28,6 +28,11 @@ int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags);
 int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off);
 /* INTERRUPT_US: after so long a signal interrupts it; 0: none does. What its FLUSH has said. */
 int kernel_close(struct kernel_file *f, uint64_t interrupt_us);
+/*
+ * Up to SIZE bytes at OFF, malloc'ed, in *RET: the count, 0 at the end, or a negative errno. INTERRUPT_US as of
+ * kernel_close.
+ */
+ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us, char **ret);
 /* All of a file; *RET is malloc'ed. */
 int kernel_read(pid_t pid, const char *path, char **ret);
 int kernel_readlink(pid_t pid, const char *path, char **ret);

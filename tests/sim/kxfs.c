@@ -115,6 +115,7 @@ static int make(struct kxfs *k, char **why)
 		{.name = "dryrun", .class = &dryrun_class, .object = k->dryrun},
 		{.name = "history", .class = &history_class, .object = &k->tree},
 		{.name = "jobs", .class = &jobs_class, .object = &k->tree},
+		{.name = ".kxfs", .class = &control_class.class, .object = &k->tree},
 		{.name = "list", .class = &list_jobs_table.text.class, .object = &k->tree},
 		{0},
 	};

@@ -3,7 +3,7 @@
  * Those who read logs, at any moment. A line is "UID NUMBER", so of each byte it is known which pod has printed it:
  *
  *	of a pod	its lines from the first, each once, up to one of those that it has printed by now; some are
- *			missing only where its node had lost them
+ *			missing only where its node had lost them; what was read once, or followed, is read again
  *	merged		the same of each pod whose lines it has, behind their prefix; and what was read once is read
  *			again, as long as the machine stays up
  *
@@ -27,7 +27,7 @@ struct seen {
 	size_t next;
 };
 
-/* What a merged log was when it was read last. */
+/* What a merged log, or that of a pod, was when it was read last. */
 struct known {
 	char *text;
 	struct known *next;
@@ -98,10 +98,14 @@ static void check_line(const char *path, const char *line, bool whole, bool merg
 	s->next = number + 1;
 }
 
+/* Whose lines a text has: those of one pod, of a replica's pods one after the other, or of all with their prefix. */
+enum form { ONE_POD, ONE_REPLICA, MERGED };
+
 /* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_PODS, is what it has of each pod. */
-static void check_text(const char *path, const char *text, bool merged, const char *job,
+static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
 {
+	bool merged = form == MERGED;
 	const char *prefix = merged ? PREFIX : "";
 	const char *at = text, *nl;
 
@@ -116,19 +120,21 @@ static void check_text(const char *path, const char *text, bool merged, const ch
 			sim_fail("%s has a line without its prefix: %s", path, line);
 		at = nl ? nl + 1 : at + strlen(at);
 	}
-	if (!merged && *seen[1].uid)
+	if (form == ONE_POD && *seen[1].uid)
 		sim_fail("%s has lines of two pods, %s and %s", path, seen[0].uid, seen[1].uid);
 }
 
 /*
- * TEXT, a merged log, begins with what was read before of the same: both begin with the same pod, whatever the name of
- * the job is by now. It is taken over.
+ * TEXT, a merged log or that of a pod, begins with what was read before of the same: both begin with the same pod,
+ * whatever the name of the job is by now. It is taken over.
  */
 static void check_known(const char *path, char *text)
 {
-	size_t n = strlen(text), head = strlen(PREFIX) + UID;
+	size_t n = strlen(text), head = UID;
 	struct known *k = all_known;
 
+	if (strncmp(text, PREFIX, strlen(PREFIX)) == 0)
+		head += strlen(PREFIX);
 	if (n < head) {
 		free(text);
 		return;
@@ -151,6 +157,20 @@ static void check_known(const char *path, char *text)
 	}
 }
 
+/* The same of the first pod in TEXT, unless somebody else has made it: its log is fetched anew where it was lost. */
+static void check_known_pod(const char *path, const char *text)
+{
+	cleanup_free char *uid = mem_copy(text, min_of(strlen(text), (size_t)UID));
+	const char *end = text;
+	struct server_pod pod;
+
+	if (!server_pod(uid, &pod) || pod.foreign)
+		return;
+	while (strncmp(end, uid, UID) == 0)
+		end += strcspn(end, "\n") + (strchr(end, '\n') ? 1 : 0);
+	check_known(path, mem_copy(text, (size_t)(end - text)));
+}
+
 /* Read all logs of JOB. *RET_LAST: the pod of the last attempt, as its log shows it. */
 static void read_job(const char *job, pid_t pid, struct seen *ret_last)
 {
@@ -165,12 +185,29 @@ static void read_job(const char *job, pid_t pid, struct seen *ret_last)
 		sim_say("reader", "%s: %s", path, err ? strerror(-err) : "read");
 		if (err)
 			continue;
-		check_text(path, text, i == 2, job, seen);
+		check_text(path, text, i == 2 ? MERGED : ONE_POD, job, seen);
 		if (i == 1)
 			*ret_last = seen[0];
 		if (i == 2)
 			check_known(path, take_ptr(text));
+		else
+			check_known_pod(path, text);
 	}
+}
+
+void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job)
+{
+	struct seen seen[MOST_PODS] = {0};
+	struct server_pod pod;
+
+	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
+	if (merged)
+		check_known(path, text_copy(text));
+	else
+		check_known_pod(path, text);
+	for (const struct seen *s = seen; ended && *s->uid; s++)
+		if (server_pod(s->uid, &pod) && pod.there && s->next < pod.n && pod.kept <= s->next)
+			sim_fail("%s ends with line %zu of %zu", path, s->next, pod.n);
 }
 
 static void reader(void *data)
@@ -201,9 +238,12 @@ void readers_begin(void)
 /* K, which was captured, is still there, whatever has its name by now. */
 static void judge_known(const struct known *k, pid_t pid)
 {
-	cleanup_free char *uid = mem_copy(k->text + strlen(PREFIX), UID), *job = NULL;
+	cleanup_free char *uid = NULL, *job = NULL;
 	struct server_pod pod;
 
+	if (strncmp(k->text, PREFIX, strlen(PREFIX)) != 0)
+		return;
+	uid = mem_copy(k->text + strlen(PREFIX), UID);
 	if (!server_pod(uid, &pod) || pod.foreign)
 		return;
 	job = mem_copy(pod.name, strlen(pod.name) - strlen("-main-0-0"));

@@ -531,6 +531,20 @@ bool server_has_job(const char *uid)
 	return false;
 }
 
+void server_fate(const char *name, struct server_fate *ret)
+{
+	*ret = (struct server_fate){.phase = "", .gone = true};
+	for (size_t i = 0; i < n_objects; i++) {
+		const struct object *o = &objects[i];
+
+		if (o->in != JOBS || !streq(o->name, name))
+			continue;
+		ret->n++;
+		ret->phase = get(at(at(o->json, "status"), "state"), "phase");
+		ret->gone = o->gone;
+	}
+}
+
 bool server_pod(const char *uid, struct server_pod *ret)
 {
 	for (size_t i = 0; i < n_objects; i++) {

@@ -13,6 +13,7 @@
  *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
  *	user.c    people, and what was promised to them (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)
+ *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
  *	main.c    histories, one process each
  *
  * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
@@ -37,6 +38,7 @@ enum sim_stream {
 	SIM_KXFS,
 	SIM_FAULTS,
 	SIM_READERS,
+	SIM_WAITERS,
 	SIM_WRITER, /* the first of those who write files, each of whom has one */
 	SIM_N = SIM_WRITER + SIM_WRITERS
 };

@@ -333,6 +333,7 @@ static void judge(void *data)
 	if (n < 0 || (size_t)n != server_n_jobs())
 		sim_fail("jobs/ has %d names, and the server %zu jobs", n, server_n_jobs());
 	readers_judge();
+	waiters_judge();
 	judged = true;
 }
 

@@ -43,6 +43,13 @@ struct server_pod {
 bool server_pod(const char *uid, struct server_pod *ret);
 /* Is the job UID there? */
 bool server_has_job(const char *uid);
+/* The jobs that were called NAME: how many, and what is known of the last. */
+struct server_fate {
+	size_t n;
+	const char *phase; /* "": its controller has not seen it yet */
+	bool gone;
+};
+void server_fate(const char *name, struct server_fate *ret);
 /* Does the node of JOB's present pod have a line of it? *RET_FOREIGN: somebody else has made the job. */
 bool server_job_printed(const char *job, bool *ret_foreign);
 
@@ -64,8 +71,16 @@ void sim_kxfs_mend(void);
 /* --- reader.c --- */
 
 void readers_begin(void);
+/* TEXT is what PATH, a file of JOB that blocks, has given so far; ENDED: and all that it gives. */
+void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job);
 /* What is to be read by now? In a task. */
 void readers_judge(void);
+
+/* --- waiter.c --- */
+
+void waiters_begin(void);
+/* Who still waits, and for what? Do list and changes show what the server has? In a task. */
+void waiters_judge(void);
 
 /* --- user.c --- */
 

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Those who read what blocks, follow, wait and changes, in pieces, with signals in between; and list.
+ *
+ *	follow	 what its log shows (reader.c); it ends when the job is over, and then with all that is there
+ *	wait	 the end that the job has come to at the server; it never says another, nor does `state`
+ *	changes	 each line says something new of its job; behind SYNC each job is as its last line says
+ *
+ * In the end nobody waits for a job that is over, and list, and changes, show the jobs of the server as they are there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define N_WAITERS 2
+#define WAITS	  8
+#define EACH_S	  40
+#define MOST_READ 300 /* bytes at once */
+#define WORD	  64
+
+/* Who reads a file of a job now. */
+struct waiter {
+	char *job; /* NULL: of none */
+	const char *file;
+};
+
+/* What wait has said of a job, or changes did last. */
+struct said {
+	char *job, word[WORD], reason[WORD];
+	struct said *next;
+};
+
+static struct waiter waiters[N_WAITERS];
+static struct said *said, *changed;
+static bool synced; /* changes has told of all jobs in this life */
+
+static struct said *said_of(struct said **all, const char *job)
+{
+	struct said *s = *all;
+
+	while (s && !streq(s->job, job))
+		s = s->next;
+	if (!s) {
+		s = new0(struct said);
+		*s = (struct said){.job = text_copy(job), .next = *all};
+		*all = s;
+	}
+	return s;
+}
+
+/* --- pieces --- */
+
+/* A text that is read as it comes. */
+struct text {
+	struct kernel_file f;
+	char *bytes;
+	size_t n;
+};
+
+/* Some more of it: 0 at its end, or a negative errno. A signal that interrupts it takes nothing away. */
+static ssize_t read_more(struct text *t)
+{
+	bool impatient = sim_chance(SIM_WAITERS, 200);
+	size_t size = 1 + sim_below(SIM_WAITERS, MOST_READ);
+	cleanup_free char *piece = NULL;
+	ssize_t n;
+
+	do
+		n = kernel_read_at(&t->f, size, (off_t)t->n,
+				   impatient ? 1 + sim_delay(SIM_WAITERS, 20 * SIM_S) : 0, &piece);
+	while (n == -EINTR && impatient);
+	if (n <= 0)
+		return n;
+	t->bytes = mem_grow(t->bytes, t->n + (size_t)n + 1, 1);
+	memcpy(t->bytes + t->n, piece, (size_t)n);
+	t->n += (size_t)n;
+	t->bytes[t->n] = '\0';
+	if (strlen(t->bytes) < t->n)
+		sim_fail("who reads what blocks is given a zero");
+	return n;
+}
+
+/* --- follow --- */
+
+/* Is the job over that was called NAME first? */
+static bool is_over(const char *name)
+{
+	static const char *const ends[] = {"Completed", "Failed", "Aborted", "Terminated"};
+	struct server_fate fate;
+
+	server_fate(name, &fate);
+	for (size_t i = 0; i < array_size(ends); i++)
+		if (streq(fate.phase, ends[i]))
+			return true;
+	return fate.gone || fate.n > 1;
+}
+
+static void follow(const char *job, pid_t pid, bool merged)
+{
+	cleanup_free char *path =
+		text_print("jobs/%s/%s.live/follow", job, merged ? "" : "main-0/");
+	struct text t = {0};
+	ssize_t n = kernel_open(&t.f, pid, path, O_RDONLY);
+
+	sim_say("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
+	if (n)
+		return;
+	do {
+		n = read_more(&t);
+		if (t.n && (n <= 0 || sim_chance(SIM_WAITERS, 200)))
+			readers_followed(path, t.bytes, merged, n == 0, job);
+	} while (n > 0 && !sim_chance(SIM_WAITERS, 10));
+	sim_say("waiter", "%s: %zu bytes: %s", path, t.n,
+		n < 0 ? strerror((int)-n)
+		: n   ? "leaves"
+		      : "ends");
+	if (n == 0 && !is_over(job))
+		sim_fail("%s ends, and its job goes on", path);
+	kernel_close(&t.f, 0);
+	free(t.bytes);
+}
+
+/* --- wait --- */
+
+static bool is_true(const char *word, const struct server_fate *fate)
+{
+	const char *phase = fate->phase;
+
+	if (streq(word, "SUCCEEDED\n"))
+		return streq(phase, "Completed");
+	if (streq(word, "FAILED\n"))
+		return streq(phase, "Failed") || strncmp(phase, "Terminat", 8) == 0;
+	return streq(word, "CANCELLED\n") && (fate->gone || strncmp(phase, "Abort", 5) == 0);
+}
+
+static void wait_for(const char *job, pid_t pid)
+{
+	cleanup_free char *path = text_print("jobs/%s/.live/wait", job);
+	struct server_fate fate;
+	struct text t = {0};
+	struct said *s;
+	ssize_t n = kernel_open(&t.f, pid, path, O_RDONLY);
+
+	sim_say("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
+	if (n)
+		return;
+	do
+		n = read_more(&t);
+	while (n > 0);
+	kernel_close(&t.f, 0);
+	sim_say("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
+	server_fate(job, &fate);
+	if (n == 0 && fate.n == 1) {
+		s = said_of(&said, job);
+		if (!is_true(t.bytes, &fate))
+			sim_fail("%s says %s, and its job is %s%s", path, t.bytes, fate.phase,
+				 fate.gone ? ", gone" : "");
+		if (*s->word && !streq(s->word, t.bytes))
+			sim_fail("%s said %s, and says %s", path, s->word, t.bytes);
+		snprintf(s->word, sizeof(s->word), "%s", t.bytes);
+	}
+	free(t.bytes);
+}
+
+static void waiter(void *data)
+{
+	struct waiter *w = data;
+	pid_t pid = kernel_fork();
+
+	for (unsigned i = 0; i < WAITS; i++) {
+		unsigned what = sim_below(SIM_WAITERS, 3);
+		size_t n;
+
+		sim_sleep(sim_random(SIM_WAITERS) % (EACH_S * SIM_S));
+		n = server_n_jobs();
+		if (!sim_fs || n == 0)
+			continue;
+		w->job = text_copy(server_job(sim_random(SIM_WAITERS) % n));
+		w->file = what == 2 ? "wait" : "follow";
+		if (what == 2)
+			wait_for(w->job, pid);
+		else
+			follow(w->job, pid, what == 1);
+		free(take_ptr(w->job));
+	}
+}
+
+/* --- changes --- */
+
+/* Fields of LINE, which is cut at its tabs: time, id, state, reason. */
+static void on_line(char *line)
+{
+	char *id = strchr(line, '\t'), *state = id ? strchr(id + 1, '\t') : NULL;
+	char *reason = state ? strchr(state + 1, '\t') : NULL;
+	struct said *s;
+
+	if (!state)
+		sim_fail("changes has a line that is none: %s", line);
+	*id++ = *state++ = '\0';
+	if (reason)
+		*reason++ = '\0';
+	else
+		reason = state + strlen(state);
+	if (streq(id, "-")) {
+		if (synced || !streq(state, "SYNC"))
+			sim_fail("changes says %s", state);
+		synced = true;
+		return;
+	}
+	s = said_of(&changed, id);
+	if (streq(s->word, state) && streq(s->reason, reason))
+		sim_fail("changes says again that %s is %s %s", id, state, reason);
+	if (synced ? !*s->word && streq(reason, "Removed") : *s->word || streq(reason, "Removed"))
+		sim_fail("changes says %s SYNC that %s is %s %s", synced ? "behind" : "before", id,
+			 state, reason);
+	snprintf(s->word, sizeof(s->word), "%s", state);
+	snprintf(s->reason, sizeof(s->reason), "%s", reason);
+}
+
+static void read_changes(pid_t pid)
+{
+	struct text t = {0};
+	size_t at = 0;
+	ssize_t n = kernel_open(&t.f, pid, ".kxfs/.live/changes", O_RDONLY);
+
+	if (n)
+		return;
+	synced = false;
+	for (const struct said *s; (s = changed);) {
+		changed = s->next;
+		free(s->job);
+		free((void *)(uintptr_t)s);
+	}
+	while ((n = read_more(&t)) > 0) {
+		char *nl;
+
+		while ((nl = strchr(t.bytes + at, '\n'))) {
+			cleanup_free char *line =
+				mem_copy(t.bytes + at, (size_t)(nl - (t.bytes + at)));
+
+			at = (size_t)(nl - t.bytes) + 1;
+			on_line(line);
+		}
+	}
+	if (n != -ENOTCONN)
+		sim_fail("changes ends: %s", n ? strerror((int)-n) : "");
+	free(t.bytes);
+	kernel_close(&t.f, 0);
+}
+
+static void watcher(void *data)
+{
+	pid_t pid = kernel_fork();
+
+	(void)data;
+	for (;;) {
+		sim_sleep(SIM_S);
+		if (sim_fs)
+			read_changes(pid);
+	}
+}
+
+void waiters_begin(void)
+{
+	for (size_t i = 0; i < N_WAITERS; i++)
+		sim_task_start(SIM_WORLD, waiter, &waiters[i]);
+	sim_task_start(SIM_WORLD, watcher, NULL);
+}
+
+/* --- in the end --- */
+
+/* "STATE" in the line of list for JOB, "" if there is none. */
+static void state_in(const char *list, const char *job, char ret[WORD])
+{
+	size_t n = strlen(job);
+
+	*ret = '\0';
+	for (const char *at = list; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (strncmp(at, job, n) != 0 || at[n] != ' ')
+			continue;
+		at += n + strspn(at + n, " ");
+		snprintf(ret, WORD, "%.*s", (int)strcspn(at, " \n"), at);
+		return;
+	}
+}
+
+static void judge_lists(pid_t pid)
+{
+	cleanup_free char *list = NULL;
+	int err = kernel_read(pid, "list", &list);
+
+	if (err)
+		sim_fail("list can't be read: %s", strerror(-err));
+	for (size_t i = 0; i < server_n_jobs(); i++) {
+		const char *job = server_job(i);
+		struct server_fate fate;
+		char state[WORD], line[WORD + 1];
+
+		server_fate(job, &fate);
+		state_in(list, job, state);
+		snprintf(line, sizeof(line), "%s\n", state);
+		if (!*state || (is_over(job) && !is_true(line, &fate)))
+			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
+				 fate.phase);
+		if (!streq(said_of(&changed, job)->word, state))
+			sim_fail("list has %s as %s, and changes as %s", job, state,
+				 said_of(&changed, job)->word);
+	}
+	for (const struct said *s = changed; s; s = s->next) {
+		struct server_fate fate;
+
+		server_fate(s->job, &fate);
+		if (fate.gone && !streq(s->reason, "Removed"))
+			sim_fail("changes has %s as %s %s, and it is gone", s->job, s->word,
+				 s->reason);
+	}
+}
+
+/* What wait has said stays. */
+static void judge_said(const struct said *s, pid_t pid)
+{
+	static const char *const places[] = {"jobs", "history"};
+	struct server_fate fate;
+
+	server_fate(s->job, &fate);
+	for (size_t i = 0; i < array_size(places) && fate.n == 1; i++) {
+		cleanup_free char *path = text_print("%s/%s/state", places[i], s->job),
+				  *state = NULL;
+
+		if (kernel_read(pid, path, &state) == 0 && !streq(state, s->word))
+			sim_fail("wait said of %s that it has %s, and %s has %s", s->job, s->word,
+				 path, state);
+	}
+}
+
+void waiters_judge(void)
+{
+	pid_t pid = kernel_fork();
+
+	for (size_t i = 0; i < N_WAITERS; i++)
+		if (waiters[i].job && is_over(waiters[i].job))
+			sim_fail("who reads %s of %s, which is over, still waits", waiters[i].file,
+				 waiters[i].job);
+	judge_lists(pid);
+	for (const struct said *s = said; s; s = s->next)
+		judge_said(s, pid);
+}
