@@ -210,6 +210,8 @@ bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size
 {
 	size_t room = len + 1, used = 0;
 	const char *end = text + len;
+	/* The newline that the last line gets, if it has none. */
+	const size_t added = len > 0 && end[-1] != '\n';
 	char *to;
 
 	for (size_t i = 0; i < n; i++)
@@ -218,10 +220,11 @@ bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size
 	while (text < end) {
 		const char *stop = memchr(text, '\n', (size_t)(end - text));
 		size_t old = (size_t)((stop ? stop : end) - text);
+		size_t rest = stop ? (size_t)(end - stop) - 1 + added : 0;
 		struct keep_line *line = line_of(text, old, lines, n);
 
 		/* What finds no room here any more, or stands here twice, goes. */
-		if (line && !line->placed && used + line->len + (size_t)(end - text) - old <= max) {
+		if (line && !line->placed && used + line->len + rest <= max) {
 			memcpy(to + used, line->text, line->len);
 			used += line->len;
 			line->placed = true;

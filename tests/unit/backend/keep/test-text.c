@@ -174,8 +174,16 @@ static void test_lists(void **state)
 		assert_text(merged(A, "ab", "1", true, room, placed), both ? A B : A);
 		assert_string_equal(placed, both ? "++" : "+-");
 	}
-	assert_text(merged(A B, "a", "1234567", true, sizeof(A B) + 2, placed), B);
-	assert_string_equal(placed, "-");
+	/* A line that grows stays as long as there is room for what stands behind it, with the newline that this may lack. */
+	for (size_t i = 0; i < 4; i++) {
+		const char *text = i & 1 ? A "{\"uid\":\"b\",\"v\":1}" : A B;
+		size_t least = strlen(A B) + strlen("1234567") - 1;
+		bool fits = i < 2;
+
+		assert_text(merged(text, "a", "1234567", true, least - !fits, placed),
+			    fits ? "{\"uid\":\"a\",\"v\":1234567}\n" B : B);
+		assert_string_equal(placed, fits ? "+" : "-");
+	}
 }
 
 int main(void)
