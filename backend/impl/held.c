@@ -454,8 +454,11 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 	const struct spec_job *job cleanup_job = NULL;
 	uint64_t again = 0;
 
-	if (e->next > now_ms)
+	if (e->next > now_ms) {
+		if (e->changed)
+			show(e, now);
 		return e->next - now_ms;
+	}
 	if (rec->state != SPEC_HELD_WAITS) {
 		if (is_done(e, now, whole))
 			change_start(e, true, NULL);
