@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers of fetched logs on a disk that does not keep up: how much may wait for it, of one log and of all
- * together. While the I/O thread is busy here nothing counts as written, so that the disk stands still.
+ * Writers of fetched logs: how much may wait for a disk that does not keep up, of one log and of all together, and
+ * what they know of the end of a log. While the I/O thread is busy here nothing counts as written, so that the disk
+ * stands still.
  */
 #include "tests/unit/backend/output/output_rig.h"
 
 #include "backend/output/writer.h"
+#include "spec/base/mem.h"
 
 #define MIB	  (1u << 20)
 #define PIECE	  (64u << 10)
@@ -178,12 +180,70 @@ static void test_gaps(void **state)
 	rig_end(logs[0].key);
 }
 
+static struct {
+	atomic_bool done;
+	int err;
+	uint64_t size;
+	size_t n; /* of its bytes that are those of PIECE */
+} known;
+
+static void on_known(void *data, int err, struct log_known *k)
+{
+	(void)data;
+	known.err = err;
+	known.size = k->size;
+	known.n = err == 0 && k->size - k->from <= PIECE &&
+				  memcmp(k->bytes, piece, (size_t)(k->size - k->from)) == 0
+			  ? (size_t)(k->size - k->from)
+			  : 0;
+	atomic_store(&known.done, true);
+}
+
+static void do_known(void *data)
+{
+	log_writer_known(logs[0].w, *(const size_t *)data, on_known, NULL);
+}
+
+static void ask_known(size_t least)
+{
+	atomic_store(&known.done, false);
+	rig_here(do_known, &least);
+	rig_until(atomic_load(&known.done));
+}
+
+/* Of a log that somebody has cut the end is not known: bytes that are not there are not compared with anything. */
+static void test_cut(void **state)
+{
+	static size_t number;
+	cleanup_free char *path = text_print("%s/jobs/job/logs/%s", rig.state, logs[0].key);
+
+	memset(piece, 'x', sizeof(piece));
+	rig_open("job");
+	rig_begin(logs[0].key, "a/0 ");
+	open_one(&number);
+	atomic_store(&logs[0].written, false);
+	rig_here(do_add, NULL);
+	rig_until(atomic_load(&logs[0].written));
+	for (size_t least = PIECE - 1; least <= PIECE; least++) {
+		ask_known(least);
+		assert_int_equal(known.err, 0);
+		assert_int_equal(known.size, PIECE);
+		assert_int_equal(known.n, least);
+	}
+	assert_int_equal(truncate(path, PIECE - 1), 0);
+	ask_known(PIECE);
+	assert_int_equal(known.err, -EIO);
+	rig_here(do_close_one, NULL);
+	rig_end(logs[0].key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_room, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_closed_at_once, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_cut, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
