@@ -4,9 +4,11 @@
  * Requests are answered by the test, and time and the disk go on as it says (fake_net.h).
  */
 #include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/unit/backend/client/fake_net.h"
@@ -33,6 +35,16 @@ static struct {
 	unsigned settled;
 	bool trusted; /* when it is asked first which run it is, it is this one */
 } rig;
+
+static unsigned n_synced;
+static bool sync_fails;
+
+int fdatasync(int fd)
+{
+	n_synced++;
+	errno = EIO;
+	return sync_fails ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
 
 /* All that is posted, and all work of the pool. */
 static void run(void)
@@ -104,6 +116,8 @@ static int setup(void **state)
 
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
+	n_synced = 0;
+	sync_fails = false;
 	fake.now = 1000;
 	diag_setup(DIAG_DEBUG, false);
 	strcpy(rig.dir, "/tmp/kxfs-follow-XXXXXX");
@@ -729,6 +743,31 @@ static void test_rest(void **state)
 	holds("one\ntwo\n");
 }
 
+/* A log is complete when the disk has it, whatever becomes of the machine: not before it is synced, nor if that fails. */
+static void test_synced(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(300);
+	assert_int_equal(n_synced, 0);
+	ended(RUN_LAST);
+	end(request("follow=true"));
+	sync_fails = true;
+	fake_answer(request(""), 200, T("01") "one\n");
+	run();
+	assert_true(n_synced > 0);
+	assert_false(follow_state(rig.f).over);
+	assert_int_equal(follow_state(rig.f).disk, -EIO);
+	sync_fails = false;
+	n_synced = 0;
+	fake_pass(2500);
+	fake_answer(request(""), 200, T("01") "one\n");
+	run();
+	assert_int_equal(result(), 0);
+	assert_true(n_synced > 0);
+}
+
 /* The run has ended before the stream has paused: that it pauses then says nothing. */
 static void test_ended_at_once(void **state)
 {
@@ -1330,6 +1369,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_synced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk_for_many, setup, teardown),
