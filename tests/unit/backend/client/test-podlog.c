@@ -220,6 +220,12 @@ static void test_other(void **state)
 	is_over(PODLOG_OTHER, false);
 	assert_int_equal(rig.gaps, 0);
 	holds("");
+	/* The same of a stream that has ended before it has shown any of it. */
+	setup(state);
+	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, "");
+	is_over(PODLOG_OTHER, false);
+	holds("");
 }
 
 static void begin_force(void)

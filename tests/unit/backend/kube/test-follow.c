@@ -33,7 +33,8 @@ static struct {
 	struct follow_context context;
 	struct follow *f;
 	unsigned settled;
-	bool trusted; /* when it is asked first which run it is, it is this one */
+	unsigned told; /* how often something of it has changed */
+	bool trusted;  /* when it is asked first which run it is, it is this one */
 } rig;
 
 static unsigned n_synced;
@@ -68,6 +69,7 @@ static void on_arrived(void *data)
 
 static void on_changed(void *data)
 {
+	rig.told++;
 }
 
 static void on_room(void *data)
@@ -232,6 +234,16 @@ static void holds(const char *text)
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
 	fclose(f);
 	assert_string_equal(got, text);
+}
+
+/* How many gaps stand on disk, in the table of the log. */
+static size_t gaps_on_disk(void)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/jobs/job/lines/log.gaps", rig.dir);
+	return stat(path, &st) == 0 ? (size_t)st.st_size / sizeof(uint64_t) : 0;
 }
 
 static uint64_t size_of(const char *key)
@@ -1313,10 +1325,14 @@ static void test_rotated(void **state)
 		head(request("follow=true"));
 		bytes(fake_find("follow=true"), T("04") "four\n");
 		holds("one\ntwo\n");
+		rig.told = 0;
 		answer(fake_find(WHICH_RUN), 200, pods[i]);
 		if (i == 0) {
+			/* Its owner hears of it, and the next kxfs finds it. */
+			assert_int_equal(rig.told, 1);
 			holds("one\ntwo\nfour\n");
 			assert_int_equal(gaps(), 1);
+			assert_int_equal(gaps_on_disk(), 1);
 		} else {
 			/* Another pod has the name of this one, which is gone. */
 			assert_true(is_done());

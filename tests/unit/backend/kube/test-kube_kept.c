@@ -391,6 +391,39 @@ static void test_removed_while_moved(void **state)
 	assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
 }
 
+/* The same at each moment of that: the old one goes, or has another name by then; nothing of the new one does. */
+static void test_removed_at_any_moment(void **state)
+{
+	bool steps = true;
+
+	for (size_t n = 0; steps; n++) {
+		const struct spec_job *old cleanup_job = NULL;
+		cleanup_free char *job = rig_job("one", "u2", "Running", 2);
+		cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+
+		if (n > 0) {
+			assert_int_equal(rig_teardown(state), 0);
+			assert_int_equal(rig_setup(state), 0);
+		}
+		story_begin();
+		story_end("one", "u1", "p1");
+		old = backend_job(rig.b, BACKEND_HISTORY, "one");
+		rig_event("jobs?watch", "ADDED", job);
+		rig_event("pods?watch", "ADDED", pod);
+		for (size_t i = 0; i < n && steps; i++)
+			steps = fake_step(&fake.posted) || fake_step(&fake.pool);
+		rig.n_answers = 0;
+		backend_forget(rig.b, "one", old->uid, rig_reply, NULL);
+		fake_run();
+		assert_int_equal(rig.n_answers, 1);
+		fake_pass(5000);
+		rig_expect(BACKEND_JOBS, "one", "RUNNING");
+		assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
+		assert_true(rig.err == 0 || rig.err == -ENOENT);
+		assert_true(rig_has_folder("one~u1") == (rig.err == -ENOENT));
+	}
+}
+
 /* Whoever removes what is being removed already is answered when it is gone, too. */
 static void test_removed_twice(void **state)
 {
@@ -574,6 +607,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_name_used_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_moved_and_killed, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_removed_while_moved, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_removed_at_any_moment, rig_setup,
+						rig_teardown),
 		cmocka_unit_test_setup_teardown(test_removed_twice, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_two_of_one_uid, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,
