@@ -56,6 +56,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	users_begin(shape->writers);
 	readers_begin();
 	waiters_begin();
+	ctl_begin();
 	sim_run(until, &never);
 	sim_say("faults", "end here");
 	sim_disk_mend();

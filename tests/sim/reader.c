@@ -201,9 +201,10 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 	struct server_pod pod;
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
+	/* A line that the disk then refuses, and that can't be had again, is only taken back from who reads on. */
 	if (merged)
 		check_known(path, text_copy(text));
-	else
+	else if (ended)
 		check_known_pod(path, text);
 	for (const struct seen *s = seen; ended && *s->uid; s++)
 		if (server_pod(s->uid, &pod) && pod.there && s->next < pod.n && pod.kept <= s->next)

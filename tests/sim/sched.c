@@ -135,6 +135,7 @@ void sim_draw_faults(uint64_t set)
 		{"rotated", &sim_faults.rotated, 200},
 		{"copied", &sim_faults.copied, 500},
 		{"removed", &sim_faults.removed, 500},
+		{"commanded", &sim_faults.commanded, 1000},
 	};
 
 	for (size_t i = 0; i < array_size(all); i++) {

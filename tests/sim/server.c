@@ -26,6 +26,7 @@
 #define KEPT_S	90
 #define LINE_US (700 * SIM_MS) /* a pod prints a line each such time */
 #define JOB_API "batch.volcano.sh/v1alpha1"
+#define COMMANDS "/apis/bus.volcano.sh/v1alpha1/namespaces/team/commands"
 
 enum collection { JOBS, PODS, GROUPS, EVENTS, QUEUES, N_COLLECTIONS };
 
@@ -47,6 +48,7 @@ struct object {
 	struct json_object *json;
 	bool gone;
 	bool foreign;	 /* somebody else has made it, or its job */
+	bool suspended;	 /* once */
 	const char *job; /* of a pod: its uid */
 	/* Of a pod: when its container ran, and the first line that its node still has. */
 	uint64_t began, ended; /* us; 0: not yet */
@@ -347,6 +349,16 @@ static struct object *pod_of(const struct object *job)
 	return find(PODS, name);
 }
 
+static const char *phase_of(const struct object *job)
+{
+	return get(at(at(job->json, "status"), "state"), "phase");
+}
+
+static bool is_in(const struct object *job, const char *phase)
+{
+	return !job->gone && streq(phase_of(job), phase);
+}
+
 static void set_phase(struct object *job, const char *phase)
 {
 	struct json_object *state = at(at(job->json, "status"), "state");
@@ -363,12 +375,13 @@ static void make_pod(const struct object *job)
 	const char *uid = get(at(job->json, "metadata"), "uid");
 	cleanup_free char *text = text_print(
 		"{\"metadata\":{\"name\":\"%s-main-0-0\",\"annotations\":{\"volcano.sh/task-index\":\"0\","
-		"\"volcano.sh/task-spec\":\"main-0\",\"volcano.sh/job-retry-count\":\"0\"},\"labels\":"
+		"\"volcano.sh/task-spec\":\"main-0\",\"volcano.sh/job-retry-count\":\"%d\"},\"labels\":"
 		"{\"volcano.sh/job-name\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"" JOB_API
 		"\",\"kind\":\"Job\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]},\"spec\":{"
 		"\"nodeName\":\"n1\",\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main-0\"}]},"
 		"\"status\":{\"phase\":\"Pending\"}}",
-		job->name, job->name, job->name, uid);
+		job->name, json_object_get_int(at(at(job->json, "status"), "retryCount")),
+		job->name, job->name, uid);
 
 	struct object *pod = add(PODS, json_tokener_parse(text));
 
@@ -407,7 +420,7 @@ static void evict(void *data)
 {
 	struct object *job = data, *pod = pod_of(job);
 
-	if (job->gone || !pod || pod->ended)
+	if (!is_in(job, "Running") || !pod || pod->ended)
 		return;
 	pod->ended = sim_now();
 	drop(pod);
@@ -443,7 +456,7 @@ static void job_ends(void *data)
 	bool fails = sim_chance(SIM_SERVER, 200);
 	char when[32];
 
-	if (job->gone)
+	if (!is_in(job, "Running"))
 		return;
 	if (pod && !pod->began) {
 		sim_after(5 * SIM_S, SIM_WORLD, job_ends, job);
@@ -466,7 +479,7 @@ static void job_runs(void *data)
 {
 	struct object *job = data;
 
-	if (job->gone)
+	if (!is_in(job, "Pending"))
 		return;
 	pod_runs(job);
 	set_phase(job, "Running");
@@ -484,6 +497,73 @@ static void job_begins(void *data)
 	set_phase(job, "Pending");
 	make_pod(job);
 	sim_after(sim_delay(SIM_SERVER, 10 * SIM_S), SIM_WORLD, job_runs, job);
+}
+
+/* --- Commands --- */
+
+/* JOB has no pods any more, and goes where it was to go. */
+static void settle(void *data)
+{
+	struct object *job = data, *pod = pod_of(job);
+	bool again = is_in(job, "Restarting"), aborts = is_in(job, "Aborting");
+	int retries = json_object_get_int(at(at(job->json, "status"), "retryCount"));
+	const struct json_object *most = at(at(job->json, "spec"), "maxRetry");
+
+	if (!again && !aborts && !is_in(job, "Terminating"))
+		return;
+	if (pod)
+		removed_late(pod);
+	if (again && retries >= json_object_get_int(most))
+		set_phase(job, "Failed");
+	else if (again)
+		job_begins(job);
+	else
+		set_phase(job, aborts ? "Aborted" : "Terminated");
+}
+
+struct command {
+	char *job, *action;
+};
+
+/* Volcano obeys a Command in some phases, whatever the uid of its target is (docs/facts.md). */
+static void obey(void *data)
+{
+	struct command *c = data;
+	struct object *job = find(JOBS, c->job);
+	bool active = job && (is_in(job, "Pending") || is_in(job, "Running"));
+	bool aborted = job && (is_in(job, "Aborting") || is_in(job, "Aborted"));
+	struct json_object *status = job ? at(job->json, "status") : NULL;
+	const char *phase = NULL;
+
+	if (active && streq(c->action, "AbortJob"))
+		phase = "Aborting";
+	else if (active && streq(c->action, "TerminateJob"))
+		phase = "Terminating";
+	else if ((active && streq(c->action, "RestartJob")) ||
+		 (aborted && streq(c->action, "ResumeJob")))
+		phase = "Restarting";
+	if (!phase)
+		return;
+	ctl_obeyed(c->job, c->action);
+	job->suspended |= streq(phase, "Aborting");
+	if (streq(phase, "Restarting"))
+		json_object_object_add(status, "retryCount",
+				       json_object_new_int(json_object_get_int(at(status, "retryCount")) + 1));
+	set_phase(job, phase);
+	sim_after(sim_delay(SIM_SERVER, 5 * SIM_S), SIM_WORLD, settle, job);
+}
+
+static void command(const char *body, size_t len, struct server_reply *ret)
+{
+	cleanup_free char *text = mem_copy(body, len);
+	struct json_object *json = json_tokener_parse(text);
+	struct command *c = new0(struct command);
+
+	*c = (struct command){text_copy(get(at(json, "target"), "name")), text_copy(get(json, "action"))};
+	ctl_created(c->job, c->action);
+	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, obey, c);
+	reply(ret, 201, text_copy(text));
+	json_object_put(json);
 }
 
 /* Somebody has saved JOB as it is, removes it, and makes it anew: with its name and all that stands in it. */
@@ -542,7 +622,15 @@ void server_fate(const char *name, struct server_fate *ret)
 		ret->n++;
 		ret->phase = get(at(at(o->json, "status"), "state"), "phase");
 		ret->gone = o->gone;
+		ret->suspended |= o->suspended;
 	}
+}
+
+bool server_is_suspended(const char *name)
+{
+	const struct object *job = find(JOBS, name);
+
+	return job && (is_in(job, "Aborting") || is_in(job, "Aborted"));
 }
 
 bool server_pod(const char *uid, struct server_pod *ret)
@@ -703,6 +791,10 @@ void server_ask(const char *method, const char *path, const char *body, size_t l
 	char name[256] = "";
 	struct object *o;
 
+	if (streq(method, "POST") && strncmp(path, COMMANDS, strlen(COMMANDS)) == 0) {
+		command(body, len, ret);
+		return;
+	}
 	if (in < 0) {
 		refuse(ret, 404, "NotFound");
 		return;

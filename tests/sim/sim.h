@@ -14,6 +14,7 @@
  *	user.c    people, and what was promised to them (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)
  *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
+ *	ctl.c     those who write to ctl
  *	main.c    histories, one process each
  *
  * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
@@ -39,6 +40,7 @@ enum sim_stream {
 	SIM_FAULTS,
 	SIM_READERS,
 	SIM_WAITERS,
+	SIM_CTL,
 	SIM_WRITER, /* the first of those who write files, each of whom has one */
 	SIM_N = SIM_WRITER + SIM_WRITERS
 };
@@ -68,6 +70,7 @@ struct sim_faults {
 	unsigned rotated;     /* logs that are asked for */
 	unsigned copied;  /* jobs that somebody else removes, and makes anew of what was saved */
 	unsigned removed; /* jobs that who has launched them removes */
+	unsigned commanded; /* times at which somebody may write to ctl */
 };
 extern struct sim_faults sim_faults;
 /* Those of this seed that are in SET: bit K stands for the K-th of them above. */

@@ -89,7 +89,7 @@ static ssize_t read_more(struct text *t)
 /* Is the job over that was called NAME first? */
 static bool is_over(const char *name)
 {
-	static const char *const ends[] = {"Completed", "Failed", "Aborted", "Terminated"};
+	static const char *const ends[] = {"Completed", "Failed", "Terminated"};
 	struct server_fate fate;
 
 	server_fate(name, &fate);
@@ -134,7 +134,7 @@ static bool is_true(const char *word, const struct server_fate *fate)
 		return streq(phase, "Completed");
 	if (streq(word, "FAILED\n"))
 		return streq(phase, "Failed") || strncmp(phase, "Terminat", 8) == 0;
-	return streq(word, "CANCELLED\n") && (fate->gone || strncmp(phase, "Abort", 5) == 0);
+	return streq(word, "CANCELLED\n") && (fate->gone || fate->suspended);
 }
 
 static void wait_for(const char *job, pid_t pid)
@@ -154,6 +154,7 @@ static void wait_for(const char *job, pid_t pid)
 	kernel_close(&t.f, 0);
 	sim_say("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
 	server_fate(job, &fate);
+	/* Who has suspended a job may have it go on. */
 	if (n == 0 && fate.n == 1) {
 		s = said_of(&said, job);
 		if (!is_true(t.bytes, &fate))
@@ -161,7 +162,8 @@ static void wait_for(const char *job, pid_t pid)
 				 fate.gone ? ", gone" : "");
 		if (*s->word && !streq(s->word, t.bytes))
 			sim_fail("%s said %s, and says %s", path, s->word, t.bytes);
-		snprintf(s->word, sizeof(s->word), "%s", t.bytes);
+		if (!fate.suspended)
+			snprintf(s->word, sizeof(s->word), "%s", t.bytes);
 	}
 	free(t.bytes);
 }
@@ -304,6 +306,8 @@ static void judge_lists(pid_t pid)
 		server_fate(job, &fate);
 		state_in(list, job, state);
 		snprintf(line, sizeof(line), "%s\n", state);
+		if (server_is_suspended(job) && !streq(state, "CANCELLED"))
+			sim_fail("list has %s as %s, and it is suspended", job, state);
 		if (!*state || (is_over(job) && !is_true(line, &fate)))
 			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
 				 fate.phase);
@@ -332,7 +336,7 @@ static void judge_said(const struct said *s, pid_t pid)
 		cleanup_free char *path = text_print("%s/%s/state", places[i], s->job),
 				  *state = NULL;
 
-		if (kernel_read(pid, path, &state) == 0 && !streq(state, s->word))
+		if (*s->word && kernel_read(pid, path, &state) == 0 && !streq(state, s->word))
 			sim_fail("wait said of %s that it has %s, and %s has %s", s->job, s->word,
 				 path, state);
 	}

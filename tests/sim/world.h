@@ -48,8 +48,10 @@ struct server_fate {
 	size_t n;
 	const char *phase; /* "": its controller has not seen it yet */
 	bool gone;
+	bool suspended; /* once */
 };
 void server_fate(const char *name, struct server_fate *ret);
+bool server_is_suspended(const char *name);
 /* Does the node of JOB's present pod have a line of it? *RET_FOREIGN: somebody else has made the job. */
 bool server_job_printed(const char *job, bool *ret_foreign);
 
@@ -75,6 +77,13 @@ void readers_begin(void);
 void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job);
 /* What is to be read by now? In a task. */
 void readers_judge(void);
+
+/* --- ctl.c --- */
+
+void ctl_begin(void);
+/* The server has a Command for JOB; and has it that the job's controller obeys it. */
+void ctl_created(const char *job, const char *action);
+void ctl_obeyed(const char *job, const char *action);
 
 /* --- waiter.c --- */
 
