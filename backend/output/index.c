@@ -184,12 +184,17 @@ static int index_load_file(struct index *x)
 		err = disk_stat(fd, "", &st);
 	if (err)
 		return err;
-	/* What is torn goes: later records must not stand behind it. */
+	/*
+	 * What is torn goes: later records must not stand behind it. Nor may another crash bring it back, when the log
+	 * has other bytes in its place.
+	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
 		diag(DIAG_WARNING, "%s: the end of its merged log was torn and is made again",
 		     x->id);
 		err = disk_truncate(fd, x->size.records ? whole : 0);
+		if (err == 0)
+			err = disk_sync_data(fd);
 		if (err < 0)
 			return err;
 	}

@@ -219,8 +219,12 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 		return err;
 	}
 	err = disk_stat(fd, "", &st);
-	if (err == 0 && (uint64_t)st.st_size > ret->table)
+	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
+		/* Or a crash could bring it back, when the log has other bytes in its place. */
+		if (err == 0)
+			err = disk_sync_data(fd);
+	}
 	return err < 0 ? err : mend_rest(fd, log_fd, size, ret);
 }
 
