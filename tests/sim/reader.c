@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who read logs, at any moment. A line is "UID NUMBER", so of each byte it is known which pod has printed it:
+ * Those who read logs, at any moment. A line is "UID NUMBER", so of each byte it is known which run of which pod has
+ * printed it:
  *
- *	of a pod	its lines from the first, each once, up to one of those that it has printed by now; some are
- *			missing only where its node had lost them; what was read once, or followed, is read again
- *	merged		the same of each pod whose lines it has, behind their prefix; and what was read once is read
+ *	of an attempt	lines of one run from the first, each once, up to one of those that it has printed by now; some
+ *			are missing only where its node had lost them; what was read once, or followed, is read again
+ *	merged		the same of each run whose lines it has, behind their prefix; and what was read once is read
  *			again, as long as the machine stays up
  *
- * In the end a job that is there shows all that its last pod has printed, if its node still has it; and what was read
- * of a job that kxfs has launched is in jobs/ or history/, whoever has its name by now.
+ * In the end a job that is there shows all that its last run has printed, and the one before in the same pod, if its
+ * node still has it; and what was read of a job that kxfs has launched is in jobs/ or history/, whoever has its name by
+ * now.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"
@@ -17,11 +19,12 @@
 
 #define READS	    12
 #define READ_EACH_S 25
-#define UID	    36 /* characters */
-#define MOST_PODS   16
+#define UID	    SERVER_UID
+#define MOST_RUNS   64 /* of a job */
+#define MOST_LOGS   6  /* log.0 and so on that are read */
 #define PREFIX	    "main/0 "
 
-/* How far a log has shown a pod. */
+/* How far a log has shown a run. */
 struct seen {
 	char uid[UID + 1];
 	size_t next;
@@ -53,12 +56,12 @@ static const char *behind_a_tear(const struct seen *s, const char *line)
 	const char *tail = last && last - line > UID ? last - UID : line;
 	cleanup_free char *torn = mem_copy(line, (size_t)(tail - line));
 	struct seen of = *s;
-	struct server_pod pod;
+	struct server_run run;
 
 	if ((!sim_faults.power_cut && !sim_faults.disk_error) || tail == line)
 		return line;
 	snprintf(of.uid, sizeof(of.uid), "%.*s", UID, tail);
-	return server_pod(of.uid, &pod) && pod.kept > s->next && is_cut(&of, torn) ? tail : line;
+	return server_run(of.uid, &run) && run.kept > s->next && is_cut(&of, torn) ? tail : line;
 }
 
 /* LINE, without its end, may be whole or not. In a merged log each has an end. */
@@ -66,7 +69,7 @@ static void check_line(const char *path, const char *line, bool whole, bool merg
 		       struct seen *seen)
 {
 	cleanup_free char *name = text_print("%s-main-0-0", job), *full = NULL;
-	struct server_pod pod;
+	struct server_run run;
 	struct seen *s = seen;
 	char uid[UID + 1] = "";
 	size_t number = 0;
@@ -78,30 +81,30 @@ static void check_line(const char *path, const char *line, bool whole, bool merg
 	line = behind_a_tear(s, line);
 	s = seen;
 	snprintf(uid, sizeof(uid), "%s", line);
-	if (!server_pod(uid, &pod) || !streq(pod.name, name))
+	if (!server_run(uid, &run) || !streq(run.name, name))
 		sim_fail("%s has a line that no pod of it has printed: %s", path, line);
 	while (*s->uid && !streq(s->uid, uid))
 		s++;
-	if (s == seen + MOST_PODS - 1)
-		sim_fail("%s has too many pods", path);
+	if (s == seen + MOST_RUNS - 1)
+		sim_fail("%s has too many runs", path);
 	snprintf(s->uid, sizeof(s->uid), "%s", uid);
 	number = strtoull(line + UID, NULL, 10);
 	full = text_print("%s %zu", uid, number);
-	if (!whole || (merged && !pod.there && is_cut(s, line)))
+	if (!whole || (merged && !run.there && is_cut(s, line)))
 		return;
-	if (!streq(full, line) || number >= pod.n)
+	if (!streq(full, line) || number >= run.n)
 		sim_fail("%s has a line that was not printed so: %s", path, line);
 	if (number < s->next)
 		sim_fail("%s has a line twice, or late: %s", path, line);
-	if (number > s->next && !(pod.kept > s->next))
+	if (number > s->next && !(run.kept > s->next))
 		sim_fail("%s lacks what comes before: %s", path, line);
 	s->next = number + 1;
 }
 
-/* Whose lines a text has: those of one pod, of a replica's pods one after the other, or of all with their prefix. */
-enum form { ONE_POD, ONE_REPLICA, MERGED };
+/* Whose lines a text has: those of one run, of a replica's runs one after the other, or of all with their prefix. */
+enum form { ONE_RUN, ONE_REPLICA, MERGED };
 
-/* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_PODS, is what it has of each pod. */
+/* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_RUNS, is what it has of each run. */
 static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
 {
@@ -120,12 +123,12 @@ static void check_text(const char *path, const char *text, enum form form, const
 			sim_fail("%s has a line without its prefix: %s", path, line);
 		at = nl ? nl + 1 : at + strlen(at);
 	}
-	if (form == ONE_POD && *seen[1].uid)
-		sim_fail("%s has lines of two pods, %s and %s", path, seen[0].uid, seen[1].uid);
+	if (form == ONE_RUN && *seen[1].uid)
+		sim_fail("%s has lines of two runs, %s and %s", path, seen[0].uid, seen[1].uid);
 }
 
 /*
- * TEXT, a merged log or that of a pod, begins with what was read before of the same: both begin with the same pod,
+ * TEXT, a merged log or that of a run, begins with what was read before of the same: both begin with the same run,
  * whatever the name of the job is by now. It is taken over.
  */
 static void check_known(const char *path, char *text)
@@ -157,58 +160,65 @@ static void check_known(const char *path, char *text)
 	}
 }
 
-/* The same of the first pod in TEXT, unless somebody else has made it: its log is fetched anew where it was lost. */
-static void check_known_pod(const char *path, const char *text)
+/* The same of the first run in TEXT, unless somebody else has made it: its log is fetched anew where it was lost. */
+static void check_known_run(const char *path, const char *text)
 {
 	cleanup_free char *uid = mem_copy(text, min_of(strlen(text), (size_t)UID));
 	const char *end = text;
-	struct server_pod pod;
+	struct server_run run;
 
-	if (!server_pod(uid, &pod) || pod.foreign)
+	if (!server_run(uid, &run) || run.foreign)
 		return;
 	while (strncmp(end, uid, UID) == 0)
 		end += strcspn(end, "\n") + (strchr(end, '\n') ? 1 : 0);
 	check_known(path, mem_copy(text, (size_t)(end - text)));
 }
 
-/* Read all logs of JOB. *RET_LAST: the pod of the last attempt, as its log shows it. */
-static void read_job(const char *job, pid_t pid, struct seen *ret_last)
+/* Read NAME, a log of JOB. SEEN is filled in as in check_text. */
+static void read_log(const char *job, const char *name, pid_t pid, struct seen *seen)
 {
-	static const char *const names[] = {"main-0/log.0", "main-0/log", "log"};
+	cleanup_free char *path = text_print("jobs/%s/%s", job, name), *text = NULL;
+	bool merged = streq(name, "log");
+	int err = kernel_read(pid, path, &text);
 
-	*ret_last = (struct seen){0};
-	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path = text_print("jobs/%s/%s", job, names[i]), *text = NULL;
-		struct seen seen[MOST_PODS] = {0};
-		int err = kernel_read(pid, path, &text);
+	memset(seen, 0, MOST_RUNS * sizeof(*seen));
+	sim_say("reader", "%s: %s", path, err ? strerror(-err) : "read");
+	if (err)
+		return;
+	check_text(path, text, merged ? MERGED : ONE_RUN, job, seen);
+	if (merged)
+		check_known(path, take_ptr(text));
+	else
+		check_known_run(path, text);
+}
 
-		sim_say("reader", "%s: %s", path, err ? strerror(-err) : "read");
-		if (err)
-			continue;
-		check_text(path, text, i == 2 ? MERGED : ONE_POD, job, seen);
-		if (i == 1)
-			*ret_last = seen[0];
-		if (i == 2)
-			check_known(path, take_ptr(text));
-		else
-			check_known_pod(path, text);
+/* Read the logs of JOB, of the earlier attempts N from FIRST on. LAST and MERGED: of the last one, and of all in one. */
+static void read_job(const char *job, pid_t pid, unsigned first, unsigned n, struct seen *last,
+		     struct seen *merged)
+{
+	for (unsigned i = first; i < first + n; i++) {
+		cleanup_free char *name = text_print("main-0/log.%u", i);
+
+		read_log(job, name, pid, merged);
 	}
+	read_log(job, "main-0/log", pid, last);
+	read_log(job, "log", pid, merged);
 }
 
 void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job)
 {
-	struct seen seen[MOST_PODS] = {0};
-	struct server_pod pod;
+	struct seen seen[MOST_RUNS] = {0};
+	struct server_run run;
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
 	/* A line that the disk then refuses, and that can't be had again, is only taken back from who reads on. */
 	if (merged)
 		check_known(path, text_copy(text));
 	else if (ended)
-		check_known_pod(path, text);
+		check_known_run(path, text);
 	for (const struct seen *s = seen; ended && *s->uid; s++)
-		if (server_pod(s->uid, &pod) && pod.there && s->next < pod.n && pod.kept <= s->next)
-			sim_fail("%s ends with line %zu of %zu", path, s->next, pod.n);
+		if (server_run(s->uid, &run) && run.there && s->next < run.n && run.kept <= s->next)
+			sim_fail("%s ends with line %zu of %zu", path, s->next, run.n);
 }
 
 static void reader(void *data)
@@ -217,8 +227,9 @@ static void reader(void *data)
 
 	(void)data;
 	for (unsigned i = 0; i < READS; i++) {
+		struct seen last[MOST_RUNS], merged[MOST_RUNS];
 		cleanup_free char *job = NULL;
-		struct seen last;
+		unsigned first;
 		size_t n;
 
 		sim_sleep(sim_random(SIM_READERS) % (READ_EACH_S * SIM_S));
@@ -226,7 +237,8 @@ static void reader(void *data)
 		if (!sim_fs || n == 0)
 			continue;
 		job = text_copy(server_job(sim_random(SIM_READERS) % n));
-		read_job(job, pid, &last);
+		first = sim_faults.rerun ? sim_below(SIM_READERS, MOST_LOGS) : 0;
+		read_job(job, pid, first, 1, last, merged);
 	}
 }
 
@@ -240,18 +252,18 @@ void readers_begin(void)
 static void judge_known(const struct known *k, pid_t pid)
 {
 	cleanup_free char *uid = NULL, *job = NULL;
-	struct server_pod pod;
+	struct server_run run;
 
 	if (strncmp(k->text, PREFIX, strlen(PREFIX)) != 0)
 		return;
 	uid = mem_copy(k->text + strlen(PREFIX), UID);
-	if (!server_pod(uid, &pod) || pod.foreign)
+	if (!server_run(uid, &run) || run.foreign)
 		return;
-	job = mem_copy(pod.name, strlen(pod.name) - strlen("-main-0-0"));
+	job = mem_copy(run.name, strlen(run.name) - strlen("-main-0-0"));
 	for (size_t i = 0; i < 3; i++) {
 		cleanup_free char *path =
 			i < 2 ? text_print(i ? "history/%s/log" : "jobs/%s/log", job)
-			      : text_print("history/%s~%.8s/log", job, pod.job);
+			      : text_print("history/%s~%.8s/log", job, run.job);
 		cleanup_free char *text = NULL;
 
 		if (kernel_read(pid, path, &text) == 0 &&
@@ -261,29 +273,46 @@ static void judge_known(const struct known *k, pid_t pid)
 	sim_fail("what the log of %s had shown is nowhere any more", job);
 }
 
+/* SEEN has all that the run UID has printed, as far as its node still has it. */
+static bool has_all(const struct seen *seen, const char *uid, const struct server_run *run)
+{
+	while (*seen->uid && !streq(seen->uid, uid))
+		seen++;
+	return seen->next >= run->n || run->kept > seen->next;
+}
+
+static void judge_job(const char *job, pid_t pid)
+{
+	struct seen last[MOST_RUNS], merged[MOST_RUNS];
+	char uid[UID + 1];
+	struct server_run run;
+
+	read_job(job, pid, 0, sim_faults.rerun ? MOST_LOGS : 1, last, merged);
+	/* While the folder of another of its name is moved away, who opens it finds nothing. */
+	if (!*last->uid) {
+		sim_sleep(SIM_S);
+		read_job(job, pid, 0, 1, last, merged);
+	}
+	/* A folder that the disk does not let be moved away stays, and is said. */
+	if (!server_job_run(job, 0, uid, &run) || (run.foreign && sim_faults.disk_error))
+		return;
+	if (run.n > run.kept && !streq(last->uid, uid))
+		sim_fail("the log of %s shows %s, and not its last run", job,
+			 *last->uid ? last->uid : "nothing");
+	if (run.ended && !has_all(last, uid, &run))
+		sim_fail("the log of %s ends with line %zu of %zu", job, last->next, run.n);
+	if (!run.foreign && server_job_run(job, 1, uid, &run) && !has_all(merged, uid, &run))
+		sim_fail("the log of %s lacks an end of the run before the last", job);
+}
+
 void readers_judge(void)
 {
 	pid_t pid = kernel_fork();
 
 	for (size_t i = 0; i < server_n_jobs(); i++) {
 		cleanup_free char *job = text_copy(server_job(i));
-		struct server_pod pod;
-		struct seen last;
-		bool foreign;
 
-		read_job(job, pid, &last);
-		/* While the folder of another of its name is moved away, who opens it finds nothing. */
-		if (!*last.uid) {
-			sim_sleep(SIM_S);
-			read_job(job, pid, &last);
-		}
-		if (*last.uid && server_pod(last.uid, &pod) && pod.there && pod.ended &&
-		    last.next < pod.n && pod.kept <= last.next)
-			sim_fail("the log of %s ends with line %zu of %zu", job, last.next, pod.n);
-		/* A folder that the disk does not let be moved away stays, and is said. */
-		if (!*last.uid && server_job_printed(job, &foreign) &&
-		    !(foreign && sim_faults.disk_error))
-			sim_fail("the log of %s is empty", job);
+		judge_job(job, pid);
 	}
 	for (const struct known *k = all_known; k && !sim_faults.power_cut; k = k->next)
 		judge_known(k, pid);

@@ -136,6 +136,7 @@ void sim_draw_faults(uint64_t set)
 		{"copied", &sim_faults.copied, 500},
 		{"removed", &sim_faults.removed, 500},
 		{"commanded", &sim_faults.commanded, 1000},
+		{"rerun", &sim_faults.rerun, 1000},
 	};
 
 	for (size_t i = 0; i < array_size(all); i++) {

@@ -2,7 +2,9 @@
 /*
  * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets
  * its phase and a pod, the pod runs, prints numbered lines and ends, or is evicted and made anew under its name, the
- * job ends, and perhaps somebody removes it, or makes it anew of what he has saved.
+ * job ends, and perhaps somebody removes it, or makes it anew of what he has saved. The container of a pod may run
+ * some times: a request for a log names the container, not the run, and between two runs the one that has ended is
+ * served as the newest and as the previous one; of older ones a node has nothing (docs/facts.md).
  * Each change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now
  * and then.
  */
@@ -18,14 +20,15 @@
 #include "tests/sim/world.h"
 
 #define MOST_OBJECTS 512
+#define MOST_RUNS    5
 #define BOOKMARK_S   60
 /*
  * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost,
  * has it launched twice: its name is free then, and the server knows nothing of it any more.
  */
-#define KEPT_S	90
-#define LINE_US (700 * SIM_MS) /* a pod prints a line each such time */
-#define JOB_API "batch.volcano.sh/v1alpha1"
+#define KEPT_S	 90
+#define LINE_US	 (700 * SIM_MS) /* a pod prints a line each such time */
+#define JOB_API	 "batch.volcano.sh/v1alpha1"
 #define COMMANDS "/apis/bus.volcano.sh/v1alpha1/namespaces/team/commands"
 
 enum collection { JOBS, PODS, GROUPS, EVENTS, QUEUES, N_COLLECTIONS };
@@ -42,6 +45,12 @@ static const struct {
 		    "Queue"},
 };
 
+/* One run of a pod's container: when it ran, and the first line that its node still has. */
+struct run {
+	uint64_t began, ended; /* us; 0: not yet */
+	size_t kept;
+};
+
 struct object {
 	enum collection in;
 	char *name;
@@ -50,9 +59,12 @@ struct object {
 	bool foreign;	 /* somebody else has made it, or its job */
 	bool suspended;	 /* once */
 	const char *job; /* of a pod: its uid */
-	/* Of a pod: when its container ran, and the first line that its node still has. */
-	uint64_t began, ended; /* us; 0: not yet */
-	size_t kept;
+	/* Of a pod: */
+	struct run runs[MOST_RUNS];
+	size_t n_runs;
+	bool reruns;  /* its container runs again when it has failed */
+	bool between; /* and waits for that */
+	bool over;    /* it does not run any more */
 };
 
 struct change {
@@ -66,6 +78,7 @@ struct server_watch {
 	enum collection in; /* N_COLLECTIONS: it is the log of POD */
 	size_t at;	    /* of the changes, or the next line */
 	const struct object *pod;
+	size_t run; /* of it */
 	bool follow;
 	unsigned version;
 	uint64_t lag;
@@ -373,18 +386,20 @@ static void set_phase(struct object *job, const char *phase)
 static void make_pod(const struct object *job)
 {
 	const char *uid = get(at(job->json, "metadata"), "uid");
+	bool reruns = sim_chance(SIM_SERVER, sim_faults.rerun);
 	cleanup_free char *text = text_print(
 		"{\"metadata\":{\"name\":\"%s-main-0-0\",\"annotations\":{\"volcano.sh/task-index\":\"0\","
 		"\"volcano.sh/task-spec\":\"main-0\",\"volcano.sh/job-retry-count\":\"%d\"},\"labels\":"
 		"{\"volcano.sh/job-name\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"" JOB_API
 		"\",\"kind\":\"Job\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]},\"spec\":{"
-		"\"nodeName\":\"n1\",\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main-0\"}]},"
+		"\"nodeName\":\"n1\",\"restartPolicy\":\"%s\",\"containers\":[{\"name\":\"main-0\"}]},"
 		"\"status\":{\"phase\":\"Pending\"}}",
 		job->name, json_object_get_int(at(at(job->json, "status"), "retryCount")),
-		job->name, job->name, uid);
+		job->name, job->name, uid, reruns ? "OnFailure" : "Never");
 
 	struct object *pod = add(PODS, json_tokener_parse(text));
 
+	pod->reruns = reruns;
 	pod->foreign = job->foreign;
 	pod->job = text_copy(uid);
 }
@@ -392,27 +407,92 @@ static void make_pod(const struct object *job)
 static void set_container(struct object *pod, const char *phase, const char *state)
 {
 	struct json_object *status = at(pod->json, "status");
-	cleanup_free char *text =
-		text_print("[{\"name\":\"main-0\",\"restartCount\":0,\"started\":%s,\"state\":%s}]",
-			   streq(phase, "Running") ? "true" : "false", state);
+	bool has_last = pod->n_runs > 1 || pod->between;
+	cleanup_free char *text = text_print(
+		"[{\"name\":\"main-0\",\"restartCount\":%zu,\"started\":%s,\"state\":%s,\"lastState\":{%s}}]",
+		pod->n_runs - 1, strstr(state, "running") ? "true" : "false", state,
+		has_last ? "\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}" : "");
 
 	set(status, "phase", phase);
 	json_object_object_add(status, "containerStatuses", json_tokener_parse(text));
 	changed(pod, "MODIFIED");
 }
 
+static bool is_running(const struct object *pod)
+{
+	return pod->n_runs > 0 && !pod->runs[pod->n_runs - 1].ended;
+}
+
+/* POD does not run any more. */
+static void end_pod(struct object *pod)
+{
+	if (is_running(pod))
+		pod->runs[pod->n_runs - 1].ended = sim_now();
+	pod->over = true;
+}
+
+static void run_ends(void *data);
+
+/* The container of POD begins a run. */
+static void begin_run(struct object *pod)
+{
+	cleanup_free char *state = NULL;
+	char when[32];
+
+	pod->runs[pod->n_runs++] = (struct run){.began = sim_now()};
+	pod->between = false;
+	state = text_print("{\"running\":{\"startedAt\":\"%s\"}}", time_text(when));
+	set_container(pod, "Running", state);
+	if (pod->reruns && pod->n_runs < MOST_RUNS)
+		sim_after(sim_delay(SIM_SERVER, 20 * SIM_S), SIM_WORLD, run_ends, pod);
+}
+
+static void runs_again(void *data)
+{
+	struct object *pod = data;
+
+	if (!pod->gone && !pod->over)
+		begin_run(pod);
+}
+
+static void waits(void *data)
+{
+	struct object *pod = data;
+
+	if (pod->gone || pod->over || is_running(pod))
+		return;
+	pod->between = true;
+	set_container(pod, "Running",
+		      "{\"waiting\":{\"reason\":\"CrashLoopBackOff\",\"message\":\"back-off\"}}");
+}
+
+/* The container of POD fails; some time later it waits, and then, or at once, runs again. */
+static void run_ends(void *data)
+{
+	struct object *pod = data;
+	uint64_t pause = sim_delay(SIM_SERVER, 5 * SIM_S);
+	cleanup_free char *state = NULL;
+	char when[32];
+
+	if (pod->gone || pod->over)
+		return;
+	pod->runs[pod->n_runs - 1].ended = sim_now();
+	sim_say("server", "pod %s: run %zu ends", pod->name, pod->n_runs - 1);
+	state = text_print(
+		"{\"terminated\":{\"exitCode\":1,\"startedAt\":\"%s\",\"finishedAt\":\"%s\"}}",
+		time_text(when), when);
+	set_container(pod, "Running", state);
+	sim_after(sim_delay(SIM_SERVER, 2 * SIM_S), SIM_WORLD, waits, pod);
+	sim_after(pause, SIM_WORLD, runs_again, pod);
+}
+
 /* The container of JOB's pod begins. */
 static void pod_runs(void *data)
 {
 	struct object *pod = pod_of(data);
-	cleanup_free char *state = NULL;
-	char when[32];
 
-	if (!pod || pod->began)
-		return;
-	pod->began = sim_now();
-	state = text_print("{\"running\":{\"startedAt\":\"%s\"}}", time_text(when));
-	set_container(pod, "Running", state);
+	if (pod && pod->n_runs == 0)
+		begin_run(pod);
 }
 
 /* Its node throws JOB's pod out, and it is made anew under its name. */
@@ -420,9 +500,9 @@ static void evict(void *data)
 {
 	struct object *job = data, *pod = pod_of(job);
 
-	if (!is_in(job, "Running") || !pod || pod->ended)
+	if (!is_in(job, "Running") || !pod || pod->over)
 		return;
-	pod->ended = sim_now();
+	end_pod(pod);
 	drop(pod);
 	make_pod(job);
 	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, pod_runs, job);
@@ -432,8 +512,7 @@ static void removed_late(void *data)
 {
 	struct object *pod = data;
 
-	if (!pod->ended && pod->began)
-		pod->ended = sim_now();
+	end_pod(pod);
 	if (!pod->gone)
 		drop(pod);
 }
@@ -458,12 +537,13 @@ static void job_ends(void *data)
 
 	if (!is_in(job, "Running"))
 		return;
-	if (pod && !pod->began) {
+	if (pod && !is_running(pod)) {
 		sim_after(5 * SIM_S, SIM_WORLD, job_ends, job);
 		return;
 	}
 	if (pod) {
-		pod->ended = sim_now();
+		end_pod(pod);
+		fails = fails && !pod->reruns; /* else it would run again */
 		state = text_print(
 			"{\"terminated\":{\"exitCode\":%d,\"startedAt\":\"%s\",\"finishedAt\":\"%s\"}}",
 			fails, time_text(when), when);
@@ -548,7 +628,8 @@ static void obey(void *data)
 	job->suspended |= streq(phase, "Aborting");
 	if (streq(phase, "Restarting"))
 		json_object_object_add(status, "retryCount",
-				       json_object_new_int(json_object_get_int(at(status, "retryCount")) + 1));
+				       json_object_new_int(
+					       json_object_get_int(at(status, "retryCount")) + 1));
 	set_phase(job, phase);
 	sim_after(sim_delay(SIM_SERVER, 5 * SIM_S), SIM_WORLD, settle, job);
 }
@@ -559,7 +640,8 @@ static void command(const char *body, size_t len, struct server_reply *ret)
 	struct json_object *json = json_tokener_parse(text);
 	struct command *c = new0(struct command);
 
-	*c = (struct command){text_copy(get(at(json, "target"), "name")), text_copy(get(json, "action"))};
+	*c = (struct command){text_copy(get(at(json, "target"), "name")),
+			      text_copy(get(json, "action"))};
 	ctl_created(c->job, c->action);
 	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, obey, c);
 	reply(ret, 201, text_copy(text));
@@ -587,19 +669,27 @@ static void copy_job(void *data)
 
 /* --- logs --- */
 
-/* How many lines has POD printed? */
-static size_t printed(const struct object *pod)
+/* How many lines has R printed? */
+static size_t printed(const struct run *r)
 {
-	uint64_t end = pod->ended ? pod->ended : sim_now();
+	uint64_t end = r->ended ? r->ended : sim_now();
 
-	return pod->began ? (size_t)((end - pod->began) / LINE_US) : 0;
+	return (size_t)((end - r->began) / LINE_US);
 }
 
-/* When line K of POD was printed, in ns since 1970. */
-static int64_t line_time(const struct object *pod, size_t k)
+/* When line K of R was printed, in ns since 1970. */
+static int64_t line_time(const struct run *r, size_t k)
 {
 	return loop_time_ns() -
-	       ((int64_t)sim_now() - (int64_t)(pod->began + (k + 1) * LINE_US)) * 1000;
+	       ((int64_t)sim_now() - (int64_t)(r->began + (k + 1) * LINE_US)) * 1000;
+}
+
+/* A pod's uid with the number of a run in the place of four zeros. */
+static void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1])
+{
+	const char *uid = get(at(pod->json, "metadata"), "uid");
+
+	snprintf(ret, SERVER_UID + 1, "%.9s%04zx%s", uid, run, uid + 13);
 }
 
 bool server_has_job(const char *uid)
@@ -633,19 +723,25 @@ bool server_is_suspended(const char *name)
 	return job && (is_in(job, "Aborting") || is_in(job, "Aborted"));
 }
 
-bool server_pod(const char *uid, struct server_pod *ret)
+bool server_run(const char *uid, struct server_run *ret)
 {
-	for (size_t i = 0; i < n_objects; i++) {
-		struct object *o = &objects[i];
+	cleanup_free char *of = text_copy(uid);
+	size_t run = strlen(uid) == SERVER_UID ? strtoul(uid + 9, NULL, 16) : MOST_RUNS;
 
-		if (o->in != PODS || !streq(get(at(o->json, "metadata"), "uid"), uid))
+	for (size_t i = 0; i < n_objects && run < MOST_RUNS; i++) {
+		const struct object *o = &objects[i];
+		const struct run *r = &o->runs[run];
+
+		memcpy(of + 9, "0000", 4);
+		if (o->in != PODS || !streq(get(at(o->json, "metadata"), "uid"), of) ||
+		    run >= o->n_runs)
 			continue;
-		*ret = (struct server_pod){
+		*ret = (struct server_run){
 			.name = o->name,
-			.n = printed(o),
-			.kept = o->kept,
-			.there = !o->gone,
-			.ended = o->ended > 0,
+			.n = printed(r),
+			.kept = r->kept,
+			.there = !o->gone && run + 1 + !o->between >= o->n_runs,
+			.ended = r->ended > 0,
 			.job = o->job,
 			.foreign = o->foreign,
 		};
@@ -654,32 +750,38 @@ bool server_pod(const char *uid, struct server_pod *ret)
 	return false;
 }
 
-bool server_job_printed(const char *job, bool *ret_foreign)
+bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 1],
+		    struct server_run *ret)
 {
 	const struct object *o = find(JOBS, job), *pod = o ? pod_of(o) : NULL;
 
-	*ret_foreign = o && o->foreign;
-	return pod && printed(pod) > pod->kept;
+	if (!pod || pod->n_runs <= before)
+		return false;
+	run_uid(pod, pod->n_runs - 1 - before, ret_uid);
+	return server_run(ret_uid, ret) && ret->there;
 }
 
 /* The lines that have been printed since the last time; then, if it follows, the next ones. */
 static void print(void *data)
 {
 	struct server_watch *w = data;
+	const struct run *r = &w->pod->runs[w->run];
+	char uid[SERVER_UID + 1];
 
-	while (!w->gone && w->at < printed(w->pod)) {
-		int64_t ns = line_time(w->pod, w->at);
+	run_uid(w->pod, w->run, uid);
+	while (!w->gone && w->at < printed(r)) {
+		int64_t ns = line_time(r, w->at);
 		cleanup_free char *line = NULL;
 		char when[32];
 
 		spec_time_text(ns, when);
-		line = text_print("%.19s.%09dZ %s %zu\n", when, (int)(ns % 1000000000),
-				  get(at(w->pod->json, "metadata"), "uid"), w->at++);
+		line = text_print("%.19s.%09dZ %s %zu\n", when, (int)(ns % 1000000000), uid,
+				  w->at++);
 		w->fn(w->data, line, strlen(line));
 	}
 	if (w->gone)
 		return;
-	if (!w->follow || w->pod->ended)
+	if (!w->follow || r->ended)
 		w->fn(w->data, NULL, 0);
 	else
 		sim_after(LINE_US + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, print, w);
@@ -690,26 +792,31 @@ static struct server_watch *log_watch(const char *path, server_event_fn fn, void
 {
 	cleanup_free char *name = text_copy(query(path, "/pods/"));
 	const char *since = query(path, "sinceTime=");
+	size_t before = strstr(path, "previous=true") != NULL;
 	struct object *pod;
 	struct server_watch *w;
+	struct run *r;
 	int64_t from = 0;
 
 	name[strcspn(name, "/")] = '\0';
 	pod = find(PODS, name);
-	if (!pod || !pod->began || strstr(path, "previous=true")) {
+	if (pod && pod->between)
+		before = 0;
+	if (!pod || pod->n_runs <= before) {
 		refuse(ret, pod ? 400 : 404, pod ? "BadRequest" : "NotFound");
 		return NULL;
 	}
-	if (sim_chance(SIM_SERVER, sim_faults.rotated))
-		pod->kept =
-			max_of(pod->kept, (size_t)(sim_random(SIM_SERVER) % (printed(pod) + 1)));
 	w = watch_new(fn, data);
 	w->pod = pod;
+	w->run = pod->n_runs - 1 - before;
 	w->follow = strstr(path, "follow=true");
 	w->lag = sim_delay(SIM_SERVER, 3 * SIM_S);
-	w->at = pod->kept;
+	r = &pod->runs[w->run];
+	if (sim_chance(SIM_SERVER, sim_faults.rotated))
+		r->kept = max_of(r->kept, (size_t)(sim_random(SIM_SERVER) % (printed(r) + 1)));
+	w->at = r->kept;
 	if (*since && spec_time_parse(since, strcspn(since, "&"), &from) > 0)
-		while (w->at < printed(pod) && line_time(pod, w->at) < from)
+		while (w->at < printed(r) && line_time(r, w->at) < from)
 			w->at++;
 	sim_after(0, SIM_WORLD, print, w);
 	return w;

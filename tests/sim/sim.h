@@ -68,9 +68,10 @@ struct sim_faults {
 	unsigned forgotten;   /* watches whose version the server has forgotten */
 	unsigned evicted;     /* pods */
 	unsigned rotated;     /* logs that are asked for */
-	unsigned copied;  /* jobs that somebody else removes, and makes anew of what was saved */
-	unsigned removed; /* jobs that who has launched them removes */
+	unsigned copied;    /* jobs that somebody else removes, and makes anew of what was saved */
+	unsigned removed;   /* jobs that who has launched them removes */
 	unsigned commanded; /* times at which somebody may write to ctl */
+	unsigned rerun;	    /* pods whose container fails and runs again, some times */
 };
 extern struct sim_faults sim_faults;
 /* Those of this seed that are in SET: bit K stands for the K-th of them above. */

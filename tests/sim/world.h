@@ -32,15 +32,20 @@ void server_unwatch_all(void);
 size_t server_n_jobs(void);
 const char *server_job(size_t i);
 
-/* The pod UID, which prints lines "UID NUMBER", and how many it has printed. False: there was none. */
-struct server_pod {
-	const char *name;
-	size_t n, kept; /* its node has lost those before KEPT */
-	bool there, ended;
+/*
+ * A run of a pod's container, which prints lines "UID NUMBER", where UID is the pod's with the number of the run in
+ * it. False: there was none.
+ */
+#define SERVER_UID 36 /* characters */
+struct server_run {
+	const char *name; /* of the pod */
+	size_t n, kept;	  /* its node has lost those before KEPT */
+	bool there;	  /* its node has it: it is the newest run, or the one before */
+	bool ended;
 	const char *job; /* its uid */
 	bool foreign;	 /* which somebody else has made */
 };
-bool server_pod(const char *uid, struct server_pod *ret);
+bool server_run(const char *uid, struct server_run *ret);
 /* Is the job UID there? */
 bool server_has_job(const char *uid);
 /* The jobs that were called NAME: how many, and what is known of the last. */
@@ -52,8 +57,9 @@ struct server_fate {
 };
 void server_fate(const char *name, struct server_fate *ret);
 bool server_is_suspended(const char *name);
-/* Does the node of JOB's present pod have a line of it? *RET_FOREIGN: somebody else has made the job. */
-bool server_job_printed(const char *job, bool *ret_foreign);
+/* The newest run of JOB's present pod, or the one BEFORE it, if its node has that. */
+bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 1],
+		    struct server_run *ret);
 
 /* --- http.c: what is between kxfs and the server --- */
 
