@@ -47,6 +47,8 @@ int disk_sync_data(int fd);
 
 /* TO, if it is there, is replaced in one step, or (ONLY_NEW) it is -EEXIST; -EINVAL: the disk can't tell. */
 int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new);
+/* The file FROM has the name TO, too. -EEXIST: something has it already. Some disks can't: then it is another error. */
+int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* A file, or an empty directory. */
 int disk_unlink(int at, const char *path);
 int disk_rmdir(int at, const char *path);

@@ -59,6 +59,15 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	return process_parse_stat(text, ret) < 0 ? -ESRCH : 0;
 }
 
+void process_boot(char ret[37])
+{
+	cleanup_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(ret, 0, 37);
+	if (fd >= 0 && read(fd, ret, 36) != 36)
+		*ret = '\0';
+}
+
 /* The soft limit before it was raised, kept for good; 0: it was not. */
 static _Atomic rlim_t given;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc/PID/stat says of a process or thread; how many descriptors we may have. Any thread; nothing waits.
+ * What /proc/PID/stat says of a process or thread; which run of the machine this is; how many descriptors we may have.
+ * Any thread; nothing waits.
  */
 #pragma once
 
@@ -22,6 +23,9 @@ struct process_stat {
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Process or thread PID. -ESRCH: there is none, or it can't be seen. */
 int process_stat(pid_t pid, struct process_stat *ret);
+
+/* What tells this run of the machine from any other, to see that the machine has been down. "": nothing does. */
+void process_boot(char ret[37]);
 
 /*
  * From now on we may have as many descriptors as we are allowed to give ourselves. Returns how many; RLIM_INFINITY

@@ -20,10 +20,11 @@
  * connects to the sockets in tasks/, and reads there how the other attempts have ended.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
-#include <sys/stat.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/jobs/expiry.h"
@@ -172,11 +173,9 @@ static int local_init(struct backend *b, char **ret_text)
 	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
 	struct local_jobs_events events = {on_published, on_leaving, on_left, NULL};
 	struct local *l;
-	int gpus;
+	int gpus, err = disk_mkdir(AT_FDCWD, jobs);
 
-	if (mkdir(jobs, 0700) < 0 && errno != EEXIST) {
-		int err = -errno;
-
+	if (err < 0 && err != -EEXIST) {
 		*ret_text =
 			text_print("state directory %s: %s", b->config.state_dir, strerror(-err));
 		return err;

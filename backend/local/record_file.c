@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/work.h"
 #include "spec/base/limits.h"
@@ -66,18 +67,17 @@ int record_mark(const char *state_dir, const char *id, int64_t time)
 {
 	cleanup_free char *path = file_path(state_dir, id, MARK);
 	cleanup_free char *record = file_path(state_dir, id, RECORD);
-	const struct timespec at = spec_time_spec(time);
-	const struct timespec times[] = {at, at};
 	cleanup_fd int fd = -1;
 
 	/*
 	 * The record under a second name. A file of its own would need an inode, and after many removals ext4 searches
 	 * half a millisecond for one that was not in use a moment ago.
 	 */
-	if (utimensat(AT_FDCWD, record, times, AT_SYMLINK_NOFOLLOW) == 0 && link(record, path) == 0)
+	if (disk_touch(AT_FDCWD, record, time) == 0 &&
+	    disk_link(AT_FDCWD, record, AT_FDCWD, path) == 0)
 		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	return fd < 0 || futimens(fd, times) < 0 ? -errno : 0;
+	fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
+	return fd < 0 ? fd : disk_touch(fd, "", time);
 }
 
 int record_read(const char *state_dir, const char *id, struct spec_record **ret)
@@ -99,7 +99,7 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	if (!streq(rec->job->id, id))
 		return -EINVAL;
 	mark = file_path(state_dir, id, MARK);
-	if (rec->job->finished && lstat(mark, &st) == 0 && S_ISREG(st.st_mode)) {
+	if (rec->job->finished && disk_stat(AT_FDCWD, mark, &st) == 0 && S_ISREG(st.st_mode)) {
 		rec->job->history = true;
 		rec->job->changed = spec_time_of(st.st_mtim);
 	}
@@ -122,15 +122,6 @@ int record_read_app(const char *state_dir, const char *home, struct spec_record 
 		spec_set(&rec->fault, fault);
 	}
 	return err;
-}
-
-void record_boot(char ret[37])
-{
-	cleanup_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(ret, 0, 37);
-	if (fd >= 0 && read(fd, ret, 36) != 36)
-		*ret = '\0';
 }
 
 int record_write(const char *state_dir, const struct spec_record *rec)

@@ -21,8 +21,6 @@ int record_read_app(const char *state_dir, const char *home, struct spec_record 
  * jobs are removed as quickly as files: after a crash of the machine such a job may stand in jobs/ again.
  */
 int record_mark(const char *state_dir, const char *id, int64_t time);
-/* What tells this run of the machine from any other, to see that the machine has been down. "": nothing does. */
-void record_boot(char ret[37]);
 /* The first one of a new job: it also keeps room on the disk for the final one. */
 int record_write_first(const char *state_dir, const struct spec_record *rec);
 

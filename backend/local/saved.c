@@ -3,10 +3,13 @@
 #include "backend/local/saved.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/base/process.h"
 #include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
 #include "backend/local/record_file.h"
@@ -234,15 +237,24 @@ static void item_clear(struct item *item)
 	spec_record_free(item->rec);
 }
 
-static bool is_cut_off(const char *name)
+/* Is NAME what a submission makes before the record? */
+static int is_cut_off(void *data, int at, const char *name, unsigned char type)
 {
-	static const char *const names[] = {
-		".", "..", "app.yaml", ".app.yaml.new", ".job.json.new", ".job.json.room"};
-	bool found = false;
+	static const char *const names[] = {"app.yaml", ".app.yaml.new", ".job.json.new",
+					    ".job.json.room"};
 
+	(void)data, (void)at, (void)type;
 	for (size_t i = 0; i < array_size(names); i++)
-		found |= streq(name, names[i]);
-	return found;
+		if (streq(name, names[i]))
+			return 0;
+	return -ENOTEMPTY;
+}
+
+static int remove_one(void *data, int at, const char *name, unsigned char type)
+{
+	(void)data, (void)type;
+	(void)disk_unlink(at, name);
+	return 0;
 }
 
 /*
@@ -252,18 +264,9 @@ static bool is_cut_off(const char *name)
 static bool remove_cut_off(const char *state_dir, const char *id)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, id);
-	cleanup_dir DIR *d = opendir(path);
-	const struct dirent *e;
 
-	if (!d)
-		return false;
-	while ((e = readdir(d)))
-		if (!is_cut_off(e->d_name))
-			return false;
-	rewinddir(d);
-	while ((e = readdir(d)))
-		unlinkat(dirfd(d), e->d_name, 0);
-	return rmdir(path) == 0;
+	return disk_list(AT_FDCWD, path, is_cut_off, NULL) == 0 &&
+	       disk_list(AT_FDCWD, path, remove_one, NULL) == 0 && disk_rmdir(AT_FDCWD, path) == 0;
 }
 
 /* Is ERR for want of something that more may be had of? Then a start that waits for nobody's answer may succeed. */
@@ -300,7 +303,7 @@ static void read_one(struct recover *r, const char *id)
 	if (rec->job->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 		cleanup_free char *logs = text_print("%s/logs", dir);
-		bool has_logs = access(logs, F_OK) == 0;
+		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) == 0;
 
 		item->left = rec->job->dropped && has_logs;
 		rec->job->dropped |= !has_logs;
@@ -330,27 +333,31 @@ static bool was_never_launched(const struct item *item)
 	char boot[37];
 	bool begun;
 
-	record_boot(boot);
+	process_boot(boot);
 	begun = !*boot || !streq(item->rec->boot, boot);
 	for (size_t i = 0; i < item->rec->job->n_replicas; i++)
 		begun |= item->found[i].state != TASK_NONE;
 	return !begun;
 }
 
+static int read_named(void *data, int at, const char *name, unsigned char type)
+{
+	struct recover *r = data;
+
+	(void)at, (void)type;
+	if (spec_name_is_file(name))
+		read_one(r, name);
+	return r->err;
+}
+
 static void recover_work(void *data)
 {
 	struct recover *r = data;
 	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
-	cleanup_dir DIR *dir = opendir(path);
-	struct dirent *entry;
+	int err = disk_list(AT_FDCWD, path, read_named, r);
 
-	if (!dir) {
-		r->err = -errno;
-		return;
-	}
-	while (!r->err && (entry = readdir(dir)))
-		if (spec_name_is_file(entry->d_name))
-			read_one(r, entry->d_name);
+	if (!r->err)
+		r->err = err;
 }
 
 /* Go on with a job that is not over. */

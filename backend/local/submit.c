@@ -9,6 +9,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/lookup.h"
+#include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "backend/local/record_file.h"
@@ -320,7 +321,7 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 		snprintf(uid, sizeof(uid), "%s", rq->submission);
 	else if (random_uuid(uid) < 0)
 		err = -EIO;
-	record_boot(boot);
+	process_boot(boot);
 	s->rec = spec_record_new(app, &origin);
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "backend/base/process.h"
 #include "backend/local/record_file.h"
 
 /* Run this program as a daemon on ROOT that submits what it is told and then only waits. */
@@ -495,7 +496,7 @@ static void test_never_launched(void **state)
 		if (!launched) {
 			char boot[37], field[64];
 
-			record_boot(boot);
+			process_boot(boot);
 			snprintf(field, sizeof(field), "\"boot\":\"%s\"", boot);
 			job_edit(w, id, "\"boot\":\"\"", field);
 		}
