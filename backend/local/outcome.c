@@ -80,6 +80,7 @@ const char *outcome_reason(bool again, const struct task_end *end)
 
 bool outcome_passes(const struct task_end *end)
 {
-	return end->how == TASK_NOT_STARTED && (end->err == EAGAIN || end->err == ENOMEM ||
-						end->err == EMFILE || end->err == ENFILE);
+	return end->how == TASK_NOT_STARTED &&
+	       (end->err == EAGAIN || end->err == ENOMEM || end->err == EMFILE ||
+		end->err == ENFILE || end->err == ENOBUFS);
 }

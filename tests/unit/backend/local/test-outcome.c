@@ -104,7 +104,7 @@ static void test_outcomes(void **state)
 /* What a machine lacks for a moment is no reason to fail for good; that of a program which has run is. */
 static void test_passes(void **state)
 {
-	static const int errors[] = {EAGAIN, ENOMEM, EMFILE, ENFILE};
+	static const int errors[] = {EAGAIN, ENOMEM, EMFILE, ENFILE, ENOBUFS};
 	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER};
 
 	for (size_t i = 0; i < array_size(errors); i++) {
