@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica: a process of its own, which is kxfs itself started again (task.c), so that
- * it goes on when the daemon dies. It has two processes.
+ * The helper of one attempt of a replica: a process of its own, so that it goes on when the daemon dies. It writes the
+ * program's output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; talks to the daemon; and writes how
+ * the attempt has ended to disk before it ends itself. The processes below it are the guard's (guard.h).
  *
- *	helper	writes the program's output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; talks to
- *		the daemon; writes how the attempt has ended to disk before it ends itself.
- *	guard	its child and the program's parent. When the program has ended it kills all that is left.
- *
- * Both are subreapers: every process that a program starts comes to the guard when its parent ends, whatever it does
- * with sessions and environments. A program that kills its parent kills the guard; then all its processes come to the
- * helper, which kills them.
- * The guard ends a program that runs longer than its limit of time: it waits for no disk.
- * When the helper is killed, the guard gets a signal and kills all. A program whose guard is killed is killed by the
- * kernel. Nothing a program does to its parent reaches the daemon or another replica.
- *
- * What is printed is taken as it comes, and nothing but a full disk or SIGKILL makes the helper lose a byte. One
- * thread each, but for that of the guard which looks at what is used (look.h). Both ignore the signals by which people
- * end "all of kxfs". This file is a whole program, and longer than others for that.
+ * What is printed is taken as it comes, and nothing but a full disk or SIGKILL makes the helper lose a byte.
  */
 #include "backend/local/helper.h"
 
@@ -25,65 +13,39 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <linux/sockios.h>
 
-#include "backend/backend.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
-#include "backend/base/process.h"
-#include "backend/base/spawn.h"
-#include "backend/local/descent.h"
-#include "backend/local/look.h"
+#include "backend/base/loop.h"
+#include "backend/local/guard.h"
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
-#include "spec/base/time.h"
 
-#define GUARD_NAME   "job-guard"
-#define ORDER_MAX    (64u << 20)
-#define COPY_MAX     LINES_SPAN /* what a pipe holds, and as much as lines_add takes at once */
-#define KILL_MS	     5000 /* what was sent SIGKILL has gone by then, unless it can't be killed */
-#define KILL_LOOK_MS 10
-#define LATE_MS	     2000 /* for processes of others that still hold the pipe */
-#define END_ROOM     512  /* bytes of the text of an end */
-#define USED	     "used"
-#define END_TRIES    60 /* a second each, to write the end to a disk that is full */
-
-/* The kernel sends it to the guard when the helper has ended. By default it is ignored. */
-#define ORPHAN_SIGNAL SIGURG
+#define ORDER_MAX (64u << 20)
+#define COPY_MAX  LINES_SPAN /* what a pipe holds, and as much as lines_add takes at once */
+#define LATE_MS	  2000	     /* for processes of others that still hold the pipe */
+#define END_ROOM  512	     /* bytes of the text of an end */
+#define USED	  "used"
+#define END_TRIES 60 /* a second each, to write the end to a disk that is full */
 
 struct order {
 	char *text;
-	const char *dir, *key, *name, *cwd;
-	rlim_t nofile;
-	int64_t limit_ms, grace_ms;
-	char **args, **env;
-};
-
-enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
-
-/*
- * From the guard to the helper, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time, and
- * LEFT if something can't be killed.
- */
-struct guard_news {
-	enum guard_kind kind;
-	enum task_why why;
-	int value;		 /* STARTED: pid; FAILED: errno; OVER: as of waitpid */
-	bool timed_out;		 /* OVER: it was sent SIGTERM for its limit before it ended */
-	struct task_usage usage; /* USED */
+	const char *dir, *key, *name;
+	struct guard_order program;
 };
 
 struct helper {
 	struct order order;
-	pid_t guard, program;
+	struct guard guard;
+	pid_t program;
+	int dir_fd;		/* the job's folder */
 	int listen_fd, conn_fd; /* -1: no daemon is connected */
 	int guard_fd;		/* the guard's news; -1: it has ended */
 	int in_fd;		/* the output; -1: there is no more */
@@ -94,217 +56,8 @@ struct helper {
 	int64_t late_at; /* ms of the monotonic clock: the output has ended by then; 0: not yet known */
 	struct task_end end;
 	struct task_usage usage; /* its last is 0: nothing is known */
+	char bytes[COPY_MAX];	 /* from the pipe, on their way to the log */
 };
-
-/* --- processes --- */
-
-static int64_t monotonic_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return spec_time_of(ts);
-}
-
-/*
- * Kill all that descends from this process, and fetch its remains. False: after some seconds something was left,
- * which belongs to another user or can't end.
- */
-static bool kill_all(void)
-{
-	int64_t deadline = monotonic_ms() + KILL_MS;
-	const struct timespec pause = {.tv_nsec = KILL_LOOK_MS * 1000000L};
-	sigset_t child;
-
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	for (;;) {
-		pid_t pid;
-
-		do
-			pid = waitpid(-1, NULL, WNOHANG);
-		while (pid > 0);
-		if (pid < 0 && errno == ECHILD)
-			return true;
-		if (monotonic_ms() > deadline)
-			return false;
-		descent_signal(getpid(), SIGKILL);
-		sigtimedwait(&child, NULL, &pause);
-	}
-}
-
-/* --- the guard --- */
-
-/* Is FILE found on PATH as something that can be executed? */
-static bool is_on_path(const char *file)
-{
-	const char *path = getenv("PATH");
-
-	path = path ? path : "/bin:/usr/bin";
-	for (;;) {
-		size_t len = strcspn(path, ":");
-		cleanup_free char *full =
-			text_print("%.*s/%s", len ? (int)len : 1, len ? path : ".", file);
-
-		if (access(full, X_OK) == 0)
-			return true;
-		if (!path[len])
-			return false;
-		path += len + 1;
-	}
-}
-
-/* In the program's process: become the program. What kept it from that is written to FD. */
-static _Noreturn void become_program(const struct order *order, int out_fd, int fd)
-{
-	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
-	pid_t guard = getppid();
-	sigset_t none;
-	int null_fd;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != guard)
-		_exit(1);
-	setsid();
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	process_limit_descriptors(order->nofile);
-	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
-	    dup2(out_fd, STDERR_FILENO) >= 0) {
-		if (chdir(order->cwd) == 0) {
-			environ = order->env;
-			execvp(order->args[0], order->args);
-		} else {
-			news.why = TASK_CWD;
-		}
-	}
-	news.value = errno;
-	if (news.why == TASK_EXEC && errno == ENOENT && !strchr(order->args[0], '/') &&
-	    !is_on_path(order->args[0]))
-		news.why = TASK_SEARCH;
-	(void)!write(fd, &news, sizeof(news));
-	_exit(1);
-}
-
-/* Start the program, and return when it is known whether that has succeeded. */
-static void start_program(const struct order *order, int out_fd, struct guard_news *ret)
-{
-	int fds[2];
-	pid_t pid;
-
-	*ret = (struct guard_news){.kind = GUARD_FAILED, .why = TASK_HELPER};
-	pid = pipe2(fds, O_CLOEXEC) < 0 ? -1 : fork();
-	if (pid < 0) {
-		ret->value = errno;
-		return;
-	}
-	if (pid == 0)
-		become_program(order, out_fd, fds[1]);
-	close(fds[1]);
-	/* Exec closes the pipe: if it ends without a word, the program has been started. */
-	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
-		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
-	close(fds[0]);
-}
-
-/* The time until DUE_MS (0: none), or LOOK_PAUSE_MS, if that is less. */
-static struct timespec time_until(int64_t due_ms)
-{
-	int64_t ms = due_ms ? max_of(due_ms - monotonic_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
-
-	ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
-	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-}
-
-/* Tell the helper what is used, if it has heard all that was said before: it may wait for a disk. */
-static void tell_used(struct look *look, int fd)
-{
-	struct guard_news news = {.kind = GUARD_USED};
-	int unread = 0;
-
-	if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 && look_news(look, &news.usage))
-		(void)!write(fd, &news, sizeof(news));
-}
-
-/*
- * Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. If its limit of
- * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set. What is
- * used meanwhile is told through FD.
- */
-static bool await_program(const struct order *order, pid_t pid, pid_t helper, struct look *look,
-			  int fd, struct guard_news *ret)
-{
-	int64_t due = order->limit_ms ? monotonic_ms() + order->limit_ms : 0;
-	struct timespec pause;
-	sigset_t set;
-	pid_t gone;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, ORPHAN_SIGNAL);
-	while (getppid() == helper) {
-		while ((gone = waitpid(-1, &ret->value, WNOHANG)) > 0) {
-			if (gone == pid)
-				return true;
-		}
-		if (due && monotonic_ms() >= due) {
-			kill(-pid, ret->timed_out ? SIGKILL : SIGTERM);
-			kill(-pid, SIGCONT); /* a stopped process does not see SIGTERM */
-			due = ret->timed_out ? 0 : monotonic_ms() + order->grace_ms;
-			ret->timed_out = true;
-		}
-		tell_used(look, fd);
-		pause = time_until(due);
-		sigtimedwait(&set, NULL, &pause);
-	}
-	return false;
-}
-
-static _Noreturn void run_guard(const struct order *order, pid_t helper, int out_fd, int fd)
-{
-	struct guard_news news;
-	struct look *look = look_new();
-	bool is_over;
-	pid_t pid;
-
-	prctl(PR_SET_NAME, GUARD_NAME);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_PDEATHSIG, ORPHAN_SIGNAL);
-	if (getppid() != helper)
-		_exit(1);
-	start_program(order, out_fd, &news);
-	close(out_fd);
-	pid = news.value;
-	(void)!write(fd, &news, sizeof(news));
-	if (news.kind == GUARD_STARTED) {
-		look_begin(look);
-		news = (struct guard_news){.kind = GUARD_OVER};
-		if (await_program(order, pid, helper, look, fd, &news))
-			(void)!write(fd, &news, sizeof(news));
-	}
-	is_over = kill_all();
-	if (news.kind == GUARD_OVER) {
-		news = (struct guard_news){.kind = GUARD_USED};
-		look_end(look, &news.usage);
-		(void)!write(fd, &news, sizeof(news));
-	}
-	if (!is_over) {
-		news = (struct guard_news){.kind = GUARD_LEFT};
-		(void)!write(fd, &news, sizeof(news));
-	}
-	_exit(0);
-}
 
 /* --- the helper and the daemon --- */
 
@@ -374,20 +127,6 @@ static void take_daemon(struct helper *h)
 	send_grown(h);
 }
 
-/* A signal goes to the program's group, as from a terminal; but SIGSTOP and SIGCONT to all of the attempt. */
-static void obey(struct helper *h, int sig)
-{
-	if (!h->program || h->end.finished)
-		return;
-	if (sig == SIGTERM || sig == SIGKILL)
-		kill(-h->program, sig);
-	else if (sig == SIGSTOP || sig == SIGCONT)
-		descent_signal(h->guard, sig);
-	/* Once more, for processes that were being made meanwhile. */
-	if (sig == SIGSTOP)
-		descent_signal(h->guard, sig);
-}
-
 static void hear_daemon(struct helper *h)
 {
 	struct helper_ask ask;
@@ -400,7 +139,8 @@ static void hear_daemon(struct helper *h)
 		close(h->conn_fd);
 		h->conn_fd = -1;
 	} else if (ask.sig != HELPER_SEEN) {
-		obey(h, ask.sig);
+		if (h->program && !h->end.finished)
+			guard_signal(&h->guard, h->program, ask.sig);
 	} else {
 		h->poked = false;
 		if (h->grown)
@@ -440,8 +180,7 @@ static void lose_output(struct helper *h, int err)
 /* Move up to MAX bytes from the pipe to the log. */
 static void copy_output(struct helper *h, size_t max)
 {
-	static char buf[COPY_MAX];
-	ssize_t n = read(h->in_fd, buf, min_of(max, sizeof(buf)));
+	ssize_t n = read(h->in_fd, h->bytes, min_of(max, sizeof(h->bytes)));
 	int err;
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -452,8 +191,8 @@ static void copy_output(struct helper *h, size_t max)
 	}
 	err = n < 0 ? -errno : 0;
 	if (err == 0) {
-		add_lines(h, now_ns(), buf, (size_t)n);
-		err = file_write_all(h->log_fd, buf, (size_t)n);
+		add_lines(h, loop_time_ns(), h->bytes, (size_t)n);
+		err = file_write_all(h->log_fd, h->bytes, (size_t)n);
 		send_grown(h);
 	}
 	if (err < 0)
@@ -465,17 +204,21 @@ static int open_output(struct helper *h)
 {
 	cleanup_free char *log = text_print("logs/%s", h->order.key);
 	cleanup_free char *lines = text_print("lines/%s", h->order.key);
-	const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	const int flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK;
 	struct stat st;
+	int err;
 
 	/* The daemon makes the folders too, on its pool; whoever comes first is right. */
-	if (mkdir("logs", 0700) < 0 && errno != EEXIST)
-		return -errno;
-	h->log_fd = open(log, flags, 0600);
-	if (h->log_fd < 0 || fstat(h->log_fd, &st) < 0)
-		return -errno;
-	if (mkdir("lines", 0700) == 0 || errno == EEXIST)
-		h->lines_fd = open(lines, flags, 0600);
+	err = disk_mkdir(h->dir_fd, "logs");
+	if (err < 0 && err != -EEXIST)
+		return err;
+	h->log_fd = disk_open(h->dir_fd, log, flags);
+	err = h->log_fd < 0 ? h->log_fd : disk_stat(h->log_fd, "", &st);
+	if (err < 0)
+		return err;
+	err = disk_mkdir(h->dir_fd, "lines");
+	if (err == 0 || err == -EEXIST)
+		h->lines_fd = disk_open(h->dir_fd, lines, flags);
 	if (h->lines_fd >= 0 &&
 	    lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines) < 0) {
 		close(h->lines_fd);
@@ -567,9 +310,9 @@ static int open_end(struct helper *h)
 	char blank[END_ROOM];
 
 	memset(blank, '\n', sizeof(blank));
-	h->end_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	h->end_fd = disk_open(h->dir_fd, path, O_RDWR | O_CREAT | O_TRUNC);
 	if (h->end_fd < 0)
-		return -errno;
+		return h->end_fd;
 	/* Where there are no locks, the socket alone says that this process lives. */
 	flock(h->end_fd, LOCK_EX);
 	return file_write_all(h->end_fd, blank, sizeof(blank));
@@ -579,34 +322,26 @@ static int write_end(struct helper *h)
 {
 	cleanup_free char *new_path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->order.name);
 	cleanup_free char *path = text_print(HELPER_DIR "/%s", h->order.name);
+	cleanup_fd int folder = -1;
 	char text[END_ROOM];
 	size_t len = end_text(&h->end, &h->usage, text);
 	int err = h->end_fd < 0 ? open_end(h) : 0;
 
-	if (err == 0 && (pwrite(h->end_fd, text, len, 0) != (ssize_t)len ||
-			 ftruncate(h->end_fd, (off_t)len) < 0 || fsync(h->end_fd) < 0 ||
-			 rename(new_path, path) < 0))
-		err = -errno;
-	return err < 0 ? err : file_sync_dir(HELPER_DIR);
+	if (err == 0)
+		err = file_pwrite_all(h->end_fd, text, len, 0);
+	if (err == 0)
+		err = disk_truncate(h->end_fd, len);
+	if (err == 0)
+		err = disk_sync(h->end_fd);
+	if (err == 0)
+		err = disk_rename(h->dir_fd, new_path, h->dir_fd, path, false);
+	if (err < 0)
+		return err;
+	folder = disk_open(h->dir_fd, HELPER_DIR, O_RDONLY | O_DIRECTORY);
+	return folder < 0 ? folder : disk_sync(folder);
 }
 
 /* --- the helper's life --- */
-
-/* People who end "all of kxfs" by signals must not cut off programs that still run from their log. */
-static void ignore_signals(void)
-{
-	static const int ignored[] = {SIGHUP,  SIGINT,	SIGQUIT, SIGTERM,
-				      SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ};
-	sigset_t blocked;
-
-	for (size_t i = 0; i < array_size(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGCHLD);
-	sigaddset(&blocked, ORPHAN_SIGNAL);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
-}
 
 /* The next text of what ends at END. */
 static const char *order_next(char **at, const char *end)
@@ -619,78 +354,34 @@ static const char *order_next(char **at, const char *end)
 	return text;
 }
 
-static int order_read(struct order *o)
+static int order_read(struct order *o, int fd)
 {
-	struct stat st;
-	size_t n_args, n = 0;
+	struct guard_order *p = &o->program;
+	size_t len, n_args, n = 0;
 	char *at, *end;
+	int err = file_read_fd(fd, ORDER_MAX, &o->text, &len);
 
-	if (fstat(STDIN_FILENO, &st) < 0 || st.st_size <= 0 || st.st_size > ORDER_MAX)
-		return -EINVAL;
-	o->text = mem_zero((size_t)st.st_size + 1);
-	if (pread(STDIN_FILENO, o->text, (size_t)st.st_size, 0) != st.st_size)
-		return -EIO;
+	if (err < 0)
+		return err;
 	at = o->text;
-	end = at + st.st_size;
+	end = at + len;
 	o->dir = order_next(&at, end);
 	o->key = order_next(&at, end);
 	o->name = order_next(&at, end);
-	o->cwd = order_next(&at, end);
-	o->nofile = strtoull(order_next(&at, end), NULL, 10);
-	o->limit_ms = strtoll(order_next(&at, end), NULL, 10);
-	o->grace_ms = strtoll(order_next(&at, end), NULL, 10);
+	p->cwd = order_next(&at, end);
+	p->nofile = strtoull(order_next(&at, end), NULL, 10);
+	p->limit_ms = strtoll(order_next(&at, end), NULL, 10);
+	p->grace_ms = strtoll(order_next(&at, end), NULL, 10);
 	n_args = strtoul(order_next(&at, end), NULL, 10);
-	for (const char *p = at; p < end; p += strlen(p) + 1)
+	for (const char *text = at; text < end; text += strlen(text) + 1)
 		n++;
 	if (n_args == 0 || n_args > n)
 		return -EINVAL;
-	o->args = new0_n(char *, n_args + 1);
-	o->env = new0_n(char *, n - n_args + 1);
+	p->args = new0_n(char *, n_args + 1);
+	p->env = new0_n(char *, n - n_args + 1);
 	for (size_t i = 0; i < n; i++)
-		*(i < n_args ? &o->args[i] : &o->env[i - n_args]) =
+		*(i < n_args ? &p->args[i] : &p->env[i - n_args]) =
 			(char *)(uintptr_t)order_next(&at, end);
-	return 0;
-}
-
-/* Move the socket away from descriptor 1. */
-static int take_descriptors(struct helper *h)
-{
-	cleanup_fd int null_fd = -1;
-
-	h->listen_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (h->listen_fd < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
-	    dup2(null_fd, STDOUT_FILENO) < 0)
-		return -errno;
-	/* A socket that was inherited as a standard descriptor is blocking. */
-	return fcntl(h->listen_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-}
-
-static int start_guard(struct helper *h)
-{
-	cleanup_fd int in = -1, out = -1, news_in = -1, news_out = -1;
-	pid_t self = getpid();
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	in = fds[0];
-	out = fds[1];
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	news_in = fds[0];
-	news_out = fds[1];
-	fcntl(in, F_SETFL, O_NONBLOCK);
-	h->guard = fork();
-	if (h->guard < 0)
-		return -errno;
-	if (h->guard == 0) {
-		close(in);
-		close(h->listen_fd);
-		run_guard(&h->order, self, out, news_out);
-	}
-	h->in_fd = take_fd(&in);
-	h->guard_fd = take_fd(&news_in);
 	return 0;
 }
 
@@ -698,27 +389,26 @@ static void program_over(struct helper *h, int status, bool timed_out)
 {
 	h->end.how = TASK_ENDED;
 	h->end.err = timed_out ? ETIMEDOUT : 0;
-	h->end.finished = now_ns();
+	h->end.finished = loop_time_ns();
 	h->end.sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The guard has ended, by itself or because somebody killed it: kill all that is left of the attempt. */
+/* The guard has ended, by itself or because somebody killed it. */
 static void guard_over(struct helper *h)
 {
-	int status = 0;
+	int sig;
 
 	close(h->guard_fd);
 	h->guard_fd = -1;
-	waitpid(h->guard, &status, 0);
-	if (!kill_all())
+	if (!guard_end(&h->guard, &sig))
 		h->end.left = 1;
 	if (!h->end.finished) {
 		h->end.how = TASK_KILLED;
-		h->end.finished = now_ns();
-		h->end.sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+		h->end.finished = loop_time_ns();
+		h->end.sig = sig;
 	}
-	h->late_at = monotonic_ms() + LATE_MS;
+	h->late_at = (int64_t)loop_now_ms() + LATE_MS;
 }
 
 static void hear_guard(struct helper *h)
@@ -736,14 +426,14 @@ static void hear_guard(struct helper *h)
 	switch (news.kind) {
 	case GUARD_STARTED:
 		h->program = news.value;
-		h->end.started = now_ns();
+		h->end.started = loop_time_ns();
 		send_started(h);
 		break;
 	case GUARD_FAILED:
 		h->end.how = TASK_NOT_STARTED;
 		h->end.why = news.why;
 		h->end.err = news.value;
-		h->end.finished = now_ns();
+		h->end.finished = loop_time_ns();
 		break;
 	case GUARD_OVER:
 		program_over(h, news.value, news.timed_out);
@@ -763,7 +453,7 @@ static void hear_guard(struct helper *h)
 /* How long to wait for news, in ms; -1: for ever. */
 static int patience(const struct helper *h)
 {
-	return h->late_at ? (int)max_of(h->late_at - monotonic_ms(), INT64_C(0)) : -1;
+	return h->late_at ? (int)max_of(h->late_at - (int64_t)loop_now_ms(), INT64_C(0)) : -1;
 }
 
 /*
@@ -792,7 +482,7 @@ static void serve(struct helper *h)
 			hear_daemon(h);
 		if (fds[2].revents)
 			take_daemon(h);
-		if (h->late_at && h->in_fd >= 0 && monotonic_ms() >= h->late_at) {
+		if (h->late_at && h->in_fd >= 0 && (int64_t)loop_now_ms() >= h->late_at) {
 			int left = 0;
 
 			/*
@@ -822,7 +512,7 @@ static void conclude(struct helper *h)
 	bool written = false, told;
 	struct stat st;
 
-	if (h->lines_fd >= 0 && h->end.lost && fstat(h->log_fd, &st) == 0)
+	if (h->lines_fd >= 0 && h->end.lost && disk_stat(h->log_fd, "", &st) == 0)
 		lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines);
 	for (int i = 0; i < END_TRIES; i++) {
 		written = written || write_end(h) == 0;
@@ -837,39 +527,10 @@ static void conclude(struct helper *h)
 	}
 }
 
-static int run_helper(struct helper *h)
-{
-	int err = order_read(&h->order);
-
-	if (err < 0)
-		return err;
-	err = take_descriptors(h);
-	if (err < 0)
-		return err;
-	if (chdir(h->order.dir) < 0)
-		return -errno;
-	h->end.why = TASK_OUTPUT;
-	err = open_output(h);
-	if (err == 0)
-		err = open_end(h);
-	if (err == 0) {
-		h->end.why = TASK_HELPER;
-		err = start_guard(h);
-	}
-	if (err == 0) {
-		serve(h);
-	} else {
-		h->end.err = -err;
-		h->end.finished = now_ns();
-	}
-	conclude(h);
-	return 0;
-}
-
-void backend_helper(char **argv)
+int helper_run(int order_fd, int listen_fd)
 {
 	struct helper h = {
-		.listen_fd = -1,
+		.listen_fd = listen_fd,
 		.conn_fd = -1,
 		.guard_fd = -1,
 		.in_fd = -1,
@@ -878,13 +539,29 @@ void backend_helper(char **argv)
 		.end_fd = -1,
 		.end = {.exit_code = -1},
 	};
+	int err = order_read(&h.order, order_fd);
 
-	spawn_helper(argv);
-	if (!argv[0] || !streq(argv[0], HELPER_NAME))
-		return;
-	close_range(STDERR_FILENO + 1, ~0u, 0);
-	ignore_signals();
-	prctl(PR_SET_NAME, HELPER_NAME);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	_exit(-run_helper(&h));
+	close(order_fd);
+	if (err == 0)
+		h.dir_fd = err = disk_open(AT_FDCWD, h.order.dir, O_PATH | O_DIRECTORY);
+	if (err < 0)
+		return err;
+	h.end.why = TASK_OUTPUT;
+	err = open_output(&h);
+	if (err == 0)
+		err = open_end(&h);
+	if (err == 0) {
+		h.end.why = TASK_HELPER;
+		err = guard_start(&h.order.program, listen_fd, &h.guard);
+	}
+	if (err == 0) {
+		h.in_fd = h.guard.output_fd;
+		h.guard_fd = h.guard.news_fd;
+		serve(&h);
+	} else {
+		h.end.err = -err;
+		h.end.finished = loop_time_ns();
+	}
+	conclude(&h);
+	return 0;
 }

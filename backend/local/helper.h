@@ -91,6 +91,12 @@ struct helper_ask {
 bool helper_usage_is_sane(const struct task_usage *u);
 
 /*
+ * The life of the helper, in a process of its own: what ORDER_FD says is done, for a daemon that connects to LISTEN_FD.
+ * 0, or a negative errno if the order can't be read.
+ */
+int helper_run(int order_fd, int listen_fd);
+
+/*
  * The end of an attempt as it stands in DIR/tasks/NAME, and what it has used; RET_USAGE->last is 0 if that is not
  * known. 0 or a negative errno; -EINVAL: it is damaged.
  */

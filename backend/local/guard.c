@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* The guard, and the process that becomes the program. */
+#include "backend/local/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "backend/base/loop.h"
+#include "backend/base/process.h"
+#include "backend/local/descent.h"
+#include "backend/local/look.h"
+#include "spec/base/mem.h"
+
+#define GUARD_NAME   "job-guard"
+#define KILL_MS	     5000 /* what was sent SIGKILL has gone by then, unless it can't be killed */
+#define KILL_LOOK_MS 10
+
+/* --- in both processes --- */
+
+/*
+ * Kill all that descends from this process, and fetch its remains. False: after some seconds something was left,
+ * which belongs to another user or can't end.
+ */
+static bool kill_all(void)
+{
+	int64_t deadline = (int64_t)loop_now_ms() + KILL_MS;
+	const struct timespec pause = {.tv_nsec = KILL_LOOK_MS * 1000000L};
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (;;) {
+		pid_t pid;
+
+		do
+			pid = waitpid(-1, NULL, WNOHANG);
+		while (pid > 0);
+		if (pid < 0 && errno == ECHILD)
+			return true;
+		if ((int64_t)loop_now_ms() > deadline)
+			return false;
+		descent_signal(getpid(), SIGKILL);
+		sigtimedwait(&child, NULL, &pause);
+	}
+}
+
+/* --- in the guard --- */
+
+/* Is FILE found on PATH as something that can be executed? */
+static bool is_on_path(const char *file)
+{
+	const char *path = getenv("PATH");
+
+	path = path ? path : "/bin:/usr/bin";
+	for (;;) {
+		size_t len = strcspn(path, ":");
+		cleanup_free char *full =
+			text_print("%.*s/%s", len ? (int)len : 1, len ? path : ".", file);
+
+		if (access(full, X_OK) == 0)
+			return true;
+		if (!path[len])
+			return false;
+		path += len + 1;
+	}
+}
+
+/* In the program's process: become the program. What kept it from that is written to FD. */
+static _Noreturn void become_program(const struct guard_order *order, int out_fd, int fd)
+{
+	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
+	pid_t guard = getppid();
+	sigset_t none;
+	int null_fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != guard)
+		_exit(1);
+	setsid();
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	process_limit_descriptors(order->nofile);
+	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
+	    dup2(out_fd, STDERR_FILENO) >= 0) {
+		if (chdir(order->cwd) == 0) {
+			environ = order->env;
+			execvp(order->args[0], order->args);
+		} else {
+			news.why = TASK_CWD;
+		}
+	}
+	news.value = errno;
+	if (news.why == TASK_EXEC && errno == ENOENT && !strchr(order->args[0], '/') &&
+	    !is_on_path(order->args[0]))
+		news.why = TASK_SEARCH;
+	(void)!write(fd, &news, sizeof(news));
+	_exit(1);
+}
+
+/* Start the program, and return when it is known whether that has succeeded. */
+static void start_program(const struct guard_order *order, int out_fd, struct guard_news *ret)
+{
+	int fds[2];
+	pid_t pid;
+
+	*ret = (struct guard_news){.kind = GUARD_FAILED, .why = TASK_HELPER};
+	pid = pipe2(fds, O_CLOEXEC) < 0 ? -1 : fork();
+	if (pid < 0) {
+		ret->value = errno;
+		return;
+	}
+	if (pid == 0)
+		become_program(order, out_fd, fds[1]);
+	close(fds[1]);
+	/* Exec closes the pipe: if it ends without a word, the program has been started. */
+	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
+		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
+	close(fds[0]);
+}
+
+/* The time until DUE_MS (0: none), or LOOK_PAUSE_MS, if that is less. */
+static struct timespec time_until(int64_t due_ms)
+{
+	int64_t ms = due_ms ? max_of(due_ms - (int64_t)loop_now_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
+
+	ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
+	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+}
+
+/* Tell the helper what is used, if it has heard all that was said before: it may wait for a disk. */
+static void tell_used(struct look *look, int fd)
+{
+	struct guard_news news = {.kind = GUARD_USED};
+	int unread = 0;
+
+	if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 && look_news(look, &news.usage))
+		(void)!write(fd, &news, sizeof(news));
+}
+
+/*
+ * Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. If its limit of
+ * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set. What is
+ * used meanwhile is told through FD.
+ */
+static bool await_program(const struct guard_order *order, pid_t pid, pid_t helper,
+			  struct look *look, int fd, struct guard_news *ret)
+{
+	int64_t due = order->limit_ms ? (int64_t)loop_now_ms() + order->limit_ms : 0;
+	struct timespec pause;
+	sigset_t set;
+	pid_t gone;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, GUARD_ORPHAN_SIGNAL);
+	while (getppid() == helper) {
+		while ((gone = waitpid(-1, &ret->value, WNOHANG)) > 0) {
+			if (gone == pid)
+				return true;
+		}
+		if (due && (int64_t)loop_now_ms() >= due) {
+			kill(-pid, ret->timed_out ? SIGKILL : SIGTERM);
+			kill(-pid, SIGCONT); /* a stopped process does not see SIGTERM */
+			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + order->grace_ms;
+			ret->timed_out = true;
+		}
+		tell_used(look, fd);
+		pause = time_until(due);
+		sigtimedwait(&set, NULL, &pause);
+	}
+	return false;
+}
+
+static _Noreturn void run_guard(const struct guard_order *order, pid_t helper, int out_fd, int fd)
+{
+	struct guard_news news;
+	struct look *look = look_new();
+	bool is_over;
+	pid_t pid;
+
+	prctl(PR_SET_NAME, GUARD_NAME);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, GUARD_ORPHAN_SIGNAL);
+	if (getppid() != helper)
+		_exit(1);
+	start_program(order, out_fd, &news);
+	close(out_fd);
+	pid = news.value;
+	(void)!write(fd, &news, sizeof(news));
+	if (news.kind == GUARD_STARTED) {
+		look_begin(look);
+		news = (struct guard_news){.kind = GUARD_OVER};
+		if (await_program(order, pid, helper, look, fd, &news))
+			(void)!write(fd, &news, sizeof(news));
+	}
+	is_over = kill_all();
+	if (news.kind == GUARD_OVER) {
+		news = (struct guard_news){.kind = GUARD_USED};
+		look_end(look, &news.usage);
+		(void)!write(fd, &news, sizeof(news));
+	}
+	if (!is_over) {
+		news = (struct guard_news){.kind = GUARD_LEFT};
+		(void)!write(fd, &news, sizeof(news));
+	}
+	_exit(0);
+}
+
+/* --- in the helper --- */
+
+int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret)
+{
+	cleanup_fd int in = -1, out = -1, news_in = -1, news_out = -1;
+	pid_t self = getpid(), pid;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	in = fds[0];
+	out = fds[1];
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	news_in = fds[0];
+	news_out = fds[1];
+	fcntl(in, F_SETFL, O_NONBLOCK);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		close(in);
+		close(listen_fd);
+		run_guard(order, self, out, news_out);
+	}
+	*ret = (struct guard){pid, take_fd(&in), take_fd(&news_in)};
+	return 0;
+}
+
+void guard_signal(const struct guard *guard, pid_t program, int sig)
+{
+	if (sig == SIGTERM || sig == SIGKILL)
+		kill(-program, sig);
+	else if (sig == SIGSTOP || sig == SIGCONT)
+		descent_signal(guard->pid, sig);
+	/* Once more, for processes that were being made meanwhile. */
+	if (sig == SIGSTOP)
+		descent_signal(guard->pid, sig);
+}
+
+bool guard_end(const struct guard *guard, int *ret_sig)
+{
+	int status = 0;
+
+	waitpid(guard->pid, &status, 0);
+	*ret_sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return kill_all();
+}

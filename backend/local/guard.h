@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The guard of an attempt: a process between its helper and its program, a child of the one and the parent of the
+ * other. It starts the program, ends it if it runs longer than its limit of time (it waits for no disk), and kills all
+ * that is left when the program has ended. All calls are the helper's, which has one thread.
+ *
+ * Helper and guard are subreapers: every process that a program starts comes to the guard when its parent ends,
+ * whatever it does with sessions and environments. A program that kills its parent kills the guard; then all its
+ * processes come to the helper, which kills them. When the helper is killed, the guard gets a signal and kills all. A
+ * program whose guard is killed is killed by the kernel. Nothing a program does to its parent reaches the daemon or
+ * another replica.
+ *
+ * Whatever stands behind these calls starts all programs: others may be linked in their place.
+ */
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "backend/local/helper.h"
+#include "spec/base/base.h"
+
+/* The kernel sends it to the guard when the helper has ended; both have it blocked. By default it is ignored. */
+#define GUARD_ORPHAN_SIGNAL SIGURG
+
+/* What it starts. Plain data. */
+struct guard_order {
+	const char *cwd;
+	rlim_t nofile;	    /* the soft limit of descriptors */
+	int64_t limit_ms;   /* how long the program may run; 0: for ever */
+	int64_t grace_ms;   /* that it has then between SIGTERM and SIGKILL */
+	char **args, **env; /* NULL-terminated */
+};
+
+enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
+
+/*
+ * From the guard to the helper, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time, and
+ * LEFT if something can't be killed.
+ */
+struct guard_news {
+	enum guard_kind kind;
+	enum task_why why;
+	int value;		 /* STARTED: pid; FAILED: errno; OVER: as of waitpid */
+	bool timed_out;		 /* OVER: it was sent SIGTERM for its limit before it ended */
+	struct task_usage usage; /* USED */
+};
+
+struct guard {
+	pid_t pid;
+	int output_fd; /* what is printed; not blocking */
+	int news_fd;   /* struct guard_news, each with one read; it ends when the guard has */
+};
+
+/* LISTEN_FD is nothing for it. 0 or a negative errno; both descriptors are the caller's. */
+int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret);
+/* SIGTERM or SIGKILL for the group of PROGRAM, as from a terminal; SIGSTOP or SIGCONT for all of the attempt. */
+void guard_signal(const struct guard *guard, pid_t program, int sig);
+/*
+ * The news have ended: wait for the guard, and kill all that is left of the attempt. *RET_SIG: what has ended the
+ * guard; 0: itself. False: after some seconds something was left, which belongs to another user or can't end.
+ */
+bool guard_end(const struct guard *guard, int *ret_sig);

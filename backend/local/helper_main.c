@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a process that kxfs has started as itself becomes a helper (helper.c), or what stands before a plugin (spawn.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "backend/backend.h"
+#include "backend/base/spawn.h"
+#include "backend/local/guard.h"
+#include "backend/local/helper.h"
+
+/* People who end "all of kxfs" by signals must not cut off programs that still run from their log. */
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGHUP,  SIGINT,	SIGQUIT, SIGTERM,
+				      SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ};
+	sigset_t blocked;
+
+	for (size_t i = 0; i < array_size(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGCHLD);
+	sigaddset(&blocked, GUARD_ORPHAN_SIGNAL);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+/*
+ * Move the order and the socket away from descriptors 0 and 1, and go to the job's folder, which is the first text of
+ * the order: by that people see whose helper it is.
+ */
+static int take_order(int *ret_order, int *ret_listen)
+{
+	cleanup_fd int null_fd = -1;
+	char dir[PATH_MAX];
+	ssize_t n;
+
+	*ret_order = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	*ret_listen = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (*ret_order < 0 || *ret_listen < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+	    dup2(null_fd, STDOUT_FILENO) < 0)
+		return -errno;
+	/* A socket that was inherited as a standard descriptor is blocking. */
+	if (fcntl(*ret_listen, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	n = pread(*ret_order, dir, sizeof(dir), 0);
+	if (n <= 0 || !memchr(dir, 0, (size_t)n))
+		return -EINVAL;
+	return chdir(dir) < 0 ? -errno : 0;
+}
+
+void backend_helper(char **argv)
+{
+	int order_fd, listen_fd, err;
+
+	spawn_helper(argv);
+	if (!argv[0] || !streq(argv[0], HELPER_NAME))
+		return;
+	close_range(STDERR_FILENO + 1, ~0u, 0);
+	ignore_signals();
+	prctl(PR_SET_NAME, HELPER_NAME);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	err = take_order(&order_fd, &listen_fd);
+	if (!err)
+		err = helper_run(order_fd, listen_fd);
+	_exit(-err);
+}
