@@ -95,7 +95,7 @@ static void commander(void *data)
 
 		sim_sleep(sim_random(SIM_CTL) % (EACH_S * SIM_S));
 		n = server_n_jobs();
-		if (!sim_fs || n == 0 || !sim_chance(SIM_CTL, sim_faults.commanded))
+		if (!sim_fs || n == 0 || sim_machine || !sim_chance(SIM_CTL, sim_faults.commanded))
 			continue;
 		job = text_copy(server_job(sim_random(SIM_CTL) % n));
 		/* Who suspends mostly goes on some time. */

@@ -13,6 +13,7 @@
 #include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "spec/base/mem.h"
+#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 
 #define FIRST_FD  (1 << 20)
@@ -48,12 +49,15 @@ struct inode {
 	size_t n_entries;
 	struct change *changes;
 	size_t n_changes;
+	void *socket;		    /* of a name that is one: who listens there */
+	struct sim_process *locked; /* by whom, if he lives */
 };
 
 struct descriptor {
 	struct inode *inode; /* NULL: it is free */
 	int flags;
 	size_t at;
+	struct sim_process *owner; /* NULL: kxfs */
 };
 
 static struct inode *root;
@@ -63,6 +67,8 @@ static bool mended;
 
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __wrap_flock(int fd, int how);
 
 /* --- names --- */
 
@@ -222,7 +228,7 @@ static int fd_new(struct inode *i, int flags)
 	for (int n = 0; n < MOST_FDS; n++) {
 		if (fds[n].inode)
 			continue;
-		fds[n] = (struct descriptor){i, flags, 0};
+		fds[n] = (struct descriptor){i, flags, 0, sim_process_here()};
 		return FIRST_FD + n;
 	}
 	sim_fail("descriptors are not closed");
@@ -263,6 +269,8 @@ int __wrap_close(int fd)
 {
 	if (fd < FIRST_FD)
 		return __real_close(fd);
+	if (sim_socket_close(fd))
+		return 0;
 	descriptor(fd)->inode = NULL;
 	return 0;
 }
@@ -460,6 +468,23 @@ static int take_away(int at, const char *path, bool is_dir)
 	return 0;
 }
 
+int disk_link(int from_at, const char *from, int to_at, const char *to)
+{
+	char name[NAME_MAX + 1];
+	struct inode *dir, *i;
+	int err = call(WRITES);
+
+	if (!err)
+		err = lookup(from_at, from, &i);
+	if (!err)
+		err = walk(to_at, to, &dir, name);
+	if (!err && find(dir, name))
+		err = -EEXIST;
+	if (!err)
+		change(dir, name, i, NULL, NULL);
+	return err;
+}
+
 int disk_unlink(int at, const char *path)
 {
 	return take_away(at, path, false);
@@ -517,6 +542,71 @@ int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 	return err;
 }
 
+/* --- what helpers have there: a socket, a lock, and an order that has no name --- */
+
+int sim_disk_bind(int at, const char *name, void *socket)
+{
+	struct inode *dir = descriptor(at)->inode, *i;
+
+	if (find(dir, name))
+		return -EADDRINUSE;
+	i = inode_new(S_IFSOCK | 0700);
+	i->socket = socket;
+	change(dir, name, i, NULL, NULL);
+	return 0;
+}
+
+int sim_disk_find_socket(int at, const char *name, void **ret)
+{
+	const struct entry *e = find(descriptor(at)->inode, name);
+
+	if (!e)
+		return -ENOENT;
+	*ret = e->inode->socket;
+	return 0;
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	struct inode *i = inode_new(S_IFREG | 0600);
+
+	(void)name, (void)flags;
+	i->links = 1;
+	return fd_new(i, O_RDWR);
+}
+
+int sim_disk_give(int fd, struct sim_process *p)
+{
+	struct descriptor *d = descriptor(fd);
+	int given = fd_new(d->inode, d->flags);
+
+	descriptor(given)->owner = p;
+	return given;
+}
+
+/* A helper takes it for as long as it or its guard lives; kxfs only asks. */
+int __wrap_flock(int fd, int how)
+{
+	struct descriptor *d = descriptor(fd);
+	const struct sim_process *by = d->inode->locked;
+
+	(void)how;
+	if (d->owner)
+		d->inode->locked = d->owner;
+	else if (by && (!by->dead || by->guarded)) {
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	return 0;
+}
+
+void sim_disk_close_of(const struct sim_process *p)
+{
+	for (size_t i = 0; i < MOST_FDS; i++)
+		if (fds[i].inode && fds[i].owner == p)
+			fds[i].inode = NULL;
+}
+
 /* --- what the world does to it --- */
 
 void sim_disk_make(void)
@@ -532,7 +622,7 @@ void sim_disk_mend(void)
 
 void sim_disk_kill(void)
 {
-	memset(fds, 0, sizeof(fds));
+	sim_disk_close_of(NULL);
 }
 
 static void cut_file(struct inode *i)

@@ -14,5 +14,14 @@ void sim_disk_kill(void);
  * there as is drawn.
  */
 void sim_disk_power_cut(void);
+struct sim_process;
+/* SOCKET listens at NAME of the directory AT. 0 or a negative errno, of which none is a fault of the disk. */
+int sim_disk_bind(int at, const char *name, void *socket);
+/* *RET is NULL where NAME is no socket. */
+int sim_disk_find_socket(int at, const char *name, void **ret);
+/* P has FD as well, as the descriptor that is returned. */
+int sim_disk_give(int fd, struct sim_process *p);
+/* All descriptors of P are closed; NULL: of kxfs. */
+void sim_disk_close_of(const struct sim_process *p);
 /* From now on none of its calls fails or takes long. */
 void sim_disk_mend(void);

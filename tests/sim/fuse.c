@@ -45,6 +45,7 @@ struct fuse_req {
 	struct sim_task *waiter; /* NULL: nobody waits, it is freed when it is answered */
 	struct fuse_req *prev, *next;
 	struct fuse_req *after; /* in the queue of the device */
+	struct fs *fs;		/* whose it is */
 };
 
 static struct fuse_req *requests, *handled;
@@ -151,8 +152,7 @@ int fuse_lowlevel_notify_poll(struct fuse_pollhandle *ph)
 
 void *fuse_req_userdata(fuse_req_t req)
 {
-	(void)req;
-	return sim_fs;
+	return req->fs;
 }
 
 const struct fuse_ctx *fuse_req_ctx(fuse_req_t req)
@@ -427,6 +427,7 @@ static struct fuse_req *request(pid_t pid, void (*fn)(struct fuse_req *r), uint6
 
 	r->ctx = (struct fuse_ctx){.uid = geteuid(), .gid = getegid(), .pid = pid};
 	r->fn = fn;
+	r->fs = sim_fs;
 	r->node = node;
 	r->name = name;
 	DL_APPEND(requests, r);
@@ -478,6 +479,20 @@ void kernel_disconnect(void)
 	first = NULL;
 	last = &first;
 	turn = false;
+}
+
+void kernel_unmount(struct fs *fs)
+{
+	struct fuse_req *r;
+
+	while ((r = first)) {
+		first = r->after;
+		answer(r, -ENOTCONN);
+	}
+	last = &first;
+	park_end(fs->park);
+	while (requests)
+		sim_sleep(SIM_MS);
 }
 
 static void do_lookup(struct fuse_req *r)
@@ -801,7 +816,8 @@ int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
 	return err;
 }
 
-ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us, char **ret)
+ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us,
+		       char **ret)
 {
 	struct fuse_req *r;
 	int err;

@@ -9,6 +9,8 @@
 
 #include "spec/base/base.h"
 
+struct fs;
+
 struct kernel_file {
 	pid_t pid;
 	unsigned life; /* of kxfs, in which it was opened */
@@ -32,7 +34,8 @@ int kernel_close(struct kernel_file *f, uint64_t interrupt_us);
  * Up to SIZE bytes at OFF, malloc'ed, in *RET: the count, 0 at the end, or a negative errno. INTERRUPT_US as of
  * kernel_close.
  */
-ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us, char **ret);
+ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us,
+		       char **ret);
 /* All of a file; *RET is malloc'ed. */
 int kernel_read(pid_t pid, const char *path, char **ret);
 int kernel_readlink(pid_t pid, const char *path, char **ret);
@@ -44,5 +47,10 @@ int kernel_stat(pid_t pid, const char *path);
 /* How many names a directory has, beside "." and "..". */
 int kernel_count(pid_t pid, const char *path);
 
+/*
+ * FS is unmounted, and sim_fs NULL: what it has not read yet, and what is parked, is over; it waits for the rest. In a
+ * task.
+ */
+void kernel_unmount(struct fs *fs);
 /* kxfs has been killed: whoever waits gets -ENOTCONN. */
 void kernel_disconnect(void);

@@ -13,6 +13,7 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/loop.h"
+#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
@@ -22,6 +23,7 @@
 #define DOWN_S	   20
 #define HISTORY_S  (7 * 24 * 3600)
 #define ROOT_NAMES 8
+#define GRACE_MS   2000
 
 struct kxfs {
 	struct loop *loop;
@@ -35,6 +37,7 @@ struct kxfs {
 struct fs *sim_fs;
 
 static bool mended, ending;
+static struct kxfs *here; /* of the present life, once it is made */
 
 static void live(void *data);
 
@@ -65,7 +68,7 @@ static int make(struct kxfs *k, char **why)
 	static const struct spec_pair args[] = {{queue, its_name}};
 	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
 	const struct backend_config config = {
-		.kind = "volcano",
+		.kind = sim_machine ? "local" : "volcano",
 		.context = "",
 		.namespace = "",
 		.kubeconfig = "",
@@ -74,9 +77,12 @@ static int make(struct kxfs *k, char **why)
 		.capture = BACKEND_CAPTURE_OWN,
 		.state_dir = STATE,
 		.work_dir = "/",
+		.home = "/",
+		.grace_ms = GRACE_MS,
+		.linger = sim_chance(SIM_MACHINE, sim_faults.lingers),
 		.submitter = ME,
 		.args = args,
-		.n_args = array_size(args),
+		.n_args = sim_machine ? 0 : array_size(args),
 		.spool_limit = 1u << 30,
 		.history_keep = HISTORY_S,
 	};
@@ -131,15 +137,21 @@ static int make(struct kxfs *k, char **why)
 /* Its memory is left as it is: nobody comes to it any more. */
 static void kill_it(bool power_cut)
 {
-	sim_say("kxfs", "-- %s --", power_cut ? "the machine goes down" : "killed");
+	sim_say("kxfs", "-- %s --",
+		power_cut ? "the machine goes down"
+		: ending  ? "gone"
+			  : "killed");
 	sim_fs = NULL;
 	ending = false;
 	sim_next_life();
 	sim_loop_kill();
 	sim_http_kill();
 	sim_disk_kill();
-	if (power_cut)
+	sim_process_kill_kxfs();
+	if (power_cut) {
+		machine_power_cut();
 		sim_disk_power_cut();
+	}
 	kernel_disconnect();
 	sim_after(mended ? SIM_S : sim_delay(SIM_FAULTS, DOWN_S * SIM_S), SIM_WORLD, live, NULL);
 }
@@ -151,14 +163,42 @@ static void on_killed(void *data)
 	kill_it(sim_chance(SIM_FAULTS, sim_faults.power_cut));
 }
 
+/* It is unmounted, or its mount has failed; what it has made is left, as it is by a process that ends. */
+static void end(void *data)
+{
+	struct kxfs *k = here;
+	bool stopped;
+
+	(void)data;
+	sim_say("kxfs", "-- ends --");
+	sim_fs = NULL;
+	kernel_unmount(k->fs);
+	stopped = backend_stop(k->backend);
+	loop_stop(k->loop);
+	sim_say("kxfs", "has ended%s", stopped ? "" : ", not all of it");
+	ending = true;
+}
+
+static void on_ended(void *data)
+{
+	if ((uintptr_t)data != sim_life() || !sim_fs)
+		return;
+	machine_unmounted();
+	sim_task_start(SIM_OF_KXFS, end, NULL);
+}
+
 static void begin(void *data)
 {
-	struct kxfs *k = new0(struct kxfs);
+	struct kxfs *k = here = new0(struct kxfs);
 	cleanup_free char *why = NULL;
 	int err;
 
 	(void)data;
 	err = make(k, &why);
+	if (!err && !mended && sim_chance(SIM_MACHINE, sim_faults.not_mounted)) {
+		sim_say("kxfs", "can't be mounted");
+		return end(NULL);
+	}
 	if (err) {
 		sim_say("kxfs", "can't start: %s", why ? why : strerror(-err));
 		/* What it has made is left, as it is by a process that ends. */
@@ -191,6 +231,9 @@ static void live(void *data)
 	sim_after(SIM_S, SIM_WORLD, look, (void *)(uintptr_t)sim_life());
 	if (!mended && sim_chance(SIM_FAULTS, sim_faults.killed))
 		sim_after(sim_delay(SIM_FAULTS, LIFE_S * SIM_S), SIM_WORLD, on_killed,
+			  (void *)(uintptr_t)sim_life());
+	else if (!mended && sim_chance(SIM_MACHINE, sim_faults.ended))
+		sim_after(sim_delay(SIM_MACHINE, LIFE_S * SIM_S), SIM_WORLD, on_ended,
 			  (void *)(uintptr_t)sim_life());
 }
 

@@ -23,6 +23,7 @@
 #include "spec/base/name.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/world.h"
 
 #define WORKERS 4
 #define EPOCH_S 1790000000 /* the wall clock when a history begins */
@@ -370,7 +371,7 @@ char *diag_text(size_t *ret_len)
 	return text_copy("");
 }
 
-/* --- what a simulated kxfs has not: threads of its own, libuv, signals, descriptors to watch --- */
+/* --- what a simulated kxfs has not: threads of its own, libuv --- */
 
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 {
@@ -382,24 +383,6 @@ uv_loop_t *loop_uv(struct loop *loop)
 {
 	(void)loop;
 	sim_fail("libuv is used");
-}
-
-struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
-{
-	(void)loop, (void)fd, (void)priority, (void)fn, (void)data;
-	sim_fail("a descriptor is watched");
-}
-
-void loop_watch_free(struct loop_watch *watch)
-{
-	if (watch)
-		sim_fail("a descriptor is watched");
-}
-
-int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
-{
-	(void)loop, (void)sig, (void)fn, (void)data;
-	sim_fail("a signal is heeded");
 }
 
 /* --- processes: those of user.c --- */
@@ -416,9 +399,15 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	return -EINVAL;
 }
 
+void process_boot(char ret[37])
+{
+	snprintf(ret, 37, "00000000-0000-4000-8000-%012u", sim_boots());
+}
+
+/* Those of the simulator are large numbers. */
 rlim_t process_allow_descriptors(void)
 {
-	return 1024;
+	return RLIM_INFINITY;
 }
 
 rlim_t process_given_descriptors(void)

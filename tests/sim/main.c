@@ -62,6 +62,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	sim_disk_mend();
 	sim_http_mend();
 	sim_kxfs_mend();
+	machine_mend();
 	until += CALM_S * SIM_S;
 	sim_run(until, &never);
 	users_judge();

@@ -19,6 +19,7 @@
 
 #include "spec/base/mem.h"
 #include "tests/sim/loop.h"
+#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -49,11 +50,12 @@ struct sim_task {
 	void *data;
 	bool woken; /* it goes on by itself: an event does it */
 	bool over;
-	struct sim_task *next; /* of those whose stack can be used again */
+	struct sim_process *process; /* NULL: of none */
+	struct sim_task *next;	     /* of those whose stack can be used again */
 };
 
 struct sim_faults sim_faults;
-bool sim_trace;
+bool sim_trace, sim_machine;
 const char **sim_failure;
 
 static uint64_t streams[SIM_N];
@@ -137,8 +139,19 @@ void sim_draw_faults(uint64_t set)
 		{"removed", &sim_faults.removed, 500},
 		{"commanded", &sim_faults.commanded, 1000},
 		{"rerun", &sim_faults.rerun, 1000},
+		{"helper_killed", &sim_faults.helper_killed, 300},
+		{"helper_stopped", &sim_faults.helper_stopped, 300},
+		{"unsent", &sim_faults.unsent, 100},
+		{"unreachable", &sim_faults.unreachable, 300},
+		{"no_descriptor", &sim_faults.no_descriptor, 100},
+		{"not_started", &sim_faults.not_started, 200},
+		{"ended", &sim_faults.ended, 1000},
+		{"lingers", &sim_faults.lingers, 1000},
+		{"not_mounted", &sim_faults.not_mounted, 300},
 	};
 
+	sim_machine = sim_chance(SIM_MACHINE, 333);
+	sim_say("seed", "its jobs run %s", sim_machine ? "on a machine" : "in a cluster");
 	for (size_t i = 0; i < array_size(all); i++) {
 		unsigned rate = 1 + sim_below(SIM_FAULTS, all[i].most);
 
@@ -354,7 +367,12 @@ static void make_context(struct sim_task *t)
 static void task_run(void *data)
 {
 	struct sim_task *t = data;
+	const struct sim_process *p = t->process;
 
+	if (p && p->dead)
+		return;
+	if (p && p->stopped_until > now)
+		return sim_after(p->stopped_until - now, t->whose, task_run, t);
 	t->woken = false;
 	enter(t);
 	if (t->over) {
@@ -388,6 +406,16 @@ struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
 struct sim_task *sim_task_here(void)
 {
 	return here;
+}
+
+void sim_task_join(struct sim_process *p)
+{
+	here->process = p;
+}
+
+struct sim_process *sim_process_here(void)
+{
+	return here ? here->process : NULL;
 }
 
 void sim_task_wait(void)

@@ -41,6 +41,7 @@ enum sim_stream {
 	SIM_READERS,
 	SIM_WAITERS,
 	SIM_CTL,
+	SIM_MACHINE,
 	SIM_WRITER, /* the first of those who write files, each of whom has one */
 	SIM_N = SIM_WRITER + SIM_WRITERS
 };
@@ -72,8 +73,20 @@ struct sim_faults {
 	unsigned removed;   /* jobs that who has launched them removes */
 	unsigned commanded; /* times at which somebody may write to ctl */
 	unsigned rerun;	    /* pods whose container fails and runs again, some times */
+	/* Of a history of a machine: */
+	unsigned helper_killed;	 /* helpers and guards, while their programs run */
+	unsigned helper_stopped; /* helpers, for some time */
+	unsigned unsent;	 /* what helpers say */
+	unsigned unreachable;	 /* connections to a helper */
+	unsigned no_descriptor;	 /* sockets, and starts of helpers */
+	unsigned not_started;	 /* programs */
+	unsigned ended;		 /* of the lives of kxfs that are not killed: it is unmounted */
+	unsigned lingers;	 /* of these: what runs goes on */
+	unsigned not_mounted;	 /* starts that fail when the jobs have been found */
 };
 extern struct sim_faults sim_faults;
+/* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
+extern bool sim_machine;
 /* Those of this seed that are in SET: bit K stands for the K-th of them above. */
 void sim_draw_faults(uint64_t set);
 
@@ -112,6 +125,11 @@ struct sim_task *sim_task_here(void); /* NULL: none runs */
 /* In a task. */
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
+/* The task is P's from now on (process.h): it does not go on when that is dead, or stopped. */
+struct sim_process;
+void sim_task_join(struct sim_process *p);
+/* Whose task runs; NULL: none of a process. */
+struct sim_process *sim_process_here(void);
 /* T, which waits or is about to, goes on. Of a life that is over: nothing. */
 void sim_task_wake(struct sim_task *t);
 

@@ -2,6 +2,8 @@
 /* What the parts of the world say to each other. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "spec/base/base.h"
 
 /* --- server.c: an API server with Volcano's Jobs and their pods --- */
@@ -68,6 +70,27 @@ void sim_http_kill(void);
 /* From now on nothing is lost. */
 void sim_http_mend(void);
 
+/* --- machine.c: in a history of a machine, its programs --- */
+
+/* SIG for the group of the program PID. */
+void machine_signal(pid_t pid, int sig);
+/* It goes down. */
+void machine_power_cut(void);
+/* How often it has. */
+unsigned sim_boots(void);
+/* From now on nothing happens to its processes but what kxfs does. */
+void machine_mend(void);
+/* kxfs ends all that it has started, as it is unmounted. */
+void machine_unmounted(void);
+/* As server_run, server_n_jobs and server_job, of what has been started. */
+bool machine_run(const char *uid, struct server_run *ret);
+/* Something of it runs, or all that is known is that nothing does: N is 2. */
+void machine_fate(const char *name, struct server_fate *ret);
+size_t machine_n_jobs(void);
+const char *machine_job(size_t i);
+/* What holds in the end? In a task. */
+void machine_judge(void);
+
 /* --- kxfs.c --- */
 
 extern struct fs *sim_fs; /* of the present life; NULL: it is not mounted */
@@ -103,6 +126,16 @@ void waiters_judge(void);
 void users_begin(uint64_t set);
 /* The server has made a job of BODY with this NAME and UID. */
 void users_created(const char *body, const char *name, const char *uid);
+/*
+ * On a machine, JOB is of TAG: kxfs gives it to a helper in life LIFE (BOOT as of sim_boots), and its program starts.
+ */
+void users_started(unsigned tag, const char *job, unsigned life, unsigned boot);
+/* A program of TAG could not be started. */
+void users_not_started(unsigned tag);
+/* How often it may be started again. */
+unsigned users_retries(unsigned tag);
+/* Has its user removed JOB, or begun to? */
+bool users_removed(const char *job);
 /* Faults have ended and time has passed: what holds by now? */
 void users_judge(void);
 /* That has been said. */

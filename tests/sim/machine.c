@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of backend/local/guard.c: the programs of local jobs, each with the guard between it and its helper, which
+ * is of process.c. They print numbered lines, end well or not, or hang until they are ended; helpers and guards are
+ * killed, or stand still for a while; the machine goes down. What must hold of them at any moment:
+ *
+ *	a program is started of what was asked for alone (user.c), and of an attempt once, unless the machine has been
+ *	down meanwhile; of a replica one runs at a time; none is started more often than its retries allow
+ *	none is ended but by who has asked for that, by its limit of time, or because a mount that was up is away
+ *
+ * In the end nothing runs of what is over, and all that does not run is over, as it has ended.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "backend/local/guard.h"
+#include "spec/base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/process.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define MOST_RUNS 2048
+#define FIRST_PID 700000
+#define STARTS_MS 50  /* until a program runs */
+#define LINE_S	  3   /* between two lines, at most */
+#define DIES_MS	  300 /* so long after its helper a program is killed */
+#define STOPPED_S 90  /* a helper */
+#define LINES	  30
+
+enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
+
+/* One start of a program. */
+struct run {
+	char uid[37];
+	unsigned number, tag, attempt;
+	char *job;
+	struct sim_process *helper;
+	struct sim_pipe *output, *news;
+	enum fate fate;
+	unsigned life, boot;
+	unsigned lines, printed; /* that it prints, and has */
+	bool cut;		 /* it has printed a part of a line */
+	bool lost;		 /* what it has printed need not all be there */
+	bool deaf;		 /* it does not heed SIGTERM */
+	bool hangs;
+	int exit_code;
+	bool timed_out, ending, well, guard_killed;
+	int64_t limit_ms, grace_ms;
+};
+
+static struct run *runs[MOST_RUNS];
+static unsigned n_runs, boots, unmounted;
+static bool mended;
+
+/* --- who is who --- */
+
+static struct run *run_of(pid_t pid)
+{
+	return pid >= FIRST_PID && pid < FIRST_PID + (pid_t)n_runs ? runs[pid - FIRST_PID] : NULL;
+}
+
+/* Need not all be there that R has printed? */
+static bool is_lost(const struct run *r)
+{
+	return r->lost || sim_pipe_is_given_up(r->output);
+}
+
+bool machine_run(const char *uid, struct server_run *ret)
+{
+	static char name[256];
+
+	for (unsigned i = 0; i < n_runs; i++) {
+		const struct run *r = runs[i];
+
+		if (!streq(r->uid, uid))
+			continue;
+		snprintf(name, sizeof(name), "%s-main-0-0", r->job);
+		*ret = (struct server_run){
+			.name = name,
+			.n = r->printed,
+			.kept = is_lost(r) ? r->printed : 0,
+			.there = !is_lost(r) && !r->cut,
+			.ended = r->fate == ENDED,
+			.job = r->job,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* The first run of each job. */
+static bool is_first(const struct run *r)
+{
+	for (unsigned i = 0; i < r->number; i++)
+		if (streq(runs[i]->job, r->job))
+			return false;
+	return r->fate != NOT_STARTED && r->fate != BEGINS;
+}
+
+static const struct run *last_of(const char *job)
+{
+	for (unsigned i = n_runs; i-- > 0;)
+		if (streq(runs[i]->job, job))
+			return runs[i];
+	return NULL;
+}
+
+size_t machine_n_jobs(void)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < n_runs; i++)
+		n += is_first(runs[i]);
+	return n;
+}
+
+const char *machine_job(size_t i)
+{
+	for (unsigned k = 0; k < n_runs; k++)
+		if (is_first(runs[k]) && i-- == 0)
+			return runs[k]->job;
+	return NULL;
+}
+
+void machine_fate(const char *name, struct server_fate *ret)
+{
+	bool up = false;
+
+	for (unsigned i = 0; i < n_runs; i++)
+		up |= streq(runs[i]->job, name) && runs[i]->fate == RUNS;
+	/* One that is removed is told so while its programs still end. */
+	up = up && !users_removed(name);
+	*ret = (struct server_fate){.phase = up ? "Running" : "", .n = up ? 1 : 2};
+}
+
+unsigned sim_boots(void)
+{
+	return boots;
+}
+
+/* --- the life of a program --- */
+
+static bool is_up(const struct run *r)
+{
+	return r->fate == RUNS;
+}
+
+static void tell(const struct run *r, const struct guard_news *news)
+{
+	if (!r->helper->dead)
+		sim_pipe_write(r->news, news, sizeof(*news));
+}
+
+/* Its guard has nothing more to do. */
+static void guard_gone(struct run *r)
+{
+	r->helper->guarded = false;
+	sim_pipe_close(r->output);
+	sim_pipe_close(r->news);
+}
+
+static void end(struct run *r, int status)
+{
+	const struct guard_news over = {.kind = GUARD_OVER,
+					.value = status,
+					.timed_out = r->timed_out};
+	const struct guard_news used = {.kind = GUARD_USED,
+					.usage = {.first = 1, .last = 1, .memory_peak = -1}};
+	cleanup_free char *begun = text_print("%s", r->uid);
+
+	/* Who is killed has often begun a line. */
+	if (WIFSIGNALED(status) && sim_chance(SIM_MACHINE, 300)) {
+		begun[1 + sim_below(SIM_MACHINE, 30)] = '\0';
+		r->cut = sim_pipe_write(r->output, begun, strlen(begun));
+	}
+	sim_say("program", "%s of %s ends: %s %d", r->uid, r->job,
+		WIFSIGNALED(status) ? "signal" : "exit code",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	r->fate = ENDED;
+	r->well = status == 0;
+	tell(r, &over);
+	tell(r, &used);
+	guard_gone(r);
+}
+
+static void on_signal(void *data)
+{
+	struct run *r = data;
+
+	if (is_up(r))
+		end(r, SIGTERM);
+}
+
+static void signal_run(struct run *r, int sig)
+{
+	if (!is_up(r))
+		return;
+	if (sig == SIGKILL) {
+		end(r, SIGKILL);
+	} else if (sig == SIGTERM && !r->deaf && !r->ending) {
+		r->ending = true;
+		sim_after(1 + sim_delay(SIM_MACHINE, SIM_S), SIM_WORLD, on_signal, r);
+	}
+}
+
+static void on_limit(void *data)
+{
+	struct run *r = data;
+
+	if (!is_up(r))
+		return;
+	if (r->timed_out)
+		return signal_run(r, SIGKILL);
+	r->timed_out = true;
+	signal_run(r, SIGTERM);
+	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_WORLD, on_limit, r);
+}
+
+static void step(void *data)
+{
+	struct run *r = data;
+	cleanup_free char *line = NULL;
+
+	if (!is_up(r))
+		return;
+	if (r->printed == r->lines) {
+		if (!r->hangs)
+			end(r, r->exit_code < 0 ? SIGSEGV : r->exit_code << 8);
+		return;
+	}
+	line = text_print("%s %u\n", r->uid, r->printed);
+	if (!sim_pipe_write(r->output, line, strlen(line))) {
+		r->lost = true;
+		return end(r, SIGPIPE);
+	}
+	r->printed++;
+	sim_after(sim_delay(SIM_MACHINE, LINE_S * SIM_S), SIM_WORLD, step, r);
+}
+
+/* Its guard has been killed, or the helper, and the guard kills all. */
+static void die(void *data)
+{
+	struct run *r = data;
+
+	if (r->fate == RUNS || r->fate == BEGINS) {
+		sim_say("program", "%s of %s is killed with its guard", r->uid, r->job);
+		r->fate = DEAD;
+		r->lost |= r->helper->dead;
+	}
+	guard_gone(r);
+}
+
+static void on_helper_killed(void *data)
+{
+	struct run *r = data;
+
+	if (mended || r->helper->dead)
+		return;
+	sim_say("program", "the helper of %s of %s is killed", r->uid, r->job);
+	r->lost = true;
+	process_end(r->helper);
+	sim_after(sim_delay(SIM_MACHINE, DIES_MS * SIM_MS), SIM_WORLD, die, r);
+}
+
+static void on_guard_killed(void *data)
+{
+	struct run *r = data;
+
+	if (mended || !is_up(r))
+		return;
+	r->guard_killed = true;
+	die(r);
+}
+
+static void on_stopped(void *data)
+{
+	struct run *r = data;
+
+	if (mended || r->helper->dead)
+		return;
+	r->helper->stopped_until = sim_now() + sim_delay(SIM_MACHINE, STOPPED_S * SIM_S);
+	sim_say("program", "the helper of %s of %s stands still", r->uid, r->job);
+}
+
+/* --- what must hold when one starts --- */
+
+static void check_start(const struct run *r)
+{
+	unsigned starts = 1;
+
+	for (unsigned i = 0; i < n_runs; i++) {
+		const struct run *other = runs[i];
+
+		if (other == r || !streq(other->job, r->job) || other->fate == NOT_STARTED ||
+		    other->fate == BEGINS)
+			continue;
+		if (other->fate == RUNS)
+			sim_fail("%s of %s is started, and %s still runs", r->uid, r->job,
+				 other->uid);
+		if (other->attempt == r->attempt && other->boot == r->boot)
+			sim_fail("attempt %u of %s is started a second time", r->attempt, r->job);
+		starts++;
+	}
+	if (starts > 1 + users_retries(r->tag) + boots)
+		sim_fail("%s is started for the %uth time, and has %u retries", r->job, starts,
+			 users_retries(r->tag));
+	users_started(r->tag, r->job, r->life, r->boot);
+}
+
+static void begin(void *data)
+{
+	static const int errors[] = {ENOENT, EACCES, EAGAIN, ENOMEM};
+	struct run *r = data;
+	struct guard_news news = {.kind = GUARD_STARTED, .value = FIRST_PID + (pid_t)r->number};
+
+	if (r->fate != BEGINS || r->helper->dead)
+		return;
+	if (!mended && sim_chance(SIM_MACHINE, sim_faults.not_started)) {
+		r->fate = NOT_STARTED;
+		news = (struct guard_news){
+			.kind = GUARD_FAILED,
+			.why = TASK_EXEC,
+			.value = errors[sim_below(SIM_MACHINE, array_size(errors))]};
+		sim_say("program", "%s of %s can't be started: %s", r->uid, r->job,
+			strerror(news.value));
+		users_not_started(r->tag);
+		tell(r, &news);
+		return guard_gone(r);
+	}
+	sim_say("program", "%s of %s runs, attempt %u", r->uid, r->job, r->attempt);
+	check_start(r);
+	r->fate = RUNS;
+	tell(r, &news);
+	sim_after(sim_delay(SIM_MACHINE, SIM_S), SIM_WORLD, step, r);
+	if (r->limit_ms)
+		sim_after((uint64_t)r->limit_ms * SIM_MS, SIM_WORLD, on_limit, r);
+	if (sim_chance(SIM_MACHINE, sim_faults.helper_stopped))
+		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD, on_stopped, r);
+	if (sim_chance(SIM_MACHINE, sim_faults.helper_killed))
+		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD,
+			  sim_chance(SIM_MACHINE, 500) ? on_helper_killed : on_guard_killed, r);
+}
+
+/* --- guard.h, for helpers --- */
+
+static const char *variable(char *const *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *env; env++)
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+			return *env + n + 1;
+	sim_fail("a program does not know its %s", name);
+}
+
+int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret)
+{
+	struct run *r = new0(struct run);
+	const char *tag = NULL, *error = variable(order->env, "TORCHELASTIC_ERROR_FILE");
+
+	(void)listen_fd;
+	for (char *const *arg = order->args; *arg && !tag; arg++)
+		tag = strstr(*arg, "tag-");
+	if (!tag)
+		sim_fail("a program is started that nobody has asked for");
+	if (n_runs == MOST_RUNS)
+		sim_fail("programs are started again and again");
+	*r = (struct run){
+		.number = n_runs,
+		.tag = (unsigned)strtoul(tag + strlen("tag-"), NULL, 10),
+		.attempt =
+			(unsigned)strtoul(strstr(error, "tasks/0.") + strlen("tasks/0."), NULL, 10),
+		.job = text_copy(variable(order->env, "KXFS_JOB")),
+		.helper = sim_process_here(),
+		.boot = boots,
+		.lines = sim_below(SIM_MACHINE, LINES),
+		.deaf = sim_chance(SIM_MACHINE, 200),
+		.hangs = sim_chance(SIM_MACHINE, 200),
+		.exit_code = sim_chance(SIM_MACHINE, 600)   ? 0
+			     : sim_chance(SIM_MACHINE, 200) ? -1
+							    : 1 + (int)sim_below(SIM_MACHINE, 3),
+		.limit_ms = order->limit_ms,
+		.grace_ms = order->grace_ms,
+	};
+	r->life = r->helper->life;
+	snprintf(r->uid, sizeof(r->uid), "00000000-0000-4000-9000-%012u", r->number);
+	runs[n_runs++] = r;
+	r->output = sim_pipe_new(&ret->output_fd);
+	r->news = sim_pipe_new(&ret->news_fd);
+	r->helper->guarded = true;
+	ret->pid = FIRST_PID + (pid_t)r->number;
+	sim_after(1 + sim_delay(SIM_MACHINE, STARTS_MS * SIM_MS), SIM_WORLD, begin, r);
+	return 0;
+}
+
+void guard_signal(const struct guard *guard, pid_t program, int sig)
+{
+	struct run *r = run_of(program);
+
+	(void)guard;
+	if (!is_up(r) || (sig != SIGTERM && sig != SIGKILL))
+		return;
+	sim_say("program", "%s of %s gets signal %d", r->uid, r->job, sig);
+	if (r->life >= unmounted && !users_removed(r->job))
+		sim_fail("%s of %s is ended, and nobody has asked for that", r->uid, r->job);
+	signal_run(r, sig);
+}
+
+bool guard_end(const struct guard *guard, int *ret_sig)
+{
+	const struct run *r = run_of(guard->pid);
+
+	sim_sleep(sim_delay(SIM_MACHINE, DIES_MS * SIM_MS));
+	*ret_sig = r->guard_killed ? SIGKILL : 0;
+	return true;
+}
+
+void machine_signal(pid_t pid, int sig)
+{
+	struct run *r = run_of(pid);
+
+	if (r && is_up(r))
+		signal_run(r, sig);
+}
+
+/* --- the world --- */
+
+void machine_unmounted(void)
+{
+	unmounted = sim_life() + 1;
+}
+
+void machine_power_cut(void)
+{
+	boots++;
+	for (unsigned i = 0; i < n_runs; i++) {
+		if (runs[i]->fate == RUNS || runs[i]->fate == BEGINS)
+			runs[i]->fate = DEAD;
+		runs[i]->lost = true; /* what was not synced */
+	}
+	sim_process_power_cut();
+}
+
+void machine_mend(void)
+{
+	mended = true;
+	sim_process_mend();
+}
+
+/* --- in the end --- */
+
+/* A file of JOB, wherever it stands, malloc'ed; NULL: it can't be read. */
+static char *read_of(const char *job, const char *name, pid_t pid)
+{
+	static const char *const folders[] = {"jobs", "history"};
+	char *text = NULL;
+
+	for (size_t i = 0; i < array_size(folders) && !text; i++) {
+		cleanup_free char *path = text_print("%s/%s/%s", folders[i], job, name);
+
+		if (kernel_read(pid, path, &text))
+			text = NULL;
+	}
+	return text;
+}
+
+/* What JOB's status says its state is, malloc'ed. */
+static char *state_of(const char *job, pid_t pid)
+{
+	cleanup_free char *text = read_of(job, "status", pid);
+	const char *at = strstr(text ? text : "", "state: ");
+
+	/* A record that could not be read: so is said. */
+	if (!at && sim_faults.disk_error)
+		return NULL;
+	if (!at)
+		sim_fail("%s has run, and its status is %s", job, text ? text : "nowhere");
+	at += strlen("state: ");
+	return mem_copy(at, strcspn(at, " \n"));
+}
+
+static void judge_lines(const struct run *r, const char *name, const char *text)
+{
+	for (unsigned k = 0; k < r->printed; k++) {
+		cleanup_free char *line = text_print("%s %u\n", r->uid, k);
+
+		if (!strstr(text ? text : "", line))
+			sim_fail("%s of %s lacks line %u of %s", name, r->job, k, r->uid);
+	}
+}
+
+/* All that R has printed is there, in its own log, which has its number if there are others, and in that of its job. */
+static void judge_log(const struct run *r, pid_t pid)
+{
+	cleanup_free char *name = text_print("main-0/log.%u", r->attempt);
+	cleanup_free char *own = read_of(r->job, name, pid), *merged = read_of(r->job, "log", pid);
+
+	/* A record that could not be read: so is said, and nothing of the job is shown. */
+	if (!merged && sim_faults.disk_error)
+		return;
+	if (!own)
+		own = read_of(r->job, "main-0/log", pid);
+	judge_lines(r, name, own);
+	judge_lines(r, "log", merged);
+}
+
+void machine_judge(void)
+{
+	pid_t pid = kernel_fork();
+
+	for (unsigned i = 0; i < n_runs; i++)
+		if (runs[i]->fate == ENDED && !is_lost(runs[i]))
+			judge_log(runs[i], pid);
+	for (size_t i = 0; i < machine_n_jobs(); i++) {
+		const char *job = machine_job(i);
+		const struct run *r = last_of(job);
+		cleanup_free char *state = state_of(job, pid);
+		bool over, up = false;
+
+		if (!state)
+			continue;
+		for (unsigned k = 0; k < n_runs; k++)
+			up |= streq(runs[k]->job, job) && is_up(runs[k]);
+		over = !streq(state, "RUNNING") && !streq(state, "PENDING");
+		if (over && up)
+			sim_fail("%s is %s, and its program runs", job, state);
+		if (!over && !up)
+			sim_fail("%s is %s, and nothing of it runs", job, state);
+		if (streq(state, "SUCCEEDED") && !(r->fate == ENDED && r->well))
+			sim_fail("%s is %s, and its last program did not end well", job, state);
+	}
+}
