@@ -691,12 +691,21 @@ static void mark_work(void *data)
 	mark(m->dir_fd, m->id);
 }
 
+/* A crash of the machine must not leave a merged log that lacks something, and no mark. */
 static void unmark_work(void *data)
 {
+	static const char *const files[] = {"merged.keys", "merged", ""};
 	const struct marking *m = data;
 	char path[FOLDER_PATH_MAX];
+	int err = 0;
 
-	if (folder_path(path, m->id, NULL, UNMERGED))
+	for (size_t i = 0; i < array_size(files) && !err; i++) {
+		int fd cleanup_fd = folder_open(m->dir_fd, m->id, NULL, files[i], O_RDONLY);
+
+		err = fd < 0 ? fd : disk_sync_data(fd);
+		err = err == -ENOENT ? 0 : err;
+	}
+	if (!err && folder_path(path, m->id, NULL, UNMERGED))
 		disk_unlink(m->dir_fd, path);
 }
 
