@@ -21,6 +21,7 @@
 #define MOUNTED	  "/state"
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
+#define HANGS_S	  60
 
 struct inode;
 
@@ -64,6 +65,7 @@ static struct inode *root;
 static struct descriptor fds[MOST_FDS];
 static ino_t last_ino;
 static bool mended;
+static uint64_t hangs_until; /* us */
 
 int __real_close(int fd);
 int __wrap_close(int fd);
@@ -130,6 +132,22 @@ static void change(struct inode *dir, const char *name, struct inode *inode, str
 
 enum sort { READS, WRITES };
 
+/* For how long the call that is made now hangs, us; mostly 0. */
+static uint64_t hang(void)
+{
+	if (!mended && sim_now() >= hangs_until && sim_chance(SIM_DISK, sim_faults.hangs)) {
+		uint64_t us = sim_delay(SIM_DISK, HANGS_S * SIM_S);
+		bool all = sim_chance(SIM_DISK, 500);
+
+		sim_say("disk", "%s for %llu ms", all ? "hangs" : "has a call that hangs",
+			(unsigned long long)(us / SIM_MS));
+		if (!all)
+			return us;
+		hangs_until = sim_now() + us;
+	}
+	return sim_now() < hangs_until ? hangs_until - sim_now() : 0;
+}
+
 /* The caller waits; 0 or how the call fails. */
 static int call(enum sort sort)
 {
@@ -142,7 +160,7 @@ static int call(enum sort sort)
 		sim_fail("the disk is called by who may not wait");
 	if (!mended && sim_chance(SIM_DISK, sim_faults.slow))
 		us = sim_delay(SIM_DISK, 4 * SIM_S);
-	sim_sleep(us);
+	sim_sleep(us + hang());
 	if (mended || !sim_chance(SIM_DISK, sim_faults.disk_error))
 		return 0;
 	return sort == READS ? -EIO : errors[sim_below(SIM_DISK, array_size(errors))];
@@ -618,6 +636,7 @@ void sim_disk_make(void)
 void sim_disk_mend(void)
 {
 	mended = true;
+	hangs_until = 0;
 }
 
 void sim_disk_kill(void)

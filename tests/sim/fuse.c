@@ -19,10 +19,11 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-#define TURN_US	  20
-#define MOST_PIDS 4096
-#define FIRST_PID 1000
-#define READ_MAX  65536u
+#define TURN_US	   20
+#define MOST_PIDS  4096
+#define FIRST_PID  1000
+#define READ_MAX   65536u
+#define PATIENCE_S 5u
 
 struct fuse_req {
 	struct fuse_ctx ctx;
@@ -785,6 +786,22 @@ int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off)
 	return !err && r->ret_len != n ? -EIO : err;
 }
 
+static void on_impatience(void *data)
+{
+	const struct fuse_req *r = data;
+
+	if (!r->done)
+		sim_fail("a signal has interrupted a request, which is not answered for %u s",
+			 PATIENCE_S);
+}
+
+/* A disk that hangs, or a server that is silent, holds up nobody whom a signal interrupts. */
+static void on_patience(void *data)
+{
+	/* Where the machine has stood still meanwhile, it is answered just now. */
+	sim_after(SIM_S, SIM_OF_KXFS, on_impatience, data);
+}
+
 static void on_signal(void *data)
 {
 	struct fuse_req *r = data;
@@ -794,6 +811,7 @@ static void on_signal(void *data)
 	r->interrupted = true;
 	if (r->interrupt)
 		r->interrupt(r, r->interrupt_data);
+	sim_after(PATIENCE_S * SIM_S, SIM_OF_KXFS, on_patience, r);
 }
 
 int kernel_close(struct kernel_file *f, uint64_t interrupt_us)

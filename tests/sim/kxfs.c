@@ -21,6 +21,9 @@
 #define ME	   "ann@sim"
 #define LIFE_S	   60
 #define DOWN_S	   20
+#define EACH_S	   10 /* so often the machine may stand still, or its clock step */
+#define STILL_S	   30
+#define STEP_S	   7200
 #define HISTORY_S  (7 * 24 * 3600)
 #define ROOT_NAMES 8
 #define GRACE_MS   2000
@@ -237,9 +240,31 @@ static void live(void *data)
 			  (void *)(uintptr_t)sim_life());
 }
 
+/* The machine on which it runs, and its clock. */
+static void shake(void *data)
+{
+	uint64_t still = sim_delay(SIM_FAULTS, STILL_S * SIM_S);
+	int64_t step = (int64_t)sim_delay(SIM_FAULTS, STEP_S * SIM_S) * 1000;
+
+	if (mended)
+		return;
+	if (sim_chance(SIM_FAULTS, sim_faults.still) && !sim_machine) {
+		sim_say("machine", "stands still for %llu ms",
+			(unsigned long long)(still / SIM_MS));
+		sim_stand_still(still);
+	}
+	if (sim_chance(SIM_FAULTS, sim_faults.clock)) {
+		step = sim_chance(SIM_FAULTS, 500) ? step : -step;
+		sim_say("machine", "its clock steps by %lld ms", (long long)(step / 1000000));
+		sim_loop_step_clock(step);
+	}
+	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, data);
+}
+
 void sim_kxfs_begin(void)
 {
 	live(NULL);
+	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, NULL);
 }
 
 void sim_kxfs_mend(void)

@@ -217,9 +217,14 @@ void loop_timer_stop(struct loop_timer *t)
 
 /* --- clocks --- */
 
+int64_t sim_clock_ns(void)
+{
+	return (int64_t)EPOCH_S * 1000000000 + (int64_t)sim_now() * 1000;
+}
+
 int64_t loop_time_ns(void)
 {
-	return (int64_t)EPOCH_S * 1000000000 + (int64_t)sim_now() * 1000 + clock_step;
+	return sim_clock_ns() + clock_step;
 }
 
 uint64_t loop_now_ms(void)

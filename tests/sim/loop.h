@@ -12,5 +12,7 @@ void sim_loop_turn(void);
 void sim_loop_call(void (*fn)(void *data), void *data);
 /* All of it is gone with the life of kxfs it was of. */
 void sim_loop_kill(void);
-/* The wall clock goes forward or back. */
+/* What time it is for all others, ns since 1970. */
+int64_t sim_clock_ns(void);
+/* The wall clock of kxfs goes forward or back. */
 void sim_loop_step_clock(int64_t ns);

@@ -38,6 +38,9 @@ struct known {
 
 static struct known *all_known;
 
+/* Whose lines a text has: those of one run, of a replica's runs one after the other, or of all with their prefix. */
+enum form { ONE_RUN, ONE_REPLICA, MERGED };
+
 /* Is LINE the begin of what S was to show next? A pod that goes in the middle of a line leaves such a one. */
 static bool is_cut(const struct seen *s, const char *line)
 {
@@ -47,43 +50,43 @@ static bool is_cut(const struct seen *s, const char *line)
 }
 
 /*
- * A crash of the machine, or a disk that took a part of what was to be written, has cut the log in the middle of a line
- * of S, and its node has lost the rest: LINE goes on with a later one, which is returned.
+ * A crash of the machine, a disk that took a part of what was to be written, or a stream that was cut has left the log
+ * in the middle of a line of S, and its node has lost the rest: LINE goes on with a later one, which is returned.
  */
-static const char *behind_a_tear(const struct seen *s, const char *line)
+static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
 	const char *last = strrchr(line, ' ');
 	const char *tail = last && last - line > UID ? last - UID : line;
-	cleanup_free char *torn = mem_copy(line, (size_t)(tail - line));
+	cleanup_free char *torn = mem_copy(line, (size_t)(tail - line)), *next = NULL;
 	struct seen of = *s;
 	struct server_run run;
 
 	snprintf(of.uid, sizeof(of.uid), "%.*s", UID, tail);
 	if (tail == line || !server_run(of.uid, &run))
 		return line;
-	/* Behind what a program has begun when it was killed comes the next one's, of the same replica. */
-	if (sim_machine)
-		return strlen(torn) < UID || is_cut(s, torn) ? tail : line;
-	if (!sim_faults.power_cut && !sim_faults.disk_error)
-		return line;
+	/* Behind what a run had printed of a line when it ended, as far as it is known, comes the next one's. */
+	next = text_print("%s %zu", s->uid, s->next);
+	if (form == ONE_REPLICA && !streq(of.uid, s->uid))
+		return strlen(torn) < UID || strncmp(next, torn, strlen(torn)) == 0 ? tail : line;
 	return run.kept > s->next && is_cut(&of, torn) ? tail : line;
 }
 
 /* LINE, without its end, may be whole or not. In a merged log each has an end. */
-static void check_line(const char *path, const char *line, bool whole, bool merged, const char *job,
-		       struct seen *seen)
+static void check_line(const char *path, const char *line, bool whole, enum form form,
+		       const char *job, struct seen *seen)
 {
+	bool merged = form == MERGED;
 	cleanup_free char *name = text_print("%s-main-0-0", job), *full = NULL;
 	struct server_run run;
 	struct seen *s = seen;
 	char uid[UID + 1] = "";
 	size_t number = 0;
 
-	if (strlen(line) < UID + 2 && (!whole || merged))
+	if ((strlen(line) < UID + 2 && (!whole || merged)) || (!whole && !strchr(line, ' ')))
 		return; /* too little to say */
 	while (*s->uid && s[1].uid[0])
 		s++;
-	line = behind_a_tear(s, line);
+	line = behind_a_tear(form, s, line);
 	s = seen;
 	snprintf(uid, sizeof(uid), "%s", line);
 	if (!server_run(uid, &run) || !streq(run.name, name))
@@ -106,9 +109,6 @@ static void check_line(const char *path, const char *line, bool whole, bool merg
 	s->next = number + 1;
 }
 
-/* Whose lines a text has: those of one run, of a replica's runs one after the other, or of all with their prefix. */
-enum form { ONE_RUN, ONE_REPLICA, MERGED };
-
 /* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_RUNS, is what it has of each run. */
 static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
@@ -123,7 +123,7 @@ static void check_text(const char *path, const char *text, enum form form, const
 		nl = strchr(at, '\n');
 		line = mem_copy(at, nl ? (size_t)(nl - at) : strlen(at));
 		if (strncmp(line, prefix, strlen(prefix)) == 0)
-			check_line(path, line + strlen(prefix), nl, merged, job, seen);
+			check_line(path, line + strlen(prefix), nl, form, job, seen);
 		else if (nl)
 			sim_fail("%s has a line without its prefix: %s", path, line);
 		at = nl ? nl + 1 : at + strlen(at);

@@ -59,7 +59,7 @@ bool sim_trace, sim_machine;
 const char **sim_failure;
 
 static uint64_t streams[SIM_N];
-static uint64_t now, hash = 14695981039346656037u;
+static uint64_t now, still_until, hash = 14695981039346656037u;
 static unsigned life;
 static struct event *heap;
 static size_t n_events, max_events;
@@ -148,6 +148,9 @@ void sim_draw_faults(uint64_t set)
 		{"ended", &sim_faults.ended, 1000},
 		{"lingers", &sim_faults.lingers, 1000},
 		{"not_mounted", &sim_faults.not_mounted, 300},
+		{"hangs", &sim_faults.hangs, 2},
+		{"still", &sim_faults.still, 300},
+		{"clock", &sim_faults.clock, 300},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);
@@ -233,9 +236,8 @@ static bool is_before(const struct event *a, const struct event *b)
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data)
+static void put_event(struct event e)
 {
-	struct event e = {now + us, sim_random(SIM_ORDER), whose, life, fn, data};
 	size_t i = n_events++;
 
 	if (i == max_events) {
@@ -245,6 +247,16 @@ void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data)
 	for (; i > 0 && is_before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
 		heap[i] = heap[(i - 1) / 2];
 	heap[i] = e;
+}
+
+void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data)
+{
+	put_event((struct event){now + us, sim_random(SIM_ORDER), whose, life, fn, data});
+}
+
+void sim_stand_still(uint64_t us)
+{
+	still_until = max_of(still_until, now + us);
 }
 
 static struct event take_event(void)
@@ -271,7 +283,7 @@ void sim_run(uint64_t until, const bool *over)
 	unsigned n = 0;
 
 	while (!*over) {
-		uint64_t due = sim_loop_due();
+		uint64_t due = max_of(sim_loop_due(), still_until);
 		bool event = n_events && heap[0].at <= now;
 
 		if (++n > MOST_AT_ONCE)
@@ -280,8 +292,12 @@ void sim_run(uint64_t until, const bool *over)
 			sim_loop_turn();
 		} else if (event) {
 			struct event e = take_event();
+			bool is_still = e.whose == SIM_OF_KXFS && still_until > now;
 
-			if (e.whose == SIM_WORLD || e.life == life)
+			e.at = is_still ? still_until : e.at;
+			if (is_still)
+				put_event(e);
+			else if (e.whose == SIM_WORLD || e.life == life)
 				e.fn(e.data);
 		} else {
 			uint64_t next = n_events ? min_of(heap[0].at, due) : due;

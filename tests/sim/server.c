@@ -13,9 +13,9 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "backend/base/loop.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
+#include "tests/sim/loop.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
@@ -117,7 +117,7 @@ static void refuse(struct server_reply *ret, int status, const char *reason)
 
 static const char *time_text(char ret[32])
 {
-	time_t now = (time_t)(loop_time_ns() / 1000000000);
+	time_t now = (time_t)(sim_clock_ns() / 1000000000);
 	struct tm tm;
 
 	strftime(ret, 32, "%FT%TZ", gmtime_r(&now, &tm));
@@ -684,7 +684,7 @@ static size_t printed(const struct run *r)
 /* When line K of R was printed, in ns since 1970. */
 static int64_t line_time(const struct run *r, size_t k)
 {
-	return loop_time_ns() -
+	return sim_clock_ns() -
 	       ((int64_t)sim_now() - (int64_t)(r->began + (k + 1) * LINE_US)) * 1000;
 }
 

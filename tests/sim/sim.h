@@ -83,6 +83,10 @@ struct sim_faults {
 	unsigned ended;		 /* of the lives of kxfs that are not killed: it is unmounted */
 	unsigned lingers;	 /* of these: what runs goes on */
 	unsigned not_mounted;	 /* starts that fail when the jobs have been found */
+	/* Of any: */
+	unsigned hangs; /* calls of the disk, which hang for a while, alone or with all others */
+	unsigned still; /* times at which the machine may stand still for some seconds */
+	unsigned clock; /* the same of its wall clock, which goes forward or back */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
@@ -114,6 +118,8 @@ void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
 /* Which life of kxfs this is. All that is SIM_OF_KXFS and of an earlier one does not happen any more. */
 unsigned sim_life(void);
 void sim_next_life(void);
+/* For so long nothing that is SIM_OF_KXFS happens; then all of it that was due meanwhile. */
+void sim_stand_still(uint64_t us);
 /* Run what happens until UNTIL, or until *OVER. */
 void sim_run(uint64_t until, const bool *over);
 
