@@ -55,7 +55,10 @@ class State:
 
     def fresh(self):
         """The state again as it was, but for the numbers of its inodes, which a record names."""
-        shutil.rmtree(self.kx.state)
+        def gone():
+            shutil.rmtree(self.kx.state, ignore_errors=True)  # a helper that is about to end may still leave something
+            return not self.kx.state.exists()
+        wait_for(gone, what="the state to be gone")
         shutil.copytree(self.kept, self.kx.state, symlinks=True)
         for record in (self.kx.state / "submit.records").iterdir():
             words = record.read_text().split(" ")
