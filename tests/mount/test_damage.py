@@ -190,4 +190,5 @@ def test_damaged_state(kx, request):
             one(kx, state, random.Random(f"{seed} {n}"), done)
         except Exception as e:
             raise AssertionError(f"--seed {seed}, state {n}: {e!r}\n{done}\n{kx.said()[-3000:]}") from e
+    state.fresh()
     kx.start()
