@@ -174,7 +174,7 @@ static void test_lists(void **state)
 		assert_text(merged(A, "ab", "1", true, room, placed), both ? A B : A);
 		assert_string_equal(placed, both ? "++" : "+-");
 	}
-	/* A line that grows stays as long as there is room for what stands behind it, with the newline that this may lack. */
+	/* A line that grows stays as long as there is room for what stands behind it, and for its newline. */
 	for (size_t i = 0; i < 4; i++) {
 		const char *text = i & 1 ? A "{\"uid\":\"b\",\"v\":1}" : A B;
 		size_t least = strlen(A B) + strlen("1234567") - 1;

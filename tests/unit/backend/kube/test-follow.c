@@ -755,7 +755,7 @@ static void test_rest(void **state)
 	holds("one\ntwo\n");
 }
 
-/* A log is complete when the disk has it, whatever becomes of the machine: not before it is synced, nor if that fails. */
+/* A log is complete when it is synced, so that the next machine has it, and not if that fails. */
 static void test_synced(void **state)
 {
 	start(false);
