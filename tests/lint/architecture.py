@@ -76,27 +76,33 @@ class Object:
     uses: set
 
 
-def symbols(path):
-    """The global symbols that an object defines, and those that it uses from elsewhere."""
-    out = subprocess.run(["nm", "-g", path], stdout=subprocess.PIPE, check=True, text=True).stdout
-    rows = [line.split() for line in out.splitlines()]
-    return ({row[-1] for row in rows if row[-2] not in "Uvw"}, {row[-1] for row in rows if row[-2] == "U"})
+def object_of(source, library):
+    """The path of what the build has made of it."""
+    top = source.partition("/")[0]
+    built = [*(BUILD / library).glob(f"*.p/{source.removeprefix(library + '/').replace('/', '_')}.o"),
+             *(BUILD / top).glob(f"kxfs.p/{source.removeprefix(top + '/').replace('/', '_')}.o")]
+    assert built, f"{source} is not built"
+    return str(built[0])
 
 
 @functools.cache
 def objects():
     """Every object of the program that the build has made."""
-    found = []
+    found = {}
     for top in TOPS:
         for path in sorted((ROOT / top).rglob("*.c")):
             source = path.relative_to(ROOT).as_posix()
             library = library_of(source)
-            name = source.removeprefix(library + "/").replace("/", "_") + ".o"
-            built = [p for p in (BUILD / library).glob(f"*.p/{name}")] + \
-                    [p for p in (BUILD / top).glob(f"kxfs.p/{source.removeprefix(top + '/').replace('/', '_')}.o")]
-            assert built, f"{source} is not built"
-            found.append(Object(source, library, *symbols(built[0])))
-    return found
+            found[object_of(source, library)] = Object(source, library, set(), set())
+    out = subprocess.run(["nm", "-gA", *found], stdout=subprocess.PIPE, check=True, text=True).stdout
+    for line in out.splitlines():
+        path, _, row = line.partition(":")
+        kind, name = row.split()[-2:]
+        if kind == "U":
+            found[path].uses.add(name)
+        elif kind not in "vw":
+            found[path].defines.add(name)
+    return list(found.values())
 
 
 @functools.cache
@@ -111,6 +117,7 @@ def calls():
     return arrows
 
 
+@functools.cache
 def includes(path):
     return re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.M)
 

@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import functools
 
+import kept
 from files import ROOT, name_of
 from test_architecture import compile_arguments
 
@@ -57,9 +58,19 @@ def functions_of(row):
     return source, found
 
 
+def kept_functions(row):
+    """The same, of what is kept of it if that is there."""
+    def find():
+        return [[name, *fn] for name, fn in functions_of(row)[1].items()]
+
+    rows = kept.kept("functions", row[0], [__file__], find)
+    return row[0], {name: Function(*plain, *map(collections.Counter, counts)) for name, *plain, counts
+                    in ((*cells[:4], cells[4:]) for cells in rows)}
+
+
 @functools.cache
 def all_functions(tops):
     """{file: {name: function}} of all sources below TOPS."""
     rows = [(s, a) for s, a in compile_arguments().items() if s.suffix == ".c" and name_of(s).startswith(tops)]
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
-        return {name_of(source): found for source, found in pool.map(functions_of, rows, chunksize=4)}
+        return {name_of(source): found for source, found in pool.map(kept_functions, rows, chunksize=4)}

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shlex
 
+import kept
 import pytest
 from architecture import BUILD, TOPS, USES, calls, circles, floor, includes, library_of, objects, public_headers
 from files import C_FILES, ROOT, name_of
@@ -90,19 +91,17 @@ def test_no_folder_is_crowded():
     assert not {folder: n for folder, n in counts.items() if n > 20}
 
 
-@pytest.mark.parametrize("path", C_FILES, ids=name_of)
-def test_includes_of_other_folders(path):
+def test_includes_of_other_folders():
     """Another folder's header is one that it names for others, and that folder stands below."""
-    library = library_of(name_of(path))
     wrong = []
-    for header in includes(path):
-        other = library_of(header)
-        if other == library:
-            continue
-        if other not in floor(library):
-            wrong.append(f"{header}: {other} does not stand below {library}")
-        elif header not in public_headers(other):
-            wrong.append(f"{header} is private to {other}")
+    for path in C_FILES:
+        library = library_of(name_of(path))
+        for header in includes(path):
+            other = library_of(header)
+            if other != library and other not in floor(library):
+                wrong.append(f"{name_of(path)}: {header}: {other} does not stand below {library}")
+            elif other != library and header not in public_headers(other):
+                wrong.append(f"{name_of(path)}: {header} is private to {other}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -205,7 +204,7 @@ def is_plain_data(header, struct):
 
 def written_by(row):
     source, arguments = row
-    return source, written_fields(source, arguments)
+    return source, kept.kept("fields", source, [__file__], lambda: sorted(written_fields(source, arguments)))
 
 
 def test_fields_are_written_in_one_file():
@@ -217,7 +216,7 @@ def test_fields_are_written_in_one_file():
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         for source, found in pool.map(written_by, rows, chunksize=4):
             for struct in found:
-                writers.setdefault(struct, set()).add(name_of(source))
+                writers.setdefault(tuple(struct), set()).add(name_of(source))
     wrong = [f"{header}: struct {struct} is written by {', '.join(sorted(files))}"
              for (header, struct), files in sorted(writers.items())
              if header.startswith(TOPS) and len(files) > 1 and not is_plain_data(header, struct)]

@@ -2,6 +2,7 @@
 """The rules that CONTRIBUTING.md states and a machine can check: which folder may include what
 (D1-D4), what a library may refer to, how a file looks."""
 
+import functools
 import os
 import pathlib
 import re
@@ -28,6 +29,7 @@ OWN = {
 }
 
 
+@functools.cache
 def includes(path):
     return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', path.read_text(), re.M)
 
@@ -46,11 +48,10 @@ def may_include(folder, path, kind, header):
     return header in PURE if folder == "spec" else bool(SYSTEM.match(header))
 
 
-@pytest.mark.parametrize("path", C_FILES, ids=name_of)
-def test_includes(path):
-    folder = path.relative_to(ROOT).parts[0]
-    wrong = [header for kind, header in includes(path) if not may_include(folder, path, kind, header)]
-    assert not wrong, f"{folder}/ may not include {wrong}"
+def test_includes():
+    wrong = [f"{name_of(path)} may not include {header}" for path in C_FILES for kind, header in includes(path)
+             if not may_include(path.relative_to(ROOT).parts[0], path, kind, header)]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_spec_is_pure():
@@ -82,17 +83,17 @@ def code_lines(path):
 
 # --- D4: what crosses a folder -----------------------------------------------------------------
 
-@pytest.mark.parametrize("path", [*HEADERS["spec"], *HEADERS["backend"]], ids=name_of)
-def test_public_headers(path):
+def test_public_headers():
     """D4: text, plain structs and opaque pointers go across folders, no other library's types."""
-    text = "\n".join(code_lines(path))
-    users = {name_of(p) for p in C_FILES
-             if p.relative_to(ROOT).parts[0] != path.relative_to(ROOT).parts[0]
-             and ('"', name_of(path)) in includes(p)}
-    if not users:
-        return
-    wrong = re.findall(r"\b(?:struct\s+json_object\b|json_object\s*\*|uv_\w+_t|fuse_req_t|yaml_\w+_t|CURLM?\b)", text)
-    assert not wrong, f"{wrong} in a header that {sorted(users)} include"
+    crossing = {header for path in C_FILES for kind, header in includes(path)
+                if kind == '"' and header.partition("/")[0] != path.relative_to(ROOT).parts[0]}
+    wrong = []
+    for path in (*HEADERS["spec"], *HEADERS["backend"]):
+        if name_of(path) in crossing:
+            types = re.findall(r"\b(?:struct\s+json_object\b|json_object\s*\*|uv_\w+_t|fuse_req_t|yaml_\w+_t|CURLM?\b)",
+                               "\n".join(code_lines(path)))
+            wrong += [f"{name_of(path)}: {name}" for name in types]
+    assert not wrong, "in a header that other folders include: " + ", ".join(wrong)
 
 
 # --- what the libraries refer to ------------------------------------------------------------
@@ -140,48 +141,58 @@ def may_lack_licence(path):
     return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json", ".sum") or is_raw(path)
 
 
-@pytest.mark.parametrize("path", [p for p in TEXT_FILES if not may_lack_licence(p)], ids=name_of)
-def test_licence_line(path):
-    head = path.read_text().split("\n")[:2]
-    assert any("SPDX-License-Identifier: MIT" in line for line in head), "no SPDX line at its head"
+def test_licence_line():
+    wrong = [name_of(path) for path in TEXT_FILES if not may_lack_licence(path)
+             and not any("SPDX-License-Identifier: MIT" in line for line in path.read_text().split("\n")[:2])]
+    assert not wrong, "no SPDX line at the head of " + ", ".join(wrong)
 
 
-@pytest.mark.parametrize("path", C_FILES, ids=name_of)
-def test_head_comment(path):
+def test_head_comment():
     """After the SPDX line, a comment says what the file is for, with the table of states of an automaton."""
-    lines = path.read_text().split("\n")
-    assert lines[0] == "/* SPDX-License-Identifier: MIT */"
-    assert lines[1].startswith("/*"), "no comment on what the file is for"
-    end = next(i for i, line in enumerate(lines[1:], 1) if "*/" in line)
-    assert end <= 45, "the head comment, with its table of states, is longer than 45 lines"
-
-
-@pytest.mark.parametrize("path", HEADERS["spec"] + HEADERS["backend"] + HEADERS["fs"], ids=name_of)
-def test_headers_are_read_once(path):
-    """By a line that does not say the path again."""
-    assert re.search(r"^#.*", path.read_text(), re.M)[0] == "#pragma once"
-
-
-@pytest.mark.parametrize("path", TEXT_FILES, ids=name_of)
-def test_text(path):
-    """No blanks at line ends, tabs in C, no notes to self, no path of somebody's machine."""
-    text = path.read_text()
     wrong = []
-    raw = is_raw(path)
+    for path in C_FILES:
+        lines = path.read_text().split("\n")
+        if lines[0] != "/* SPDX-License-Identifier: MIT */" or not lines[1].startswith("/*"):
+            wrong.append(f"{name_of(path)}: no comment on what the file is for")
+        elif next(i for i, line in enumerate(lines[1:], 1) if "*/" in line) > 45:
+            wrong.append(f"{name_of(path)}: the head comment, with its table of states, is longer than 45 lines")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_headers_are_read_once():
+    """By a line that does not say the path again."""
+    wrong = [name_of(path) for folder in HEADERS.values() for path in folder
+             if re.search(r"^#.*", path.read_text(), re.M)[0] != "#pragma once"]
+    assert not wrong, wrong
+
+
+# Spelled so that this file does not contain them.
+NOT_FOR_OTHERS = [re.compile(pattern) for pattern in (
+    r"\bTO" r"DO\b", r"\bFIX" r"ME\b", r"(?<!X)\bX" r"XX\b(?!X)", r"/wo" r"rk/", r"\.\./sha" r"red", r"/ro" r"ot/",
+    r"/ho" r"me/[a-z]+/")]
+
+
+def wrong_lines(path, text):
+    """What is wrong with how the lines of TEXT, of the file PATH, look."""
+    is_c = path.suffix in (".c", ".h")
     for number, line in enumerate(text.split("\n"), 1):
-        if raw:
-            break
         if line != line.rstrip():
-            wrong.append(f"{number}: blank at the end of the line")
-        if path.suffix in (".c", ".h") and re.match(r" {8}| +\t", line):
-            wrong.append(f"{number}: indented with blanks")
-        if path.suffix in (".c", ".h") and len(line.expandtabs(8)) > 120 and not is_expected(path, line):
-            wrong.append(f"{number}: longer than 120 columns")
-    if text and not text.endswith("\n") and not raw:
-        wrong.append("no newline at the end")
-    # Spelled so that this file does not contain them.
-    for pattern in (r"\bTO" r"DO\b", r"\bFIX" r"ME\b", r"(?<!X)\bX" r"XX\b(?!X)", r"/wo" r"rk/", r"\.\./sha" r"red",
-                    r"/ro" r"ot/", r"/ho" r"me/[a-z]+/"):
-        for match in re.finditer(pattern, text):
-            wrong.append(f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}")
+            yield f"{number}: blank at the end of the line"
+        if is_c and re.match(r" {8}| +\t", line):
+            yield f"{number}: indented with blanks"
+        if is_c and len(line.expandtabs(8)) > 120 and not is_expected(path, line):
+            yield f"{number}: longer than 120 columns"
+    if text and not text.endswith("\n"):
+        yield "no newline at the end"
+
+
+def test_text():
+    """No blanks at line ends, tabs in C, no notes to self, no path of somebody's machine."""
+    wrong = []
+    for path in TEXT_FILES:
+        text = path.read_text()
+        if not is_raw(path):
+            wrong += [f"{name_of(path)}:{what}" for what in wrong_lines(path, text)]
+        wrong += [f"{name_of(path)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+                  for pattern in NOT_FOR_OTHERS for match in pattern.finditer(text)]
     assert not wrong, "\n".join(wrong)
