@@ -19,7 +19,7 @@ enum column { ID, STATE, AGE, QUEUE, READY, RETRIES, SUBMITTER, KIND, REASON, N_
 static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE", "READY",
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
-#define GAP    2 /* blanks between two columns */
+#define GAP 2 /* blanks between two columns */
 /* An id is never cut, since it is the name of a directory; a longer one than this has its line to itself. */
 #define ID_WIDTH   64
 #define ID_MAX	   255

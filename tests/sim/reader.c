@@ -197,7 +197,7 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 		check_known_run(path, text);
 }
 
-/* Read the logs of JOB, of the earlier attempts N from FIRST on. LAST and MERGED: of the last one, and of all in one. */
+/* Read the logs of JOB, of the earlier attempts N from FIRST on. LAST, MERGED: of the last one, and of all in one. */
 static void read_job(const char *job, pid_t pid, unsigned first, unsigned n, struct seen *last,
 		     struct seen *merged)
 {

@@ -137,7 +137,7 @@ static void test_log(void **state)
 	assert_log(job, "d/a", "u.main.1", "again\n");
 	assert_int_equal(spool_bytes(spool), 14);
 	/* It has grown: what is there already is not fetched again. */
-	shell("printf 'XXX\\ntwo\\nthree\\n' >out/ns/d/a/w-0/log.0/%016u", 0);
+	shell("printf 'odd\\ntwo\\nthree\\n' >out/ns/d/a/w-0/log.0/%016u", 0);
 	assert_log(job, "d/a", "u.main.0", "one\ntwo\nthree\n");
 	assert_int_equal(stat_of(job, "d/a", "u.main.0"), 14);
 	/* What was fetched is there when the archive is not. */

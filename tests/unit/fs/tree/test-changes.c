@@ -138,7 +138,7 @@ static void test_begins(void **state)
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
 }
 
-/* A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or comes there, changes nothing. */
+/* A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or comes, changes nothing. */
 static void test_leaves(void **state)
 {
 	struct spec_job *job = job_in(SPEC_SUCCEEDED);
