@@ -138,7 +138,7 @@ def is_expected(path, line):
 
 
 def may_lack_licence(path):
-    return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json", ".sum") or is_raw(path)
+    return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json", ".jsonl", ".sum") or is_raw(path)
 
 
 def test_licence_line():
