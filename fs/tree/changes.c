@@ -120,13 +120,14 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* Does a reader of this file want to know? Of a job in history/ it knows already that it is not in jobs/. */
+/* Does a reader of this file want to know? What is only in history/ is none of his. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
-	if (old ? old->history : job->history)
-		return false;
-	return !old || !job || old->state != job->state || !streq(old->reason, job->reason) ||
-	       old->history != job->history;
+	bool was = old && !old->history, is = job && !job->history;
+
+	if (!was || !is)
+		return was != is;
+	return old->state != job->state || !streq(old->reason, job->reason);
 }
 
 static void changes_stop(struct stream *s)

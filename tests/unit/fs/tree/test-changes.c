@@ -138,10 +138,13 @@ static void test_begins(void **state)
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
 }
 
-/* A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or comes, changes nothing. */
+/*
+ * A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or is seen first there,
+ * changes nothing. One that a list brings back is in jobs/ again.
+ */
 static void test_leaves(void **state)
 {
-	struct spec_job *job = job_in(SPEC_SUCCEEDED);
+	struct spec_job *job = job_in(SPEC_SUCCEEDED), *there = job_in(SPEC_SUCCEEDED);
 	size_t lost;
 
 	has_job = false;
@@ -153,6 +156,11 @@ static void test_leaves(void **state)
 	assert_true(changes_job_event(stream, job, NULL));
 	assert_true(changes_job_event(stream, NULL, job));
 	assert_int_equal(read_some(PIECE, &lost), 0);
+	assert_true(changes_job_event(stream, there, job));
+	assert_int_equal(read_some(PIECE, &lost), 1);
+	assert_true(changes_job_event(stream, job, there));
+	assert_int_equal(read_some(PIECE, &lost), 1);
+	spec_job_unref(there);
 	spec_job_unref(job);
 }
 
