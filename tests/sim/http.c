@@ -281,6 +281,18 @@ static void proxy(struct server_reply *reply)
 	reply->len = strlen(page);
 }
 
+/* The server's own word that it has failed says nothing of what it has done. */
+static void trouble(struct server_reply *reply)
+{
+	bool late = sim_chance(SIM_NET, 500);
+
+	free(reply->body);
+	reply->status = late ? 504 : 500;
+	reply->body = late ? server_status(504, "Timeout", "request did not complete in time")
+			   : server_status(500, "InternalError", "etcdserver: request timed out");
+	reply->len = strlen(reply->body);
+}
+
 /* What the server's own limits say before anything is done. */
 static bool is_refused(const struct try *t, struct server_reply *reply)
 {
@@ -294,10 +306,19 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 
 		reply->status = busy[i].code;
 		reply->body = server_status(reply->status, busy[i].reason, "try again");
+	} else if (goes_wrong(sim_faults.stranger)) {
+		reply->status = 401;
+		reply->body = server_status(401, "Unauthorized", "Unauthorized");
 	} else if (streq(t->method, "POST") && goes_wrong(sim_faults.quota)) {
-		reply->status = 403;
-		reply->body = server_status(403, "Forbidden",
-					    "exceeded quota: jobs, used: 5, limited: 5");
+		static const struct {
+			int code;
+			const char *reason, *text;
+		} no[] = {{403, "Forbidden", "exceeded quota: jobs, used: 5, limited: 5"},
+			  {400, "BadRequest", "admission webhook denied the request: no such queue"}};
+		unsigned i = sim_below(SIM_NET, array_size(no));
+
+		reply->status = no[i].code;
+		reply->body = server_status(no[i].code, no[i].reason, no[i].text);
 	}
 	reply->len = reply->body ? strlen(reply->body) : 0;
 	return reply->body;
@@ -310,16 +331,20 @@ static void arrive(void *data)
 	struct server_reply reply;
 	struct http_request *rq = t->rq;
 	bool heard = rq && t->life == sim_life() && !rq->over && !t->deaf;
-	bool proxied = goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300);
+	void (*spoil)(struct server_reply *reply) = NULL;
 
-	/* A proxy may also answer without having passed it on. */
-	if (proxied && sim_chance(SIM_NET, 500)) {
+	if (goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300))
+		spoil = proxy;
+	else if (goes_wrong(sim_faults.troubled) && sim_chance(SIM_NET, 300))
+		spoil = trouble;
+	/* Who answers in its place may not have passed it on. */
+	if (spoil && sim_chance(SIM_NET, 500)) {
 		reply = (struct server_reply){0};
-		proxy(&reply);
+		spoil(&reply);
 	} else if (!is_refused(t, &reply)) {
 		server_ask(t->method, t->path, t->body, t->len, &reply);
-		if (proxied)
-			proxy(&reply);
+		if (spoil)
+			spoil(&reply);
 	}
 	if (!streq(t->method, "GET") || (heard && reply.status / 100 != 2))
 		sim_say("server", "#%u %s %.120s: %d%s",

@@ -833,25 +833,61 @@ static struct server_watch *log_watch(const char *path, server_event_fn fn, void
 
 /* --- requests --- */
 
+/* A list whose pages are asked for one after the other is that of one moment. */
+struct pages {
+	unsigned version;
+	char **v;
+	size_t n;
+};
+
+static struct pages *all_pages;
+static size_t n_pages;
+
 static void list(enum collection in, const char *path, struct server_reply *ret)
 {
 	const char *field = query(path, "fieldSelector=metadata.name%3D");
-	size_t n = strcspn(field, "&");
-	FILE *f = text_stream(&ret->body, &ret->len);
-	bool any = false;
+	const char *token = query(path, "continue=");
+	size_t n = strcspn(field, "&"), number, at = 0, most;
+	cleanup_free char *next = NULL;
+	struct pages *p;
+	char *end;
+	FILE *f;
 
-	fprintf(f,
-		"{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[",
-		collections[in].kind, collections[in].api, version);
-	for (size_t i = 0; i < n_objects; i++) {
+	number = strtoul(token, &end, 10);
+	if (*token)
+		at = strtoul(end + 1, NULL, 10);
+	/* A token is of a version, which is forgotten with the others. */
+	if (*token && (number >= n_pages || all_pages[number].version < forgotten ||
+		       sim_chance(SIM_SERVER, sim_faults.forgotten))) {
+		refuse(ret, 410, "Expired");
+		return;
+	}
+	if (!*token) {
+		number = n_pages++;
+		all_pages = mem_grow(all_pages, n_pages, sizeof(*all_pages));
+		all_pages[number] = (struct pages){.version = version};
+	}
+	p = &all_pages[number];
+	for (size_t i = 0; i < n_objects && !*token; i++) {
 		const struct object *o = &objects[i];
 
 		if (o->gone || o->in != in ||
 		    (n && (strlen(o->name) != n || memcmp(o->name, field, n) != 0)))
 			continue;
-		fprintf(f, "%s%s", any ? "," : "", text_of(o->json));
-		any = true;
+		p->v = mem_grow(p->v, p->n + 1, sizeof(char *));
+		p->v[p->n++] = text_copy(text_of(o->json));
 	}
+	/* A server may give fewer than it is asked for, though there are more (docs/facts.md). */
+	most = sim_chance(SIM_SERVER, sim_faults.paged) ? 1 + sim_below(SIM_SERVER, 5) : SIZE_MAX;
+	most = min_of(most, p->n - at);
+	next = at + most < p->n ? text_print("%zu.%zu", number, at + most) : text_copy("");
+	f = text_stream(&ret->body, &ret->len);
+	fprintf(f,
+		"{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%u\","
+		"\"continue\":\"%s\"},\"items\":[",
+		collections[in].kind, collections[in].api, p->version, next);
+	for (size_t i = 0; i < most; i++)
+		fprintf(f, "%s%s", i ? "," : "", p->v[at + i]);
 	fputs("]}", f);
 	text_stream_close(f);
 	ret->status = 200;

@@ -58,7 +58,7 @@ struct sim_faults {
 	unsigned silent;      /* requests that nobody answers */
 	unsigned proxied;     /* replies in whose place a proxy answers */
 	unsigned busy;	      /* 429 and 503 of the server's own */
-	unsigned quota;	      /* creations that are refused */
+	unsigned quota;	      /* creations that are refused, for a quota or by a webhook */
 	unsigned cut;	      /* streams, at each piece */
 	unsigned slow;	      /* calls of the disk that take up to some seconds */
 	unsigned disk_error;  /* calls of the disk that fail */
@@ -71,6 +71,9 @@ struct sim_faults {
 	unsigned rotated;     /* logs that are asked for */
 	unsigned copied;    /* jobs that somebody else removes, and makes anew of what was saved */
 	unsigned removed;   /* jobs that who has launched them removes */
+	unsigned paged;	    /* lists that come in small pages */
+	unsigned stranger;  /* requests whose credentials the server does not know */
+	unsigned troubled;  /* of the server itself, which may act and says then that it failed */
 	unsigned commanded; /* times at which somebody may write to ctl */
 	unsigned rerun;	    /* pods whose container fails and runs again, some times */
 	/* Of a history of a machine: */
