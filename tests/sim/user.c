@@ -196,8 +196,8 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 		err = kernel_stat(pid, path);
 	}
 	/*
-	 * Where somebody answers in place of the server, or it does not say what is asked, a job may be known by its name
-	 * alone; its watch brings the rest.
+	 * Where somebody answers in place of the server, or it does not say what is asked, a job may be known by
+	 * its name alone; its watch brings the rest.
 	 */
 	if (life == sim_life() && err && !sim_faults.proxied && !sim_faults.troubled &&
 	    !sim_faults.stranger && is_at_server(w->job))
