@@ -12,7 +12,9 @@ import local
 JOBS = (1000, 10000, 100000)
 STREAMS = (100, 1000, 5000)
 ARCHIVED = (10, 100, 500)
+HELD = (100, 1000, 5000)
 REMOVED = 500  # jobs that are removed
+LATER = local.APP + 'scheduler_args: {begin: "2099-01-01"}\n'
 
 
 class Growth:
@@ -27,6 +29,7 @@ class Growth:
     def run(self):
         self.table("finished jobs in the state directory", JOBS, self.state_directory)
         self.table("finished jobs on a server, with two pods each", JOBS, self.server)
+        self.table("held jobs, which wait for a time", HELD, self.held)
         self.table("archived jobs of the last week", JOBS[:2], self.archive)
         self.table("silent logs, a job each", STREAMS, self.streams)
         self.table("logs of 2 MiB, archived", ARCHIVED, self.archived)
@@ -54,6 +57,8 @@ class Growth:
         self.local.read(kx / "list")
         yield "`list` after a change", "ms", min(self.changed(kx, change) for _ in range(10)) * 1e3
         yield "submit", "ms", min(clusters.elapsed(change) for _ in range(20)) * 1e3
+        last = kx / "jobs" / kx.ls("jobs")[-1] / "usage"
+        yield "`usage` of one", "ms", min(clusters.elapsed(last.read_bytes) for _ in range(20)) * 1e3
         names = [name for name in kx.ls("jobs") if name.startswith(("job-", "bench-c"))][-REMOVED:]
         yield f"`rm -r` of {len(names)}", "ms", self.local.removed(kx / "jobs", names) * 1e3
         yield "CPU, idle", "%", idle()
@@ -87,6 +92,22 @@ class Growth:
             server.show(True)
             yield from self.started(kx)
             yield from self.used(kx, (n, empty), lambda: kx.submit(clusters.APP), lambda: self.idle(kx))
+
+    def held(self, n):
+        with self.bench.mount("local:") as kx:
+            empty = clusters.memory(kx)
+            for i in range(n):
+                kx.write(f"submit/held-{i}.yaml", LATER)
+            assert len(kx.ls("jobs")) == n
+            kx.end()
+            yield from self.started(kx)
+            yield "memory a job", "KiB", (clusters.memory(kx) - empty) / n
+            ls, = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]))
+            yield "`ls -l jobs/`", "ms", ls * 1e3
+            names = iter(range(20))
+            yield "submit of one more", "ms", min(
+                clusters.elapsed(lambda: kx.write(f"submit/more-{next(names)}.yaml", LATER)) for _ in range(20)) * 1e3
+            yield "CPU, idle", "%", self.idle(kx)
 
     def archive(self, n):
         with self.clusters.archived(n) as kx:
