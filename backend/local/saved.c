@@ -303,7 +303,8 @@ static void read_one(struct recover *r, const char *id)
 	if (rec->job->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 		cleanup_free char *logs = text_print("%s/logs", dir);
-		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) == 0;
+		/* What can't be looked at now is not gone. */
+		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
 
 		item->left = rec->job->dropped && has_logs;
 		rec->job->dropped |= !has_logs;
