@@ -248,6 +248,7 @@ int index_size_read(int fd, struct index_size *ret)
 	uint8_t bytes[MERGE_RECORD];
 	struct merge_record r;
 	struct stat st;
+	ssize_t got;
 	uint64_t n;
 	int err = disk_stat(fd, "", &st);
 
@@ -255,13 +256,14 @@ int index_size_read(int fd, struct index_size *ret)
 	if (err < 0)
 		return err;
 	ret->mtime = spec_time_of(st.st_mtim);
-	if (disk_pread(fd, bytes, MERGE_HEAD, 0) < MERGE_HEAD ||
-	    memcmp(bytes, merge_head, MERGE_HEAD) != 0)
+	got = disk_pread(fd, bytes, MERGE_HEAD, 0);
+	if (got < 0)
+		return (int)got;
+	if (got < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	n = ((uint64_t)st.st_size - MERGE_HEAD) / MERGE_RECORD;
 	for (unsigned i = 0; n > 0 && i < INDEX_TORN_MAX; i++, n--) {
-		ssize_t got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
-
+		got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
 		if (got < 0)
 			return (int)got;
 		if (got < MERGE_RECORD || merge_decode(bytes, n - 1, &r) < 0)

@@ -736,8 +736,9 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
+	/* If that can't be known now, to add what is there already does no harm. */
 	return folder_path(path, id, NULL, UNMERGED) &&
-	       disk_stat(files_dir(o->files), path, &st) == 0;
+	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
 }
 
 /* --- a job: loading --- */
