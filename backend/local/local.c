@@ -3,7 +3,8 @@
  * The local backend: jobs run as processes of this machine. This file is what backend.c sees of it: its
  * start and end, texts, info and metrics. The others, each above those that it uses:
  *
- *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us
+ *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us;
+ *		    helper_main is how a process becomes one, guard what is between it and the program
  *	task	    our side of one helper: started here, or taken over from an earlier daemon
  *	program     what a program is given: arguments, environment
  *	record_file records on disk: reading them, and the writer of one that changes

@@ -488,7 +488,8 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 		cleanup_free char *line = text_print("%s %u\n", r->uid, k);
 
 		if (!strstr(text ? text : "", line))
-			sim_fail("%s of %s lacks line %u of %s", name, r->job, k, r->uid);
+			sim_fail("%s of %s lacks line %u of %s: it has %s", name, r->job, k, r->uid,
+				 text ? text : "nothing");
 	}
 }
 
@@ -504,7 +505,9 @@ static void judge_log(const struct run *r, pid_t pid)
 	if (!own)
 		own = read_of(r->job, "main-0/log", pid);
 	judge_lines(r, name, own);
-	judge_lines(r, "log", merged);
+	/* Where the disk has refused the mark of a merged log that lacks something, the next mount does not know it. */
+	if (!(sim_faults.disk_error && (sim_faults.killed || sim_faults.ended)))
+		judge_lines(r, "log", merged);
 }
 
 void machine_judge(void)

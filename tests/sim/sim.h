@@ -10,6 +10,8 @@
  *	http.c    in place of backend/client's http.c: requests on their way, and what becomes of them (world.h)
  *	fuse.c    in place of libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
  *	server.c  an API server and the controller of its jobs (world.h)
+ *	process.c in place of backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
+ *	machine.c in place of backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
  *	user.c    people, and what was promised to them (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)

@@ -131,9 +131,10 @@ static char *text_of(const struct write *w)
 	if (sim_machine)
 		return text_print("name: w%u\nroles:\n- name: main\n  image: x\n  entrypoint: sh\n"
 				  "  # %0*d\n  retry_policy: REPLICA\n  max_retries: %u\n"
-				  "  args: [-c, 'echo tag-%u-gat']\n",
+				  "  args: [-c, 'echo tag-%u-gat']\n%s",
 				  w->tag, (int)(1 + sim_below(stream_of(w), 900)), 0,
-				  users_retries(w->tag), w->tag);
+				  users_retries(w->tag), w->tag,
+				  w->tag % 4 ? "" : "scheduler_args: {time_limit: 20s}\n");
 	return text_print("name: w%u\nroles:\n- name: main\n  image: busybox\n  entrypoint: sh\n"
 			  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
 			  "  args: [-c, 'echo tag-%u-gat']\n",
