@@ -314,7 +314,8 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 			int code;
 			const char *reason, *text;
 		} no[] = {{403, "Forbidden", "exceeded quota: jobs, used: 5, limited: 5"},
-			  {400, "BadRequest", "admission webhook denied the request: no such queue"}};
+			  {400, "BadRequest",
+			   "admission webhook denied the request: no such queue"}};
 		unsigned i = sim_below(SIM_NET, array_size(no));
 
 		reply->status = no[i].code;
@@ -331,7 +332,7 @@ static void arrive(void *data)
 	struct server_reply reply;
 	struct http_request *rq = t->rq;
 	bool heard = rq && t->life == sim_life() && !rq->over && !t->deaf;
-	void (*spoil)(struct server_reply *reply) = NULL;
+	void (*spoil)(struct server_reply * reply) = NULL;
 
 	if (goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300))
 		spoil = proxy;
