@@ -369,10 +369,11 @@ static void judge_name(unsigned name, pid_t pid)
 
 	/*
 	 * A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. A
-	 * refusal that was heard is no more where the machine went down right after.
+	 * refusal that was heard is no more where the machine went down right after, or the disk did not take it.
 	 */
 	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)) ||
-	    (sim_faults.power_cut && w->fate == REFUSED && no_link && no_error))
+	    ((sim_faults.power_cut || sim_faults.disk_error) && w->fate == REFUSED && no_link &&
+	     no_error))
 		return;
 	if (no_link && no_error)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
