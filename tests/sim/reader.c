@@ -172,7 +172,8 @@ static void check_known_run(const char *path, const char *text)
 	const char *end = text;
 	struct server_run run;
 
-	if (!server_run(uid, &run) || run.foreign)
+	/* Nothing is shown of a job of a machine whose record could not be read, and that is said. */
+	if (!server_run(uid, &run) || run.foreign || (sim_machine && sim_faults.disk_error))
 		return;
 	while (strncmp(end, uid, UID) == 0)
 		end += strcspn(end, "\n") + (strchr(end, '\n') ? 1 : 0);
