@@ -172,8 +172,7 @@ static void check_known_run(const char *path, const char *text)
 	const char *end = text;
 	struct server_run run;
 
-	/* Nothing is shown of a job of a machine whose record could not be read, and that is said. */
-	if (!server_run(uid, &run) || run.foreign || (sim_machine && sim_faults.disk_error))
+	if (!server_run(uid, &run) || run.foreign)
 		return;
 	while (strncmp(end, uid, UID) == 0)
 		end += strcspn(end, "\n") + (strchr(end, '\n') ? 1 : 0);
@@ -263,7 +262,8 @@ static void judge_known(const struct known *k, pid_t pid)
 	if (strncmp(k->text, PREFIX, strlen(PREFIX)) != 0)
 		return;
 	uid = mem_copy(k->text + strlen(PREFIX), UID);
-	if (!server_run(uid, &run) || run.foreign)
+	/* Nothing is shown of a job of a machine whose record could not be read, and that is said. */
+	if (!server_run(uid, &run) || run.foreign || (sim_machine && sim_faults.disk_error))
 		return;
 	job = mem_copy(run.name, strlen(run.name) - strlen("-main-0-0"));
 	for (size_t i = 0; i < 3; i++) {
