@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ..."; see
- * proc(5). The limit of descriptors is
- * remembered when it is first raised, since programs of others are started with that.
+ * proc(5). The limit of descriptors is remembered when it is first raised, since programs of others are started with
+ * that.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdatomic.h>
 
 #include "backend/base/process.h"
+#include "spec/base/mem.h"
 
 /* PF_SIGNALED of the kernel's include/linux/sched.h, which has always been part of FLAGS. */
 #define FLAG_SIGNALED 0x400
@@ -102,4 +104,15 @@ void process_limit_descriptors(rlim_t soft)
 		return;
 	limit.rlim_cur = soft;
 	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+char *process_home(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+
+	if ((!home || *home != '/') && getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) == 0)
+		home = found ? found->pw_dir : NULL;
+	return home && *home == '/' ? text_copy(home) : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc/PID/stat says of a process or thread; which run of the machine this is; how many descriptors we may have.
- * Any thread; nothing waits.
+ * What /proc/PID/stat says of a process or thread; which run of the machine this is; how many descriptors we may have;
+ * our home. Any thread; nothing but process_home waits.
  */
 #pragma once
 
@@ -34,5 +34,10 @@ void process_boot(char ret[37]);
 rlim_t process_allow_descriptors(void);
 /* How many it were before that, which is what programs expect that we start. */
 rlim_t process_given_descriptors(void);
+/*
+ * The home of who runs us: HOME if it is an absolute path, else what the user database says, which may wait for a
+ * server. malloc'ed; NULL: there is none.
+ */
+char *process_home(void);
 /* In a process that is to become such a program: no more than SOFT, unless the program raises that itself. */
 void process_limit_descriptors(rlim_t soft);

@@ -3,9 +3,9 @@
 #include "backend/client/kubeconfig.h"
 
 #include <errno.h>
-#include <pwd.h>
 
 #include "backend/base/file.h"
+#include "backend/base/process.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
@@ -87,17 +87,6 @@ static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list
 		      list);
 }
 
-static char *home_file(void)
-{
-	const char *home = getenv("HOME");
-	struct passwd pw, *found = NULL;
-	char buf[4096];
-
-	if ((!home || !*home) && getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) == 0 && found)
-		home = pw.pw_dir;
-	return text_print("%s/.kube/config", home ? home : "");
-}
-
 static int in_cluster(const char *context, struct spec_connection *ret, char **ret_text,
 		      const char *missing)
 {
@@ -137,6 +126,7 @@ static int add_files(struct spec_kubeconfig *k, const char *dir, const char *opt
 		     char **ret_missing, char **ret_text)
 {
 	const char *list = getenv("KUBECONFIG");
+	cleanup_free char *home = NULL;
 	int err;
 
 	if (option && *option) {
@@ -147,7 +137,8 @@ static int add_files(struct spec_kubeconfig *k, const char *dir, const char *opt
 	}
 	if (list && *list)
 		return add_list(k, dir, list, ret_text);
-	*ret_missing = home_file();
+	home = process_home();
+	*ret_missing = text_print("%s/.kube/config", home ? home : "");
 	err = add_file(k, dir, *ret_missing, ret_text);
 	return err == -ENOENT ? 1 : err;
 }

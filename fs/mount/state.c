@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -76,8 +75,7 @@ static void find_where(char ret[static WHERE_MAX])
 int state_default(const char *key, char **ret, char **ret_text)
 {
 	const char *xdg = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
+	cleanup_free char *home = NULL;
 
 	/* The XDG specification says that a relative path is to be ignored. */
 	if (xdg && xdg[0] == '/') {
@@ -85,10 +83,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	} else if (geteuid() == 0) {
 		*ret = text_print("/var/lib/kxfs/%s", key);
 	} else {
-		if (!home || home[0] != '/') {
-			pw = getpwuid(geteuid());
-			home = pw && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
-		}
+		home = process_home();
 		if (!home)
 			return refuse(-ENOENT, ret_text,
 				      "no home directory for the state: set HOME, or give -o "
