@@ -77,15 +77,6 @@ void asking_over(struct asking *a)
 	a->over = true;
 }
 
-static int start(struct asking *a, char **ret_text)
-{
-	int err = credential_new(a->loop, &a->connection, &a->credential, ret_text);
-
-	if (!err)
-		err = http_new(a->loop, &a->connection, a->credential, &a->http, ret_text);
-	return err ? err : loop_start(a->loop);
-}
-
 /* False: what hangs may go on at any moment with what it uses. */
 static bool ask(struct asking *a)
 {
@@ -112,7 +103,11 @@ int asking_run(struct spec_connection *connection, const struct asking_ops *ops,
 	a->connection = *connection;
 	sem_init(&a->done, 0, 0);
 	loop_new(&a->loop);
-	err = start(a, ret_text);
+	err = credential_new(a->loop, &a->connection, &a->credential, ret_text);
+	if (!err)
+		err = http_new(a->loop, &a->connection, a->credential, &a->http, ret_text);
+	if (!err)
+		err = loop_start(a->loop);
 	if (err || ask(a))
 		asking_free(a);
 	*connection = (struct spec_connection){0};

@@ -123,13 +123,6 @@ static bool admit(struct asked *a)
 	return true;
 }
 
-static void dismiss(struct asked *a)
-{
-	lock_scope(&lock);
-	DL_DELETE(all, a);
-	n_all--;
-}
-
 void lookup_start(struct loop *loop, const struct lookup *l)
 {
 	struct asked *a = new0(struct asked);
@@ -149,6 +142,10 @@ void lookup_start(struct loop *loop, const struct lookup *l)
 	if (thread_start(look, a, NULL) == 0)
 		return;
 	loop_timer_stop(&a->timer);
-	dismiss(a);
+	{
+		lock_scope(&lock);
+		DL_DELETE(all, a);
+		n_all--;
+	}
 	loop_post(loop, on_refused, a);
 }

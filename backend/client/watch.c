@@ -278,12 +278,6 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* How many objects of EACH bytes to ask for. */
-static unsigned page_of(size_t each)
-{
-	return (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
-}
-
 /* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
@@ -347,7 +341,9 @@ static void page_done(struct watch *w)
 	if (!w->next)
 		w->version = text_copy(meta.resource_version);
 	if (part->objects > 0)
-		w->page = page_of(part->bytes / part->objects + 1);
+		w->page = (unsigned)min_of(
+			(size_t)PAGE_MAX,
+			max_of((size_t)1, PAGE_BYTES / (part->bytes / part->objects + 1)));
 	w->meager += part->objects < part->limit / 2;
 	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX)
 		return page_failed(w, &endless);

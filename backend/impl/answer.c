@@ -57,21 +57,17 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	}
 }
 
-/* What RQ is about: a file or a job. */
-static const char *request_object(const struct backend_request *rq)
-{
-	return rq->file ? rq->file : rq->id ? rq->id : "";
-}
-
 static void request_settle(struct backend_request *rq, const struct backend_result *result)
 {
+	const char *about = rq->file ? rq->file : rq->id ? rq->id : "";
+
 	assert(loop_is_here(rq->b->loop));
 	assert(result->err <= 0);
 	lock_assert_none();
 	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
-	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
-	     request_object(rq), result->err ? strerror(-result->err) : "done",
-	     *result->id ? ", " : "", result->id, result->text,
+	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind), about,
+	     result->err ? strerror(-result->err) : "done", *result->id ? ", " : "", result->id,
+	     result->text,
 	     (unsigned long long)(loop_now_ms() - rq->since));
 	if (result->err == 0)
 		request_log_done(rq, result->id);

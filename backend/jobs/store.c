@@ -240,22 +240,15 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	store_add(store, take_ptr(*fresh));
 }
 
-/* For those who read .kxfs/log: a job has come to its end. */
-static void log_end(const struct spec_job *old, const struct spec_job *now)
-{
-	if (!old || !now || spec_job_has_ended(old) || !spec_job_has_ended(now))
-		return;
-	diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
-	     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);
-}
-
 static void store_notify(struct store *store, const struct spec_job *old,
-			 const struct spec_job *new_job)
+			 const struct spec_job *now)
 {
 	lock_assert_none();
-	log_end(old, new_job);
+	if (old && now && !spec_job_has_ended(old) && spec_job_has_ended(now))
+		diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
+		     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);
 	if (store->events.changed)
-		store->events.changed(store->events.data, old, new_job);
+		store->events.changed(store->events.data, old, now);
 }
 
 void store_put(struct store *store, struct spec_job *job)

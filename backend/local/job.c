@@ -121,15 +121,6 @@ static void join_late(struct local_job *job)
 		local_record_changed(job->record);
 }
 
-static void admit(struct local_job *job)
-{
-	/* After a crash nobody else is given what JOB has, since it is on record before a program is started. */
-	const uint64_t change = local_record_changed(job->record);
-
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_admit(job->reps[i], change);
-}
-
 static bool waits_for_turn(const struct local_job *job)
 {
 	return job->rec->turn && !job->rec->job->suspended && !job->let_go &&
@@ -168,11 +159,18 @@ static void on_turns(void *data)
 	qsort(waiting, n, sizeof(struct local_job *), by_turn);
 	for (size_t i = 0; i < n; i++) {
 		bool moved = false;
+		uint64_t change;
 
-		if (spec_turns_give(&turns, local_record_spec(waiting[i]->record), &moved))
-			admit(waiting[i]);
-		else if (moved)
-			local_record_moved(waiting[i]->record);
+		job = waiting[i];
+		if (!spec_turns_give(&turns, local_record_spec(job->record), &moved)) {
+			if (moved)
+				local_record_moved(job->record);
+			continue;
+		}
+		/* After a crash nobody else is given what it has: that is on record before a program is started. */
+		change = local_record_changed(job->record);
+		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
+			local_replica_admit(job->reps[k], change);
 	}
 }
 

@@ -268,25 +268,21 @@ static int invalid(struct reply *r)
 	return -EINVAL;
 }
 
-/* What RESOURCE comes with. */
-static const char *product(const char *resource)
-{
-	if (strstr(resource, ".volcano.sh"))
-		return "Volcano";
-	return strstr(resource, ".codeflare.dev") ? "MCAD" : "what they belong to";
-}
-
 static int not_found(struct reply *r)
 {
 	const char *name = spec_read_text(spec_read_map(r->object, "details"), "name");
 	const char *kind = spec_read_text(spec_read_map(r->object, "details"), "kind");
+	const char *resource = r->asked->resource;
+	const char *product = strstr(resource, ".volcano.sh")	   ? "Volcano"
+			      : strstr(resource, ".codeflare.dev") ? "MCAD"
+								   : "what they belong to";
 
 	if (!*name)
 		return put(r, -EOPNOTSUPP,
 			   "the cluster has no %s: %s is not installed there, or in a version that "
 			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
 			   "it.",
-			   r->asked->resource, product(r->asked->resource));
+			   resource, product);
 	/* The kubelet answers so; the pod itself exists, else the server would have answered without asking it. */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN, "its node does not know the pod %s yet, or any more",

@@ -440,14 +440,6 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 	return ret;
 }
 
-static struct json_object *expand_variable(const struct spec_pair *pair,
-					   const struct spec_macros *m)
-{
-	cleanup_free char *value = spec_macro_expand(pair->value, m);
-
-	return variable(pair->key, value);
-}
-
 /*
  * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
  * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right. What
@@ -471,7 +463,8 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 	if (r->pods->number)
 		spec_tree_append(ret, json_object_get(r->pods->number));
 	for (size_t i = 0; i < env->n; i++) {
-		struct json_object *variable = json_object_get(r->env[i]);
+		struct json_object *made = json_object_get(r->env[i]);
+		cleanup_free char *value = NULL;
 
 		for (size_t k = 0; k < array_size(own); k++) {
 			if (!own[k].variable || !streq(env->v[i].key, own[k].name))
@@ -479,10 +472,14 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 			set[k] = true;
 			if (k == 0 && spec_name_is_handle(env->v[i].value))
 				continue;
-			json_object_put(variable);
-			variable = json_object_get(own[k].variable);
+			json_object_put(made);
+			made = json_object_get(own[k].variable);
 		}
-		spec_tree_append(ret, variable ? variable : expand_variable(&env->v[i], m));
+		if (!made) {
+			value = spec_macro_expand(env->v[i].value, m);
+			made = variable(env->v[i].key, value);
+		}
+		spec_tree_append(ret, made);
 	}
 	for (size_t k = 0; k < array_size(own); k++) {
 		if (own[k].variable && !set[k])

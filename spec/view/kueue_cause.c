@@ -671,15 +671,6 @@ static void local_queue_inactive(struct making *m)
 		line(m); /* it was opened again */
 }
 
-/* No QuotaReserved: Kueue has not said anything yet. */
-static void unseen(struct making *m)
-{
-	if (m->queue && streq(m->queue->active, "False"))
-		local_queue_inactive(m);
-	else
-		line(m);
-}
-
 /* The name in MESSAGE between BEFORE and AFTER, which are all of it but for that; NULL: it is not so. */
 static const char *name_in(const char *message, const char *before, const char *after, size_t *n)
 {
@@ -886,8 +877,10 @@ static void explain(struct making *m)
 		m->stops = true;
 		m->sort = sort_of_eviction(evicted->reason);
 		put_eviction(m);
-	} else if (!reserved->is_set)
-		unseen(m);
+	} else if (!reserved->is_set && m->queue && streq(m->queue->active, "False"))
+		local_queue_inactive(m);
+	else if (!reserved->is_set)
+		line(m); /* Kueue has not said anything yet */
 	else if (!reserved->is_true)
 		unreserved(m);
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)

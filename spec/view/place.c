@@ -60,18 +60,14 @@ struct known {
 	size_t replica;
 };
 
-/* As strcmp of what stands before the first dot: the uid of the pod. */
-static int compare_uid(const char *a, const char *b)
-{
-	size_t x = strcspn(a, "."), y = strcspn(b, ".");
-	int diff = memcmp(a, b, min_of(x, y));
-
-	return diff ? diff : compare((int64_t)x, (int64_t)y);
-}
-
+/* What stands before the first dot of a key is the uid of the pod. */
 static int by_uid(const void *a, const void *b)
 {
-	return compare_uid(((const struct known *)a)->key, ((const struct known *)b)->key);
+	const char *x = ((const struct known *)a)->key, *y = ((const struct known *)b)->key;
+	size_t x_len = strcspn(x, "."), y_len = strcspn(y, ".");
+	int diff = memcmp(x, y, min_of(x_len, y_len));
+
+	return diff ? diff : compare((int64_t)x_len, (int64_t)y_len);
 }
 
 static struct known *known_of(const struct spec_job *before, size_t *ret_n)

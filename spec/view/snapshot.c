@@ -302,15 +302,6 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 	}
 }
 
-/* What its pods count, of which some may have gone since the snapshot BEFORE (may be NULL). */
-static void count_failures(struct spec_job *job, struct spec_placed_pods placed,
-			   const struct spec_job *before)
-{
-	job->retries = before ? before->retries : 0;
-	for (size_t i = 0; i < placed.n; i++)
-		job->retries = max_of(job->retries, placed.v[i].pod->failures);
-}
-
 /* What keeps its pods from running stays known when Kueue ends them for that. */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
@@ -401,8 +392,11 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_head(job, view, ctx);
 	fill_kueue(job, ctx);
 	fill_roles(job, view);
+	/* Pods that have failed may have gone since the snapshot before. */
 	if (view->alone)
-		count_failures(job, placed, ctx->before);
+		job->retries = ctx->before ? ctx->before->retries : 0;
+	for (size_t i = 0; view->alone && i < placed.n; i++)
+		job->retries = max_of(job->retries, placed.v[i].pod->failures);
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	fill_requests(job, placed, ctx->before);
 	blame_probes(job, placed, ctx);

@@ -122,15 +122,6 @@ static int64_t attempts(int64_t max_retries)
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
 }
 
-static struct json_object *make_policies(const char *action)
-{
-	cleanup_free char *text = text_print("[{\"event\": \"PodEvicted\", \"action\": \"%s\"},"
-					     " {\"event\": \"PodFailed\", \"action\": \"%s\"}]",
-					     action, action);
-
-	return spec_tree_parse(text);
-}
-
 static int check_retries(struct volcano *v, size_t index)
 {
 	const struct spec_role *role = &v->build->app->roles[index];
@@ -164,8 +155,13 @@ static struct json_object *make_task(struct spec_pod_role *r, const char *norm, 
 	if (role->min_replicas >= 0)
 		spec_tree_number(task, "minAvailable", k < role->min_replicas);
 	if (role->max_retries > 0 && action) {
+		cleanup_free char *policies =
+			text_print("[{\"event\": \"PodEvicted\", \"action\": \"%s\"},"
+				   " {\"event\": \"PodFailed\", \"action\": \"%s\"}]",
+				   action, action);
+
 		spec_tree_number(task, "maxRetry", attempts(role->max_retries));
-		spec_tree_add(task, "policies", make_policies(action));
+		spec_tree_add(task, "policies", spec_tree_parse(policies));
 	}
 	spec_tree_add(task, "template", pod);
 	return task;
