@@ -291,11 +291,10 @@ const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 	return take_ptr(read);
 }
 
-int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
-		 size_t *ret_n)
+void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		  size_t *ret_n)
 {
 	store_list(b->store, place, ret, ret_n);
-	return 0;
 }
 
 int64_t backend_changed(struct backend *b, enum backend_place place)
@@ -432,7 +431,7 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 					    : -ENOENT;
 }
 
-int backend_info(struct backend *b, FILE *out)
+void backend_info(struct backend *b, FILE *out)
 {
 	fprintf(out, "backend: %s\n", *b->config.kind ? b->config.kind : "all");
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
@@ -443,7 +442,7 @@ int backend_info(struct backend *b, FILE *out)
 	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
 	if (b->reader)
 		reader_info(b->reader, out);
-	return b->ops->info(b, out);
+	b->ops->info(b, out);
 }
 
 /* --- metrics: what is the same for all; the implementation adds its own --- */
@@ -479,7 +478,7 @@ static void print_requests(struct backend *b, FILE *out)
 				(uint64_t)atomic_load(&b->answered[i][r]));
 }
 
-int backend_metrics(struct backend *b, FILE *out)
+void backend_metrics(struct backend *b, FILE *out)
 {
 	uint64_t bytes, lines;
 
@@ -497,7 +496,7 @@ int backend_metrics(struct backend *b, FILE *out)
 	print_requests(b, out);
 	if (b->keep)
 		keep_metrics(b->keep, out);
-	return b->ops->metrics(b, out);
+	b->ops->metrics(b, out);
 }
 
 /* --- queues --- */
@@ -525,7 +524,7 @@ struct spec_queue_view *backend_queue(struct backend *b, const char *name)
 	return b->ops->queue ? b->ops->queue(b, name) : NULL;
 }
 
-int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret)
+void backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
@@ -542,20 +541,17 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 		}
 		spec_job_unref(job);
 	}
-	return 0;
 }
 
-static int queue_text_of_jobs(struct backend *b, char **ret, size_t *ret_len)
+static void queue_text_of_jobs(struct backend *b, char **ret, size_t *ret_len)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n = 0;
-	int err = backend_jobs(b, BACKEND_JOBS, &jobs, &n);
+	size_t n;
 
-	if (!err)
-		b->ops->queue_text(b, jobs, n, ret, ret_len);
+	store_list(b->store, BACKEND_JOBS, &jobs, &n);
+	b->ops->queue_text(b, jobs, n, ret, ret_len);
 	for (size_t i = 0; i < n; i++)
 		spec_job_unref(jobs[i]);
-	return err;
 }
 
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
@@ -568,7 +564,8 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 		return -ENOENT;
 	if (b->ops->queue_text) {
 		spec_queue_view_unref(queue);
-		return queue_text_of_jobs(b, ret, ret_len);
+		queue_text_of_jobs(b, ret, ret_len);
+		return 0;
 	}
 	if (queue->local)
 		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);

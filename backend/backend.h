@@ -144,9 +144,9 @@ void backend_helper(char **argv);
 const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id);
 /* The same by uid, wherever it is now. */
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
-/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. 0. */
-int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
-		 size_t *ret_n);
+/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. */
+void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		  size_t *ret_n);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
 /* Another one after every change of any job of the place, also of one that is no change for its directory. */
@@ -206,9 +206,9 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);
-/* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. 0 or a negative errno. */
-int backend_info(struct backend *b, FILE *out);
-int backend_metrics(struct backend *b, FILE *out);
+/* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. */
+void backend_info(struct backend *b, FILE *out);
+void backend_metrics(struct backend *b, FILE *out);
 
 /* --- queues; any thread, from memory --- */
 
@@ -223,7 +223,7 @@ struct backend_queue_jobs {
 	size_t pending, running;
 	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
 };
-int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
+void backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
 /* The text of queues/NAME/status; -ENOENT: there is no such queue. */
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len);
 

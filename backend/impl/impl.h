@@ -61,8 +61,8 @@ struct backend_ops {
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	/* As backend_usage_wanted; NULL likewise. */
 	void (*usage_wanted)(struct backend *b);
-	int (*info)(struct backend *b, FILE *out);
-	int (*metrics)(struct backend *b, FILE *out);
+	void (*info)(struct backend *b, FILE *out);
+	void (*metrics)(struct backend *b, FILE *out);
 };
 
 extern const struct backend_ops local_ops, kube_ops;

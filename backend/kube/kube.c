@@ -556,7 +556,7 @@ static void kube_usage_wanted(struct backend *b)
 	looks_wanted(kube_parts_of(b)->looks);
 }
 
-static int kube_info(struct backend *b, FILE *out)
+static void kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
 	cleanup_free char *forbidden = capture_forbidden(k->parts.capture);
@@ -582,10 +582,9 @@ static int kube_info(struct backend *b, FILE *out)
 				      forbidden);
 	if (refused.n == 0)
 		fputs("refused: []\n", out);
-	return 0;
 }
 
-static int kube_metrics(struct backend *b, FILE *out)
+static void kube_metrics(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
 	struct capture_counts logs;
@@ -611,7 +610,6 @@ static int kube_metrics(struct backend *b, FILE *out)
 	tally_print(http.answers, out, "server_requests_total",
 		    (const char *const[]){"verb", "resource", "code"});
 	watches_metrics(k->parts.watches, out);
-	return 0;
 }
 
 const struct backend_ops kube_ops = {

@@ -332,19 +332,17 @@ static void local_queue_text(struct backend *b, const struct spec_job *const *jo
 	spec_turns_text(&local_of(b)->limits, jobs, n, ret, ret_len);
 }
 
-static int local_info(struct backend *b, FILE *out)
+static void local_info(struct backend *b, FILE *out)
 {
 	print_text(out, "state", b->config.state_dir);
 	print_text(out, "work_dir", b->config.work_dir);
 	fprintf(out, "grace: %u.%03u # seconds\n", b->config.grace_ms / 1000,
 		b->config.grace_ms % 1000);
-	return 0;
 }
 
-static int local_metrics(struct backend *b, FILE *out)
+static void local_metrics(struct backend *b, FILE *out)
 {
 	local_jobs_metrics(local_of(b)->jobs, out);
-	return 0;
 }
 
 const struct backend_ops local_ops = {

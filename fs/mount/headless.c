@@ -31,10 +31,9 @@ static void metrics_run(void *data)
 	size_t len;
 	FILE *out = text_stream(&text, &len);
 
-	h->metrics.err = backend_metrics(h->backend, out);
+	backend_metrics(h->backend, out);
 	text_stream_close(out);
-	if (!h->metrics.err)
-		h->metrics.err = file_write(h->state_dir, METRICS_FILE, text, len);
+	h->metrics.err = file_write(h->state_dir, METRICS_FILE, text, len);
 }
 
 static void metrics_done(void *data)

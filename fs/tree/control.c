@@ -57,16 +57,14 @@ static const char help_text[] =
 	"Manual: kxfs(1), kxfs-layout(5), appdef(5).\n";
 
 /* WRITE into a malloc'ed text. */
-static int control_text(const struct tree *t, int (*write)(const struct tree *, FILE *), char **ret,
-			size_t *ret_len)
+static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
+			char **ret, size_t *ret_len)
 {
 	FILE *out = text_stream(ret, ret_len);
-	int err = write(t, out);
 
+	write(t, out);
 	text_stream_close(out);
-	if (err)
-		free(take_ptr(*ret));
-	return err;
+	return 0;
 }
 
 /*
@@ -88,7 +86,7 @@ static const char *control_writers(const struct tree *t)
 	return "seen";
 }
 
-static int control_write_info(const struct tree *t, FILE *out)
+static void control_write_info(const struct tree *t, FILE *out)
 {
 	char time[32];
 
@@ -98,10 +96,10 @@ static int control_write_info(const struct tree *t, FILE *out)
 	fprintf(out, "started: %s\n", time);
 	fprintf(out, "submitter: '%s'\n", t->submitter);
 	fprintf(out, "writers: '%s'\n", control_writers(t));
-	return backend_info(t->backend, out);
+	backend_info(t->backend, out);
 }
 
-static int control_write_metrics(const struct tree *t, FILE *out)
+static void control_write_metrics(const struct tree *t, FILE *out)
 {
 	static const char *const kinds[PARK_N_KINDS] = {
 		[PARK_READ] = "read",	[PARK_OPEN] = "open", [PARK_CLOSE] = "close",
@@ -121,7 +119,7 @@ static int control_write_metrics(const struct tree *t, FILE *out)
 		"# HELP kxfs_streams Open blocking files.\n# TYPE kxfs_streams gauge\n"
 		"kxfs_streams %zu\n",
 		streams_count(t->fs));
-	return backend_metrics(t->backend, out);
+	backend_metrics(t->backend, out);
 }
 
 static int control_info(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -141,7 +139,7 @@ static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret
 	(void)fs;
 	place_state_is_gone(tree_of(node)); /* if it is, this is where one looks */
 	*ret = diag_text(ret_len);
-	return *ret ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int control_help(struct fs *fs, struct node *node, char **ret, size_t *ret_len)

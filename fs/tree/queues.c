@@ -34,11 +34,12 @@ static int queue_times(struct backend *b, const char *name, struct stat *st)
 {
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) = backend_queue(b, name);
 	struct backend_queue_jobs jobs;
-	int err = queue ? backend_queue_jobs(b, name, &jobs) : -ENOENT;
 
-	if (!err)
-		node_set_times(st, max_of(queue->changed, jobs.changed), queue->meta.created);
-	return err;
+	if (!queue)
+		return -ENOENT;
+	backend_queue_jobs(b, name, &jobs);
+	node_set_times(st, max_of(queue->changed, jobs.changed), queue->meta.created);
+	return 0;
 }
 
 static int queue_status_getattr(struct fs *fs, struct node *node, struct stat *st)

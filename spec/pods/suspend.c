@@ -164,8 +164,8 @@ void suspend_patch(struct spec_control_request *ret, const struct spec_control_a
 	      value);
 }
 
-int suspend_request(const char *api_version, const char *plural, const char *resource,
-		    const struct spec_control_asked *asked, struct spec_control_request *ret)
+void suspend_request(const char *api_version, const char *plural, const char *resource,
+		     const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	bool suspend = asked->action == SPEC_SUSPEND;
 	const struct spec_job_view *job = asked->job->view;
@@ -185,7 +185,7 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 		ret->missing = text_print("there is no queue %s in namespace %s; queues/ has those "
 					  "that there are",
 					  named, asked->namespace);
-		return 0;
+		return;
 	}
 	if (asked->action == SPEC_PRIORITY) {
 		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
@@ -195,7 +195,7 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 		ret->missing = text_print("there is no priority class %s of Kueue: kubectl get "
 					  "workloadpriorityclasses lists those that there are",
 					  named);
-		return 0;
+		return;
 	}
 	if (in_queue(asked->job)) {
 		*ret = (struct spec_control_request){
@@ -204,10 +204,9 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 		};
 		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta, "",
 		      "spec", "active", suspend ? "false" : "true");
-		return 0;
+		return;
 	}
 	suspend_patch(ret, asked, api_version, plural, "suspend", suspend ? "true" : "false");
-	return 0;
 }
 
 /* Has its Workload what the label that ACTION sets asks for? */

@@ -20,10 +20,10 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_job *now);
 /*
  * The patch of the job that ASKED is about, one of PLURAL in API_VERSION, which messages call RESOURCE (static), or of
- * its Workload. The uid in it tells the server which object of this name is meant. Always 0.
+ * its Workload. The uid in it tells the server which object of this name is meant.
  */
-int suspend_request(const char *api_version, const char *plural, const char *resource,
-		    const struct spec_control_asked *asked, struct spec_control_request *ret);
+void suspend_request(const char *api_version, const char *plural, const char *resource,
+		     const struct spec_control_asked *asked, struct spec_control_request *ret);
 /* The patch that sets FIELD of the spec of that job to VALUE (JSON), if it is still as it was looked at. */
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		   const char *api_version, const char *plural, const char *field,

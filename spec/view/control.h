@@ -80,8 +80,7 @@ struct spec_control {
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);
-	/* Always 0. */
-	int (*request)(const struct spec_control_asked *asked, struct spec_control_request *ret);
+	void (*request)(const struct spec_control_asked *asked, struct spec_control_request *ret);
 	enum spec_control_outcome (*outcome)(enum spec_action action,
 					     const struct spec_control_mark *before,
 					     const struct spec_control_job *now);

@@ -3,10 +3,10 @@
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
 
-static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
-	return suspend_request("workload.codeflare.dev/v1beta2", "appwrappers",
-			       "appwrappers.workload.codeflare.dev", asked, ret);
+	suspend_request("workload.codeflare.dev/v1beta2", "appwrappers",
+			"appwrappers.workload.codeflare.dev", asked, ret);
 }
 
 const struct spec_control spec_appwrapper_control = {

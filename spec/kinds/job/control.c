@@ -29,13 +29,14 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 	return action == SPEC_TERMINATE ? -EINVAL : ret;
 }
 
-static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
-	if (asked->action != SPEC_TERMINATE)
-		return suspend_request("batch/v1", "jobs", "jobs.batch", asked, ret);
+	if (asked->action != SPEC_TERMINATE) {
+		suspend_request("batch/v1", "jobs", "jobs.batch", asked, ret);
+		return;
+	}
 	*ret = (struct spec_control_request){.resource = "jobs.batch"};
 	suspend_patch(ret, asked, "batch/v1", "jobs", "activeDeadlineSeconds", "0");
-	return 0;
 }
 
 static enum spec_control_outcome outcome(enum spec_action action,

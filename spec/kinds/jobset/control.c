@@ -3,10 +3,10 @@
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
 
-static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
-	return suspend_request("jobset.x-k8s.io/v1alpha2", "jobsets", "jobsets.jobset.x-k8s.io",
-			       asked, ret);
+	suspend_request("jobset.x-k8s.io/v1alpha2", "jobsets", "jobsets.jobset.x-k8s.io",
+			asked, ret);
 }
 
 const struct spec_control spec_jobset_control = {

@@ -83,7 +83,7 @@ static struct json_object *reference(const struct spec_job_view *job)
  * The job is the Command's owner only so that the garbage collector removes the Command if the job goes before Volcano
  * has seen it. The reference has neither controller nor blockOwnerDeletion, which would need a right of its own.
  */
-static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	struct json_object *o cleanup_json = spec_tree_map();
 	struct json_object *meta = spec_tree_add(o, "metadata", spec_tree_map());
@@ -104,7 +104,6 @@ static int request(const struct spec_control_asked *asked, struct spec_control_r
 	ret->path =
 		text_print("/apis/bus.volcano.sh/v1alpha1/namespaces/%s/commands?fieldManager=kxfs",
 			   asked->namespace);
-	return 0;
 }
 
 static bool is_one_of(const char *phase, const char *a, const char *b)

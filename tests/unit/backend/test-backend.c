@@ -97,10 +97,9 @@ static int fake_text(struct backend *b, const struct spec_job *job, enum backend
 	return 0;
 }
 
-static int fake_print(struct backend *b, FILE *out)
+static void fake_print(struct backend *b, FILE *out)
 {
 	fputs("fake: 1\n", out);
-	return 0;
 }
 
 const struct backend_ops local_ops = {
@@ -307,13 +306,13 @@ static void test_later(void **state)
 	expect(&a, -ENOTCONN, "kxfs is ending");
 }
 
-static char *print(int (*fn)(struct backend *, FILE *))
+static char *print(void (*fn)(struct backend *, FILE *))
 {
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	assert_int_equal(fn(world.b, out), 0);
+	fn(world.b, out);
 	fclose(out);
 	return text;
 }

@@ -116,7 +116,7 @@ static void test_stale(void **state)
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
 	fake_run();
 	out = open_memstream(&info, &len);
-	assert_int_equal(backend_info(rig.b, out), 0);
+	backend_info(rig.b, out);
 	fclose(out);
 	assert_non_null(strstr(info, "connected: false"));
 	assert_non_null(strstr(info, "no pods"));

@@ -502,7 +502,7 @@ static inline size_t count_jobs(struct world *w)
 	const struct spec_job **jobs;
 	size_t n;
 
-	assert_int_equal(backend_jobs(w->b, BACKEND_JOBS, &jobs, &n), 0);
+	backend_jobs(w->b, BACKEND_JOBS, &jobs, &n);
 	for (size_t i = 0; i < n; i++)
 		spec_job_unref(jobs[i]);
 	free(jobs);

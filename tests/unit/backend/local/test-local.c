@@ -133,8 +133,8 @@ static void test_texts(void **state)
 	assert_true(job->created > 0 && job->started >= job->created);
 	assert_true(job->finished >= job->started && job->changed >= job->finished);
 	out = open_memstream(&report, &report_len);
-	assert_int_equal(backend_info(w->b, out), 0);
-	assert_int_equal(backend_metrics(w->b, out), 0);
+	backend_info(w->b, out);
+	backend_metrics(w->b, out);
 	fclose(out);
 	assert_non_null(strstr(report, w->state));
 	assert_non_null(strstr(report, "kxfs_local_starts_total 1\n"));

@@ -91,7 +91,7 @@ static void test_request(void **state)
 						 SPEC_TERMINATE,  NULL, "kxfs-1"};
 	struct spec_control_request rq;
 
-	assert_int_equal(CONTROL->request(&asked, &rq), 0);
+	CONTROL->request(&asked, &rq);
 	assert_false(rq.patch);
 	assert_string_equal(rq.resource, "commands.bus.volcano.sh");
 	assert_string_equal(
@@ -199,7 +199,7 @@ static void test_wrapper_request(void **state)
 						 SPEC_SUSPEND,	  NULL, "kxfs-1"};
 	struct spec_control_request rq;
 
-	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
+	WRAPPER->request(&asked, &rq);
 	assert_true(rq.patch);
 	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
 				     "appwrappers/trainer?fieldManager=kxfs");
@@ -279,7 +279,7 @@ static void test_queued_request(void **state)
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		asked.job = known(&v, &on);
 		asked.action = SPEC_SUSPEND;
-		assert_int_equal(kinds[i]->request(&asked, &rq), 0);
+		kinds[i]->request(&asked, &rq);
 		assert_true(rq.patch);
 		assert_string_equal(rq.resource, "workloads.kueue.x-k8s.io");
 		assert_non_null(strstr(rq.forbidden, "no right to patch workloads"));
@@ -290,7 +290,7 @@ static void test_queued_request(void **state)
 		spec_control_request_clear(&rq);
 		asked.job = known(&v, &off);
 		asked.action = SPEC_RESUME;
-		assert_int_equal(kinds[i]->request(&asked, &rq), 0);
+		kinds[i]->request(&asked, &rq);
 		assert_string_equal(rq.body,
 				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":true}}");
 		spec_control_request_clear(&rq);
@@ -399,7 +399,7 @@ static void test_label_request(void **state)
 					   .argument = "other"};
 	struct spec_control_request rq;
 
-	assert_int_equal(spec_job_control.request(&asked, &rq), 0);
+	spec_job_control.request(&asked, &rq);
 	assert_true(rq.patch);
 	assert_string_equal(rq.resource, "jobs.batch");
 	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/trainer?fieldManager=kxfs");
@@ -411,7 +411,7 @@ static void test_label_request(void **state)
 	spec_control_request_clear(&rq);
 	asked.action = SPEC_PRIORITY;
 	asked.argument = "high";
-	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
+	WRAPPER->request(&asked, &rq);
 	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
 				     "\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}");
 	assert_string_equal(rq.needed, "/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/high");
