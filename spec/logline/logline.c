@@ -59,10 +59,10 @@ struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool for
 
 	l->force = force;
 	l->past = past;
-	if (known->size > 0)
+	if (known->size > 0) {
 		l->overlap = overlap_new(known, force);
-	if (l->overlap)
-		overlap_since(l->overlap, &l->since);
+		l->since = overlap_since(l->overlap);
+	}
 	return l;
 }
 

@@ -76,13 +76,10 @@ void overlap_free(struct overlap *o)
 	free(o);
 }
 
-bool overlap_since(const struct overlap *o, int64_t *ret_ns)
+int64_t overlap_since(const struct overlap *o)
 {
 	/* What was printed after the clock had been set back shows only in a stream from before that. */
-	if (o->known.from == 0 || o->earliest == 0)
-		return false;
-	*ret_ns = o->earliest / NS_PER_S * NS_PER_S;
-	return true;
+	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
 /* The record of the line that byte AT lies in. */

@@ -26,8 +26,8 @@ enum overlap_answer {
 /* KNOWN is taken over, and is not empty. */
 struct overlap *overlap_new(struct spec_logline_known *known, bool force);
 void overlap_free(struct overlap *o);
-/* The time from which on the stream has to be asked for, ns; false: from the log's start. */
-bool overlap_since(const struct overlap *o, int64_t *ret_ns);
+/* The time from which on the stream has to be asked for, ns; 0: from the log's start. */
+int64_t overlap_since(const struct overlap *o);
 /*
  * A line of time NS begins; or (PART) a part of one that the runtime has cut. The first N bytes of it, which may be
  * none, are at NEXT.

@@ -45,11 +45,11 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-static int wrong_option(const char *name, const char *text, struct spec_errors *e)
+static void wrong_option(const char *name, const char *text, struct spec_errors *e)
 {
 	cleanup_free char *path = text_print("scheduler_args.%s", name);
 
-	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
+	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
 /* Is NAME for jobs of a cluster? The same file may go to one tomorrow. */
