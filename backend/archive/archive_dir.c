@@ -50,7 +50,7 @@ struct question {
 		char *name;
 		uint64_t size;
 	} * listed;
-	size_t n_listed, room;
+	size_t n_listed;
 	struct archive_object *objects; /* the first of these */
 	int err;
 	char *text;
@@ -196,10 +196,7 @@ static int list_entry(struct question *q, int at, const struct dirent *entry)
 		free(name);
 		return 0;
 	}
-	if (q->n_listed == q->room) {
-		q->room = 2 * q->room + 64;
-		q->listed = mem_grow(q->listed, q->room, sizeof(*q->listed));
-	}
+	q->listed = mem_more(q->listed, q->n_listed, sizeof(*q->listed));
 	q->listed[q->n_listed++] =
 		(struct listed){name, S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size};
 	return 0;

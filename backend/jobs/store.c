@@ -29,7 +29,7 @@ struct store_entry {
 struct store_place {
 	struct store_entry *by_id;
 	struct store_entry **list;
-	size_t n, room;
+	size_t n;
 	int64_t changed;
 	uint64_t revision; /* of the last change of any of its jobs */
 };
@@ -173,10 +173,7 @@ static void store_add(struct store *store, struct store_entry *e)
 	struct store_place *p = &store->place[e->place];
 	size_t at = store_position(p, e);
 
-	if (p->n == p->room) {
-		p->room = p->room ? 2 * p->room : 64;
-		p->list = mem_grow(p->list, p->room, sizeof(struct store_entry *));
-	}
+	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
 	HASH_ADD_KEYPTR(hh, store->by_uid, e->uid, strlen(e->uid), e);
 	HASH_ADD_KEYPTR(hh_id, p->by_id, e->id, strlen(e->id), e);
 	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));

@@ -28,7 +28,7 @@ struct process {
 static size_t list_processes(struct process **ret)
 {
 	cleanup_dir DIR *proc = opendir("/proc");
-	size_t n = 0, room = 0;
+	size_t n = 0;
 	struct dirent *entry;
 
 	*ret = NULL;
@@ -39,10 +39,7 @@ static size_t list_processes(struct process **ret)
 
 		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0 || stat.remains)
 			continue;
-		if (n == room) {
-			room = room ? 2 * room : 256;
-			*ret = mem_grow(*ret, room, sizeof(**ret));
-		}
+		*ret = mem_more(*ret, n, sizeof(**ret));
 		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = stat.parent};
 	}
 	return n;
@@ -78,7 +75,7 @@ void descent_signal(pid_t root, int sig)
 
 struct pids {
 	pid_t *v;
-	size_t n, room;
+	size_t n;
 };
 
 /* At most SIZE - 1 bytes of the file PATH of /proc, as a text. Its length; -1: there is no such file. */
@@ -109,10 +106,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 		child = strtol(at, &end, 10);
 		if (end == at || child <= 1)
 			break;
-		if (to->n == to->room) {
-			to->room = to->room ? 2 * to->room : 64;
-			to->v = mem_grow(to->v, to->room, sizeof(*to->v));
-		}
+		to->v = mem_more(to->v, to->n, sizeof(*to->v));
 		to->v[to->n++] = (pid_t)child;
 	}
 	return true;

@@ -17,16 +17,13 @@
 
 struct strings {
 	char **v; /* NULL-terminated */
-	size_t n, room;
+	size_t n;
 };
 
 /* Append TEXT, which is taken over. */
 static void add(struct strings *s, char *text)
 {
-	if (s->n + 1 >= s->room) {
-		s->room = s->room ? 2 * s->room : 64;
-		s->v = mem_grow(s->v, s->room, sizeof(*s->v));
-	}
+	s->v = mem_more(s->v, s->n + 1, sizeof(*s->v));
 	s->v[s->n++] = text;
 	s->v[s->n] = NULL;
 }

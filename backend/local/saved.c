@@ -222,7 +222,7 @@ struct item {
 struct recover {
 	struct saved *saved;
 	struct item *items;
-	size_t n, room;
+	size_t n;
 	int err;
 	struct work work;
 };
@@ -294,10 +294,7 @@ static void read_one(struct recover *r, const char *id)
 		     state_dir, id, file_fault(err));
 		return;
 	}
-	if (r->n == r->room) {
-		r->room = r->room ? 2 * r->room : 64;
-		r->items = mem_grow(r->items, r->room, sizeof(*r->items));
-	}
+	r->items = mem_more(r->items, r->n, sizeof(*r->items));
 	item = &r->items[r->n++];
 	*item = (struct item){0};
 	if (rec->job->finished) {

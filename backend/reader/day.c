@@ -39,9 +39,7 @@ void day_add(struct day_list *list, const char *text, size_t len)
 		struct spec_job *job;
 
 		if (list->n < JOBS_MAX && spec_listed_parse(text, n, &job) == 0) {
-			if ((list->n & (list->n - 1)) == 0)
-				list->jobs = mem_grow(list->jobs, list->n ? 2 * list->n : 1,
-						      sizeof(struct spec_job *));
+			list->jobs = mem_more(list->jobs, list->n, sizeof(struct spec_job *));
 			list->jobs[list->n++] = job;
 		} else {
 			list->passed_over += n > 0;

@@ -38,10 +38,7 @@ static void on_list(void *data, const char *path, const char *value)
 	if (!l->name || (!streq(path, "/ListBucketResult/Contents") &&
 			 !streq(path, "/ListBucketResult/CommonPrefixes")))
 		return;
-	if (list->n == list->room) {
-		list->room = 2 * list->room + 64;
-		list->objects = mem_grow(list->objects, list->room, sizeof(*list->objects));
-	}
+	list->objects = mem_more(list->objects, list->n, sizeof(*list->objects));
 	list->objects[list->n++] = (struct spec_s3_object){take_ptr(l->name), l->size};
 	l->size = 0;
 }

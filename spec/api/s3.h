@@ -16,7 +16,7 @@ struct spec_s3_object {
 /* The answer of ListObjectsV2, in the order of bytes. Plain data. */
 struct spec_s3_list {
 	struct spec_s3_object *objects;
-	size_t n, room;
+	size_t n;
 	bool more; /* behind the last of them */
 };
 

@@ -169,9 +169,7 @@ void *app_add(void *v, size_t *n, size_t size)
 {
 	void **array = v;
 
-	/* The array doubles at powers of two. */
-	if ((*n & (*n - 1)) == 0)
-		*array = mem_grow(*array, *n ? 2 * *n : 1, size);
+	*array = mem_more(*array, *n, size);
 	return memset((char *)*array + (*n)++ * size, 0, size);
 }
 

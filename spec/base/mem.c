@@ -30,6 +30,11 @@ void *mem_grow(void *p, size_t n, size_t size)
 	return p;
 }
 
+void *mem_more(void *p, size_t n, size_t size)
+{
+	return (n & (n - 1)) == 0 ? mem_grow(p, n ? 2 * n : 1, size) : p;
+}
+
 char *mem_copy(const void *bytes, size_t n)
 {
 	char *copy = n < SIZE_MAX ? malloc(n + 1) : NULL;

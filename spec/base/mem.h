@@ -17,6 +17,11 @@ returns_memory void *mem_zero(size_t size);
 returns_memory void *mem_zero_n(size_t n, size_t size);
 /* P (NULL: nothing yet) with room for N things of SIZE bytes; what is new is not set. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
+/*
+ * P, an array of N things of SIZE bytes that was made by this function alone (NULL: of none), with room for one more.
+ * It doubles at powers of two, so nobody has to note how much room there is.
+ */
+__attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* A copy of N bytes, and a '\0' behind them. */
 returns_memory char *mem_copy(const void *bytes, size_t n);
 

@@ -116,9 +116,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 		at = r->n_logs;
 	spec_set(&log.key, from->key);
 	spec_set(&log.container, container);
-	/* The array doubles at powers of two. */
-	if ((r->n_logs & (r->n_logs - 1)) == 0)
-		r->logs = mem_grow(r->logs, r->n_logs ? 2 * r->n_logs : 1, sizeof(*r->logs));
+	r->logs = mem_more(r->logs, r->n_logs, sizeof(*r->logs));
 	memmove(&r->logs[at + 1], &r->logs[at], (r->n_logs - at) * sizeof(*r->logs));
 	r->logs[at] = log;
 	r->n_logs++;
@@ -259,16 +257,15 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	}
 	for (size_t i = 0; i < from->n_replicas; i++) {
 		const struct spec_replica *r = &from->replicas[i];
-		size_t room = 1; /* as spec_replica_copy_log makes it */
 
 		replicas[i] = *r;
 		replicas[i].usage = NULL;
 		spec_replica_set_usage(&replicas[i], r->usage);
-		while (room < r->n_logs)
-			room *= 2;
-		replicas[i].logs = r->n_logs ? mem_grow(NULL, room, sizeof(*r->logs)) : NULL;
-		for (size_t k = 0; k < r->n_logs; k++)
+		replicas[i].logs = NULL;
+		for (size_t k = 0; k < r->n_logs; k++) {
+			replicas[i].logs = mem_more(replicas[i].logs, k, sizeof(*r->logs));
 			replicas[i].logs[k] = r->logs[k];
+		}
 	}
 	job->transitions = (struct spec_transitions){0};
 	each_string(job, own_string, NULL);

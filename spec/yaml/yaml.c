@@ -101,13 +101,10 @@ static int new_node(struct reader *r, enum spec_yaml_type type, unsigned line, u
 	return 0;
 }
 
-/* Append CHILD, which is taken over. The array doubles at powers of two. */
+/* Append CHILD, which is taken over. */
 static void append(struct spec_yaml *parent, struct spec_yaml *child)
 {
-	size_t n = parent->n;
-
-	if ((n & (n - 1)) == 0)
-		parent->v = mem_grow(parent->v, n ? 2 * n : 1, sizeof(struct spec_yaml *));
+	parent->v = mem_more(parent->v, parent->n, sizeof(struct spec_yaml *));
 	parent->v[parent->n++] = child;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that does not fail: zeroed, grown, copied; the end of the program when there is none. */
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -35,6 +36,23 @@ static void test_grow(void **state)
 		v[i] = i;
 	}
 	for (int i = 0; i < 1000; i++)
+		assert_int_equal(v[i], i);
+}
+
+static void test_more(void **state)
+{
+	cleanup_free int *v = NULL;
+	size_t n = 0;
+
+	/* However it shrinks between: there is always room for one more. */
+	for (int i = 0; i < 1000; i++) {
+		v = mem_more(v, n, sizeof(*v));
+		assert_true(malloc_usable_size(v) >= (n + 1) * sizeof(*v));
+		v[n++] = i;
+		if (i % 100 == 99)
+			n -= 70;
+	}
+	for (size_t i = 0; i < 30; i++)
 		assert_int_equal(v[i], i);
 }
 
@@ -98,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new),
 		cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_none),
 	};
