@@ -55,10 +55,10 @@ struct backend_events {
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	/*
 	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, and may not have
-	 * told anybody. SUBMISSION: as it stood in the
-	 * request, by which it is told from other launches of FILE. ID is NULL: whether that was launched is not known
-	 * yet, since it may still be on its way. Then this is called again, minutes later perhaps, with the id, or
-	 * "": it was not launched. That may also follow an answer that it could not be found out.
+	 * told anybody. SUBMISSION is the one of the request, by which this launch is told from others of FILE. ID is
+	 * NULL: it is not known yet whether that was launched, since it may still be on its way. Then this is called
+	 * again, minutes later perhaps, with the id, or with "": it was not launched. This call may also follow an
+	 * answer to a request that said that it could not be found out.
 	 */
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */

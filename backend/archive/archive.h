@@ -33,8 +33,8 @@ typedef void (*archive_list_fn)(void *data, int err, const char *text,
 
 /* Where an archive is. Plain data. */
 struct archive_place {
-	const char
-		*where; /* the absolute path of a directory, or s3://BUCKET[/PREFIX]; then also: */
+	/* The absolute path of a directory, or s3://BUCKET[/PREFIX], which has the two fields below, too. */
+	const char *where;
 	const char *endpoint; /* the URL of its server; NULL: AWS */
 	const char *region;   /* NULL: that of the environment, or us-east-1 */
 };

@@ -23,7 +23,10 @@ struct folder {
 	char *id;
 	char *uid;	  /* "" not known yet */
 	char *submission; /* "" not submitted from here */
-	/* As which it was submitted, by an earlier mount, or by this one, which could not find out; NULL: else. */
+	/*
+	 * The file in submit/ that it was submitted as, if that was by an earlier mount, or by this one, which could
+	 * not find out what became of it. Else NULL.
+	 */
 	char *file;
 	int64_t written; /* when, ns */
 	bool output;	 /* there is some, or was: the job becomes history when it leaves */

@@ -23,7 +23,7 @@ struct follow_context {
 	const char *namespace;
 	struct places places;
 	bool away; /* the server can't be reached: what it does not give now is no refusal */
-	/* What is told of the log whose DATA it is has changed, below. May only take note. */
+	/* follow_state of the log whose DATA this is has changed. May only take note. */
 	void (*changed)(void *data);
 	/* places_next may give a place now. */
 	void (*room)(void *room_data);
@@ -55,11 +55,17 @@ void follow_free(struct follow *f);
 /* It has a place (places_next; F is the place's data). */
 void follow_begin(struct follow *f);
 
-/* How far its run is, as the pod's status says: what is left is fetched, or given up. What was said before stays. */
+/*
+ * The pod's status says that its run has ended in this way: what is left of the log is fetched, or given up. An END
+ * that was told earlier stays.
+ */
 void follow_ended(struct follow *f, enum run_end end);
 /* The pod is on its way out: what is left must be fetched soon, no try waits for long any more. */
 void follow_leaving(struct follow *f);
-/* The job has ended, or (not OVER) not: of that and of its pods the news come on two ways, and this may be first. */
+/*
+ * The job has ended (OVER), or it has not. That is told by another watch than what becomes of its pods, so it may be
+ * known before their end is.
+ */
 void follow_job_ended(struct follow *f, bool over);
 /* If it is paused: it is tried again now; OPENED: since somebody opens it, who waits for that. */
 void follow_resume(struct follow *f, bool opened);

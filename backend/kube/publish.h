@@ -50,8 +50,8 @@ bool publish_has_shown(const struct publish *p, const char *uid);
 /* Something that is shown of job UID has changed. It is only put into the queue. */
 void publish_again(struct publish *p, const char *uid);
 /*
- * It has been looked at what a pod of JOB uses. As publish_again, but that alone is written to disk no more than once a
- * minute.
+ * What a pod of JOB uses was looked at. Like publish_again, but a snapshot in which nothing else has changed is written
+ * to disk at most once a minute.
  */
 void publish_looked(struct publish *p, const struct world_job *job);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */

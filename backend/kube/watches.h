@@ -2,9 +2,9 @@
 /*
  * The watches of a mount. Those of the jobs of its kind and of their pods it can't do without: when both first lists
  * are in, the start is over, and their errors say whether what is shown is confirmed. Of several kinds one is enough:
- * what can't be had of another is said. The others (pod groups, events,
- * queues) are optional: a mount works without what it may not see, and .kxfs/info says what that costs. Whatever
- * they bring goes to the world. I/O thread, but for what says "any thread".
+ * what can't be had of another is said. The others (pod groups, events, queues) are optional: a mount works without
+ * what it may not see, and .kxfs/info says what that costs. Whatever they bring goes to the world. I/O thread, but for
+ * what says "any thread".
  */
 #pragma once
 
@@ -17,9 +17,8 @@ struct watches_events {
 	/* Both first lists are in. */
 	void (*listed)(void *data);
 	/*
-	 * Once. 0, after listed(): which queues there are, and what Kueue says of the jobs, is known too, or it is
-	 * known that this can't be had soon.
-	 * Else the first lists can't be had, for the reason TEXT.
+	 * Called once. ERR is 0, after listed(): which queues there are, and what Kueue says of the jobs, is known by
+	 * now, or can't be had soon. ERR is a negative errno: the first lists can't be had, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
 	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */

@@ -46,7 +46,7 @@ struct world_job {
 	enum world_sort sort;
 	struct spec_text *object; /* its JSON */
 	bool gone;		  /* the object is no longer in the cluster */
-	/* The number of the list of its sort that was the last when it was told of. */
+	/* How many lists of its sort had begun when the object came last (world_rounds). */
 	unsigned round;
 	size_t n_pods; /* of it in the cluster */
 	int64_t since; /* when it was seen first, or made; ns */

@@ -19,8 +19,8 @@ struct task_config {
 	const char *cwd;
 	int64_t limit_ms;  /* how long the program may run; 0: for ever */
 	unsigned grace_ms; /* that it has then between SIGTERM and SIGKILL */
-	char *const *args,
-		*const *env; /* NULL-terminated; ARGS[0] is searched on the PATH of ENV */
+	/* Both are NULL-terminated. ARGS[0] is searched on the PATH of ENV. */
+	char *const *args, *const *env;
 };
 
 /* What has happened. The task is gone when ENDED is called; any other may come before that, or not at all. */

@@ -21,7 +21,10 @@ struct feeder {
 
 /* Of the log KEY of J, which has begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
-/* FN(DATA) is called when its file is there, or is refused; at once if that is so. NULL: not any more. One may wait. */
+/*
+ * Call FN(DATA) when the file of L is there or the disk refuses it, at once if that is known. FN is NULL: whoever
+ * waited for it does so no longer. Only one can wait.
+ */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /* Something is done to its files: until output_log_leave its job stays, and it does not end. */
 void output_log_enter(struct output_log *l);

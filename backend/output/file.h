@@ -18,7 +18,10 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 /* Each file has a reference too. */
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
-/* A log that nobody knows, or whose file is not there, may still come: its output is fetched. Before any is made. */
+/*
+ * Output is fetched, so a log that nobody knows yet, or whose file is not there, may still come. To be called before
+ * any file is made.
+ */
 void files_expect_more(struct files *all);
 /* Forget the names of ID's logs: who has them reads on, and who comes finds others. */
 void files_forget(struct files *all, const char *id);
@@ -36,7 +39,7 @@ int file_dir(const struct file *f); /* as files_dir */
 /* Can it still be found by its name? */
 bool file_is_listed(struct file *f);
 
-/* More may come, or not; a file that has begun need not be there for who opens it. */
+/* From now on more may come, and who opens the log does not need its file to be there; or nothing more will come. */
 void file_begin(struct file *f);
 void file_end(struct file *f);
 bool file_has_ended(const struct file *f);

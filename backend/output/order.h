@@ -26,7 +26,7 @@ void order_free(struct order *o); /* with its sources; NULL is allowed */
 struct order_source *order_add(struct order *o, void *data);
 void *order_data(const struct order_source *s);
 
-/* More may come of S, or not. */
+/* From now on more may come of S; or nothing more will. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /* Earlier output of S is on its way (or not any more). */

@@ -11,7 +11,7 @@
 struct room;
 
 struct room_events {
-	/* All is counted anew: what the logs that grow have by now is part of it. */
+	/* All was counted anew, with what the logs that grow have by now. */
 	void (*counted)(void *data);
 	void *data;
 };
@@ -26,7 +26,7 @@ uint64_t room_bytes(const struct room *room);
 typedef void (*room_fn)(void *data, int err);
 /*
  * Remove the folder of job ID, or (OUTPUT) what it has of output alone; who reads it reads on. Then DONE(DATA) is
- * called; if DONE is NULL a message says what went wrong. Nothing is done to the folder any more by anybody else.
+ * called; if DONE is NULL a message says what went wrong. The caller sees to it that nobody else uses the folder.
  */
 void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data);
 /* The same, but the folder gets the name TO; -ENOTEMPTY: that is taken. */

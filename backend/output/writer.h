@@ -36,9 +36,9 @@ bool log_writer_has_room(const struct log_writer *w, size_t n);
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* What was added by now is to be written. */
 void log_writer_flush(struct log_writer *w);
-/* What comes next does not follow the log's end: what was to be there is lost. The disk has that before what comes. */
+/* Output is lost between the log's end and what is added next. That is on disk before what follows it. */
 void log_writer_lost(struct log_writer *w);
-/* How often that was so, as the disk had it when the log was opened, whatever a kill has kept from others. */
+/* How often that was so before the log was opened, as the disk tells; a kill may have kept it from all others. */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Bytes that are not written yet. */
 size_t log_writer_pending(const struct log_writer *w);

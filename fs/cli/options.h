@@ -69,10 +69,9 @@ struct options {
 };
 
 /*
- * Parse. 0, or -EINVAL with *RET_TEXT (malloc'ed): what is wrong, with
- * a suggestion where an option is near a known one. A mount of a source that this version does not
- * serve is refused here. *RET is to be cleared with options_clear in both cases. With OPTIONS_HELP and
- * OPTIONS_VERSION nothing else of *RET is set.
+ * Parse. 0, or -EINVAL with *RET_TEXT (malloc'ed): what is wrong, with a suggestion where an option is near a known
+ * one. A mount of a source that this version does not serve is refused here. *RET is to be cleared with options_clear
+ * in both cases. With OPTIONS_HELP and OPTIONS_VERSION nothing else of *RET is set.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);

@@ -7,9 +7,8 @@
  * one lock guards both. A launch takes the content of an upload to the backend and shows the verdict (launch.h). A
  * record is what is on disk of a name (record.h); save.h is the queue in which all of it comes to disk. writer.h tells
  * from /proc who is writing a file and whether that process is done, holders.h what can be known where /proc does not
- * tell. file.c is the class of the files, dir.c the
- * classes of the two directories and of NAME.job and NAME.error. struct submit (save.h) owns the tables of one
- * directory; there are two of them a mount.
+ * tell. file.c is the class of the files, dir.c the classes of the two directories and of NAME.job and NAME.error.
+ * struct submit (save.h) owns the tables of one directory; there are two of them a mount.
  *
  * The FUSE thread changes bytes and names and begins launches; the I/O thread ends them, and removes what has expired;
  * the pool writes.

@@ -56,8 +56,8 @@ struct spec_replica {
 	struct spec_usage *usage; /* what its attempt has used; NULL: nobody tells */
 	struct spec_log *logs;	  /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
-	uint64_t
-		gap; /* of a job in an archive, which tells it of all logs together; else LOGS have it */
+	/* How often output was lost, of a job in an archive, which sums up its logs; else LOGS have it. */
+	uint64_t gap;
 };
 
 /* Plain data. */
@@ -146,8 +146,8 @@ struct spec_job {
 	const char *again;
 	bool impatient;		  /* what does not start in some minutes is given up */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
-	struct spec_text *
-		line; /* of a list that has it: what status.json says, on one line; NULL: none has */
+	/* Of a job that a list of an archive has: what status.json says, on one line; NULL: none has it. */
+	struct spec_text *line;
 };
 
 #define SPEC_NO_PRIORITY INT32_MIN

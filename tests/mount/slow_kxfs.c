@@ -11,8 +11,8 @@
  * It says "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when a job is made of one
  * that has "# tell". One in dryrun/ becomes "kind: Made".
  *
- * MOUNT/jobs lists the jobs in the order of their
- * launch. SIGWINCH: what was launched until now has been there for eight days.
+ * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: what was launched until now has been there for
+ * eight days.
  *
  *	slow_kxfs MOUNTPOINT STATE [allow_other]
  */
