@@ -2,6 +2,7 @@
 /* backend/reader/spool.h: logs of an archive in a directory are fetched, once, and leave when there is no room. */
 #include "backend/reader/spool.h"
 
+#include "backend/output/lines.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/keep/rig.h"
 
@@ -84,9 +85,21 @@ static struct spec_job *job_of(const char *uid)
 static void captured(const char *folder, const char *name, const char *key, unsigned at,
 		     const char *words)
 {
-	shell("mkdir -p out/ns/%s/%s out/ns/%s/%s.lines", folder, name, folder, name);
+	shell("mkdir -p out/ns/%s/%s", folder, name);
 	shell("echo %s >out/ns/%s/%s.key", key, folder, name);
 	shell("printf '%s' >out/ns/%s/%s/%016u", words, folder, name, at);
+}
+
+/* The N bytes of the log NAME of job FOLDER are a line that was printed at NS. */
+static void printed_at(const char *folder, const char *name, int64_t ns, size_t n)
+{
+	cleanup_free char *dir = text_print("%s/out/ns/%s/%s.lines", base, folder, name);
+	struct lines_encoder e = {0};
+	uint8_t table[LINES_ADDED_MAX];
+	size_t len = lines_add_line(&e, ns, n, true, table);
+
+	shell("mkdir out/ns/%s/%s.lines", folder, name);
+	assert_int_equal(file_write(dir, "0000000000000000", (const char *)table, len), 0);
 }
 
 /* What the log KEY (NULL: the merged one) of JOB holds; *TEXT is malloc'ed. */
@@ -252,9 +265,12 @@ static void test_merged(void **state)
 
 	captured("d/a", "w-0/log.0", "u.main.0", 0, "first\\n");
 	captured("d/a", "w-0/log.1", "u.main.1", 0, "second\\n");
+	printed_at("d/a", "w-0/log.0", 5000000000, 6);
+	printed_at("d/a", "w-0/log.1", 9000000000, 7);
 	up(1 << 20);
 	assert_log(job, "d/a", NULL, "w/0 first\nw/0 second\n");
 	captured("d/a", "w-1/log.0", "v.main.0", 0, "other\\n");
+	printed_at("d/a", "w-1/log.0", 7000000000, 6);
 	assert_log(job, "d/a", NULL, "w/0 first\nw/0 second\nw/1 other\n");
 	down();
 	spec_job_unref(job);
