@@ -128,7 +128,7 @@ def is_stopped(pid):
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             states.append(pathlib.Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0])
-    return all(state in "TtZX" for state in states)
+    return all(state in "TtZXD" for state in states)  # D: in a call of the disk, or until a child that is stopped goes on
 
 
 class Told:
