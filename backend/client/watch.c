@@ -341,9 +341,9 @@ static void page_done(struct watch *w)
 	if (!w->next)
 		w->version = text_copy(meta.resource_version);
 	if (part->objects > 0)
-		w->page = (unsigned)min_of(
-			(size_t)PAGE_MAX,
-			max_of((size_t)1, PAGE_BYTES / (part->bytes / part->objects + 1)));
+		w->page = (unsigned)min_of((size_t)PAGE_MAX,
+					   max_of((size_t)1,
+						  PAGE_BYTES / (part->bytes / part->objects + 1)));
 	w->meager += part->objects < part->limit / 2;
 	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX)
 		return page_failed(w, &endless);

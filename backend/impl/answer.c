@@ -67,8 +67,7 @@ static void request_settle(struct backend_request *rq, const struct backend_resu
 	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
 	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind), about,
 	     result->err ? strerror(-result->err) : "done", *result->id ? ", " : "", result->id,
-	     result->text,
-	     (unsigned long long)(loop_now_ms() - rq->since));
+	     result->text, (unsigned long long)(loop_now_ms() - rq->since));
 	if (result->err == 0)
 		request_log_done(rq, result->id);
 	rq->reply(rq->data, result);

@@ -243,7 +243,8 @@ static void store_notify(struct store *store, const struct spec_job *old,
 	lock_assert_none();
 	if (old && now && !spec_job_has_ended(old) && spec_job_has_ended(now))
 		diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
-		     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);
+		     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "",
+		     now->message);
 	if (store->events.changed)
 		store->events.changed(store->events.data, old, now);
 }

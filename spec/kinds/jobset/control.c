@@ -5,8 +5,8 @@
 
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
-	suspend_request("jobset.x-k8s.io/v1alpha2", "jobsets", "jobsets.jobset.x-k8s.io",
-			asked, ret);
+	suspend_request("jobset.x-k8s.io/v1alpha2", "jobsets", "jobsets.jobset.x-k8s.io", asked,
+			ret);
 }
 
 const struct spec_control spec_jobset_control = {

@@ -114,10 +114,8 @@ static void test_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new),
-		cmocka_unit_test(test_grow),
-		cmocka_unit_test(test_more),
-		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_new),  cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_more), cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_none),
 	};
 
