@@ -700,7 +700,7 @@ bool names_take_unfinished(struct names *all, char **name)
 
 	lock_scope(all->lock);
 	for (n = all->files; n; n = n->by_file.next)
-		if (n->state == NAME_WRITING && !n->pending) {
+		if (n->state == NAME_WRITING && !n->pending && !n->news) {
 			n->state = NAME_TOLD;
 			*name = text_copy(n->text);
 			return true;
@@ -708,18 +708,28 @@ bool names_take_unfinished(struct names *all, char **name)
 	return false;
 }
 
+/* Was a launch of this number, of N (NULL: no such name is known), told before the last mount ended? */
+static bool is_old(const struct names *all, const struct name *n, uint64_t number)
+{
+	if (all->reported != UINT64_MAX)
+		return number <= all->reported;
+	/* Of a file without any record nothing was told. */
+	return !number || !n || !n->file || n->state != NAME_WRITING || n->job || n->error;
+}
+
 bool names_was_launched(struct names *all, const char *name, const char *id, const char *uuid)
 {
 	uint64_t number = number_of(uuid);
 	struct pending *asked;
 	struct name *n;
-	bool told;
+	bool told, old;
 
 	lock_scope(all->lock);
 	all->number = max_of(all->number, number);
 	n = find(all, name);
 	asked = n ? find_pending(n, uuid) : NULL;
-	if (!id && !asked && (!number || number > all->reported))
+	old = is_old(all, n, number);
+	if (!id && !asked && (!number || !old))
 		asked = add_pending(all, make(all, name), uuid);
 	if (asked) {
 		asked->left = true;
@@ -727,9 +737,8 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
 	}
 	if (!id || !*id)
 		return false;
-	told = n && streq(n->job, id) && number > all->reported;
-	if ((!asked && number <= all->reported) ||
-	    (n && (n->news || !asked) && number < n->news_number))
+	told = n && streq(n->job, id) && !old;
+	if ((!asked && old) || (n && (n->news || !asked) && number < n->news_number))
 		return told;
 	n = make(all, name);
 	n->news_number = number;

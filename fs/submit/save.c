@@ -178,20 +178,26 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
-/* If the number can't be read, only names with a launch under way take reports of the backend as news. */
-static uint64_t reported_load(const struct submit *s)
+/* A number that is damaged is not known; one that the disk does not give now would leave names without their verdict. */
+static int reported_load(const struct submit *s, uint64_t *ret)
 {
 	char *path cleanup_free = reported_path(s);
 	char *text cleanup_free = NULL;
 	size_t len = 0;
-	uint64_t until;
 	int err = file_read(path, REPORTED_MAX, &text, &len);
 
+	*ret = 0;
 	if (err == -ENOENT)
 		return 0; /* nothing was launched yet, or a power cut came right after the first launch */
-	if (err || sscanf(text, "%" SCNu64, &until) != 1)
-		return UINT64_MAX;
-	return until < REPORTED_END ? until : 0;
+	if (err == -EIO || err == -ESTALE) {
+		diag(DIAG_WARNING, "%s: %s", path, strerror(-err));
+		return err;
+	}
+	if (err || sscanf(text, "%" SCNu64, ret) != 1)
+		*ret = UINT64_MAX;
+	else if (*ret >= REPORTED_END)
+		*ret = 0;
+	return 0;
 }
 
 /* --- syncing; the list is the I/O thread's --- */
@@ -380,6 +386,7 @@ static void load_record(void *data, const char *name)
 int save_open(struct submit *s, struct saver **ret)
 {
 	struct saver *saver = new0(struct saver);
+	uint64_t reported;
 	int err;
 
 	*ret = saver;
@@ -387,7 +394,10 @@ int save_open(struct submit *s, struct saver **ret)
 	err = disk_list(AT_FDCWD, s->dir, load_file, s);
 	if (!err)
 		err = records_each(s->records, load_record, s);
-	names_set_reported(s->names, reported_load(s));
+	if (!err)
+		err = reported_load(s, &reported);
+	if (!err)
+		names_set_reported(s->names, reported);
 	return err;
 }
 

@@ -171,6 +171,20 @@ def test_a_record_that_cannot_be_read(slow):
     assert kx.ls("submit") == ["x.yaml", "x.yaml.job"] and kx.job_of("x.yaml").id == job.id
 
 
+def test_until_when_all_is_told_cannot_be_read(slow):
+    """Names whose verdict is not on disk would be left without it: such a mount refuses, and names the file."""
+    kx, disk = slow
+    job = kx.submit(harness.app("true"), "x.yaml")
+    job.finish()
+    kx.end()
+    disk.hang("open", "^/submit.reported$", errno.EIO)
+    with pytest.raises(AssertionError, match="submit.reported: Input/output error"):
+        kx.start()
+    disk.go_on()
+    kx.start()
+    assert kx.job_of("x.yaml").id == job.id and kx.ls("jobs") == [job.id]
+
+
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_the_clock_of_the_disk_decides_nothing(slow, hours):
     """kxfs is killed when the program runs and the verdict is not on disk yet, and the disk's clock goes otherwise than ours:

@@ -414,6 +414,17 @@ def test_damaged_time(kx):
     assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 2
 
 
+def test_damaged_time_and_lost_record(kx):
+    """Where neither says that a file was launched, its job does: it is not said that nothing was."""
+    job = kx.submit(app("exec sleep 10000"), "x.yaml")
+    kx.end(signal.SIGKILL)
+    (kx.state / "submit.records/x.yaml").unlink()
+    (kx.state / "submit.reported").write_text(100 * "x")
+    kx.start()
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 1
+
+
 def test_launched_and_renamed(kx):
     """That a content was launched is known after a crash by whatever name, also in scratch files."""
     kx.submit(app("true"), "x.yaml").finish()

@@ -329,6 +329,15 @@ static void test_left_open(void **state)
 	end(&next);
 }
 
+static struct upload *found(struct fixture *f, const char *name, ino_t ino)
+{
+	struct stat st = {.st_ino = ino, .st_size = 3, .st_mode = 0644};
+	struct upload *u = upload_found(f->files, name, &st);
+
+	names_add(f->names, name, u);
+	return u;
+}
+
 /* The record of a launch is gone, or of a version that did not note which it was. */
 static void test_lost_records(void **state)
 {
@@ -336,6 +345,7 @@ static void test_lost_records(void **state)
 	struct record old = {0};
 	struct upload *u = made(f, "x.yaml", "one");
 	struct name_launch l;
+	char *name;
 
 	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &l), 0);
 	begin(&next);
@@ -352,15 +362,14 @@ static void test_lost_records(void **state)
 	assert_open(&next, "y.yaml", NULL, true);
 	end(&next);
 	record_clear(&old);
-}
-
-static struct upload *found(struct fixture *f, const char *name, ino_t ino)
-{
-	struct stat st = {.st_ino = ino, .st_size = 3, .st_mode = 0644};
-	struct upload *u = upload_found(f->files, name, &st);
-
-	names_add(f->names, name, u);
-	return u;
+	/* It has a file that nobody has told anything of: the job is shown, and it is not said that nothing was launched. */
+	begin(&next);
+	found(&next, "x.yaml", 7);
+	names_set_reported(next.names, UINT64_MAX);
+	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
+	assert_false(names_take_unfinished(next.names, &name));
+	assert_open(&next, "x.yaml", "job-1", false);
+	end(&next);
 }
 
 static void test_files_of_an_earlier_mount(void **state)
