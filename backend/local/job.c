@@ -447,7 +447,8 @@ static void decide(struct local_job *job, struct local_replica *rep)
 			return;
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
-	} else if (rep && local_replica_plan(rep)->again) {
+	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
+		/* The last daemon may have planned its start, and said so no more, but not have begun it. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
