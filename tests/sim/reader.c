@@ -41,12 +41,20 @@ static struct known *all_known;
 /* Whose lines a text has: those of one run, of a replica's runs one after the other, or of all with their prefix. */
 enum form { ONE_RUN, ONE_REPLICA, MERGED };
 
-/* Is LINE the begin of what S was to show next? A pod that goes in the middle of a line leaves such a one. */
+/* Is LINE the begin of what S was to show next, or all of it but its end? */
+static bool is_begun(const struct seen *s, const char *line)
+{
+	cleanup_free char *next = text_print("%s %zu", s->uid, s->next);
+
+	return strncmp(next, line, strlen(line)) == 0;
+}
+
+/* The same, but not all of it. A pod that goes in the middle of a line leaves such a one. */
 static bool is_cut(const struct seen *s, const char *line)
 {
 	cleanup_free char *next = text_print("%s %zu", s->uid, s->next);
 
-	return strlen(line) < strlen(next) && strncmp(next, line, strlen(line)) == 0;
+	return is_begun(s, line) && strlen(line) < strlen(next);
 }
 
 /*
@@ -57,7 +65,7 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 {
 	const char *last = strrchr(line, ' ');
 	const char *tail = last && last - line > UID ? last - UID : line;
-	cleanup_free char *torn = mem_copy(line, (size_t)(tail - line)), *next = NULL;
+	cleanup_free char *torn = mem_copy(line, (size_t)(tail - line));
 	struct seen of = *s;
 	struct server_run run;
 
@@ -65,10 +73,9 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 	if (tail == line || !server_run(of.uid, &run))
 		return line;
 	/* Behind what a run had printed of a line when it ended, as far as it is known, comes the next one's. */
-	next = text_print("%s %zu", s->uid, s->next);
 	if (form == ONE_REPLICA && !streq(of.uid, s->uid))
-		return strlen(torn) < UID || strncmp(next, torn, strlen(torn)) == 0 ? tail : line;
-	return run.kept > s->next && is_cut(&of, torn) ? tail : line;
+		return strlen(torn) < UID || is_begun(s, torn) ? tail : line;
+	return run.kept > s->next && is_begun(&of, torn) ? tail : line;
 }
 
 /* LINE, without its end, may be whole or not. In a merged log each has an end. */
