@@ -376,7 +376,8 @@ def test_lost_record(kx, left):
     that was told before, and removed, does not come again."""
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
     reported, records = kx.state / "submit.reported", kx.state / "submit.records"
-    wait_for(lambda: reported.exists() and int(reported.read_bytes()) > 0, what="that it is told")
+    # It is written in place.
+    wait_for(lambda: reported.exists() and int(reported.read_bytes() or 0) > 0, what="that it is told")
     until = reported.read_bytes()
     lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
     os.remove(kx / "submit/told.yaml.job")

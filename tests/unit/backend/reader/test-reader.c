@@ -6,6 +6,7 @@
 #include "spec/job/snapshot.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/keep/rig.h"
+#include "tests/unit/backend/reader/patient.h"
 
 #define KEEP_S (7 * 86400)
 

@@ -5,6 +5,7 @@
 #include "backend/output/lines.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/keep/rig.h"
+#include "tests/unit/backend/reader/patient.h"
 
 static struct remote *remote;
 static struct output *output;
