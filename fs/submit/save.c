@@ -187,8 +187,8 @@ static int reported_load(const struct submit *s, uint64_t *ret)
 	int err = file_read(path, REPORTED_MAX, &text, &len);
 
 	*ret = 0;
-	if (err == -ENOENT)
-		return 0; /* nothing was launched yet, or a power cut came right after the first launch */
+	if (err == -ENOENT || (!err && len == 0))
+		return 0; /* nothing was launched yet, or a crash came right after the first launch */
 	if (err == -EIO || err == -ESTALE) {
 		diag(DIAG_WARNING, "%s: %s", path, strerror(-err));
 		return err;

@@ -140,7 +140,8 @@ def test_without(mount, world, limited, rights, resource):
     assert refusals(kx)[0]["answer"].startswith(forbidden(rights, "list", resource) + "\n")
     quota(world, "pods")
     # No real scheduler starts one pod of a gang that is not whole; here it would, but for its volume.
-    job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
+    job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}],
+                             container={"volumeMounts": [{"name": "none", "mountPath": "/none"}]}))
     says(job, SHORT[resource])
     assert ("events" in kx.ls("jobs", job.id)) == (resource != "events")
 
