@@ -447,8 +447,9 @@ static void decide(struct local_job *job, struct local_replica *rep)
 			return;
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
-	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* The last daemon may have planned its start, and said so no more, but not have begun it. */
+	} else if (rep && (local_replica_plan(rep)->again ||
+			   local_replica_record(rep)->state == SPEC_PENDING)) {
+		/* PENDING alone: the last daemon was killed in the pause before the start, which was planned no more. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);

@@ -513,6 +513,18 @@ static void test_taken_over(void **state)
 	assert_done("begin a-1 later, begin b-0");
 	local_jobs_free(rig.jobs);
 
+	/* The daemon was killed in the pause before a start, and the record has the plan no more: its log ends first. */
+	prepare("REPLICA", 1, true);
+	rig.reps[0]->rec->state = rig.reps[2]->rec->state = SPEC_RUNNING;
+	rig.reps[1]->plan->ended = true;
+	set_live(rig.reps[1], true);
+	local_job_take_over(rig.job, found);
+	assert_done("");
+	set_live(rig.reps[1], false);
+	rig.reps[1]->job->events->idle(rig.reps[1]->job->data, rig.reps[1]);
+	assert_done("begin a-1 later");
+	local_jobs_free(rig.jobs);
+
 	prepare("REPLICA", 9, false);
 	for (size_t i = 0; i < 3; i++)
 		rig.reps[i]->rec->state = SPEC_RUNNING;
