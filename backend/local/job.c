@@ -449,7 +449,7 @@ static void decide(struct local_job *job, struct local_replica *rep)
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && (local_replica_plan(rep)->again ||
 			   local_replica_record(rep)->state == SPEC_PENDING)) {
-		/* PENDING alone: the last daemon was killed in the pause before the start, which was planned no more. */
+		/* PENDING alone: the last daemon was killed in the pause before a start that was planned no more. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);

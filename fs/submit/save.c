@@ -178,7 +178,7 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
-/* A number that is damaged is not known; one that the disk does not give now would leave names without their verdict. */
+/* A damaged number is not known; one that the disk does not give now would leave names without their verdict. */
 static int reported_load(const struct submit *s, uint64_t *ret)
 {
 	char *path cleanup_free = reported_path(s);

@@ -513,7 +513,7 @@ static void test_taken_over(void **state)
 	assert_done("begin a-1 later, begin b-0");
 	local_jobs_free(rig.jobs);
 
-	/* The daemon was killed in the pause before a start, and the record has the plan no more: its log ends first. */
+	/* The daemon was killed in the pause before a start, and its record has no plan of it: the log ends first. */
 	prepare("REPLICA", 1, true);
 	rig.reps[0]->rec->state = rig.reps[2]->rec->state = SPEC_RUNNING;
 	rig.reps[1]->plan->ended = true;

@@ -362,7 +362,7 @@ static void test_lost_records(void **state)
 	assert_open(&next, "y.yaml", NULL, true);
 	end(&next);
 	record_clear(&old);
-	/* It has a file that nobody has told anything of: the job is shown, and it is not said that nothing was launched. */
+	/* It has a file of which nothing was told: the job is shown, and it is not said that nothing was launched. */
 	begin(&next);
 	found(&next, "x.yaml", 7);
 	names_set_reported(next.names, UINT64_MAX);
