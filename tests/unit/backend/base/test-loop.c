@@ -466,7 +466,8 @@ static void test_turns(void **state)
 			sem_wait_or_fail(&t->hang.began);
 		call(start_turns, t);
 		sem_wait_or_fail(&t->done);
-		assert_in_range(t->at, 1, 100);
+		/* Behind all of the others it would be the last; who takes it may be kept from running for a while. */
+		assert_in_range(t->at, 1, 900);
 	}
 	assert_true(loop_stop(loop));
 	for (int i = 0; i < 2; i++)
