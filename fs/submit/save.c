@@ -56,13 +56,13 @@ struct save {
 	void *data;
 };
 
-static int write_record(struct save *save)
+/* R, the record of NAME, whose file is FILE (NULL: there is none). */
+static int write_record(const struct submit *s, const char *name, struct record *r,
+			struct upload *file)
 {
-	struct record *r = &save->record;
-
 	/* Its number is known once it is on disk; one that is not there yet can't have been launched. */
-	r->launched_ino = r->is_launched && save->file ? upload_ino(save->file) : 0;
-	return records_write(save->s->records, save->text, r);
+	r->launched_ino = r->is_launched && file ? upload_ino(file) : 0;
+	return records_write(s->records, name, r);
 }
 
 static char *reported_path(const struct submit *s)
@@ -101,7 +101,7 @@ static int save_what(struct save *save)
 	case SAVE_TEXT:
 		return upload_save_text(save->file, save->text);
 	case RECORD:
-		return write_record(save);
+		return write_record(save->s, save->text, &save->record, save->file);
 	default:
 		return 0;
 	}
@@ -178,6 +178,12 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
+/* Is ERR that of a file that the disk does not give now, and may give another time? */
+static bool is_away(int err)
+{
+	return err == -EIO || err == -ESTALE;
+}
+
 /* A damaged number is not known; one that the disk does not give now would leave names without their verdict. */
 static int reported_load(const struct submit *s, uint64_t *ret)
 {
@@ -189,7 +195,7 @@ static int reported_load(const struct submit *s, uint64_t *ret)
 	*ret = 0;
 	if (err == -ENOENT || (!err && len == 0))
 		return 0; /* nothing was launched yet, or a crash came right after the first launch */
-	if (err == -EIO || err == -ESTALE) {
+	if (is_away(err)) {
 		diag(DIAG_WARNING, "%s: %s", path, strerror(-err));
 		return err;
 	}
@@ -345,7 +351,7 @@ static void load_record(void *data, const char *name)
 	struct record r cleanup(record_clear) = {0}, lost cleanup(record_clear) = {0};
 	bool is_name = submit_name_check(name) == 0;
 	int err = is_name ? records_read(s->records, name, &r) : -EINVAL;
-	bool unreadable = err == -EIO || err == -ESTALE;
+	bool unreadable = is_away(err);
 	const char *fault = unreadable ? "could not be read at the start" : file_fault(err);
 	struct upload *u cleanup_upload = NULL, *file cleanup_upload = NULL;
 	char *text cleanup_free = NULL;
@@ -377,8 +383,7 @@ static void load_record(void *data, const char *name)
 	if (unreadable)
 		return;
 	names_record(s->names, name, &lost, &file);
-	lost.launched_ino = file ? upload_ino(file) : 0;
-	(void)records_write(s->records, name, &lost);
+	(void)write_record(s, name, &lost, file);
 	/* Or the next power cut damages it again. */
 	want_sync(s->saver, name);
 }
