@@ -447,9 +447,8 @@ static void decide(struct local_job *job, struct local_replica *rep)
 			return;
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
-	} else if (rep && (local_replica_plan(rep)->again ||
-			   local_replica_record(rep)->state == SPEC_PENDING)) {
-		/* PENDING alone: the last daemon was killed in the pause before a start that was planned no more. */
+	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
+		/* It is to be started again, or the last daemon was killed in the pause before that. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);

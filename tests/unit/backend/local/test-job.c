@@ -377,6 +377,8 @@ static void end_attempt(size_t i, int code)
 		spec_set(&rep->rec->reason, "Error");
 		spec_set(&rep->rec->message, "exit code 3");
 		rep->job->events->failed(rep->job->data, rep);
+		if (rep->plan->again)
+			rep->rec->state = SPEC_PENDING;
 	}
 	set_live(rep, false);
 	rep->job->events->idle(rep->job->data, rep);
