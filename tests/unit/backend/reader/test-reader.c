@@ -5,13 +5,11 @@
 #include "spec/base/name.h"
 #include "spec/job/snapshot.h"
 #include "tests/unit/clock.h"
-#include "tests/unit/backend/keep/rig.h"
-#include "tests/unit/backend/reader/patient.h"
+#include "tests/unit/backend/reader/rig.h"
 
 #define KEEP_S (7 * 86400)
 
 static struct store *store;
-static struct output *output;
 static struct reader *reader;
 static char today[11], old_day[11], older_day[11];
 
@@ -27,11 +25,6 @@ static void do_begin(void *data)
 	reader_begin(reader, "ns", data);
 }
 
-static void stop_output(void *data)
-{
-	output_stop(output, post_sem, data);
-}
-
 static void stop_reader(void *data)
 {
 	reader_stop(reader, post_sem, data);
@@ -39,12 +32,12 @@ static void stop_reader(void *data)
 
 static void up(const char *uid)
 {
-	cleanup_free char *dir = text_print("%s/out", base), *state = text_print("%s/state", base);
+	cleanup_free char *dir = dir_of("out"), *state = dir_of("state");
 	char *why = NULL;
 
-	shell("mkdir -p out/ns state");
+	output_up();
+	shell("mkdir -p out/ns");
 	store = store_new(&(struct store_events){.changed = on_job});
-	assert_int_equal(output_new(loop, state, &(struct output_events){0}, &output, &why), 0);
 	assert_int_equal(reader_new(
 				 &(struct reader_config){
 					 .loop = loop,
@@ -63,20 +56,12 @@ static void up(const char *uid)
 
 static void down(void)
 {
-	sem_t stopped;
-
-	sem_init(&stopped, 0, 0);
-	call(stop_reader, &stopped);
-	sem_wait_or_fail(&stopped);
-	call(stop_output, &stopped);
-	sem_wait_or_fail(&stopped);
-	loop_stop(loop);
+	wait_for_stop(stop_reader);
+	output_down();
 	reader_free(reader);
 	reader = NULL;
-	output_free(output);
 	store_free(store);
-	loop_free(loop);
-	loop = NULL;
+	loop_down();
 }
 
 static int setup_days(void **state)

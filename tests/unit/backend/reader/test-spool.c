@@ -4,22 +4,15 @@
 
 #include "backend/output/lines.h"
 #include "tests/unit/clock.h"
-#include "tests/unit/backend/keep/rig.h"
-#include "tests/unit/backend/reader/patient.h"
+#include "tests/unit/backend/reader/rig.h"
 
 static struct remote *remote;
-static struct output *output;
 static struct spool *spool;
 
 static void do_start(void *data)
 {
 	output_start(output);
 	spool_start(spool);
-}
-
-static void stop_output(void *data)
-{
-	output_stop(output, post_sem, data);
 }
 
 static void stop_spool(void *data)
@@ -34,12 +27,11 @@ static void stop_remote(void *data)
 
 static void up(uint64_t limit)
 {
-	cleanup_free char *dir = text_print("%s/out", base), *state = text_print("%s/state", base);
+	cleanup_free char *dir = dir_of("out"), *state = dir_of("state");
 	char *why = NULL;
 
-	shell("mkdir -p out state");
+	output_up();
 	assert_int_equal(remote_new(loop, &(struct archive_place){.where = dir}, &remote, &why), 0);
-	assert_int_equal(output_new(loop, state, &(struct output_events){0}, &output, &why), 0);
 	assert_int_equal(spool_new(loop, remote, output, state, limit, &spool, &why), 0);
 	call(do_start, NULL);
 	spool_load(spool);
@@ -47,21 +39,12 @@ static void up(uint64_t limit)
 
 static void down(void)
 {
-	sem_t stopped;
-
-	sem_init(&stopped, 0, 0);
-	call(stop_remote, &stopped);
-	sem_wait_or_fail(&stopped);
-	call(stop_spool, &stopped);
-	sem_wait_or_fail(&stopped);
-	call(stop_output, &stopped);
-	sem_wait_or_fail(&stopped);
-	loop_stop(loop);
+	wait_for_stop(stop_remote);
+	wait_for_stop(stop_spool);
+	output_down();
 	spool_free(spool);
 	remote_free(remote);
-	output_free(output);
-	loop_free(loop);
-	loop = NULL;
+	loop_down();
 }
 
 /* The job UID, whose replica w-0 has the logs u.main.0 and u.main.1, and w-1 the log v.main.0. */
