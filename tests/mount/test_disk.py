@@ -154,13 +154,19 @@ def test_a_record_that_cannot_be_taken_away(slow):
     assert (runs.read_text() if runs.exists() else "") == ("run\n" if job else "")
 
 
-def test_a_record_that_cannot_be_read(slow):
-    """What became of a file can't be read at the start: its name says so, and the next start that can read it knows."""
+def start_without(slow, path):
+    """A job has ended and its mount too; at the next start PATH can't be read."""
     kx, disk = slow
     job = kx.submit(harness.app("true"), "x.yaml")
     job.finish()
     kx.end()
-    disk.hang("open", "^/submit.records/x.yaml$", errno.EIO)
+    disk.hang("open", path, errno.EIO)
+    return kx, disk, job
+
+
+def test_a_record_that_cannot_be_read(slow):
+    """What became of a file can't be read at the start: its name says so, and the next start that can read it knows."""
+    kx, disk, job = start_without(slow, "^/submit.records/x.yaml$")
     kx.start()
     assert kx.ls("submit") == ["x.yaml", "x.yaml.error"]
     error = kx.read("submit/x.yaml.error")
@@ -173,11 +179,7 @@ def test_a_record_that_cannot_be_read(slow):
 
 def test_until_when_all_is_told_cannot_be_read(slow):
     """Names whose verdict is not on disk would be left without it: such a mount refuses, and names the file."""
-    kx, disk = slow
-    job = kx.submit(harness.app("true"), "x.yaml")
-    job.finish()
-    kx.end()
-    disk.hang("open", "^/submit.reported$", errno.EIO)
+    kx, disk, job = start_without(slow, "^/submit.reported$")
     with pytest.raises(AssertionError, match="submit.reported: Input/output error"):
         kx.start()
     disk.go_on()
