@@ -4,6 +4,7 @@
  * disk. Nothing here follows a link. Descriptors are close-on-exec; errors are negative errnos.
  */
 #pragma once
+
 #include "spec/base/base.h"
 
 #define FOLDER_PATH_MAX 600
