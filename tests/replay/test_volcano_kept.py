@@ -53,6 +53,7 @@ def cancelled(kx, volcano, text):
     harness.wait_for(lambda: job.id in kx.history())
     harness.wait_for(lambda: is_settled(kx, job), what="the last record")
     harness.wait_for(lambda: (job.old / "log").read_text().count("\n") == text.count("\n"))
+    harness.wait_for(lambda: not (kx.state / "jobs" / job.id / "unmerged").exists(), what="the merged log on disk")
     return job
 
 
