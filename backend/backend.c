@@ -22,7 +22,7 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* Beyond the grace that processes get: to record their ends. */
+/* How long stopping may take beyond the grace of processes, to record how they have ended. */
 #define BACKEND_STOP_S 20
 
 static const struct backend_impl {
@@ -97,14 +97,14 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	held_news(b->held, old, new_job);
 	if (b->reader)
 		reader_job(b->reader, old, new_job);
-	/* What was never launched is kept nowhere. */
+	/* A job that was never launched is kept in no archive. */
 	if (b->keep && (before || new_job) && !(new_job && new_job->held))
 		keep_job(b->keep, before, new_job);
 	if (b->events.job)
 		return b->events.job(b->events.data, old, new_job);
 }
 
-/* Pool. */
+/* Runs on the pool. */
 static int keep_text(void *data, const struct spec_job *job, enum keep_text which, char **ret,
 		     size_t *ret_len)
 {
@@ -258,7 +258,7 @@ static void backend_run_stop(void *data)
 
 bool backend_stop(struct backend *b)
 {
-	/* Processes have the grace, and then what is archived. */
+	/* Processes have the grace, and then so has what is still to be archived. */
 	unsigned seconds = (b->keep ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
 	assert(!loop_is_here(b->loop));
@@ -282,7 +282,7 @@ const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 
 	const struct spec_job *read cleanup_job = NULL;
 
-	/* The reader may know more of it than was put into the store. */
+	/* The reader may know more of the job than the store. */
 	if (b->reader && (!job || job->archived))
 		read = reader_by_uid(b->reader, uid);
 	if (!read)
@@ -410,11 +410,11 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 	struct stat st;
 	int err;
 
-	/* Who may read it in the archive is not known. */
+	/* It is not known who may read it in the archive. */
 	if (job->archived)
 		return 0;
 	err = disk_stat(AT_FDCWD, path, &st);
-	/* The file on disk has the mode; nobody else comes to it there. */
+	/* The mode is that of the file on disk, which nobody but the user reaches there. */
 	if (err)
 		return err == -ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
 	return st.st_mode & (S_IRGRP | S_IROTH);
@@ -579,8 +579,9 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 /* --- output --- */
 
 /*
- * Is the log KEY of JOB (NULL: the merged one) read in the archive? So is what only that knows, and of which no byte
- * was captured here, while its pod is gone, as it is of a job of the history, and mostly of an earlier attempt.
+ * Is the log KEY of JOB (NULL: the merged one) to be read in the archive? Yes if only the archive knows it, or if no
+ * byte of it was captured here and its pod is gone: so it is with jobs of the history, and mostly with earlier
+ * attempts.
  */
 static bool is_elsewhere(struct backend *b, const struct spec_job *job, const char *key)
 {

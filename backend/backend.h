@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All of the backend that fs/ may see, with output/log.h and base/: jobs as snapshots,
- * requests that change something, texts, and news. What is read here comes from memory or the
- * state directory and never waits; what waits is a request with a reply.
+ * All of the backend that fs/ may see, with output/log.h and base/: jobs as snapshots, requests that change something,
+ * texts, and news. Functions that read answer from memory or the state directory, and never wait for a server; what has
+ * to wait is a request with a reply.
  */
 #pragma once
 
@@ -17,35 +17,38 @@ struct backend;
 
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
+/* All that it points to is borrowed. */
 struct backend_config {
 	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job"; "" all that a cluster serves */
 	const char *kind;
-	const char *context;	      /* of the kubeconfig; "" its current one */
-	const char *namespace;	      /* "" that of the context */
-	const char *kubeconfig;	      /* a file; "" where kubectl looks */
-	const char *as;		      /* user to impersonate; "" none */
-	const char *selector;	      /* labels of the jobs to show; "" all */
-	bool mine;		      /* of these those that this user submitted through kxfs */
-	enum backend_capture capture; /* whose output is captured without being read */
-	const char *state_dir;	      /* absolute; exists, is ours, is locked */
+	const char *context;	/* context of the kubeconfig; "": its current one */
+	const char *namespace;	/* "": that of the context */
+	const char *kubeconfig; /* a file; "": where kubectl looks */
+	const char *as;		/* user to impersonate; "" none */
+	const char *selector;	/* labels of the jobs to show; "" all */
+	/* Of these only those that this user submitted through kxfs. */
+	bool mine;
+	enum backend_capture capture; /* jobs whose output is captured although nobody reads it */
+	const char *state_dir;	      /* absolute; it exists, is ours, and is locked */
 	const char *work_dir;	      /* where local replicas run */
 	const char *mountpoint;	      /* where they must not run; NULL: anywhere */
 	const char *submitter;	      /* user@host of the mount */
 	const char *home;	      /* for "~" in mounts; NULL: none */
-	const struct spec_pair *args; /* run options of the mount; not copied */
+	const struct spec_pair *args; /* the mount's run options */
 	size_t n_args;
-	unsigned grace_ms; /* SIGTERM to SIGKILL */
+	unsigned grace_ms; /* time between SIGTERM and SIGKILL */
 	bool linger;	   /* local jobs outlive backend_stop */
-	unsigned jobs;	   /* local ones that run at once; 0: any number */
-	int gpus; /* of the machine that local jobs are given, at most 64; 0: none; -1: those that it has */
-	uint64_t spool_limit; /* bytes of captured output in all */
-	int64_t history_keep; /* seconds */
-	/* As archive_place has them; NULL: none. */
+	unsigned jobs;	   /* how many local jobs run at once; 0: any number */
+	/* How many GPUs local jobs are given, at most 64; 0: none; -1: all that the machine has. */
+	int gpus;
+	uint64_t spool_limit; /* bytes of output on disk in all */
+	int64_t history_keep; /* how long jobs stay in the history, in seconds */
+	/* See archive_address; NULL: there is no archive. */
 	const char *archive, *archive_endpoint, *archive_region;
-	bool archives; /* jobs they are put there; else what is there is shown */
+	bool archives; /* jobs are put into the archive; else jobs that are there are shown */
 };
 
-/* News, on the I/O thread, no lock held. Set once, before backend_start. */
+/* News, told on the I/O thread without a lock. Set once, before backend_start. */
 struct backend_events {
 	/*
 	 * A job is new (OLD is NULL), changed, moved to history (NEW->history and not
@@ -54,11 +57,11 @@ struct backend_events {
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	/*
-	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, and may not have
-	 * told anybody. SUBMISSION is the one of the request, by which this launch is told from others of FILE. ID is
-	 * NULL: it is not known yet whether that was launched, since it may still be on its way. Then this is called
-	 * again, minutes later perhaps, with the id, or with "": it was not launched. This call may also follow an
-	 * answer to a request that said that it could not be found out.
+	 * Called during the start: an earlier mount has launched the job ID for the content of FILE, and may not have
+	 * told anybody. SUBMISSION is the UUID of the request, which tells this launch from others of FILE. ID is NULL:
+	 * it is not known yet whether the content was launched, since the request may still be on its way. Then this is
+	 * called again, perhaps minutes later, with the id, or with "": it was not launched. This call may also follow
+	 * a reply to a request which said that the outcome could not be found out.
 	 */
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
@@ -70,20 +73,21 @@ struct backend_events {
 
 enum backend_grade {
 	BACKEND_FINE,
-	BACKEND_LACKS, /* a mount works, without something */
-	BACKEND_WRONG, /* there would be no mount */
+	BACKEND_LACKS, /* a mount works, but lacks something */
+	BACKEND_WRONG, /* a mount would fail */
 };
 /*
- * Ask the cluster of CONFIG (of which only the connection and the kind count) for all that a mount needs of it,
- * and change nothing there: the connection, the server's version and clock, what it serves, each right. FN is told
- * each finding, a line for people without a secret in it, as soon as it is known, while this waits: bounded. When
- * no thread runs yet; SIGINT, SIGTERM and SIGHUP end the process, and what it has started for this.
+ * Ask the cluster of CONFIG (of which only the connection and the kind count) for all that a mount needs: the
+ * connection, the server's version and clock, the kinds that it serves, each right; and change nothing there. FN is
+ * told each finding, a line for people without a secret in it, as soon as it is known. This waits, for a limited time,
+ * and must be called when no thread runs yet; SIGINT, SIGTERM and SIGHUP end the process, and what it has started for
+ * this.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
 		     void *data);
 
-/* The same of an archive, in which it writes a small file. */
+/* Like backend_examine, for an archive, into which a small file is written. */
 void backend_examine_archive(const struct backend_config *config,
 			     void (*fn)(void *data, enum backend_grade grade, const char *text),
 			     void *data);
@@ -97,44 +101,44 @@ int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
 char *backend_libraries(void);
 char *backend_features(void);
 /*
- * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
- * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with
- * *RET_TEXT. Any time.
+ * A name that tells the jobs of CONFIG (no state_dir yet) from those of any other mount, for the default state
+ * directory; malloc'ed. Reads the kubeconfig; 0, or a negative errno with *RET_TEXT. Any time.
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
 /*
- * Make a backend of CONFIG (copied) on LOOP. -EOPNOTSUPP: no such kind. *RET_TEXT (malloc'ed or
- * NULL) says what is wrong and what to do.
+ * Make a backend of CONFIG, whose strings stay as long as it does, on LOOP. -EOPNOTSUPP: no such kind. *RET_TEXT
+ * (malloc'ed or NULL) says what is wrong and what to do.
  */
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text);
 /*
- * Read what is known and come up; the loop runs. Waits until the first list is in (at most 60 s).
- * 0, or a negative errno with *RET_TEXT.
+ * Read what is on disk and connect; the loop runs. Waits until the first list is in, at most 60 s. 0, or a negative
+ * errno with *RET_TEXT.
  */
 int backend_start(struct backend *b, char **ret_text);
 /*
- * Nobody wants it to start any more: backend_start returns -ECANCELED now, unless what it waits for is this machine's
- * disk alone, which is soon read. Later nothing happens. Any thread.
+ * Nobody wants B to start any more: backend_start returns -ECANCELED now, unless it only waits for this machine's disk,
+ * which will soon be read. After the start this has no effect. Any thread.
  */
 void backend_give_up(struct backend *b);
 /*
- * The mount is up, and jobs are its to begin and to end from here on. Without this a backend shows what there is, and
- * backend_stop ends nothing: a start that fails, or a mount that only reads, changes no job. Any thread.
+ * The mount is up: from here on B begins and ends jobs. Before this call B shows the jobs that there are, and
+ * backend_stop ends none: a start that fails, or a read-only mount, changes no job. Any thread.
  */
 void backend_take_charge(struct backend *b);
 /*
- * End what is to be ended with the mount (local jobs: their processes, if it is in charge of them and they don't
- * linger), keep everything, wait for it (bounded). False: some of it still waits for the disk, so nothing may be freed:
- * the process must end now.
+ * End the jobs that end with the mount (local ones, if B is in charge of them and they don't linger), keep everything
+ * else, and wait for that, for a limited time. False: something still waits for the disk, so nothing may be freed: the
+ * process must end now.
  */
 bool backend_stop(struct backend *b);
-void backend_free(struct backend *b); /* after loop_stop; backend_stop was true */
+/* To be called after loop_stop, if backend_stop returned true. */
+void backend_free(struct backend *b);
 
 /*
- * The first call in main() of every program with a backend: for what is to outlive it, and for what becomes another
- * program with other limits, a backend starts the program itself again under a name of its own. In such a process this
- * does not return.
+ * Must be the first call in main() of every program with a backend: for a process that is to outlive it, or that
+ * becomes another program with other limits, a backend starts the program itself again under a name of its own. In such
+ * a process this does not return.
  */
 void backend_helper(char **argv);
 
@@ -142,46 +146,48 @@ void backend_helper(char **argv);
 
 /* The snapshot of ID, a new reference; NULL: none. */
 const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id);
-/* The same by uid, wherever it is now. */
+/* The snapshot of the job UID, in whatever place it is now; a new reference. */
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
-/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. */
+/* All snapshots of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. */
 void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		  size_t *ret_n);
-/* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
+/* The time of the last change of the place's list of jobs, in ns, which grows with each: the mtime of a directory. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
-/* Another one after every change of any job of the place, also of one that is no change for its directory. */
+/*
+ * A number that is another after each change of any job of the place, also of one that does not change its directory.
+ */
 uint64_t backend_revision(struct backend *b, enum backend_place place);
-/* Since when what jobs/ shows has not been confirmed (ns); 0: it is. */
+/* Since when jobs/ has not been confirmed, in ns; 0: it is. */
 int64_t backend_stale_since(struct backend *b);
 
 /*
- * Somebody reads what is known of JOB. What its server tells only when it is asked (the place in a queue) is asked for
- * now, and for a while again and again; it comes with later snapshots.
+ * Somebody reads what is known of JOB. Whatever the server tells only when it is asked (the place in a queue) is asked
+ * for now, and again and again for a while; the answers come with later snapshots.
  */
 void backend_wanted(struct backend *b, const struct spec_job *job);
 
-/* The same of what the jobs of jobs/ use. */
+/* Like backend_wanted, for the usage of the jobs of jobs/. */
 void backend_usage_wanted(struct backend *b);
 
 /* --- what an archive has; any thread; all but the first may wait for it, as for a disk --- */
 
-/* Is there one that is shown? Without one there is nothing in the answers of the others. */
+/* Is an archive shown? If not, the next functions have nothing. */
 bool backend_has_archive(const struct backend *b);
-/* Somebody looks at the history, which is to have what the archive has. */
+/* Somebody looks at the history, so it should have the jobs of the archive. */
 void backend_archive_look(struct backend *b);
-/* Its days, oldest first: *RET, and each of them, is malloc'ed. */
+/* The days of the archive, oldest first: *RET, and each item of it, is malloc'ed. */
 int backend_archive_days(struct backend *b, char ***ret, size_t *ret_n);
 /* The jobs of a day; *RET is malloc'ed, each item a new reference. -ENOENT: there is no such day. */
 int backend_archive_jobs(struct backend *b, const char *day, const struct spec_job ***ret,
 			 size_t *ret_n);
-/* That of them which is called ID, a new reference. */
+/* The job of DAY that is called ID, a new reference. */
 int backend_archive_job(struct backend *b, const char *day, const char *id,
 			const struct spec_job **ret);
 /* The job of any day that is called ID, a new reference. -ENOENT. */
 int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret);
 /*
- * *JOB, a reference, becomes a snapshot that is not brief; of a job that is not archived, one that has the logs of
- * attempts that only an archive has, if it can be had.
+ * Replace *JOB, a reference, by a snapshot that is not brief; or, if the job is not archived, by one that has the logs
+ * of attempts that only an archive has, if that can be had.
  */
 int backend_complete(struct backend *b, const struct spec_job **job);
 
@@ -189,20 +195,20 @@ int backend_complete(struct backend *b, const struct spec_job **job);
 
 enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };
 
-/* 0 and a malloc'ed text; -ENOENT: there is none. */
+/* The text WHICH of JOB. 0 and a malloc'ed text; -ENOENT: there is none. */
 int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
 		 size_t *ret_len);
-/* Size and nothing else, without rendering twice: what backend_text would give as *RET_LEN. */
+/* The size of the text alone: what backend_text would give as *RET_LEN. */
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
- * Who may read the texts of a job, beside who mounts: S_IRGRP, S_IROTH, as backend_submission.readable. Of a job that
- * was not submitted from here both, since whoever sees the cluster sees it; of one of which it is not known, nobody.
+ * Who may read the texts of JOB, beside the user who mounts: S_IRGRP, S_IROTH, as backend_submission.readable. If the
+ * job was not submitted from here, both, since whoever sees the cluster sees the job; if that is not known, neither.
  */
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*
- * The text of `events` of a job in jobs/, and when the last happened (0: none did). -ENOENT: events are
- * not known here.
+ * The text of `events` of a job in jobs/, and the time of the last event (0: there is none). -ENOENT: events are not
+ * known here.
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);
@@ -212,16 +218,16 @@ void backend_metrics(struct backend *b, FILE *out);
 
 /* --- queues; any thread, from memory --- */
 
-/* All that are known: *RET is malloc'ed, each item a new reference. -ENOENT: queues are not known here. */
+/* All queues that are known: *RET is malloc'ed, each item a new reference. -ENOENT: queues are not known here. */
 int backend_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 bool backend_has_queues(struct backend *b);
 /* The queue NAME, a new reference; NULL: none. */
 struct spec_queue_view *backend_queue(struct backend *b, const char *name);
 
-/* What jobs/ has of a queue. */
+/* The jobs in jobs/ that are in a queue, as counts. */
 struct backend_queue_jobs {
 	size_t pending, running;
-	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
+	int64_t changed; /* when one of its jobs last changed, or jobs/ itself */
 };
 void backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
 /* The text of queues/NAME/status; -ENOENT: there is no such queue. */
@@ -235,7 +241,7 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
  */
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret);
-/* Its size and mtime without opening it. */
+/* The size and mtime of such a log, without opening it. */
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret);
 
@@ -243,38 +249,44 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 
 struct backend_result {
 	/*
-	 * 0 or a negative errno, as docs/kxfs-layout.5 lists them. -EINPROGRESS: a submission that may have
-	 * been launched when the mount ended; the next one tells by backend_events.launched.
+	 * 0 or a negative errno, as docs/kxfs-layout.5 lists them. -EINPROGRESS: a submission may have been launched
+	 * when the mount ended; the next mount tells by backend_events.launched.
 	 */
 	int err;
-	const char *text;     /* for people; "" or lines; never NULL; borrowed */
-	const char *id;	      /* submit: the job's id; dry run: what it would be; else "" */
-	const char *manifest; /* dry run: YAML; else ""; borrowed */
-	const char *backend, *namespace; /* of a dry run that was approved: whose job it would be */
+	const char *text; /* text for people; "" or lines; never NULL; borrowed */
+	/* submit: the job's id; dry run: the id that it would have; else "" */
+	const char *id;
+	const char *manifest; /* dry run: the manifest as YAML; else ""; borrowed */
+	/* Of a dry run that was approved: where the job would be. */
+	const char *backend, *namespace;
 };
 
 typedef void (*backend_reply_fn)(void *data, const struct backend_result *result);
 
 struct backend_submission {
-	const char *file; /* name it was written under, for messages and the record */
+	const char *file; /* the name of its file, for messages and the record */
 	const char *text;
 	size_t len;
 	const char *submitter; /* user@host */
-	mode_t readable;       /* who may read the file, beside who mounts: S_IRGRP, S_IROTH */
-	/* A UUID of the launch, another for each: it goes on record with the job. Of no use to a dry run. */
+	/* Who may read the file, beside the user who mounts: S_IRGRP, S_IROTH. */
+	mode_t readable;
+	/* A UUID of this launch alone, which goes on record with the job. A dry run does not need it. */
 	const char *submission;
 };
 
-/* Launch it, exactly once. All is copied. On success the job is in the store before the reply. */
+/* Launch S, exactly once. It is copied. On success the job is in the store before the reply. */
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data);
-/* Launch nothing: the reply has the manifest that would be. Errors as those of backend_submit. */
+/* Launch nothing: the reply has the manifest that S would be launched with. Errors are those of backend_submit. */
 void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		     void *data);
 /* End the job with this id and uid and move it to history. -ESTALE: another job has the id; -ENOENT. */
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);
-/* -EINVAL: the job's phase would ignore it (the text says why). ARGUMENT: NULL where the action has none; copied. */
+/*
+ * Do ACTION with the job. -EINVAL: a job in its phase would ignore it (the text says so). ARGUMENT is NULL where the
+ * action has none; copied.
+ */
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
 		     const char *argument, backend_reply_fn reply, void *data);
 /* Remove a job of the history and its output for good. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which libraries this process runs with, which may be others than it was built with, and what those can do. */
+/* Which libraries this process runs with, which may differ from those that it was built with, and what they can do. */
 #include <curl/curl.h>
 #include <uv.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kind of archives a place is, and what holds for all: names and bounds. */
+/* Chooses the sort of archive by its address, and checks what holds for all: names and bounds. */
 #include "backend/archive/archive.h"
 
 #include <assert.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive that is a directory: a file for each object. The directory is somebody's, shared perhaps, and its server
- * may not answer: each call is a lookup (backend/base/lookup.h), which waits for a limited time and holds up nobody;
- * while one hangs all others are told so at once. A file is written beside its place, synced, and renamed. Nothing
- * below the directory that is a link is followed.
+ * An archive that is a directory: a file for each object. The directory is a user's, perhaps shared, and its server may
+ * not answer: so each call is a lookup (backend/base/lookup.h), which waits for a limited time and holds up nobody;
+ * while one hangs, all others fail at once. A file is written beside its place, synced, and renamed. No link below the
+ * directory is followed.
  *
- * A call is two structs: the question, which the thread of its lookup has, with copies of all that it needs, and what
- * is told when it is answered, which the I/O thread has. A thread that hangs keeps its question and nothing else.
+ * A call has two structs. The thread of its lookup has the question, with copies of all that it needs; the I/O thread
+ * has what to do when that is answered (struct waiting). A thread that hangs keeps its question and nothing else.
  */
 #include "backend/archive/kind.h"
 
@@ -21,14 +21,14 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define ANSWER_MS 15000 /* for 8 MiB to a slow server */
-#define STOP_MS	  2000	/* so long the end waits for what hangs */
+#define ANSWER_MS 15000 /* time for 8 MiB to a slow server */
+#define STOP_MS	  2000	/* how long the end waits for calls that hang */
 
 struct archive_dir {
 	struct archive archive;
 	struct loop *loop;
 	char *dir;
-	char *writer; /* NULL: who only reads */
+	char *writer; /* NULL: the owner only reads */
 	atomic_uint refs;
 	struct group group;
 	bool stopping;
@@ -38,11 +38,11 @@ struct archive_dir {
 };
 
 struct question {
-	int (*answer)(struct question *q); /* 0 or an errno, negative */
+	int (*answer)(struct question *q); /* returns 0 or a negative errno */
 	char *dir;
 	char *writer;
-	char *name;  /* of a list: the prefix */
-	char *bytes; /* to write, or read */
+	char *name;  /* name of the object; for a list: the prefix */
+	char *bytes; /* bytes to write, or that were read */
 	size_t n;
 	uint64_t off;
 	char *after; /* NULL: from the first */
@@ -51,12 +51,12 @@ struct question {
 		uint64_t size;
 	} * listed;
 	size_t n_listed;
-	struct archive_object *objects; /* the first of these */
+	struct archive_object *objects; /* the first objects of the list */
 	int err;
 	char *text;
 };
 
-/* One of the three is told. */
+/* What to do when a question is answered: one of the three functions is called. */
 struct waiting {
 	struct archive_dir *archive;
 	archive_done_fn done;
@@ -85,8 +85,8 @@ static void question_free(void *data)
 }
 
 /*
- * The directory in which NAME is, below that of the archive, and in *RET its last part; with MAKE what is missing is
- * made. A descriptor or a negative errno.
+ * Open the directory in which NAME is, below that of the archive; *RET is the last part of NAME. With MAKE missing
+ * directories are made. Returns a descriptor or a negative errno.
  */
 static int open_folder(const char *dir, char *name, bool make, char **ret)
 {
@@ -133,9 +133,9 @@ static int answer_put(struct question *q)
 	err = file_write_all(fd, q->bytes, q->n);
 	if (!err && fsync(fd) < 0)
 		err = -errno;
-	/* Nobody here reads it again soon: its pages are of use for the next. */
+	/* Nobody on this machine will soon read the file again, so its pages are freed. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	/* A server may tell only now that it has no room. */
+	/* A server may tell only at the close that it has no room. */
 	if (close(take_fd(&fd)) < 0 && !err)
 		err = -errno;
 	if (!err && renameat(at, new, at, last) < 0)
@@ -178,13 +178,13 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Note the entry NAME of AT, if it can be one of ours. */
+/* Note the entry NAME of AT, if it can be an object. */
 static int list_entry(struct question *q, int at, const struct dirent *entry)
 {
 	struct stat st;
 	char *name;
 
-	/* What is being written begins with a dot. */
+	/* The name of a file that is being written begins with a dot. */
 	if (!spec_name_is_file(entry->d_name))
 		return 0;
 	if (fstatat(at, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -253,7 +253,7 @@ static void look(void *data)
 		{ETIMEDOUT, -ETIMEDOUT},
 	};
 	struct question *q = data;
-	cleanup_free char *name = text_copy(q->name); /* which is cut into its parts */
+	cleanup_free char *name = text_copy(q->name); /* this copy is cut into its parts */
 	int err = q->answer(q);
 
 	q->err = err ? -EIO : 0;
@@ -266,7 +266,7 @@ static void look(void *data)
 		q->text = text_print("%s/%s: %s", q->dir, name, strerror(-err));
 }
 
-/* Its owner may be on another thread. */
+/* Its owner may do this on another thread. */
 static void archive_unref(struct archive_dir *a)
 {
 	if (--a->refs)
@@ -301,7 +301,7 @@ static void answered(void *data, void *question)
 	free(w);
 }
 
-/* NAME is copied into Q, which is taken over, as W is copied. */
+/* Ask Q, which is taken over. NAME and W are copied. */
 static void ask(struct archive_dir *a, const char *name, struct question *q,
 		const struct waiting *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive in a bucket of S3, or of what speaks as S3 does: an object for each object. Each call is one request,
- * signed by libcurl. What the signature says of the bytes: over TLS nothing, since TLS sees to them; else their digest,
- * which the pool computes.
+ * An archive in a bucket of S3, or of a server that speaks as S3 does; each object of the archive is an object there.
+ * Each call is one request, signed by libcurl. Over TLS the signature does not cover the bytes, since TLS protects
+ * them; without TLS it covers their digest, which the pool computes.
  *
  *	state  | what is under way                  | what ends it                  | next
  *	POSTED | the loop, or the pool's digest     | that                          | KEYED
@@ -10,7 +10,7 @@
  *	SENT   | the request                        | its answer; once, after keys  | over; KEYED
  *	       |                                    |   that were refused           |
  *
- * A list may need several requests, if all names of an answer are such as no object of an archive has.
+ * A list may need several requests, if all names in an answer are names that no object of an archive can have.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,28 +26,28 @@
 #include "spec/base/time.h"
 #include "spec/base/url.h"
 
-#define ANSWER_MS 60000	     /* for 8 MiB over a slow line */
-#define LIST_MS	  20000	     /* for 1000 names */
-#define LIST_MAX  (4u << 20) /* bytes of such an answer */
-#define LISTS_MAX 100	     /* requests of one list */
+#define ANSWER_MS 60000	     /* time for 8 MiB over a slow line */
+#define LIST_MS	  20000	     /* time for a list of 1000 names */
+#define LIST_MAX  (4u << 20) /* the largest list in bytes */
+#define LISTS_MAX 100	     /* the most requests for one list */
 #define EMPTY	  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-/* Of all that stands below x/ in an archive nothing comes behind x/ and this. */
+/* Among the names that an archive has below x/, none sorts behind x/ and this. */
 #define LAST "\x7f"
 
 struct archive_s3 {
 	struct archive archive;
 	struct loop *loop;
 	char *where;  /* without a slash at its end */
-	char *bucket; /* its path: "" where the name of the server has it */
-	char *prefix; /* of names: "" or with a slash at its end */
+	char *bucket; /* the bucket in the path; "": the name of the server has it */
+	char *prefix; /* what names begin with: "", or a text that ends with a slash */
 	char *region, *scope;
 	bool writes, tls;
 	struct spec_connection connection;
 	struct http *http;
 	struct s3_keys *keys;
-	uint64_t leave_ms; /* the server has asked to be left alone until then */
+	uint64_t leave_ms; /* until when the server has asked to be left alone */
 	struct request *requests;
-	struct group group; /* these */
+	struct group group; /* the requests that are under way */
 	bool stopping;
 	loop_fn stopped;
 	void *data;
@@ -59,17 +59,17 @@ struct request {
 	struct archive_s3 *s;
 	enum kind kind;
 	enum { POSTED, KEYED, SENT } state;
-	char *name; /* of the object; of a list the prefix */
+	char *name; /* name of the object; for a list: the prefix */
 	char *bytes;
 	size_t n;
 	uint64_t off;
 	char *after; /* NULL: from the first */
-	char *last;  /* the last name of the answer before; NULL: there was none */
+	char *last;  /* the last name of the previous answer; NULL: there was none */
 	unsigned lists;
 	char digest[65];
 	struct work work;
-	uint64_t generation; /* of the keys */
-	bool again;	     /* it was sent once more with other keys */
+	uint64_t generation; /* generation of the keys */
+	bool again;	     /* it was sent again with other keys */
 	archive_done_fn done;
 	archive_bytes_fn got;
 	archive_list_fn listed;
@@ -92,7 +92,7 @@ static void request_free(struct request *rq)
 
 /* --- how it ends --- */
 
-/* It is over before who has asked is told, who may stop all. */
+/* The request is over before whoever asked is told, since they may stop everything. */
 
 static void fail(struct request *rq, int err, const char *words)
 {
@@ -108,7 +108,7 @@ static void fail(struct request *rq, int err, const char *words)
 		was.listed(was.data, err, text, NULL, 0, false);
 }
 
-/* What E, of an answer with the status of REPLY, comes to: an errno, and in *RET (malloc'ed) what is to be done. */
+/* The errno for E, the error in an answer with the status of REPLY; *RET (malloc'ed) says what to do. */
 static int refusal(const struct archive_s3 *s, const struct http_reply *reply,
 		   const struct spec_s3_error *e, char **ret)
 {
@@ -143,7 +143,7 @@ static int refusal(const struct archive_s3 *s, const struct http_reply *reply,
 	return reply->status == 401 || reply->status == 403 ? -EACCES : -EIO;
 }
 
-/* Do the words of S3 say that the keys are no good, or not any more? */
+/* Does S3 say that the keys are not valid, or not any more? */
 static bool are_keys_refused(const struct spec_s3_error *e)
 {
 	static const char *const codes[] = {"ExpiredToken",	     "InvalidAccessKeyId",
@@ -158,7 +158,7 @@ static bool are_keys_refused(const struct spec_s3_error *e)
 
 static void ask_keys(struct request *rq);
 
-/* Is REPLY no success? Then RQ is over, or sent again. */
+/* Is REPLY no success? Then this ends RQ, or sends it again. */
 static bool is_refused(struct request *rq, const struct http_reply *reply)
 {
 	struct archive_s3 *s = rq->s;
@@ -202,9 +202,9 @@ static void on_got(void *data, const struct http_reply *reply)
 {
 	struct request *rq = data;
 	const struct request was = *rq;
-	/* Nothing is there from that byte on. */
+	/* 416: the object has no byte from that offset on. */
 	const bool none = !reply->err && reply->status == 416;
-	/* A server that knows no ranges gives all. */
+	/* A server that knows no ranges sends the whole object. */
 	const size_t off = reply->status == 200 ? (size_t)min_of(rq->off, (uint64_t)reply->len) : 0;
 
 	if (!none && is_refused(rq, reply))
@@ -213,7 +213,7 @@ static void on_got(void *data, const struct http_reply *reply)
 	was.got(was.data, 0, "", reply->body + off, none ? 0 : min_of(reply->len - off, was.n));
 }
 
-/* Is NAME that of an object, or above some, behind what was asked for? *RET, borrowed, is its part of the list. */
+/* Does NAME belong into the list that RQ asks for? *RET, borrowed, is then the part of it that the list shows. */
 static bool is_listed(const struct request *rq, const char *name, const char **ret)
 {
 	const size_t above = strlen(rq->s->prefix) + strlen(rq->name);
@@ -256,7 +256,7 @@ static void on_list(void *data, const struct http_reply *reply)
 
 /* --- what is sent --- */
 
-/* The path of what RQ asks for. malloc'ed. */
+/* The path for RQ. malloc'ed. */
 static char *path_of(const struct request *rq)
 {
 	const struct archive_s3 *s = rq->s;
@@ -269,7 +269,7 @@ static char *path_of(const struct request *rq)
 	char *path = text_copy(s->bucket);
 	char *rest = whole, *part;
 
-	/* The names of a query stand in their order, for the signature is of it as it stands. */
+	/* The parameters stand in the order of their names, since the query is signed as it stands. */
 	if (rq->kind == LIST) {
 		cleanup_free char *escaped = spec_url_escape(whole);
 
@@ -353,7 +353,7 @@ static void on_posted(void *data)
 	ask_keys(rq);
 }
 
-/* Pool. */
+/* Runs on the pool. */
 static void digest(void *data)
 {
 	struct request *rq = data;
@@ -465,7 +465,7 @@ static void s3_free(struct archive *a)
 	free(s);
 }
 
-/* Is WHERE "s3://BUCKET[/PREFIX]"? Then S gets its parts. */
+/* Is WHERE "s3://BUCKET[/PREFIX]"? Then S gets these parts. */
 static bool is_place(struct archive_s3 *s, const char *where)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -517,7 +517,7 @@ int archive_s3_new(struct loop *loop, const struct archive_place *place, bool wr
 	} else if (!spec_name_is_label(s->region)) {
 		why = text_print("'%s' is no region", s->region);
 	} else {
-		/* With AWS the bucket stands in the name of the server, if that has room for it; else in the path. */
+		/* With AWS the bucket stands in the server's name, if it can; else in the path. */
 		in_name = !place->endpoint && !strpbrk(s->bucket, "._") && strlen(s->bucket) < 64;
 		aws = text_print("https://%s%ss3.%s.amazonaws.com%s", in_name ? s->bucket : "",
 				 in_name ? "." : "", s->region,

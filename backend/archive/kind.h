@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kind of archives is, behind archive.h. Private to backend/archive/. */
+/* What each sort of archive provides, behind archive.h. Private to backend/archive/. */
 #pragma once
 
 #include "backend/archive/archive.h"
 
-/* As the functions of archive.h, which have checked names and bounds. */
+/* Like the functions of archive.h, which have checked names and bounds before. */
 struct archive_ops {
 	void (*put)(struct archive *a, const char *name, char *bytes, size_t n,
 		    archive_done_fn done, void *data);
@@ -16,7 +16,7 @@ struct archive_ops {
 	void (*free)(struct archive *a);
 };
 
-/* The first field of each; plain data. */
+/* The first member of each kind's own struct; plain data. */
 struct archive {
 	const struct archive_ops *ops;
 };

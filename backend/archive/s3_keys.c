@@ -7,7 +7,7 @@
  * ASKING  | the token service is asked          | its answer            | IDLE
  *
  * Keys are due when there are none, a minute after a file was read, and some time before they expire. While there are
- * good ones nobody waits for others.
+ * keys that are still good, nobody waits for new ones.
  */
 #include "backend/archive/s3_keys.h"
 
@@ -34,10 +34,10 @@ struct waiter {
 	struct waiter *prev, *next;
 };
 
-/* One reading; it owns all of this while it is on the pool. */
+/* One reading of a file; it owns all of this while it is on the pool. */
 struct reading {
-	struct s3_keys *owner; /* NULL: nobody wants it any more */
-	char *file, *profile;  /* PROFILE is NULL: the file is a token */
+	struct s3_keys *owner; /* NULL: nobody wants the result any more */
+	char *file, *profile;  /* if PROFILE is NULL, the file is a token */
 	char *token;
 	struct spec_s3_keys keys;
 	int err;
@@ -46,18 +46,18 @@ struct reading {
 struct s3_keys {
 	struct loop *loop;
 	enum { IDLE, READING, ASKING } state;
-	bool fixed;	      /* they are those of the environment */
+	bool fixed;	      /* the keys are those of the environment */
 	char *file;	      /* the token of a web identity, or the credentials file */
-	char *role, *name;    /* of a web identity; NULL: there is none */
-	char *profile;	      /* of the file */
+	char *role, *name;    /* for a web identity; NULL: there is none */
+	char *profile;	      /* the profile in the file */
 	struct http *service; /* NULL: no token service is asked */
 	struct spec_connection connection;
 	struct spec_s3_keys keys;
 	bool known;
 	uint64_t generation;
-	uint64_t due_ms;     /* when they are read or asked for again */
-	uint64_t refused_ms; /* when a refusal last led to that; 0: never */
-	int err;	     /* of the last try, which counts until DUE_MS; 0: none */
+	uint64_t due_ms;     /* when keys are read or asked for again */
+	uint64_t refused_ms; /* when a refusal last led to that; 0: none has */
+	int err;	     /* error of the last try, which counts until DUE_MS; 0: none */
 	char *text;
 	struct reading *reading;
 	struct loop_timer limit;
@@ -70,7 +70,7 @@ static bool are_good(const struct s3_keys *k)
 	return k->known && (!k->keys.expires || loop_time_ns() < k->keys.expires);
 }
 
-/* All who wait by now; one of them may ask again, or stop all. */
+/* Answer all who have waited until now; one of them may ask again, or stop everything. */
 static void answer_all(struct s3_keys *k)
 {
 	const uint64_t last = k->tickets;
@@ -98,7 +98,7 @@ static void failed(struct s3_keys *k, int err, const char *text)
 	answer_all(k);
 }
 
-/* KEYS is taken over. */
+/* KEYS, which is taken over, are the keys from now on. */
 static void succeeded(struct s3_keys *k, struct spec_s3_keys *keys)
 {
 	const int64_t life = keys->expires ? keys->expires - loop_time_ns() : 0;
@@ -188,7 +188,7 @@ static void read_file(void *data)
 	if (r->profile) {
 		r->err = spec_s3_keys_file(text, len, r->profile, &r->keys);
 		if (r->err == -ENOENT)
-			r->err = -ESRCH; /* the file is there */
+			r->err = -ESRCH; /* the file is there, but has no such profile */
 		return;
 	}
 	len = strcspn(text, " \t\r\n");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With which keys requests to S3 are signed: those of the environment, of a web identity (a token in a file, for which
- * the token service gives keys for a while), or of the shared credentials file; the first of these that is there.
- * Files are read on the pool. No key appears in a message. I/O thread only, but for s3_keys_new and s3_keys_free.
- * Private to backend/archive/.
+ * Finds the keys with which requests to S3 are signed: those of the environment, of a web identity (a token in a file,
+ * for which the token service gives keys for a while), or of the shared credentials file, whichever comes first. Files
+ * are read on the pool. No key appears in a message. I/O thread only, but for s3_keys_new and s3_keys_free. Private to
+ * backend/archive/.
  */
 #pragma once
 
@@ -12,16 +12,19 @@
 
 struct s3_keys;
 
-/* ERR is 0 with KEYS, borrowed, which GENERATION tells from those before; or a negative errno with its TEXT. */
+/* ERR is 0, with KEYS, borrowed, which have another GENERATION than those before; or a negative errno with its TEXT. */
 typedef void (*s3_keys_fn)(void *data, int err, const struct spec_s3_keys *keys,
 			   uint64_t generation, const char *text);
 
-/* 0, or a negative errno with *RET_TEXT. Looks at the environment. */
+/* Make S3_KEYS, by what the environment says. 0, or a negative errno with *RET_TEXT. */
 int s3_keys_new(struct loop *loop, const char *region, struct s3_keys **ret, char **ret_text);
-/* Call FN: within this call where keys are known and good, else later. What fails is the answer for 5 s. */
+/* Call FN: within this call if keys are known and good, else later. A failure is the answer for 5 s. */
 void s3_keys_get(struct s3_keys *k, s3_keys_fn fn, void *data);
-/* The server refused those of GENERATION: get new ones (not more often than each 5 s). True: asking again may help. */
+/*
+ * The server refused the keys of GENERATION: get new ones, but not more often than each 5 s. True: asking again may
+ * help.
+ */
 bool s3_keys_refused(struct s3_keys *k, uint64_t generation);
-/* Who waits is not called any more. FN(DATA) when nothing of it runs. */
+/* Stop: those who wait are not called any more. FN(DATA) is called when nothing runs any more. */
 void s3_keys_stop(struct s3_keys *k, loop_fn fn, void *data);
 void s3_keys_free(struct s3_keys *k); /* NULL is allowed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that it takes to ask a server: a loop, the credentials, HTTP. The caller is woken twice: when all is
- * answered or a signal came, and when all is stopped.
+ * Asks a server, with a loop, the credentials and HTTP of its own. The caller is woken twice: when everything is
+ * answered or a signal came, and when everything has stopped.
  */
 #include "backend/ask/asking.h"
 
@@ -18,9 +18,10 @@ struct asking {
 	struct credential *credential;
 	struct http *http;
 	struct interrupt interrupt;
-	struct loop_watch *watch; /* of INTERRUPT, while there is no answer; I/O thread */
+	struct loop_watch *watch; /* watches INTERRUPT while there is no answer; I/O thread */
 	bool over;		  /* I/O thread */
-	sem_t done; /* posted when all is answered or a signal came, and when all is stopped */
+	/* Posted when everything is answered or a signal came, and when everything has stopped. */
+	sem_t done;
 };
 
 static void asking_free(struct asking *a)
@@ -71,13 +72,14 @@ static void await(struct asking *a)
 
 void asking_over(struct asking *a)
 {
-	loop_watch_free(take_ptr(a->watch)); /* the signal stays pending, and would be told again */
+	/* The signal stays pending, so the watch would tell it again. */
+	loop_watch_free(take_ptr(a->watch));
 	if (!a->over)
 		sem_post(&a->done);
 	a->over = true;
 }
 
-/* False: what hangs may go on at any moment with what it uses. */
+/* Run the loop until all is over. False: something hangs that may go on at any moment, with what it uses. */
 static bool ask(struct asking *a)
 {
 	bool stopped;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A version is asked for by its list of resources, which everybody who may use the API can read. Where even that is
- * refused, the best is taken, and the watches say what is wrong.
+ * To ask for a version means to get its list of resources, which everybody who may use the API can read. Where even
+ * that is refused, the first kind is taken, and its watches will say what is wrong.
  */
 #include "backend/ask/discover.h"
 
@@ -11,7 +11,7 @@
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
-/* How long a server that can't be reached is asked again: at boot the network often comes late. */
+/* How long a server that can't be reached is asked again, since at boot the network often comes late. */
 #define DISCOVER_MS  30000
 #define RESOURCE_MAX (1u << 20)
 
@@ -20,7 +20,7 @@ struct discover {
 	const char *source; /* borrowed */
 	discover_fn fn;
 	void *data;
-	size_t i; /* which version is asked for */
+	size_t i; /* number of the version that is being asked for */
 	struct http_request *request;
 };
 
@@ -41,7 +41,7 @@ int discover_connection(const struct backend_config *config, struct spec_connect
 
 static void ask(struct discover *d);
 
-/* The server has none of them: answer with words for people. */
+/* The server has none of them: answer with a text for people. */
 static void found_none(struct discover *d)
 {
 	const struct spec_served *first = spec_served_at(d->source, 0);

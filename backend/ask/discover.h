@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the kinds that a SOURCE may mean a cluster serves: the server is asked for the API version of one after the
- * other, the best first (spec_served_at).
+ * Finds out which of the kinds that a SOURCE may mean a cluster serves: the server is asked for the API version of one
+ * after the other, in order of preference (spec_served_at).
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 
 struct discover;
 
-/* The connection that CONFIG means. 0, or a negative errno with *RET_TEXT. */
+/* Find the connection that CONFIG means. 0, or a negative errno with *RET_TEXT. */
 int discover_connection(const struct backend_config *config, struct spec_connection *ret,
 			char **ret_text);
 
-/* SERVED has a kind; or ERR and TEXT say why there is none: -EOPNOTSUPP: the cluster serves none of them. */
+/* SERVED has a kind; or ERR and TEXT say why there is none. -EOPNOTSUPP: the cluster serves none of them. */
 typedef void (*discover_fn)(void *data, const struct spec_served *served, int err,
 			    const char *text);
 

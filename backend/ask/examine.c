@@ -11,7 +11,7 @@
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
- * Each reply has a deadline, so all of it is bounded.
+ * Each reply has a deadline, so the whole takes a limited time.
  */
 
 #include "backend/ask/asking.h"
@@ -25,7 +25,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-#define CLOCK_S	    3 /* a reply has whole seconds */
+#define CLOCK_S	    3 /* a clock that differs less is right: replies tell whole seconds */
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
@@ -38,13 +38,15 @@ struct examine {
 	struct http *http;
 	enum state state;
 	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
-	int64_t asked_at; /* for the version, in seconds */
-	const struct spec_served *rows[SPEC_MAX_SOURCES]; /* of which the mount would show jobs */
+	int64_t asked_at; /* when the version was asked for, in seconds */
+	/* Kinds whose jobs the mount would show. */
+	const struct spec_served *rows[SPEC_MAX_SOURCES];
 	size_t n_rows;
-	bool may_list;	   /* the jobs of one of them, as far as was asked */
-	const char *kueue; /* the version of its group; NULL: there is none */
+	bool may_list;	   /* jobs of one of them may be listed, as far as was asked */
+	const char *kueue; /* the version of Kueue's group; NULL: there is no Kueue */
 	bool has_metrics;
-	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
+	/* Verbs of row I that the user lacks. */
+	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
 };
 
@@ -69,7 +71,7 @@ static void enter(struct examine *e, enum state state)
 		ask(e);
 }
 
-/* What REPLY to a question about RESOURCE says that is no success. */
+/* Say what REPLY, no success, means as an answer to a question about RESOURCE. */
 static void say_refused(const struct examine *e, const struct http_reply *reply,
 			const char *resource)
 {
@@ -87,7 +89,7 @@ static void say_refused(const struct examine *e, const struct http_reply *reply,
 
 /* --- the server: its version and its clock --- */
 
-/* THEIRS is the server's time at some moment between our question and its reply, in seconds. */
+/* Compare clocks. THEIRS is the server's time in seconds, at a moment between our question and its reply. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -124,9 +126,9 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- what it serves --- */
 
-/* What is missing where there is no kind for the mount, and what brings it. */
+/* What a cluster lacks that has no kind for the mount, and what installs it. */
 static const struct product {
-	const char *source; /* "": any */
+	const char *source; /* the word of SOURCE; "": any */
 	const char *jobs, *name;
 } products[] = {
 	{"volcano", "Volcano's jobs", "Volcano"},
@@ -137,7 +139,7 @@ static const struct product {
 	{"", "jobs that kxfs knows", "Volcano, AppWrapper or JobSet"},
 };
 
-/* All kinds were asked for. */
+/* It is known which kinds are served. */
 static void served_over(struct examine *e)
 {
 	const struct product *p = products;
@@ -161,13 +163,13 @@ static void served_over(struct examine *e)
 	enter(e, OVER);
 }
 
-/* Is the mount of all kinds? */
+/* Would the mount be of all kinds? */
 static bool is_of_all(const struct examine *e)
 {
 	return !*e->config->kind;
 }
 
-/* Would a mount as CONFIG says show what ROW serves? Of what one word of SOURCE means it shows the first. */
+/* Would a mount of CONFIG show the kind of ROW? Of the kinds that one word of SOURCE means it shows the first. */
 static bool is_wanted(const struct examine *e, const struct spec_served *row)
 {
 	const char *wanted = e->config->kind;
@@ -212,8 +214,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Kueue takes a job for a queue that is not there, which then waits. Where files become jobs of a kind that Kueue does
- * not know, the queue of the mount is another's. Who may not list queues reads so among the rights.
+ * The queues of the namespace are known. Kueue accepts a job for a queue that does not exist, and the job then waits.
+ * If files become jobs of a kind that Kueue does not know, the mount's queue is not Kueue's. A user who may not list
+ * queues reads that among the rights.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -284,7 +287,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	cleanup_free char *resource =
 		text_print("%s%s%s", right->resource, *right->group ? "." : "", right->group);
 
-	/* Only what is of jobs is of a kind, and has no cost: all mounts need pods. */
+	/* Only a right to jobs has kinds and no cost: any mount needs pods. */
 	e->may_list |= !*missing && right->kinds[0] && !right->cost;
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
@@ -299,7 +302,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* The first row from I on that is about jobs of the kinds. */
+/* The first row from I on that is about jobs of these kinds. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (spec_right_at(i) && !is_needed(e, spec_right_at(i)))
@@ -395,7 +398,7 @@ static void ask(struct examine *e)
 		.path = path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		.retry = e->state != VERSION, /* a server that is away is reported at once */
+		.retry = e->state != VERSION, /* that the server is away is reported at once */
 		.done = on_reply,
 		.data = e,
 	};

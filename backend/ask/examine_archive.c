@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be done with an archive is tried: its names are listed, the object `doctor` is put there, always the same,
- * and read. Each call has a deadline, so all of it is bounded.
+ * Tries what a mount does with an archive: lists its names, puts the object `doctor`, always the same, and reads it.
+ * Each call has a deadline, so the whole takes a limited time.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -28,7 +28,7 @@ static void on_stopped(void *data)
 	sem_post(&e->done);
 }
 
-/* WHAT is fine; or there was ERR, and nothing more is tried. True: go on. */
+/* Say that WHAT works; or, with ERR, that it does not, and that nothing more is tried. True: go on. */
 static bool say(struct examine *e, const char *what, int err, const char *text)
 {
 	cleanup_free char *line =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of the system of which the owner of the state directory consists. */
+/* The owner of the state directory: one system call for each of its functions, made again after a signal. */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"
 
@@ -8,7 +8,7 @@
 
 #define ENTRIES 4096 /* bytes of a directory's entries that are read at once */
 
-/* What CALL gives, again after a signal; errors as a negative errno. */
+/* The value of CALL, which is made again after a signal; an error becomes a negative errno. */
 #define retry(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
@@ -114,7 +114,7 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-/* Without a DIR, which takes 32 KiB and three calls: a start lists the folders of all jobs. */
+/* By getdents(2): opendir(3) takes 32 KiB and three calls more, and a start lists the folders of all jobs. */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
 	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);

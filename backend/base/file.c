@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small file is replaced in one step: its text is written to a temporary name and synced, that name is renamed
- * to the file's, and the directory is synced. Of a file that is new both are synced after the rename: the first sync
- * then finds all that is to be written in one transaction of the disk's journal, and the second finds nothing left
- * to do. Reads and writes go on after a signal and after a part.
+ * A small file is replaced in one step: its text is written to a temporary name and synced, that name is renamed to the
+ * file's, and the directory is synced. A file that is new is renamed first, and synced with its directory afterwards:
+ * the first sync then finds all that is to be written in one transaction of the disk's journal, and the second finds
+ * nothing left to do. Reads and writes that were interrupted by a signal, or did a part, go on.
  */
 #include "backend/base/file.h"
 
@@ -22,7 +22,7 @@ char *file_path(const char *state_dir, const char *id, const char *name)
 
 /* --- bytes --- */
 
-/* Write at OFF, or (-1) where FD stands. */
+/* Write all of P at OFF, or with OFF -1 where FD stands. */
 static int write_all(int fd, const char *p, size_t n, off_t off)
 {
 	while (n > 0) {
@@ -32,7 +32,7 @@ static int write_all(int fd, const char *p, size_t n, off_t off)
 		if (written < 0)
 			return (int)written;
 		if (written == 0)
-			return -EIO; /* or this would go on for ever */
+			return -EIO; /* a write of nothing would be repeated for ever */
 		p += written;
 		n -= (size_t)written;
 		off += off < 0 ? 0 : written;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole files and whole writes, for everybody; and the small files of a job in the state directory, each
- * replaced in one synced step, so that a crash or a full disk leaves the old one or the new one, never a part.
- * Any thread; all may wait for the disk. Functions return 0 or a negative errno. Public: fs/ uses it too.
+ * Whole files and whole writes, for everybody; and the small files of a job in the state directory, each replaced in
+ * one synced step, so that a crash or a full disk leaves the old one or the new one, never a part. Any thread may call
+ * these, and each call may wait for the disk. Functions return 0 or a negative errno. Public: fs/ uses it too.
  */
 #pragma once
 
@@ -25,42 +25,49 @@ char *file_path(const char *state_dir, const char *id, const char *name);
 int file_write_all(int fd, const char *p, size_t n);
 int file_pwrite_all(int fd, const char *p, size_t n, off_t off);
 /*
- * Up to N bytes at OFF: how many there are, fewer only where the file ends, or before what can't be read. A negative
- * errno: none can be.
+ * Read up to N bytes at OFF. Returns how many there are, fewer only where the file ends or where the next bytes can't
+ * be read; a negative errno if not even the first can.
  */
 ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off);
-/* The same, but fewer only where the file ends: what can't be read behind some that can is an error, too. */
+/*
+ * Like file_read_at, but fewer bytes only where the file ends: bytes that can't be read are an error although some
+ * before them could.
+ */
 ssize_t file_read_sure(int fd, void *buf, size_t n, uint64_t off);
 /*
- * All that the regular file FD holds, from its first byte; FD's place is not moved. *RET is malloc'ed and ends
+ * Read all that the regular file FD holds, from its first byte; FD's offset is not moved. *RET is malloc'ed and ends
  * with a NUL. -EFBIG: it has more than MAX bytes; -EINVAL: it is no regular file.
  */
 int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
 
-/* The same of the file PATH, which is no symbolic link (-ELOOP). */
+/* Like file_read_fd, of the file PATH, which may not be a symbolic link (-ELOOP). */
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
-/* The same of somebody else's file: PATH may be a symbolic link. */
+/* Like file_read, of somebody else's file: PATH may be a symbolic link. */
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Replace FILE (a short name) in DIR by TEXT in one step, synced. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);
 /*
- * The same for a FILE that is not there, with one commit of the disk's journal in place of two. A crash of kxfs leaves
- * all of it or nothing, but a power cut before this has returned may leave a FILE that is empty or lacks a part.
+ * Like file_write for a FILE that is not there yet, with one commit of the disk's journal instead of two. A crash of
+ * kxfs leaves all of it or nothing, but a power cut before this has returned may leave a FILE that is empty or lacks a
+ * part.
  */
 int file_make(const char *dir, const char *file, const char *text, size_t len);
-/* Keep room on the disk for file_write_last of this FILE in DIR, with up to LEN bytes. */
+/* Keep room on the disk for LEN bytes, so that file_write_last can write FILE in DIR when the disk is full. */
 int file_keep_room(const char *dir, const char *file, size_t len);
-/* As file_write; on a full disk it takes the room that was kept, if it is enough. After it none is kept any more. */
+/*
+ * Like file_write; on a full disk it uses the room that was kept, if that is enough. Afterwards no room is kept any
+ * more.
+ */
 int file_write_last(const char *dir, const char *file, const char *text, size_t len);
 
 /* After this, what was made and removed in DIR is on disk. */
 int file_sync_dir(const char *dir);
 /*
- * Move FROM out of the way, to TO or, if that is there, TO.1, TO.2 and so on; *RET (malloc'ed) is the place.
- * Nobody else may make files there meanwhile.
+ * Move FROM out of the way, to TO or, if TO is taken, to TO.1, TO.2 and so on; *RET (malloc'ed) is the name that it
+ * got. Nobody else may make files there meanwhile.
  */
 int file_aside(const char *from, const char *to, char **ret);
 /* Is PATH the directory DIR or below it? Both canonical. */
 bool file_is_below(const char *path, const char *dir);
-/* Why a file could not be read, for people: -ENOTSUP and -EINVAL are what the reader of its text has found. */
+/* Why a file could not be read, as text for people: -ENOTSUP and -EINVAL come from the reader of its text. */
 const char *file_fault(int err);

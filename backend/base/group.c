@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* Something may have begun since this was posted; then the last that leaves posts it again. */
+/* Something may have begun since this call was posted; then the last one that leaves posts it again. */
 static void call(void *data)
 {
 	struct group *g = data;

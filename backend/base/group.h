@@ -12,7 +12,7 @@ struct group {
 	size_t n;
 	loop_fn fn; /* NULL: nobody waits */
 	void *data;
-	bool posted; /* a call of FN */
+	bool posted; /* the call of FN is posted */
 };
 
 static inline void group_init(struct group *g, struct loop *loop)
@@ -23,7 +23,7 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Call FN(DATA) once, posted to the loop, when nothing is under way; what begins before that call is waited for too.
- * FN may free the group. One may wait.
+ * Call FN(DATA) once, posted to the loop, when nothing is under way any more, nor has begun before that call. FN may
+ * free the group. Only one may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);

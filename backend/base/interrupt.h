@@ -12,12 +12,15 @@
 #include "spec/base/base.h"
 
 struct interrupt {
-	/* Readable once a signal has come, which stays pending; -1: there is no descriptor, so none was held back. */
+	/*
+	 * becomes readable when a signal has come, and the signal stays pending; -1: no descriptor could be made, so no
+	 * signal is held back
+	 */
 	int fd;
-	sigset_t was; /* the thread's mask */
+	sigset_t was; /* the thread's mask of signals before interrupt_hold */
 };
 
-/* Those that would not end the process now, being ignored or blocked, are left as they are. */
+/* Hold the signals back. Those that would not end the process now, being ignored or blocked, are left as they are. */
 void interrupt_hold(struct interrupt *i);
-/* As it was before. If a signal has come, the process ends here. */
+/* Let the signals go. If one has come, the process ends here. */
 void interrupt_release(struct interrupt *i);

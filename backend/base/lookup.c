@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup belongs to two: the thread that looks, and the loop, where its timer runs. Whoever is second frees it; the
- * process has one table of all whose thread is still there, since a thread that hangs may outlive its loop.
+ * A lookup belongs to two: the thread that looks, and the loop, where its timer runs. The one that is done with it last
+ * frees it. The process has one table of all lookups whose thread is still there, since a thread that hangs may outlive
+ * its loop.
  *
  *	state  | what is under way         | what ends it           | next
  *	asked  | the thread, and the timer | the thread has looked  | over: DONE with the question
@@ -16,7 +17,7 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* More threads than this at once would cost too much memory. */
+/* A thread more than this would cost too much memory. */
 #define LOOKUP_MAX 256
 
 enum looking {
@@ -35,7 +36,7 @@ struct asked {
 };
 
 static struct lock lock = LOCK_INIT;
-/* Under the lock: those that have a thread. */
+/* The lookups that have a thread. Under the lock. */
 static struct asked *all;
 static unsigned n_all;
 
@@ -107,7 +108,7 @@ static void *look(void *data)
 	return NULL;
 }
 
-/* May A have a thread? Then it is in the table. */
+/* Enter A into the table of those that have a thread. False: it may not have one. */
 static bool admit(struct asked *a)
 {
 	struct asked *other;

@@ -31,9 +31,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* Posts that make posts for longer than this do not keep loop_stop from ending. */
+/* loop_stop runs posts that make new posts no longer than this. */
 #define LOOP_DRAIN_MS 5000
-/* For so long loop_stop waits for a disk. */
+/* How long loop_stop waits for work on the pool, which may hang. */
 #define LOOP_HANG_MS 5000
 /* While work waits for a thread, so often it is looked whether all threads hang. */
 #define LOOP_LOOK_MS 100
@@ -63,7 +63,7 @@ struct loop {
 	struct lock lock;
 	struct loop_post *first; /* under the lock */
 	struct loop_post **last; /* under the lock */
-	bool awake;		 /* ASYNC may be sent to; under the lock */
+	bool awake;		 /* ASYNC may be sent to, and wakes the loop; under the lock */
 	bool stop;		 /* under the lock */
 	unsigned refs;		 /* under the lock */
 
@@ -72,13 +72,13 @@ struct loop {
 	uv_loop_t uv;
 	uv_async_t async;
 	uv_prepare_t prepare;
-	uv_timer_t tick; /* for the first of TIMERS */
+	uv_timer_t tick; /* fires when the first of TIMERS is due */
 	struct {
 		struct loop_timer **v; /* a heap: V[0] is due first */
 		size_t n, max;
 		uint64_t seq;
-		bool closed; /* none is set any more */
-	} timers;	     /* I/O thread, like all below */
+		bool closed; /* no timer may be set any more */
+	} timers;	     /* of the I/O thread, like all members below */
 	struct pool *pool;
 	size_t working;		/* what LOOP_WORK was given and has not ended */
 	struct loop_timer look; /* does the pool hang? */
@@ -114,7 +114,7 @@ static struct loop_post *loop_take_posts(struct loop *loop)
 	return posts;
 }
 
-/* Run all that is posted by now. False: there was nothing. */
+/* Run all that was posted until now. False: nothing was. */
 static bool loop_run_posts(struct loop *loop)
 {
 	struct loop_post *post = loop_take_posts(loop);
@@ -173,7 +173,7 @@ static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 	t->place = i + 1;
 }
 
-/* T belongs at I of the heap or nearer to its root, else further away from it. */
+/* Put T at place I of the heap, or nearer to its root or farther from it, where its time belongs. */
 static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	struct loop_timer **v = loop->timers.v;
@@ -206,8 +206,8 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 }
 
 /*
- * Run those that are due, but none that is set by these: what sets a timer to 0 ms again and again must not keep the
- * loop from all else. Such a one sorts behind all that were due before it was set.
+ * Run the timers that are due, but none that one of them sets meanwhile: a timer that sets itself to 0 ms again and
+ * again must not keep the loop from everything else. Such a timer sorts behind all that were due before it was set.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -224,7 +224,7 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/* Before the loop sleeps: be woken for the first timer. */
+/* Before the loop sleeps, have it woken when the first timer is due. */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -275,7 +275,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* The callback learns of an error when it reads. */
+	/* When FD has an error, FN learns of it as it reads. */
 	(void)status;
 	(void)events;
 	watch->fn(watch->data);
@@ -379,7 +379,7 @@ static void loop_on_done(void *data)
 	loop->working--;
 }
 
-/* On a thread of the pool. */
+/* Runs on a thread of the pool. */
 static void loop_on_work(struct pool_job *job)
 {
 	struct loop_job *j = container_of(job, struct loop_job, job);
@@ -482,7 +482,7 @@ static void loop_on_late(void *data)
 	*(bool *)data = true;
 }
 
-/* Leave timers as they are to their owners, not set; then wait for the pool. */
+/* Stop all timers, which stay their owners'; then wait for the pool. */
 static void loop_wait_for_work(struct loop *loop)
 {
 	struct loop_timer deadline;
@@ -515,7 +515,7 @@ static void *loop_main(void *data)
 	while (loop_run_posts(loop) && loop_now_ms() < deadline)
 		;
 	loop_wait_for_work(loop);
-	/* Close whatever is open, and run what that posts. */
+	/* Close all handles that are open, and run what their closing posts. */
 	loop_sleep(loop);
 	do {
 		loop_close_all(loop);
@@ -542,7 +542,7 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		uv_async_send(&loop->async); /* for what was posted before */
+		uv_async_send(&loop->async); /* serve what was posted before the thread began */
 	}
 	err = thread_start(loop_main, loop, &loop->thread);
 	if (err < 0) {
@@ -592,7 +592,7 @@ void loop_unref(struct loop *loop)
 	while (post) {
 		struct loop_post *next = post->next;
 
-		if (post->fn == loop_on_done) /* of work that came back too late */
+		if (post->fn == loop_on_done) /* a piece of work that came back too late */
 			free(post->data);
 		free(post);
 		post = next;

@@ -21,24 +21,25 @@ struct loop_watch;
 
 typedef void (*loop_fn)(void *data);
 
-/* A timer, a member of what it is for. Its fields are the loop's alone. */
+/* A timer: a member of the object that it is for. Only the loop uses its fields. */
 struct loop_timer {
 	struct loop *loop;
 	loop_fn fn;
 	void *data;
-	uint64_t at;  /* ms, as loop_now_ms */
-	uint64_t seq; /* of two that are due at the same time the one that was set first is first */
-	size_t place; /* among those that are set, from 1; 0: it is not set */
+	uint64_t at; /* when it is due, by loop_now_ms */
+	/* Counts timers as they are set: of two that are due at the same time the earlier one runs first. */
+	uint64_t seq;
+	size_t place; /* in the heap of timers that are set, from 1; 0: it is not set */
 };
 
 void loop_new(struct loop **ret);
-/* Start the thread, all signals blocked in it but those of loop_signal. 0 or a negative errno. */
+/* Start the thread. All signals are blocked in it but those of loop_signal. 0 or a negative errno. */
 int loop_start(struct loop *loop);
 /*
  * Run what is posted, then end the thread and wait for it. Watches that are left are closed; timers that are set will
- * not run, and may be stopped and set as before, to no effect. What runs on the pool is waited for, but not longer than
- * some seconds. False: some of it has not returned, since its disk hangs. It may go on at any moment, so nothing that
- * it uses may be freed: the process must end now.
+ * not run, and may still be set and stopped to no effect. Work on the pool is waited for, but no longer than some
+ * seconds. False: some of it has not returned, since its disk hangs. It may go on at any moment, so nothing that it
+ * uses may be freed: the process must end now.
  */
 bool loop_stop(struct loop *loop);
 void loop_free(struct loop *loop); /* NULL is allowed */
@@ -60,26 +61,29 @@ void loop_unref(struct loop *loop);
 /* Is this the I/O thread? */
 bool loop_is_here(const struct loop *loop);
 
-/* Below: I/O thread only. */
+/* The functions below are for the I/O thread only. */
 
-/* T calls FN(DATA) when it is due. It needs no end, but must be stopped before its memory goes. Any thread. */
+/*
+ * Have T call FN(DATA) whenever it is due. A timer that is not set holds nothing, but one that is set must be stopped
+ * before its memory goes. Any thread.
+ */
 static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop_fn fn, void *data)
 {
 	*t = (struct loop_timer){.loop = loop, .fn = fn, .data = data};
 }
-/* Due in MS from now, once, whatever T was set to before. */
+/* Let T be due once, in MS from now, whatever it was set to before. */
 void loop_timer_set(struct loop_timer *t, uint64_t ms);
-/* FN is not called any more; T may not be set at all. Any thread when the loop has been stopped. */
+/* FN is not called any more; T need not be set. Any thread may call this when the loop has been stopped. */
 void loop_timer_stop(struct loop_timer *t);
-/* False in FN, too, until it is set again. */
+/* Within FN this is false until T is set again. */
 static inline bool loop_timer_is_set(const struct loop_timer *t)
 {
 	return t->place != 0;
 }
 
 /*
- * Call FN whenever FD is readable, or (PRIORITY) has a priority event, as /proc/self/mountinfo has. NULL, with
- * errno: such a descriptor can't be polled. FD stays the caller's.
+ * Call FN whenever FD is readable or, with PRIORITY, has a priority event, as /proc/self/mountinfo has. NULL, with
+ * errno: such a descriptor can't be polled. The caller still owns FD.
  */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data);
 void loop_watch_free(struct loop_watch *watch);
@@ -88,17 +92,18 @@ void loop_watch_free(struct loop_watch *watch);
 int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
 
 /*
- * Run WORK on a thread of the pool, then DONE (NULL: nothing) on the I/O thread. For what may wait for a disk; work.h
- * is what its users call. WORK must not touch anything that another thread writes. Pieces of work run side by side, a
- * few at once; when all of them hang, more are begun, until so many hang that the disk as a whole must be what hangs.
+ * Run WORK on a thread of the pool, then DONE (NULL: nothing) on the I/O thread: for calls that may wait for a disk.
+ * Most callers use work.h instead. WORK must not touch anything that another thread writes. A few pieces of work run
+ * side by side; when all of them hang, more threads are begun, up to a number at which the disk as a whole must be what
+ * hangs.
  */
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data);
 /*
- * The same for what is done for each of what there may be ten thousands of at once, as logs. The pool takes turns
- * between these and all others, so that no submission waits until all logs have been opened.
+ * Like loop_work, for work that is done once for each of perhaps ten thousand things, such as logs. The pool takes
+ * turns between such work and all other, so that no submission waits until all logs have been opened.
  */
 void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data);
 
-/* Now, in ns since 1970 and in ms of a clock that never jumps. Any thread. */
+/* Now: in ns since 1970, and in ms of a clock that never jumps. Any thread. */
 int64_t loop_time_ns(void);
 uint64_t loop_now_ms(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads are made when there is work and none is idle, up to the usual number, and beyond it one after the other while
- * all of them hang. So many as are usual may be idle, since those that hang serve nobody; each beyond that ends when it
- * finds nothing to do. They refer to the pool, and the last one frees it.
+ * A thread is made when there is work and no thread is idle, up to the usual number, and beyond that one after the
+ * other while all threads hang. As many as are usual may be idle, since those that hang serve nobody; an idle thread
+ * beyond that number ends. The threads refer to the pool, and the last one frees it.
  */
 #include "backend/base/pool.h"
 
@@ -10,9 +10,9 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* So many threads serve, as libuv has it: more at once make no disk faster, and each costs memory. */
+/* As many threads serve as libuv's pool has: more would make no disk faster, and each costs memory. */
 #define POOL_USUAL 4
-/* More calls than this that hang at once mean that the disk hangs as a whole. */
+/* When this many calls hang at once, the disk as a whole hangs, and another thread would not help. */
 #define POOL_MOST 64
 
 struct queue {
@@ -22,12 +22,13 @@ struct queue {
 struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
-	/* All below is under the lock. */
-	struct queue queues[2]; /* those that wait; [true]: of many */
-	bool of_many;		/* the one that is looked at first, next */
-	unsigned waiting;	/* how many these are */
+	/* All members below are under the lock. */
+	struct queue queues[2]; /* jobs that wait; [true]: those that are of many */
+	bool of_many;		/* which queue is looked at first the next time */
+	unsigned waiting;	/* how many jobs wait */
 	unsigned n, idle;	/* threads */
-	uint64_t begun, seen;	/* jobs: begun so far; and that at the last pool_look */
+	/* Jobs that were begun so far, and that had been begun at the last pool_check. */
+	uint64_t begun, seen;
 	bool over;
 };
 
@@ -48,7 +49,7 @@ static void pool_free(struct pool *p)
 	free(p);
 }
 
-/* The next job; NULL: this thread ends. *LAST: it is the last of a pool that is over. */
+/* Take the next job. NULL: this thread is to end; *LAST: it is the last one of a pool that is over. */
 static struct pool_job *pool_take(struct pool *p, bool *last)
 {
 	struct pool_job *job;
@@ -89,7 +90,7 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/* P->N counts it already. If it can't be made, pool_look tries again. */
+/* Start the thread that P->N already counts. If it can't be made, pool_check tries again. */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)

@@ -8,7 +8,7 @@
 
 #include "spec/base/utf8.h"
 
-/* In the quotes of both formats. Control characters, line ends too, become escapes. */
+/* Print TEXT in the quotes that both formats have. Control characters, line ends too, become escapes. */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");

@@ -6,7 +6,7 @@
 
 #include "spec/base/base.h"
 
-/* KEY: "TEXT", whatever TEXT holds. */
+/* Print KEY: "TEXT", with the escapes that any TEXT needs. */
 void print_text(FILE *out, const char *key, const char *text);
 
 /* Names are without "kxfs_", helps without a full stop. */
@@ -15,9 +15,9 @@ struct print_metric {
 	uint64_t value;
 };
 
-/* Those without labels. */
+/* Print the N METRICS, which have no labels. */
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
-/* HELP and TYPE of one whose samples follow. */
+/* Print the lines HELP and TYPE of a metric whose samples follow. */
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
-/* KEY="VALUE", as it stands between the braces, whatever VALUE holds. */
+/* Print KEY="VALUE" as it stands between the braces, with the escapes that any VALUE needs. */
 void print_label(FILE *out, const char *key, const char *value);

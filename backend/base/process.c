@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ..."; see
- * proc(5). The limit of descriptors is remembered when it is first raised, since programs of others are started with
- * that.
+ * proc(5). The limit of descriptors is remembered when it is first raised, since other programs are started with the
+ * old one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-/* PF_SIGNALED of the kernel's include/linux/sched.h, which has always been part of FLAGS. */
+/* PF_SIGNALED of the kernel's include/linux/sched.h, a bit of FLAGS since FLAGS exists. */
 #define FLAG_SIGNALED 0x400
 
 int process_parse_stat(const char *text, struct process_stat *ret)
@@ -25,7 +25,7 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	int parent;
 	unsigned flags;
 
-	/* Of a text that is cut off, what is behind FLAGS is 0. */
+	/* If the text is cut off, the fields behind FLAGS are 0. */
 	if (!p ||
 	    sscanf(p + 1,
 		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d "
@@ -70,7 +70,7 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/* The soft limit before it was raised, kept for good; 0: it was not. */
+/* The soft limit before it was raised; 0: it was not raised. */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)

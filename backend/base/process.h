@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc/PID/stat says of a process or thread; which run of the machine this is; how many descriptors we may have;
- * our home. Any thread; nothing but process_home waits.
+ * What /proc/PID/stat says of a process or thread; which run of the machine this is; how many descriptors kxfs may
+ * have; the user's home. Any thread; only process_home may wait.
  */
 #pragma once
 
@@ -11,33 +11,39 @@
 #include "spec/base/base.h"
 
 struct process_stat {
-	pid_t parent; /* 0: it has none that we can see */
+	pid_t parent; /* 0: it has no parent that kxfs can see */
 	bool remains; /* It has ended, and only its parent still has to hear of it. */
 	bool killed;  /* A signal is ending it. */
-	/* CPU time of it and of all that it has waited for, in sysconf(_SC_CLK_TCK) parts of a second. */
+	/*
+	 * CPU time of the process and of all children that it has waited for, in ticks of sysconf(_SC_CLK_TCK) a
+	 * second.
+	 */
 	unsigned long ticks;
-	unsigned long pages; /* that are resident */
+	unsigned long pages; /* resident pages of memory */
 };
 
-/* The text of /proc/PID/stat. -EINVAL: it is not one. */
+/* Read TEXT, which /proc/PID/stat holds. -EINVAL: it is no such text. */
 int process_parse_stat(const char *text, struct process_stat *ret);
-/* Process or thread PID. -ESRCH: there is none, or it can't be seen. */
+/* Read what there is of the process or thread PID. -ESRCH: there is none, or kxfs can't see it. */
 int process_stat(pid_t pid, struct process_stat *ret);
 
-/* What tells this run of the machine from any other, to see that the machine has been down. "": nothing does. */
+/* The id of this run of the machine, by which a later start sees that the machine was down. "": it is not known. */
 void process_boot(char ret[37]);
 
 /*
- * From now on we may have as many descriptors as we are allowed to give ourselves. Returns how many; RLIM_INFINITY
- * where that can't be told.
+ * Raise the limit of descriptors as far as this process may. Returns how many it may have; RLIM_INFINITY if that can't
+ * be told.
  */
 rlim_t process_allow_descriptors(void);
-/* How many it were before that, which is what programs expect that we start. */
+/* The limit before that, which programs expect that kxfs starts. */
 rlim_t process_given_descriptors(void);
 /*
- * The home of who runs us: HOME if it is an absolute path, else what the user database says, which may wait for a
- * server. malloc'ed; NULL: there is none.
+ * The home of the user who runs kxfs: HOME if that is an absolute path, else what the user database says, which may
+ * wait for a server. malloc'ed; NULL: there is none.
  */
 char *process_home(void);
-/* In a process that is to become such a program: no more than SOFT, unless the program raises that itself. */
+/*
+ * Called in a process that is about to run another program: it gets SOFT as its limit of descriptors, unless it raises
+ * that itself.
+ */
 void process_limit_descriptors(rlim_t soft);

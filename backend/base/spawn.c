@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pipe that a successful exec closes tells whether the program runs. */
+/* Whether the program runs is told by a pipe that a successful exec closes. */
 #include "backend/base/spawn.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Values are compared as far as they are kept. */
+		/* Values are equal if what is kept of them is. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

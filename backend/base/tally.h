@@ -24,8 +24,11 @@ struct tally {
 	struct tally_row rows[TALLY_ROWS];
 };
 
-/* One more of these; what is not used is "". What comes when all rows are taken is counted as "other". */
+/*
+ * Count one more with VALUES; a label that is not used has "". When all rows are taken, a new combination is counted as
+ * "other".
+ */
 void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
-/* The samples of kxfs_NAME, without their head; KEYS are the names of its labels, NULL: not used. */
+/* Print the samples of kxfs_NAME, without their head; KEYS are the names of its labels, NULL: not used. */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that no signal reaches. */
+/* Starts threads with all signals blocked. */
 #include "backend/base/thread.h"
 
 #include <signal.h>

@@ -4,5 +4,5 @@
 
 #include <pthread.h>
 
-/* *RET is to be joined; with NULL nobody can wait for the thread. 0 or a negative errno. */
+/* The caller joins *RET; if RET is NULL, nobody can wait for the thread. 0 or a negative errno. */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for another thread, no longer than so long. Never on the I/O thread. */
+/* Waiting for another thread, for a limited time. Never on the I/O thread. */
 #pragma once
 
 #include <semaphore.h>
 
 #include "spec/base/base.h"
 
-/* Take one from SEM within so many seconds of the monotonic clock. False: there was none. */
+/* Wait for SEM, but no longer than SECONDS of the monotonic clock. False: nobody has posted it. */
 bool wait_for(sem_t *sem, unsigned seconds);

@@ -17,7 +17,7 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/* W may be gone after its end, and if it is the last of its queue, that as well. */
+/* DONE may free W, and if W is the last of its queue, the queue as well. */
 static void done(void *data)
 {
 	struct work *w = data;

@@ -16,19 +16,21 @@
 
 /* Plain data. */
 struct work {
-	loop_fn run; /* on the pool: it touches nothing that another thread writes; NULL: nothing */
-	loop_fn done; /* on the I/O thread afterwards; may free the work and start it again; NULL: nothing */
+	/* Runs on the pool and touches nothing that another thread writes; NULL: nothing. */
+	loop_fn run;
+	/* Runs on the I/O thread afterwards; may free the work, or start it again; NULL: nothing. */
+	loop_fn done;
 	void *data; /* what RUN and DONE are called with */
-	/* It is under way from the start until DONE has returned; NULL: none counts it. */
+	/* The work is under way in it from its start until DONE has returned; NULL: in none. */
 	struct group *group;
 	bool of_many; /* as with loop_work_of_many */
-	int err;      /* for RUN to tell DONE: 0 or a negative errno */
-	/* Of work.c: the queue that it is in, and what follows it there. */
+	int err;      /* set by RUN for DONE: 0 or a negative errno */
+	/* Used by work.c alone: the queue that the work is in, and what follows it there. */
 	struct work_queue *queue;
 	struct work *next;
 };
 
-/* Begins as zeros, and holds nothing when it is empty. */
+/* All zeros is an empty queue, which holds nothing. */
 struct work_queue {
 	struct loop *loop;
 	struct work *first, **last; /* FIRST is under way */
@@ -37,7 +39,7 @@ struct work_queue {
 /* Run W, which must not be under way. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W when all that Q was given before is over, the DONE of each included; so a W without RUN says "after these are
- * on disk, call DONE". The DONE of the last one may free Q. What hangs holds up its own queue.
+ * Run W when all that Q was given before is over, with its DONE; so a W without RUN says "after these are on disk, call
+ * DONE". The DONE of the last one may free Q. Work that hangs holds up its own queue alone.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);

@@ -28,15 +28,15 @@
 #include "spec/base/base64.h"
 #include "spec/base/mem.h"
 
-/* A new answer of the plugin is used for so long, whatever end it names, and a failure counts for so long. */
+/* An answer of the plugin is used for this long at least, whatever end it names; a failure counts this long. */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
-/* What the server refuses is made anew no more often. */
+/* Credentials that the server refuses are made anew no more often than this. */
 #define REFUSED_MS 5000
-/* Files are read again after this; who waits for that waits no longer than the limit. */
+/* Files are read again after FILES_MS; whoever waits for that waits no longer than the limit. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
-/* A credential is renewed so long before its end, if it lives longer. */
+/* A credential that lives longer than this is renewed this long before its end. */
 #define SKEW_NS	  60000000000
 #define TOKEN_MAX (256u << 10)
 #define PEM_MAX	  (1u << 20)
@@ -50,15 +50,16 @@ struct waiter {
 
 /* NULL: there is no such file. A certificate and its key are read together. */
 struct files {
-	char *token; /* without white space around it; fit for a header line */
+	char *token; /* without white space around it, and fit for a header line */
 	char *cert_pem, *key_pem;
 };
 
 /* One reading; it owns all of this while it is on the pool. */
 struct reading {
-	struct credential *cr; /* NULL: nobody wants it any more */
+	struct credential *cr; /* NULL: nobody wants the result any more */
 	const struct spec_connection *c;
-	int (*load)(void *data, struct spec_connection *ret); /* NULL: C is as it is */
+	/* NULL: the connection does not change */
+	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
 	bool loaded; /* FRESH and INFO are to be used from now on */
 	struct spec_connection fresh;
@@ -70,20 +71,20 @@ struct reading {
 
 struct credential {
 	struct loop *loop;
-	const struct spec_connection *c; /* FRESH, or whoever made us owns it */
+	const struct spec_connection *c; /* FRESH, or the connection of whoever made this */
 	struct spec_connection fresh;
 	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
 	void *load_data;
-	char *info; /* for the plugin */
+	char *info; /* what the plugin is told */
 	struct waiter *waiters;
 	uint64_t tickets;
 	uint64_t refused_ms; /* when a refusal last led to a new try; 0: never */
 
-	char *line, *cert, *key; /* what askers are given */
-	uint64_t generation;	 /* of these */
+	char *line, *cert, *key; /* what those who ask are given */
+	uint64_t generation;	 /* grows with each change of these */
 
 	enum { KNOWN, READING, LATE } files_state;
-	int files_err; /* nothing was read; or 0 */
+	int files_err; /* why nothing could be read; or 0 */
 	char *files_text;
 	struct files files;
 	uint64_t files_due_ms;
@@ -91,15 +92,16 @@ struct credential {
 	struct loop_timer limit; /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* there is no answer that could be used; or 0 */
+	int plugin_err; /* why there is no answer that could be used; or 0 */
 	char *plugin_text;
-	struct plugin *run; /* but in AWAY */
+	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
-	int64_t renew_ns;   /* 0: never */
-	uint64_t plugin_ms; /* until then the plugin is not asked */
-	bool hurried;	    /* while it ran, somebody asked who may have logged in meanwhile */
+	int64_t renew_ns;   /* when ANSWER is to be renewed; 0: never */
+	uint64_t plugin_ms; /* the plugin is not asked again before that */
+	/* While the plugin ran, somebody asked who may have logged in meanwhile. */
+	bool hurried;
 
-	bool reload;	   /* the kubeconfig, with the next reading of files */
+	bool reload;	   /* the kubeconfig is read again with the next reading of files */
 	bool files_known;  /* FILES are what was read last */
 	bool answer_known; /* ANSWER is there */
 };
@@ -189,7 +191,7 @@ static bool must_wait(const struct credential *cr)
 	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
-/* Call all who wait by now, unless there is more to wait for. */
+/* Call all who have waited until now, unless there is more to wait for. */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -214,7 +216,7 @@ static void files_clear(struct files *f)
 	clear_secret(&f->key_pem);
 }
 
-/* Does C name any? */
+/* Does C name any files? */
 static bool files_any(const struct spec_connection *c)
 {
 	return *c->token_file || (*c->cert_file && !*c->cert_pem) || (*c->key_file && !*c->key_pem);
@@ -258,7 +260,7 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 					   : refuse(ret_text, -EINVAL, what, file, "it is no PEM");
 }
 
-/* Read all that C names. A token that can't be read is no error where C has a fixed one. */
+/* Read all files that C names. A token that can't be read is no error where C has a fixed one. */
 static int read_files(const struct spec_connection *c, struct files *ret, char **ret_text)
 {
 	int err = 0;
@@ -304,7 +306,10 @@ static void read_work(void *data)
 	if (r->load) {
 		cleanup_free char *text = NULL;
 
-		/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
+		/*
+		 * The kubeconfig may be half written, gone, or of another cluster by now: then the connection stays as
+		 * it is.
+		 */
 		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
 		    read_info(&r->fresh, &r->info, &text) == 0) {
 			r->loaded = true;
@@ -316,7 +321,7 @@ static void read_work(void *data)
 
 /* --- files: on the I/O thread --- */
 
-/* They could not be read. What was read last is as good as ever, if there is that. */
+/* The files could not be read. What was read last, if anything was, is used further. */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
 	if (cr->files_known || !files_any(cr->c))
@@ -329,7 +334,10 @@ static void files_failed(struct credential *cr, int err, const char *text)
 static void take_files(struct credential *cr, struct reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
-		/* A plugin that runs still has the old connection: once more when it is gone. */
+		/*
+		 * A plugin that runs has been told of the old connection, so the kubeconfig is read once more when it
+		 * is gone.
+		 */
 		cr->reload = true;
 		cr->files_due_ms = 0;
 		return;
@@ -341,7 +349,7 @@ static void take_files(struct credential *cr, struct reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* What the plugin of the old one has failed with does not count for this one. */
+		/* A failure of the old connection's plugin does not count for this one. */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -395,7 +403,7 @@ static void read_is_late(void *data)
 	answer_all(cr);
 }
 
-/* A plugin that runs has the connection as it is, so the kubeconfig is read again when it is gone. */
+/* Are the files due? While a plugin runs, which has the connection as it is, the kubeconfig is not read again. */
 static bool files_due(const struct credential *cr)
 {
 	if (cr->reload && cr->plugin_state != AWAY)
@@ -479,7 +487,7 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/* While the kubeconfig is read again it is not known which plugin is to be run, if any is. */
+/* Is the plugin due? While the kubeconfig is read again it is not known which plugin is to be run, if any is. */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)
@@ -548,7 +556,10 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 		return true;
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
-	/* Another request was refused just now: the plugin's answer since, or its failure, counts for this one too. */
+	/*
+	 * Another request was refused a moment ago: the plugin's answer since then, or its failure, counts for this one
+	 * too.
+	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->c->exec.command && !cr->answer_known;
 	cr->refused_ms = now;

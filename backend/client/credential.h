@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How kxfs is known to a server: fixed tokens and certificates, token files that change, exec
- * plugins. It is asked before each request, answers at once while what is known is good, and refreshes
- * that at most once for all who wait. I/O thread only, but for credential_new and credential_free. No
- * credential appears in a message.
+ * How kxfs is known to a server: fixed tokens and certificates, token files that change, exec plugins. A credential is
+ * asked before each request. It answers at once while what it knows is good, and else makes that anew once for all who
+ * wait. I/O thread only, but for credential_new and credential_free. No credential appears in a message.
  */
 #pragma once
 
@@ -20,24 +19,25 @@ struct credential_view {
 };
 
 /*
- * ERR is 0 with VIEW, or -EACCES (the plugin failed; TEXT has its own stderr, bounded, and the hint of
- * the kubeconfig), -ETIMEDOUT, -ENOENT (a file is missing and none was read before), ...
+ * ERR is 0, with PARTS; or -EACCES (the plugin failed; TEXT has the last of its stderr, and the hint of the
+ * kubeconfig), -ETIMEDOUT, -ENOENT (a file is missing, and none was read before), ...
  */
 typedef void (*credential_fn)(void *data, int err, const struct credential_view *view,
 			      const char *text);
 
-/* C (borrowed, must stay) says what to use. 0, or a negative errno with *RET_TEXT. Waits for the disk. */
+/* C says what to use; it is borrowed and must stay. 0, or a negative errno with *RET_TEXT. Waits for the disk. */
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
 /*
- * LOAD gives the connection as the kubeconfig says it now, on the pool: 0 or a negative errno. It is asked
- * when the server refuses what there is; what it says of another server is not used. Before the loop runs.
+ * LOAD, which runs on the pool, gives the connection as the kubeconfig says it now: 0 or a negative errno. It is asked
+ * when the server refuses the present credentials; a connection to another server is not used. To be called before the
+ * loop runs.
  */
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);
-/* End a plugin that runs; those who wait are not called any more, and nobody may ask any more. */
+/* End a plugin that runs. Those who wait are not called any more, and nobody may ask any more. */
 void credential_stop(struct credential *cr);
-/* After loop_stop; nothing of it runs any more. NULL is allowed. */
+/* To be called after loop_stop, when nothing of it runs any more. NULL is allowed. */
 void credential_free(struct credential *cr);
 
 /*
@@ -51,11 +51,12 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data);
 void credential_cancel(struct credential *cr, uint64_t ticket);
 
 /*
- * The server answered 401 to GENERATION: get it anew (not more often than each 5 s). True: asking again may help.
+ * The server answered 401 to GENERATION: make the credentials anew, but not more often than each 5 s. True: asking
+ * again may help.
  */
 bool credential_refused(struct credential *cr, uint64_t generation);
 /*
- * A user waits for what is asked for next, and may have logged in anew just now: a failure is no answer any more, and
- * what the server refuses is made anew, however short ago that was done last.
+ * A user waits for the request that is sent next, and may have logged in just now: an earlier failure is no answer any
+ * more, and credentials that the server refuses are made anew even if that was done a moment ago.
  */
 void credential_hurry(struct credential *cr);

@@ -18,15 +18,15 @@
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
-#define IDLE_CONNECTIONS 8L /* that are kept for what comes next */
-#define MAX_STREAMS	 90 /* of HTTP/2 on a connection; servers allow 100 and more */
+#define IDLE_CONNECTIONS 8L /* idle connections that are kept for later requests */
+#define MAX_STREAMS	 90 /* streams of HTTP/2 on one connection; servers allow 100 and more */
 #define AGAIN_MS	 50
 
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl is to read from it once more: it is in the loop's list */
-	uint64_t pass; /* the last one of on_again that has done so */
+	bool again;    /* curl is to read from it once more: it is in AGAIN_LIST */
+	uint64_t pass; /* the last pass of on_again in which curl has read from it */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -37,15 +37,15 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	bool inside;	   /* curl works, and calls us back */
+	bool inside;	   /* we are within a call of curl's, which may call us back */
 	unsigned n_open;   /* handles of libuv, open or closing */
-	uv_timer_t timer;  /* when curl wants to be called */
-	uv_idle_t at_once; /* the same, in the next round of the loop */
-	uv_timer_t again;  /* until curl reads once more from sockets that had something */
+	uv_timer_t timer;  /* for the moment at which curl wants to be called */
+	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
+	uv_timer_t again;  /* for on_again: curl reads once more from sockets that had something */
 	uint64_t n_chunks; /* chunks of replies that have come */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
-	uint64_t pass; /* of on_again */
+	uint64_t pass; /* counts the passes of on_again */
 };
 
 /* --- after curl has worked --- */
@@ -94,7 +94,8 @@ static int set_timer(CURLM *curl, long ms, void *data)
 	uv_idle_stop(&l->at_once);
 	if (ms < 0)
 		return 0;
-	uv_update_time(l->timer.loop); /* a long callback must not make it shorter */
+	/* After a long callback the loop's time is old, and the timer would fire too early. */
+	uv_update_time(l->timer.loop);
 	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
 }
 
@@ -131,7 +132,7 @@ static void on_again(uv_timer_t *timer)
 	struct curl_loop *l = container_of(timer, struct curl_loop, again);
 	struct curl_socket *s;
 
-	/* Each goes to the end of the list before it is read from: others, and it itself, may be closed meanwhile. */
+	/* Each socket goes to the end of the list before curl reads from it, since that may close it and others. */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
 
@@ -140,7 +141,8 @@ static void on_again(uv_timer_t *timer)
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
 		if (l->n_chunks == before)
-			read_no_more(s); /* if it is closed by now, its memory goes later */
+			/* A socket that is closed by now keeps its memory until later. */
+			read_no_more(s);
 	}
 	if (l->again_list)
 		uv_timer_start(timer, on_again, AGAIN_MS, 0);
@@ -200,11 +202,11 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
 
 	if (err < 0) {
-		/* Who waits for this socket would wait for ever; curl has no way back from here. */
+		/* Whoever waits for this socket would wait for ever; curl offers no way to go on. */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/* Our sockets are made so. The one by which curl's resolver tells of its end is not. */
+	/* Our own sockets are close-on-exec. The one by which curl's resolver tells that it has ended is not. */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
@@ -304,7 +306,7 @@ void curl_loop_free(struct curl_loop *l)
 	if (!l)
 		return;
 	assert(!l->inside);
-	/* What curl says while it closes its connections is not needed, and its descriptors go. */
+	/* What curl would say while it closes its connections is not needed any more, and its descriptors go. */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
 	while (l->sockets)
@@ -321,7 +323,7 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 	assert(!l->inside);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, data);
 	if (curl_multi_add_handle(l->curl, easy) != CURLM_OK)
-		mem_out(); /* there is no other reason */
+		mem_out(); /* curl refuses for no other reason */
 }
 
 void curl_loop_remove(struct curl_loop *l, CURL *easy)

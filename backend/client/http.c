@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request asks for credentials, gives a try to curl, and its end leads to another
- * try or to done(). It has one timer, which is the deadline unless the table says otherwise:
+ * Requests to one server. A request asks for credentials, gives a try to curl, and its end leads to another try or to
+ * done(). It has one timer, which is the deadline unless the table says otherwise:
  *
  *	state   | what is under way                 | what ends it               | next
  *	NEW     | the timer, at once                | the timer                  | QUEUED
@@ -15,10 +15,10 @@
  *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
- * The deadline, http_cancel and http_stop make each OVER. Curl calls us back from where neither its handles may be
- * touched nor a request freed. So what needs that (releasing requests, giving the next one to curl, closing all)
- * is posted to the loop: post_work, work. http_stop waits for the group: each request is in it until its timer has
- * closed, each curl_loop until its sockets have.
+ * The deadline, http_cancel and http_stop lead from each state to OVER. While curl calls us back, neither its handles
+ * may be touched nor a request freed. So whatever does that (releasing requests, giving the next one to curl, closing
+ * all) is posted to the loop: post_work, work. http_stop waits for the group, in which each request is until its timer
+ * has closed, and each curl_loop until its sockets have.
  *
  * One file, since a request is one automaton: curl's callbacks, the timer and what is posted all move it from state to
  * state, and the two lanes are fields of the table of requests.
@@ -44,14 +44,14 @@
 #define WAIT_MAX_MS    60000
 #define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
 #define STREAM_SOCKETS 16384
-/* Streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory. */
+/* This many streams of HTTP/2 may wait at once, each with up to 32 MiB in curl's memory. */
 #define PAUSED_MAX 8
-/* Earlier versions of curl hold up the other streams of the connection too. */
+/* Versions of curl before 7.88.1 hold up the other streams of the connection, too. */
 #define PAUSES_SINCE 0x075801
 
 /* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
 #define BUDGET_MAX  32	/* retries at once */
-#define BUDGET_MS   500 /* one more after each */
+#define BUDGET_MS   500 /* one more retry after each */
 #define BACKOFF_MIN 250u
 #define BACKOFF_MAX 10000u
 
@@ -62,30 +62,32 @@
  */
 struct lane {
 	struct curl_loop *curl;
-	bool shares;		    /* connections: true until a reply shows otherwise */
+	/* Requests share connections, which is assumed until a reply shows otherwise. */
+	bool shares;
 	unsigned starting;	    /* requests that have no connection yet */
-	struct http_request *queue; /* those after them */
+	struct http_request *queue; /* requests that wait for their turn to start */
 };
 
 struct http {
 	struct loop *loop;
 	struct credential *credential;
 	struct http_server server;
-	struct group group; /* what of it is under way */
-	bool begun;	    /* the lanes have their curl_loop */
+	struct group group; /* the requests and curl_loops that are under way */
+	bool begun;	    /* both lanes have their curl_loop */
 	bool work_posted;
 	bool stopping;
 	struct lane calls, streams;
-	struct http_request *requests; /* all that are not OVER */
-	struct http_request *dead;     /* those that are, until they are released */
-	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
+	struct http_request *requests; /* all requests that are not OVER */
+	struct http_request *dead;     /* those that are OVER, until they are released */
+	struct http_request *resumed;  /* those with a RESUME_TURN, ordered by it */
 	unsigned n_paused;	       /* streams of HTTP/2 that wait */
-	uint64_t turn;		       /* of work, counted from 1 */
-	bool failing;		       /* the last request that ended had failed */
-	bool recovered;		       /* then one had success; to be told by work */
-	loop_fn on_recovered;	       /* may be NULL */
+	uint64_t turn;		       /* calls of work, counted from 1 */
+	bool failing;		       /* the last request that ended failed */
+	/* Then a request succeeded, of which work is to tell the owner. */
+	bool recovered;
+	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
-	unsigned tokens;       /* retries that may be made now */
+	unsigned tokens;       /* how many retries may be made now */
 	uint64_t tokens_since; /* loop_now_ms when the last token came */
 	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
@@ -97,19 +99,19 @@ enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
 struct http_request {
 	struct http *http;
 	struct http_call call;
-	char *path, *call_body, *headers; /* the strings of CALL, */
-	struct http_key key;		  /* and its key, with these: */
+	char *path, *call_body, *headers; /* the copies that CALL points to: its strings, */
+	struct http_key key;		  /* and its key, with these strings: */
 	char *scope, *id, *secret;
 	enum state state;
 	uv_timer_t timer;
-	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
+	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0: none */
 	unsigned tries;
-	bool told_when; /* in WAITING: the server has asked for that time */
+	bool told_when; /* in WAITING: until the time that the server has asked for */
 	bool renewed;	/* it was sent again with other credentials after a 401 */
-	bool again;	/* it was sent again after a reply that nothing was done */
-	bool starting;	/* counted in its lane */
-	bool paused;	/* its bytes wait */
+	bool again;	/* it was sent again after a reply which said that nothing was done */
+	bool starting;	/* counted in its lane's STARTING */
+	bool paused;	/* the owner takes no bytes now (http_pause) */
 	bool counted;	/* in http.n_paused */
 	/* http.turn in which http_resume or http_yield was called: curl is told one turn later. 0: it was not */
 	uint64_t resume_turn;
@@ -117,18 +119,19 @@ struct http_request {
 	struct http_request *queue_prev, *queue_next;
 	struct http_request *resume_prev, *resume_next;
 
-	/* Of the present try: */
+	/* All below is of the present try. */
 	struct http_easy easy;
-	uint64_t generation; /* of its credential */
-	bool sent;	     /* bytes of it may have gone out */
+	uint64_t generation; /* of the credential that it carries */
+	bool sent;	     /* bytes of the request may have gone out */
 	bool head;	     /* the reply's head is whole */
 	bool shares;	     /* the reply came over HTTP/2 */
-	size_t burst;	     /* bytes that were taken since others had their turn */
-	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
+	size_t burst;	     /* bytes that were taken since others had a turn */
+	/* head() or bytes() was called, so the owner would notice if it were sent again */
+	bool passed_on;
 	int status;
-	int64_t date; /* of the head; 0: none */
-	char *wanted; /* of the head; NULL: nothing */
-	int body_err; /* why we ended it from within */
+	int64_t date; /* from the reply's head; 0: none */
+	char *wanted; /* from the reply's head; NULL: nothing */
+	int body_err; /* why a callback of ours ended the try */
 	uint64_t last_byte;
 	char *body;
 	size_t len, size;
@@ -155,7 +158,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->head && rq->status / 100 == 2;
 }
 
-/* The present try has been answered (its head is there), or never will be. */
+/* Count the answer of the present try, whose head is there, or for which none will come any more. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -215,7 +218,7 @@ static void stop_waiting(struct http_request *rq)
 	rq->paused = rq->counted = false;
 }
 
-/* Nobody hears of RQ any more. Its memory stays at least until the loop goes on. */
+/* Make RQ, of which nobody hears any more, OVER. Its memory stays at least until the loop goes on. */
 static void resume_over(struct http_request *rq)
 {
 	if (rq->resume_turn)
@@ -283,7 +286,8 @@ static void arm(struct http_request *rq, uint64_t at)
 {
 	uint64_t now = loop_now_ms();
 
-	uv_update_time(rq->timer.loop); /* a long callback must not make it shorter */
+	/* After a long callback the loop's time is old, and the timer would fire too early. */
+	uv_update_time(rq->timer.loop);
 	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
 }
 
@@ -313,21 +317,21 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->head)
 		count_answer(rq);
-	/* As when curl has waited for one in vain, which gives up after a time of its own. */
+	/* The same error as when curl, after a time of its own, gives up connecting. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
 /* --- what comes back: from within curl, which may only be told to go on or to end --- */
 
-/* Is doing it twice the same as doing it once? */
+/* Is sending RQ twice the same as sending it once? */
 static bool may_repeat(const struct http_request *rq)
 {
 	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT;
 }
 
 /*
- * Curl is about to send the request. It does so again, without being asked, when a connection that it
- * has used before breaks before the reply; a POST that the server has acted on must not go out twice.
+ * Curl is about to send the request. When a connection that it has used before breaks before the reply, curl sends the
+ * request again without being asked; but a POST that the server may have acted on must not go out twice.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
 			  int local_port)
@@ -345,7 +349,7 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
-/* What stands behind NAME and a colon, if LINE, of N bytes, begins so; else NULL. malloc'ed. */
+/* If LINE, of N bytes, begins with NAME and a colon: what stands behind these, malloc'ed; else NULL. */
 static char *value_of(const char *line, size_t n, const char *name)
 {
 	size_t at = strlen(name);
@@ -359,7 +363,7 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/* A line of the head of a reply. */
+/* Look at a line of the head of RQ's reply. */
 static void look_at(struct http_request *rq, const char *line, size_t n)
 {
 	cleanup_free char *date = value_of(line, n, "date");
@@ -371,7 +375,7 @@ static void look_at(struct http_request *rq, const char *line, size_t n)
 		text_set(&rq->wanted, "%s", wanted);
 }
 
-/* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
+/* A head ends with an empty line. Heads of 1xx are not the reply's, and trailers come later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
@@ -428,7 +432,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 {
 	const struct http_call *call = &rq->call;
 
-	/* Of an error's words the beginning is enough. */
+	/* Of the text of an error the beginning is enough. */
 	if (!is_good(rq))
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
@@ -444,7 +448,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	if (rq->paused || rq->resume_turn)
-		return CURL_WRITEFUNC_PAUSE; /* it comes again */
+		return CURL_WRITEFUNC_PAUSE; /* curl gives out this chunk again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_chunk(lane_of(rq)->curl);
 	if (size * n == 0)
@@ -452,7 +456,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	rq->body_err = take_bytes(rq, bytes, size * n);
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
-	/* Curl gives out MiB without pause, and with compression a thousand times more than it has read. */
+	/* Curl may give out MiB without pause, and of a compressed reply a thousand times more than it has read. */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
 		rq->burst = 0;
@@ -475,7 +479,9 @@ static bool take_token(struct http *http, uint64_t now)
 	return true;
 }
 
-/* Is it to be sent again, within the deadline and the budget? Then it waits for that now. ASKED is its Retry-After. */
+/*
+ * May RQ be sent again, within the deadline and the budget? Then it waits for that now. ASKED is its Retry-After in ms.
+ */
 static bool wait_to_retry(struct http_request *rq, unsigned asked)
 {
 	uint64_t now = loop_now_ms();
@@ -543,7 +549,7 @@ static bool may_start(const struct lane *m)
 	return !m->shares || m->starting == 0;
 }
 
-/* Begin a try, or stand in the queue for it. Not from within curl. */
+/* Begin a try of RQ, or queue it for that. Not from within curl. */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -565,7 +571,7 @@ static void try_request(struct http_request *rq)
 		return;
 	}
 	rq->state = ASKING;
-	/* RQ stays until the loop goes on, also when it has ended within this call. */
+	/* RQ's memory stays until the loop goes on, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -641,10 +647,10 @@ static void attempt_ended(void *data, CURLcode code)
 
 	if (rq->state == OVER)
 		return;
-	/* A connection that ends in an orderly way within the head is all right for curl. */
+	/* If a connection ends in an orderly way within the head, curl reports no error. */
 	if (code == CURLE_OK && !rq->head)
 		code = CURLE_GOT_NOTHING;
-	/* A server that refuses before it has read all resets the stream, which may cut its reply. */
+	/* A server that refuses a request before it has read all of it resets the stream, which may cut its reply. */
 	if (code == CURLE_OK || (rq->head && did_nothing(rq)))
 		answered(rq);
 	else
@@ -673,7 +679,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* That it could not give it out it tells nobody else. */
+	/* If curl could not give out those bytes, it tells nobody else. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		attempt_ended(rq, code);
 }
@@ -688,7 +694,7 @@ static void start_queued(struct lane *m)
 	}
 }
 
-/* The server is there again: nobody waits for it any longer. */
+/* The server is there again: requests that wait for that are sent now. */
 static void recovered(struct http *http)
 {
 	struct http_request *rq;
@@ -726,7 +732,7 @@ static void work(void *data)
 
 /* --- calls --- */
 
-/* Connections for streams may take half of the descriptors that we may have. */
+/* Connections for streams may take half of the descriptors that this process may have. */
 static long max_streams(void)
 {
 	rlim_t half = process_allow_descriptors() / 2;
@@ -776,7 +782,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 
 void http_cancel(struct http_request *rq)
 {
-	if (rq->state != OVER) /* else this is called from within its own done() */
+	if (rq->state != OVER) /* else this was called from within RQ's own done() */
 		end_request(rq);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One server, spoken to by libcurl on the loop: calls with a deadline, and streams without one. Two
- * multi handles (rule T7): writes and short reads never wait behind streams. HTTP/2 where the server
- * has it (at most 90 streams a connection), else HTTP/1.1. TLS, proxy and impersonation are those of the
- * connection, credentials come from credential.h. I/O thread only, but for http_new and http_free.
+ * One server, spoken to by libcurl on the loop: calls with a deadline, and streams without one. Two multi handles (rule
+ * T7): writes and short reads never wait behind streams. HTTP/2 where the server has it (at most 90 streams a
+ * connection), else HTTP/1.1. TLS, proxy and impersonation are those of the connection, credentials come from
+ * credential.h. I/O thread only, but for http_new and http_free.
  *
- * The folder client/ is one API server and knows nothing of jobs. Its objects, each in one file:
+ * The folder client/ speaks to one API server and knows nothing of jobs. Its objects, each in one file:
  *
  *	kubeconfig  finds the kubeconfig; the connection it names is the caller's, all below borrow it
  *	credential  what requests carry; owns the plugin (one run of a credential plugin), reads files on the pool
@@ -30,10 +30,10 @@ enum http_method {
 	HTTP_POST,
 	HTTP_PATCH, /* a JSON merge patch */
 	HTTP_DELETE,
-	HTTP_PUT, /* may go out twice, as may a GET */
+	HTTP_PUT, /* may be sent twice, as a GET may */
 };
 
-/* With what a request is signed, as curl does that for CURLOPT_AWS_SIGV4. Plain data. */
+/* The key with which curl signs a request (CURLOPT_AWS_SIGV4). Plain data. */
 struct http_key {
 	const char *scope; /* "aws:amz:REGION:SERVICE" */
 	const char *id, *secret;
@@ -42,33 +42,35 @@ struct http_key {
 /* How a call has ended. All strings are borrowed and never NULL. */
 struct http_reply {
 	/*
-	 * 0: the server answered (STATUS says what), whole. Else nothing whole came: -ETIMEDOUT
-	 * (deadline), -EHOSTUNREACH (no route, DNS, refused, no connection by the deadline), -EIO (TLS, broken
-	 * connection, no HTTP), -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL
-	 * (PATH is none), or what the bytes function returned.
+	 * 0: the server answered, and the whole reply is here (STATUS says what it is). Else no whole reply came:
+	 * -ETIMEDOUT (deadline), -EHOSTUNREACH (no route, DNS, refused, no connection by the deadline), -EIO (TLS,
+	 * broken connection, no HTTP), -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL
+	 * (PATH is not valid), or what the bytes function returned.
 	 */
 	int err;
-	int status; /* 0: no reply line came */
+	int status; /* of the reply; 0: no reply line came */
 	/*
-	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
-	 * true with ERR 0. What is neither a GET nor a PUT never goes out twice, but after a reply that says that
+	 * The server may have acted on the request: it was sent, or may have been, and no whole reply came. Never true
+	 * with ERR 0. A request that is neither a GET nor a PUT is sent twice only after a reply which says that
 	 * nothing was done.
 	 */
 	bool sent;
-	bool again;	  /* that was so: an earlier try of it was answered */
-	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
+	bool again;	  /* an earlier try of this call was answered with such a reply */
+	unsigned wait_ms; /* Retry-After in ms; 0: none. At most 60 s */
 	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
-	const char *wanted; /* what the head has as http_call.wanted; "" nothing */
-	/* Of a reply that is not 2xx (its first 64 KiB); of 2xx when there is no BYTES function. */
+	const char *wanted; /* the line of the head that http_call.wanted names; "": none */
+	/*
+	 * The body: of a reply that is not 2xx its first 64 KiB, of a 2xx all of it where there is no BYTES function.
+	 */
 	const char *body;
 	size_t len;
 };
 
-/* The errno of REPLY, which is no success, and its text for people (malloc'ed; NULL: no more than the errno says). */
+/* The errno that fits REPLY, which is no success, and its text for people (malloc'ed; NULL: the errno says it all). */
 int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
 
-/* May the server have acted on a request, not a GET, that was answered with REPLY, which is no success? */
+/* May the server have acted on a request other than a GET, answered with REPLY, which is no success? */
 bool http_is_unknown(const struct http_reply *reply);
 
 /* Plain data: whoever sends a call fills one in, and http_send copies it. */
@@ -77,13 +79,14 @@ struct http_call {
 	const char *path; /* with its query; below the server's URL */
 	const char *body; /* JSON; NULL: none. Copied */
 	size_t len;
-	/* Of a server of no kubeconfig: lines of the head, each ends with a newline; NULL: none. Copied */
+	/* For a server of no kubeconfig: lines for the request's head, each with a newline; NULL: none. Copied. */
 	const char *headers;
-	const struct http_key *key; /* NULL: it is not signed. Copied */
-	const char *wanted; /* the name of a line of the reply's head; NULL: none. It stays */
+	const struct http_key *key; /* NULL: the request is not signed. Copied */
+	/* The name of a line of the reply's head that is wanted; NULL: none. Borrowed. */
+	const char *wanted;
 	/*
-	 * A stream: on the other multi handle, no deadline for the whole; DEADLINE_MS is for the head of
-	 * the reply, and IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for so long.
+	 * It is a stream: it goes to the other multi handle and has no deadline for the whole. DEADLINE_MS is for the
+	 * head of the reply; IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for that long.
 	 */
 	bool stream;
 	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
@@ -95,58 +98,60 @@ struct http_call {
 	bool metadata; /* of the objects of a list no more than their metadata is wanted */
 	bool hurried;  /* a user waits for it: a credential that failed is asked for anew */
 	/*
-	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the wait is its
-	 * Retry-After, or grows from try to try), and after a broken connection, both only where nothing was done
-	 * (spec_reply_did_nothing) or doing it twice is the same (GET). After a 401 it is sent once more with fresh
-	 * credentials whether this is set or not.
+	 * Send it again, within the deadline and the budget that all calls share, after 429 and 503 (the pause is their
+	 * Retry-After, or grows from try to try) and after a broken connection; both only where nothing was done
+	 * (spec_reply_did_nothing) or where it may be sent twice (GET, HARMLESS). After a 401 it is sent once more with
+	 * fresh credentials whether this is set or not.
 	 */
 	bool retry;
 	/* A 2xx reply begins. May be NULL. */
 	void (*head)(void *data, int status);
-	/* Its bytes. May be NULL: they are kept for DONE. A negative errno ends the call with it. */
+	/* Its bytes have come. May be NULL: they are kept for DONE. A negative errno ends the call with that. */
 	int (*bytes)(void *data, const char *bytes, size_t n);
-	/* Exactly once, never from within http_send. */
+	/* The call is over. Called exactly once, never from within http_send. */
 	void (*done)(void *data, const struct http_reply *reply);
 	void *data;
 };
 
 /*
- * Both are borrowed and must stay; CR is NULL where C is of no kubeconfig: then calls carry what they have. 0,
- * or a negative errno with *RET_TEXT (a CA file that can't be read ...).
+ * C and CR are borrowed and must stay; CR is NULL where C is of no kubeconfig: then calls carry no credentials but
+ * their own. 0, or a negative errno with *RET_TEXT (a CA file can't be read ...).
  */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * FN is called when the server has answered a request with success after one that had failed: it is there again.
- * What waits here to be sent again goes at once by itself.
+ * FN is called when a request has succeeded after one that had failed: the server is there again. Requests that wait to
+ * be sent again are sent at once without FN's doing.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
-/* End all that is under way; done() is not called any more. Then FN once nothing of it runs. */
+/* End all requests; done() is not called for any. FN is called once nothing is under way any more. */
 void http_stop(struct http *http, loop_fn fn, void *data);
-void http_free(struct http *http); /* after http_stop, or when it was never used */
+/* To be called when http_stop has called FN, or if no request was ever sent. */
+void http_free(struct http *http);
 
-/* NULL: after http_stop. The result is valid until done() is called. */
+/* Begin CALL. NULL: http_stop was called. The result is valid until done() is called. */
 struct http_request *http_send(struct http *http, const struct http_call *call);
-/* done() is not called any more. */
+/* End RQ; done() is not called any more. */
 void http_cancel(struct http_request *rq);
 /*
- * The stream RQ waits: from the next chunk on its bytes stay where they are, and the server is slowed, until
- * http_resume; others are not. Over HTTP/2 curl takes up to 32 MiB of it into memory first. False: so many of these
- * wait that this one can't. The time between two bytes does not count meanwhile. Both may be called within bytes().
+ * Let the stream RQ wait until http_resume: from the next chunk on its bytes stay where they are, and the server is
+ * slowed; other requests are not. Over HTTP/2 curl first takes up to 32 MiB of it into memory. False: so many streams
+ * wait that this one can't. Meanwhile the time between two bytes is not limited. Both functions may be called within
+ * bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
 /*
- * The next chunk of RQ comes when the loop has gone round once. Else curl may give out MiB without pause, and a request
- * that is made within bytes() goes out only after that.
+ * Let the next chunk of RQ come only when the loop has gone round once. Else curl may give out MiB without pause, and a
+ * request that is made within bytes() is sent only after that.
  */
 void http_yield(struct http_request *rq);
 
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {
 	/*
-	 * Attempts by verb, resource and code: when the head of the answer came, or (code "none") when
-	 * it was clear that none would. Not those that were cancelled before. Valid as HTTP is.
+	 * Tries by verb, resource and code, counted when the head of the answer came, or (code "none") when it was
+	 * clear that none would. Tries that were cancelled before that are not counted. Valid as long as HTTP.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

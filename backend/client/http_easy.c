@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing
- * from the user's environment or files: what it would look for there (proxies, .netrc, certificates) is set.
+ * One try as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing from the
+ * user's environment or files: the options for which it would look there (proxies, .netrc, certificates) are set.
  */
 #include "backend/client/http_easy.h"
 
@@ -13,16 +13,16 @@
 #include "spec/base/mem.h"
 
 /*
- * A peer that has gone without a word is noticed after so long: what we sent is not acknowledged, or
- * the probes of an idle connection aren't. (curl_easy_upkeep does nothing for multi handles.)
+ * A peer that has gone without a word is noticed after this time: it does not acknowledge what we sent, or does not
+ * answer the probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-#define BUFFER	      (16L << 10)  /* of a call or stream; there may be a thousand at once */
-#define LIST_BUFFER   (128L << 10) /* MiB come at once */
+#define BUFFER	      (16L << 10)  /* for a call or stream; there may be a thousand at once */
+#define LIST_BUFFER   (128L << 10) /* for lists, of which MiB come at once */
 
-/* The first error of a row of options counts. */
+/* Set an option unless one before it in the row has failed: the first error counts. */
 #define SET(code, easy, option, value)                                                             \
 	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
 
@@ -59,7 +59,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 
 	SET(code, e, CURLOPT_NOSIGNAL, 1L);
 #if KXFS_CURL_QUICK_EXIT
-	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* never wait for the resolver's thread */
+	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* curl never waits for its resolver's thread */
 #endif
 #if KXFS_CURL_PROTOCOLS_STR
 	SET(code, e, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -74,7 +74,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
-	/* Whether a server without TLS has HTTP/2 is not known in advance. */
+	/* It is not known in advance whether a server without TLS has HTTP/2. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
@@ -87,7 +87,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* FLAGS says whether curl copies TEXT, or it stays as long as the handle. */
+/* FLAGS says whether curl copies TEXT, or TEXT stays as long as the handle. */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -96,8 +96,9 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 }
 
 /*
- * A CA of the kubeconfig is the only one then, for an HTTPS proxy too, as with kubectl. Connections are
- * shared only by requests of equal certificates: a new one makes new connections, and the old drain.
+ * A CA of the kubeconfig is then the only one that is trusted, for an HTTPS proxy too, as with kubectl. Only requests
+ * with equal certificates share connections: a new certificate makes new ones, and the old ones end with their
+ * requests.
  */
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
@@ -277,7 +278,7 @@ int http_error_errno(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
-	case CURLE_OPERATION_TIMEDOUT: /* of connecting: there is no other that curl knows of */
+	case CURLE_OPERATION_TIMEDOUT: /* while connecting: curl reports no other timeout */
 		return -EHOSTUNREACH;
 	default:
 		return -EIO;
@@ -337,7 +338,8 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
-	case CURLE_OUT_OF_MEMORY: /* what curl can't keep was sent: all other memory does not end */
+	/* curl's "out of memory" is about what was sent to it: a real lack of memory ends the program */
+	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is none of HTTP, its head is too long, or it is compressed "
 		       "beyond all measure";
 	default:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules of kubectl (Go's), which are not curl's: upper case goes before lower case, there is no ALL_PROXY,
- * this machine needs no proxy, and NO_PROXY may name ports, and with a leading dot only what is below a domain.
- * Curl (7.88) could not judge NO_PROXY for us: with a tls-server-name the host of its URL is that name, and not
- * the host that NO_PROXY means.
+ * The rules of kubectl (Go's), which differ from curl's: variables in upper case go before those in lower case, there
+ * is no ALL_PROXY, this machine needs no proxy, and NO_PROXY may name ports, and with a leading dot the names below a
+ * domain without the domain itself. Curl (7.88) could not judge NO_PROXY for us: with a tls-server-name the host of its
+ * URL is that name, and not the host that NO_PROXY means.
  */
 #include "backend/client/http_proxy.h"
 

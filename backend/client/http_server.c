@@ -105,7 +105,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		*c->proxy_url ? c->proxy_url : http_proxy_choose(s->tls, host, port, getenv);
 	bool known = !*proxy || !strstr(proxy, "://");
 
-	/* The proxy looks up the name, as with kubectl; curl's socks5: would do so here. */
+	/* The proxy is to look up the name, as with kubectl; with socks5: curl would do so here. */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
 		return 0;
@@ -120,7 +120,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 	return -EINVAL;
 }
 
-/* The URL's parts; curl_free them. Absent ones have their defaults. */
+/* Take URL apart; curl_free the parts. Parts that it lacks get their defaults. */
 static int server_parse(CURLU *u, const char *url, char **scheme, char **host, char **port)
 {
 	if (curl_url_set(u, CURLUPART_URL, url, CURLU_DISALLOW_USER) != CURLUE_OK ||

@@ -10,12 +10,13 @@ struct curl_slist;
 struct http_server {
 	char *url;	  /* without a slash at its end; its host is the one that TLS verifies */
 	char *connect_to; /* with tls-server-name: where to connect to instead, as curl has it; or NULL */
-	char *host;	  /* with it: the Host header line; or NULL */
+	char *host;	  /* with CONNECT_TO: the line of the Host header; or NULL */
 	char *name;	  /* for messages: HOST:PORT */
 	char *proxy;  /* "" none */
 	char *ca_pem; /* NULL: the system's */
 	bool tls, insecure;
-	bool bare;			/* of no kubeconfig, which nothing is to be said of */
+	/* It is no server of a kubeconfig, so errors do not mention one. */
+	bool bare;
 	struct curl_slist *impersonate; /* header lines */
 };
 

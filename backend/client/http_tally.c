@@ -4,7 +4,7 @@
 
 #define PARTS 8
 
-/* A stretch of the path between slashes. */
+/* A part of the path between two slashes. */
 struct part {
 	const char *at;
 	int len;
@@ -58,7 +58,7 @@ static void name_request(enum http_method method, const char *path, const char *
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))
 		at += 2;
-	if (at >= n) { /* what the server serves, and the like */
+	if (at >= n) { /* what the server offers as a whole, such as /version */
 		*ret_verb = verb_of(method, path, true);
 		*ret_resource = '\0';
 		return;

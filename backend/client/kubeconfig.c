@@ -19,7 +19,7 @@ static int refuse(char **ret_text, int err, const char *fmt, ...)
 	return err;
 }
 
-/* The text of E, without its last newline. */
+/* Set *RET_TEXT to E's errors in FILE, without the last newline. */
 static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
 {
 	char *text = spec_errors_text(e, file);
@@ -30,7 +30,7 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 	return e->err;
 }
 
-/* PATH below DIR, as kubeconfig_load says. NULL: the working directory is gone. */
+/* PATH, if it is relative below DIR, as kubeconfig_load says. NULL: there is no working directory any more. */
 static char *absolute(const char *dir, const char *path)
 {
 	cleanup_free char *here = NULL;
@@ -44,7 +44,7 @@ static char *absolute(const char *dir, const char *path)
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 
-/* Merge the file PATH. -ENOENT without a text: it is not there. */
+/* Merge the file PATH into K. -ENOENT without a text: there is no such file. */
 static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -121,7 +121,7 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 			      : err;
 }
 
-/* Merge all files that there are; 1: there are none, and *RET_MISSING would be the one to make. */
+/* Merge all files that there are; 1: there are none, and *RET_MISSING is the one that a user would make. */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)
 {

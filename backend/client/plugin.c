@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin's process and what is read of it: its two outputs, a pipe that tells when there is no such program
- * (spawn.h), and a descriptor of the process that tells its end. A child of its own that holds the outputs open is not
- * waited for. Its memory lives until the pool has let go of it, and its process has been waited for.
+ * A plugin's process and what is read from it: its two outputs, a pipe that tells when there is no such program
+ * (spawn.h), and a descriptor of the process that tells when it has ended. A child of the plugin that holds the outputs
+ * open is not waited for. The memory of a struct plugin stays until the pool is done with it and its process has been
+ * waited for.
  *
  *	state    | what is under way                             | what ends it           | next
  *	STARTING | the pool starts it                            | it is started          | RUNNING
@@ -31,31 +32,32 @@
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
-#define PLUGIN_PIPES_MS 500	   /* for what is in the pipes when it has exited */
+#define PLUGIN_PIPES_MS 500	   /* how long the pipes are read after the plugin has exited */
 #define PLUGIN_OUT_MAX	(1u << 20) /* bytes of its answer */
-#define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept, the last ones */
+#define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept: the last ones */
 
-/* What is read: the pipes, numbered as the descriptors that the program has of them, and the process. */
+/* What is read: the pipes, by the numbers that their descriptors have in the program; and the process. */
 enum { TOLD, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct source {
 	struct plugin *p;
-	int fd; /* -1: none, or none any more */
+	int fd; /* -1: not open, or not any more */
 	struct loop_watch *watch;
 };
 
 struct plugin {
 	struct loop *loop;
 	const struct spec_connection *c;
-	struct plugin_events events; /* of which done is not called in ENDING */
+	struct plugin_events events; /* done() is not called any more in ENDING */
 	enum { STARTING, RUNNING, EXITED, ENDING } state;
 	struct source sources[N_SOURCES];
 	unsigned eofs;
-	struct loop_timer timer; /* but in ENDING */
-	bool started;		 /* the pool has done its work; before, SOURCES and PID are its */
+	struct loop_timer timer; /* not set in ENDING */
+	/* The pool has done its work; until then SOURCES and PID are the pool's. */
+	bool started;
 	struct work work;
 	char **argv, **env;
-	pid_t pid;  /* 0: there is no process, or none any more */
+	pid_t pid;  /* 0: there is no process, or it has been waited for */
 	int status; /* as waitpid has it */
 	char *answer;
 	size_t len, room;
@@ -76,7 +78,7 @@ void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	if (p->pid)
-		waitpid(p->pid, NULL, WNOHANG); /* it was killed */
+		waitpid(p->pid, NULL, WNOHANG); /* it was killed, so it ends soon */
 	for (size_t i = 0; i < N_SOURCES; i++)
 		base_close_fd(&p->sources[i].fd);
 	free_strings(p->argv);
@@ -104,7 +106,10 @@ static void source_close(struct source *s)
 	s->fd = -1;
 }
 
-/* In ENDING, after each step to its end: nothing more is wanted of it, but the process itself is waited for. */
+/*
+ * In ENDING this is called after each step towards the end: the plugin's output is not wanted any more, but its process
+ * is waited for.
+ */
 static void plugin_leave(struct plugin *p)
 {
 	if (!p->started)
@@ -134,6 +139,7 @@ static const char *stderr_words(struct plugin *p)
 	size_t n = p->words_len;
 
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
+	/* Its stderr is for people: the line ends behind it are taken off. */
 		n--;
 	p->words[n] = '\0';
 	return p->words;
@@ -153,7 +159,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* There is no such program, or no process for it. */
+/* End P: there is no such program, or no process could be made for it. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;
@@ -228,7 +234,7 @@ static void plugin_exited(void *data)
 	return loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
 }
 
-/* Bytes of a pipe, in BUF; 0: none, and if it has ended, all of that is done. */
+/* Read bytes of a pipe into BUF. 0: there are none now, or the pipe has ended, and S with it. */
 static size_t source_read(struct source *s)
 {
 	struct plugin *p = s->p;
@@ -244,7 +250,7 @@ static size_t source_read(struct source *s)
 	return 0;
 }
 
-/* An int is written to a pipe whole. */
+/* An int is written to a pipe in one piece. */
 static void plugin_on_told(void *data)
 {
 	struct source *s = data;
@@ -277,7 +283,7 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/* Of what it writes the end is kept, without control characters, which a terminal might obey. */
+/* Keep the end of what the plugin writes, without control characters, which a terminal might obey. */
 static void plugin_on_err(void *data)
 {
 	struct source *s = data;

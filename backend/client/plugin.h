@@ -12,11 +12,11 @@ struct plugin;
 
 struct plugin_events {
 	/*
-	 * It has given its ANSWER, whose strings may be taken; or there is none: -EACCES or -ETIMEDOUT
-	 * with TEXT (it is not installed ...). Never from within plugin_start; not after plugin_stop.
+	 * The plugin has given its ANSWER, whose strings may be taken; or it has not: -EACCES or -ETIMEDOUT with TEXT
+	 * (it is not installed ...). Never from within plugin_start; not after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* Its process has gone, and its memory too. */
+	/* The process has gone, and struct plugin too. */
 	loop_fn gone;
 	void *data;
 };
@@ -24,7 +24,7 @@ struct plugin_events {
 /* Run the plugin of C. INFO is the value of KUBERNETES_EXEC_INFO. EVENTS is copied. */
 struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
 			    const struct plugin_events *events);
-/* End its process group now. gone() follows, unless the loop ends before. */
+/* End its process group now. gone() follows, unless the loop ends before that. */
 void plugin_stop(struct plugin *p);
-/* After loop_stop, of one whose gone() has not been called. */
+/* To be called after loop_stop for a plugin whose gone() was not called. */
 void plugin_free(struct plugin *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try at one log: see podlog.h. Until it is known that the stream is this run's and pod's, what comes is held:
+ * One try at one log: see podlog.h. Until it is known that the stream is of this pod and this run, its output is held:
  *
  *	state		what is under way	what ends it			next
  *	STREAMING	the stream		its end				(done)
@@ -25,43 +25,47 @@
 #include "spec/base/time.h"
 #include "spec/base/url.h"
 
-#define HEAD_MS	 30000
-#define IDLE_MS	 600000 /* a silent stream is opened anew, whatever the kubelet says */
-#define FETCH_MS 60000	/* the same of one that ends */
+#define HEAD_MS 30000
+/* A stream that is silent for so long is opened anew, whatever the kubelet says. */
+#define IDLE_MS	 600000
+#define FETCH_MS 60000 /* the same for a stream that does not follow */
 #define ASK_MS	 30000
-#define HELD_MAX (256u << 10) /* more is fetched again */
+#define HELD_MAX (256u << 10) /* a stream that has brought more is fetched again */
 #define POD_MAX	 (4u << 20)
-/* Has the kubelet lost it? Asked when a stream that is in doubt was silent for so long, each time longer: */
+/*
+ * The kubelet is asked for its last line (see set_doubt) when a stream in doubt was silent this long, each time longer:
+ */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
-#define DOUBT_BYTES  (1u << 20)	  /* more have come since: it is in doubt again */
+#define DOUBT_BYTES  (1u << 20)	  /* after this many more bytes the stream is in doubt again */
 #define LOSABLE	     (256u << 10) /* no kubelet rotates a log that is smaller */
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
 struct podlog {
 	struct podlog_config config;
-	bool forbidden; /* as in its result */
+	bool forbidden; /* podlog_result.forbidden */
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL: not under way */
-	bool paused;				/* the stream, by its owner */
+	bool paused;				/* the owner has paused the stream */
 	bool begun;
 	uint64_t begun_ms;
 	uint64_t came;
 	bool more, gap;
 	char *held;
 	size_t n_held;
-	struct http_reply end; /* of the stream, in ASKING_ENDED */
+	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* Has the kubelet lost it? */
-	uint64_t size;		 /* of the log */
-	int64_t last_ns;	 /* the time of its last line; 0: not known */
-	struct loop_timer doubt; /* until it has been silent for DOUBT_MS; not set: no doubt */
+	/* For the doubt whether the kubelet still follows the log (set_doubt): */
+	uint64_t size;	 /* of the log */
+	int64_t last_ns; /* the time of its last line; 0: not known */
+	/* Set while the stream is in doubt: runs out when it was silent for DOUBT_MS. */
+	struct loop_timer doubt;
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
-	uint64_t doubt_again; /* CAME from which on it is in doubt */
-	bool other;	      /* the kubelet's last line is not the log's */
+	uint64_t doubt_again; /* from this CAME on the stream is in doubt again */
+	bool other;	      /* the kubelet's last line is not the last line of the log */
 };
 
 void podlog_stop(struct podlog *p)
@@ -151,7 +155,7 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 	return 0;
 }
 
-/* The stream has ended properly. */
+/* The stream has ended in order. */
 static void finish_stream(struct podlog *p)
 {
 	int err = spec_logline_end(p->l, on_output, p);
@@ -170,7 +174,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* The server refused. */
+/* The server has refused the stream. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -224,7 +228,7 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish_refused(p, reply);
 }
 
-/* The path of the log, with REST of the query. */
+/* The path of the log, with REST as the end of its query. */
 static char *path_of(const struct podlog *p, const char *rest)
 {
 	cleanup_free char *container = spec_url_escape(p->config.container);
@@ -274,7 +278,10 @@ static void on_last_line(void *data, const struct http_reply *reply)
 		else
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
-		/* No line: the file is new. It may have been rotated while the stream was before its end. */
+		/*
+		 * The kubelet has no line: its file is new, and may have been rotated before the stream had come to its
+		 * end.
+		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
 }
@@ -357,7 +364,7 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- which run, and which pod, it is of --- */
 
-/* What is held is this run's, as is what comes. */
+/* The output that is held is this run's, and so is all that comes. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -379,9 +386,9 @@ static void accept_held(struct podlog *p)
 }
 
 /*
- * The newest run was NEWEST when the server was asked, which was after the stream had begun: which one the request was
- * answered with follows, as runs only go forward, and this one had begun before. Between two runs the one that has
- * ended is both the newest and the previous one.
+ * NEWEST was the newest run when the server was asked, and it was asked after the stream had begun. From that follows
+ * of which run the stream is: runs only go forward, and this stream's run had begun before it. Between two runs the one
+ * that has ended is both the newest and the previous one.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -417,7 +424,7 @@ static void on_answer(void *data, const struct http_reply *reply)
 	free(newest.uid);
 }
 
-/* By a list, since pods are watched, but not everybody may get one. */
+/* Ask by a list of pods: the user may list pods, since kxfs watches them, but perhaps not get one. */
 static void ask_run(struct podlog *p)
 {
 	cleanup_free char *pod = spec_url_escape(p->config.pod);

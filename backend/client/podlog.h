@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try at one log: a request to the API server for the output of a container's run, of which the end that is
- * known is given. New bytes go to the owner as they come, and in the end the owner is told how the try went.
- * What to do then, and when, is the owner's decision.
+ * One try at one log: a request to the API server for the output of one run of a container. The caller gives the end of
+ * what it knows of that output. New bytes go to the owner as they come, and in the end the owner is told how the try
+ * went. What to do then, and when, is the owner's decision.
  *
  *	outcome			what the server said				what it means
  *	PODLOG_ALL		the stream ended				all that it had is known
@@ -23,11 +23,11 @@
  *	PODLOG_NEXT_RUN		output of the next run				ask for the previous run
  *	PODLOG_WHICH_RUN	of which run or pod is not known (TEXT, WAIT_MS)	ask again later
  *
- * Which run a stream is of: a request names the pod and the container, and the newest run of whatever pod has that name
- * now answers, of which the watch may not have told yet. Once a line of a run is known, the stream of another one shows
- * by what it does not repeat. What does not repeat it (FORCE), or comes before a line is known, is held until the
- * server has said, after the stream had begun, which pod it is and how often the container has been run again. I/O
- * thread only.
+ * A request names a pod and a container, and is answered with the newest run of whatever pod has that name now; the
+ * watch may not have told of that run yet. Once a line of a run is known, the stream of another run shows in that it
+ * does not repeat the line. A stream that does not repeat it (FORCE), or that comes before any line is known, is held
+ * until the server, asked after the stream had begun, has said which pod it is and how often the container has been run
+ * again. I/O thread only.
  */
 #pragma once
 
@@ -57,10 +57,10 @@ enum podlog_outcome {
 struct podlog_result {
 	enum podlog_outcome outcome;
 	const char *text; /* for people; borrowed, never NULL */
-	unsigned wait_ms; /* as long the server asks to wait; 0: it does not */
-	bool more;	  /* output has been given out */
+	unsigned wait_ms; /* how long the server asks to wait; 0: it does not */
+	bool more;	  /* output was given to the owner */
 	bool begun;	  /* the server had answered with 2xx */
-	uint64_t open_ms; /* for so long then */
+	uint64_t open_ms; /* how long the stream was open after that */
 	bool forbidden;	  /* the user has no right to read logs (TEXT) */
 };
 
@@ -69,51 +69,52 @@ struct podlog_config {
 	struct loop *loop;
 	const char *namespace, *pod, *container;
 	bool follow; /* the stream goes on while the container runs */
-	/* So many in a row ended as PODLOG_SILENT: the more, the longer this one may be silent. */
+	/* How many tries in a row ended as PODLOG_SILENT: the more, the longer this one may be silent. */
 	unsigned lost;
-	bool alone;    /* on a connection of its own, so that it can always be slowed */
-	bool previous; /* of the run before the newest one */
+	/* On a connection of its own, so that the stream can be paused in any case. */
+	bool alone;
+	bool previous; /* the log of the run before the newest one is wanted */
 	/* The run: the pod's uid, and how many runs of the container were before it. */
 	const char *uid;
 	unsigned restart;
 	/*
-	 * The end of the log, which is taken over; and as in spec/logline/logline.h. What comes is held until the
-	 * server has said which run it is of, with FORCE, or where nothing is known.
+	 * The end of the log, which the podlog takes over, as in spec/logline/logline.h. With FORCE, or where nothing
+	 * is known, output is held until the server has said which run it is of.
 	 */
 	struct spec_logline_known known;
 	bool force;
 	struct spec_logline_past *past;
-	/* The server gives the log: what it has of it comes now. */
+	/* The server gives the log: its output comes now. */
 	void (*begun)(void *data);
 	/*
-	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
-	 * try ends (-ENOBUFS: PODLOG_SLOW).
+	 * New output: bytes of one line, whose time is NS. Returns 0, or a negative errno if the owner does not take
+	 * them: then the try ends (-ENOBUFS: PODLOG_SLOW).
 	 */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
-	/* All that has come by now has been given out. */
+	/* All that has come until now was given to the owner. */
 	void (*paused)(void *data);
-	/* Output was lost before that which comes next, or may have been (FORCE). */
+	/* Before the output that comes next some was lost, or (FORCE) may have been. */
 	void (*gap)(void *data);
-	/* The try is over; once, and the podlog is freed before. */
+	/* The try is over. Called once, when the podlog is freed already. */
 	void (*done)(void *data, const struct podlog_result *result);
 	void *data;
 };
 
-/* CONFIG is copied; its strings, PAST and HTTP must stay. Nothing is called from within. */
+/* Begin a try. CONFIG is copied; its strings, PAST and HTTP must stay. No function is called from within this. */
 struct podlog *podlog_start(struct podlog_config *config);
-/* Nothing is called any more. NULL is allowed. */
+/* End P; no function is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
 /*
- * From the next chunk on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to
- * take what comes, or to end it by -ENOBUFS. Both may be called from within paused().
+ * From the next chunk on the stream waits until it is resumed, as with http_pause. False: it can't, so the owner has to
+ * take what comes, or to end the try by -ENOBUFS. Both functions may be called from within paused().
  */
 bool podlog_pause(struct podlog *p);
 void podlog_resume(struct podlog *p);
-/* Is what comes held, since it is not known which run it is of? */
+/* Is output held, since it is not known which run it is of? */
 bool podlog_is_unsure(const struct podlog *p);
-/* Is the question which run it is under way? */
+/* Is the server being asked which run it is? */
 bool podlog_is_asking(const struct podlog *p);
 /* Has the server begun to answer? */
 bool podlog_has_begun(const struct podlog *p);
-/* Bytes that have come, known ones too. */
+/* How many bytes have come, those that were known before included. */
 uint64_t podlog_came(const struct podlog *p);

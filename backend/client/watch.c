@@ -13,6 +13,7 @@
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
  *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
+ *	         |                             | watch_doubt                           | DOUBTING
  *	         |                             | its end, sooner                       | WAITING (see below)
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
@@ -21,23 +22,27 @@
  *	         |                             |                                       | without VERSION
  *
  * The page after the present one is asked for as soon as the present one tells its token, so that the server makes one
- * while the other is read. Should it fail before its turn comes it is dropped, and asked for again in its turn: only
- * then it counts what has become of it.
+ * while the other is read. Should that request fail before its turn comes, it is dropped and made again in its turn:
+ * only then its outcome counts.
  *
  * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
- * comes, the old view stays. A watch that breaks is asked for anew within a moment, and the view counts as confirmed
- * until that has failed. Where one breaks soon after another (the network flaps) the pauses between them grow, and in
- * these nothing confirms the view.
+ * comes, the old view stays. A watch that breaks is begun again within a moment, and the view counts as confirmed until
+ * that has failed. Where one breaks soon after another (the network flaps) the pauses between them grow, and in these
+ * nothing confirms the view.
  *
  * A server that was restored from a backup begins its versions again lower. It accepts a watch from a version that is
- * still to come, and says nothing until then. So a server that could not be reached, or is silent though it sends
- * bookmarks, is asked for its version before the next watch; any other when nothing has confirmed the view for
- * CONFIRM_MS; and none more often than that.
+ * still to come, and says nothing until then. So in three cases the server is asked for its version before the next
+ * watch. First, when it could not be reached, or when nothing has confirmed the view for CONFIRM_MS; but not more often
+ * than each CONFIRM_MS. Second, whenever a watch was silent although the server sends bookmarks, or since it could not
+ * be reached; this is rare, and rarer each time. Third, when it could not be reached and a reply to another request has
+ * brought an object of which no watch has told: if the server was set back, none ever will. The owner has a watch ask
+ * at once when the version of such an object is one that the watch is past (watch_doubt). A watch that finds its list
+ * older than what was known tells its owner, who has the other watches of the server ask, too (watch_doubt).
  *
- * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is
- * dead without a word, or at a server that hangs. It is ended and asked for anew, which finds out: there is
- * an answer soon, or the view is no longer confirmed. Where that silence was nothing, the next may last
- * longer, so that a server without bookmarks is not asked again and again.
+ * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is dead without
+ * a word, or at a server that hangs. Such a watch is ended and begun again, which tells: either there is an answer
+ * soon, or the view is no longer confirmed. If the silence meant nothing, the next one may last longer, so that a
+ * server without bookmarks is not asked again and again.
  */
 #include "backend/client/watch.h"
 
@@ -55,16 +60,19 @@
 #include "spec/base/url.h"
 
 #define HEAD_MS	     30000 /* until a reply begins */
-#define PROBE_MS     10000 /* the same after a silence, which is to be explained soon */
+#define PROBE_MS     10000 /* the same after a silence, whose reason is wanted soon */
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* how long a watch may be silent at first */
 /* A watch is asked to last about so long, up to a quarter more or less, so that not all end at once. */
 #define WATCH_S	      384
-#define WATCH_LATE_S  60 /* after that it is dead */
+#define WATCH_LATE_S  60 /* a watch that lasts this much longer than it should is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
-/* A server that has just started refuses everybody for a moment: only after so many is what stood forbidden. */
+/*
+ * A server that has just started refuses everybody for a moment: a watch that stood counts as forbidden only after this
+ * many refusals.
+ */
 #define REFUSALS_MAX 5
 /*
  * A pod of a large job has hundreds of KiB, so the first page is small, and each next one is made so that
@@ -73,11 +81,11 @@
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
 #define PAGE_MS	   300000 /* a page that takes longer is given up */
-#define EMPTY_MAX  100	  /* pages without an object */
-/* After so many pages with not half of the objects that were asked for there is a pause before each. */
+#define EMPTY_MAX  100	  /* a list with more pages than this that have no object fails */
+/* After this many pages with less than half of the objects that were asked for there is a pause before each page. */
 #define MEAGER_MAX 20
 #define MEAGER_MS  50
-#define HURRY_MS   2000 /* what waits is hurried no more often */
+#define HURRY_MS   2000 /* a watch that waits is hurried no more often than this */
 #define CONFIRM_MS 600000
 #define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
 #define STEADY_MS  5000	 /* a watch that stood so long was in order: no backoff after it */
@@ -87,31 +95,33 @@
 /* One request, and what has come of it. */
 struct part {
 	struct watch *w;
-	struct http_request *request; /* NULL: it is over */
-	struct spec_split *split;     /* of its reply */
+	struct http_request *request; /* NULL: the request is over */
+	struct spec_split *split;     /* takes its reply apart */
 	size_t objects, bytes;
-	unsigned limit; /* of a page: objects that were asked for */
+	unsigned limit; /* for a page: how many objects were asked for */
 };
 
 struct watch {
 	struct watch_config config;
-	char *path, *resource, *namespace; /* the strings of CONFIG */
-	char *selectors;		   /* as they stand in a query: "", or "&..." */
+	char *path, *resource, *namespace; /* the copies that CONFIG points to */
+	/* The selectors as they stand in a query: "", or "&...". */
+	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
 	struct loop_timer timer; /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
-	struct part *part;	 /* else: the page that is listed, or the watch */
+	struct part *part;	 /* but in WAITING: the page that is listed, or the watch */
 	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
 	bool ahead_failed;	 /* of this list no page is asked for ahead any more */
 	const char *verb;	 /* of the last request: "list", "watch" */
 	char *version;		 /* to watch from; NULL: to be listed */
 	char *next;		 /* token of the page, escaped; NULL: the list begins */
 	unsigned page;
-	size_t listed;	   /* objects of this list that have come */
-	unsigned empty;	   /* pages of it without any */
-	unsigned meager;   /* pages of it with not half of what was asked for */
-	uint64_t since;	   /* of STANDING, loop_now_ms */
-	unsigned refusals; /* that are borne before what is optional counts as forbidden */
-	/* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
+	size_t listed;	 /* objects of this list that have come */
+	unsigned empty;	 /* pages of this list without any object */
+	unsigned meager; /* pages of this list with less than half of what was asked for */
+	uint64_t since;	 /* when STANDING began, by loop_now_ms */
+	/* Refusals that are left before an optional resource counts as forbidden. */
+	unsigned refusals;
+	/* The last pause in ms; 0: all was in order. Only a watch that stands for long resets it. */
 	unsigned backoff;
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
 	unsigned head_ms; /* until the next reply begins */
@@ -131,7 +141,7 @@ struct watch {
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/* What was told is confirmed (ERR is 0), or it is not and why. */
+/* Tell the owner that its view is confirmed (ERR is 0), or that it is not, and why. */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -152,7 +162,7 @@ static void part_free(struct part *part)
 	free(part);
 }
 
-/* Where we were is not known any more: the next request begins a list. */
+/* The version is not known any more: the next request begins a list. */
 static void forget_version(struct watch *w)
 {
 	free(take_ptr(w->version));
@@ -176,18 +186,18 @@ void watch_hurry(struct watch *w)
 
 	if (w->state != WAITING || !w->may_hurry)
 		return;
-	/* Just before the server is back, or takes who asks, it may have refused one that was hurried. */
+	/* The request that was hurried last may have been refused because it came just before the server was back. */
 	if (w->hurried && now - w->hurried < HURRY_MS) {
 		if (w->hurried + HURRY_MS < w->due)
 			wait_ms(w, (unsigned)(w->hurried + HURRY_MS - now));
 		return;
 	}
 	w->hurried = now;
-	w->backoff /= 2; /* should it fail again, the next pause is as long as this one */
+	w->backoff /= 2; /* should this request fail again, the next pause is as long as this one */
 	on_timer(w);
 }
 
-/* Longer each time, and AT_LEAST the ms that the server asked for. */
+/* Pause longer each time, and at least AT_LEAST ms, which the server asked for. */
 static void back_off(struct watch *w, unsigned at_least)
 {
 	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
@@ -215,7 +225,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* Of a first failure the owner tells people; later ones are new to nobody but .kxfs/log. */
+	/* The owner tells people of the first failure; later ones are news for .kxfs/log alone. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	if (err == -EOPNOTSUPP) {
@@ -233,12 +243,12 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	return notify(w, err, text ? text : strerror(-err));
 }
 
-/* The server no longer has the version that we know: list anew. */
+/* The server no longer has the version that we know: list anew, at once or after a pause. */
 static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew", w->resource);
 	forget_version(w);
-	/* At once when the last try was in order; a server that says so again and again is not hurried. */
+	/* At once if the last request was in order; a server that says so again and again is given a pause. */
 	if (w->backoff)
 		return back_off(w, 0);
 	w->backoff = BACKOFF_MIN;
@@ -278,7 +288,7 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
+/* A page did not come: ask for it again, and for fewer objects if it was too slow. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
@@ -370,7 +380,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* its turn comes */
+		return; /* it waits for its turn */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;
@@ -395,7 +405,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* Of an object that is passed over it may not be known what has become of it. */
+	/* If an object was too large to be read, it may not be known what has become of it. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -417,7 +427,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	return w->anew ? -ECANCELED : 0;
 }
 
-/* The watch stands: what was told is confirmed. */
+/* The watch stands: the view is confirmed. */
 static void on_watch_head(void *data, int status)
 {
 	struct watch *w = ((struct part *)data)->w;
@@ -455,7 +465,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->fresh = silent;
-	/* Of a server that sends no bookmarks, silence is not news, but in the answer to it. */
+	/* From a server that sends no bookmarks, silence alone is not news; what follows it may be. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
 	w->doubt |= silent ? w->bookmarks : reply->err;
@@ -466,13 +476,13 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
-		/* It may be for the version, which a server that was set back has never had. */
+		/* The refusal may be of the version, which a server that was set back has never had. */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);
 		return failed(w, reply);
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
-		/* 504 and the like; or what came is no watch: listing anew is always right. */
+		/* The stream said 504 or the like, or it was no watch: listing anew is right in any case. */
 		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->resource,
 		     w->event_err ? "an error of the server" : strerror(-reply->err));
 		forget_version(w);
@@ -528,7 +538,7 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/* The page that has TOKEN, which is escaped; NULL: the first one. */
+/* Ask for the page of TOKEN, which is escaped; NULL: the first one. */
 static struct part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
@@ -565,7 +575,7 @@ static void ask_ahead(struct watch *w)
 	}
 }
 
-/* PART is under way now. */
+/* Let PART be what is under way now. */
 static void take_part(struct watch *w, struct part *part)
 {
 	part_free(w->part);
@@ -690,7 +700,7 @@ static void send_next(struct watch *w)
 
 /* --- life --- */
 
-/* The part of a query that SELECTOR makes of parameter NAME. malloc'ed. */
+/* The part of a query that gives the parameter NAME the value SELECTOR. malloc'ed. */
 static char *selector_query(const char *name, const char *selector)
 {
 	cleanup_free char *escaped = spec_url_escape(selector);
@@ -710,7 +720,7 @@ struct watch *watch_new(const struct watch_config *config)
 	w->config.path = w->path = text_copy(config->path);
 	w->config.resource = w->resource = text_copy(config->resource);
 	w->config.namespace = w->namespace = text_copy(config->namespace);
-	w->config.selector = w->config.field = NULL; /* they are in SELECTORS */
+	w->config.selector = w->config.field = NULL; /* SELECTORS has them */
 	w->selectors = text_print("%s%s", labels, fields);
 	w->page = config->page;
 	w->silent = SILENT_MS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One resource of one namespace, known for ever: LIST page by page, then WATCH from there. The watch is resumed
- * after whatever may end it; where that can't be (410), the list is asked for anew. What the owner is told makes
- * its view equal to the server's: an object that a new list does not hold is gone. I/O thread only.
+ * Keeps the owner's view of one resource of one namespace equal to the server's: LIST page by page, then WATCH from
+ * there. The watch is begun again whatever has ended it; where that can't be (410), the list is asked for anew. An
+ * object that a new list does not hold is gone. I/O thread only.
  */
 #pragma once
 
@@ -16,27 +16,28 @@ struct watch;
 struct watch_config {
 	struct loop *loop;
 	struct http *http;
-	const char *path;      /* of the collection: "/api/v1/namespaces/NS/pods"; copied */
-	const char *selector;  /* of labels, not escaped; "" none; copied */
+	const char *path;      /* path of the collection: "/api/v1/namespaces/NS/pods"; copied */
+	const char *selector;  /* selector of labels, not escaped; "": none; copied */
 	const char *field;     /* selector of fields, not escaped; NULL: none; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
 	unsigned page;	       /* objects to ask for at first; adapted to the bytes that come */
 	const struct spec_pick *pick; /* as in spec_split_new */
-	/* The owner can do without it where it is forbidden (then it is asked for again after 5 minutes). */
+	/* The owner can do without the resource where it is forbidden; then it is asked for again after 5 minutes. */
 	bool optional;
-	/* what has it ask for fewer objects, in words for people; static; NULL: nothing */
+	/* what a user can do so that fewer objects are asked for; text for people; static; NULL: nothing */
 	const char *fewer;
-	struct tally *ends; /* counts watches that have ended, by resource and why; NULL: not */
+	/* Counts watches that have ended, by resource and why; NULL: they are not counted. */
+	struct tally *ends;
 
-	/* A list begins: what is not told by its end is gone. */
+	/* A list begins: an object that it has not told by its end is gone. */
 	void (*begin)(void *data);
 	/*
-	 * An object is there or has changed, or (GONE) is no more, and this is what it was last. JSON is
-	 * the object, NUL-terminated, borrowed. An event may tell what is known already. WRONG is as in spec_split_fn.
+	 * An object is there or has changed; or (GONE) it is gone, and JSON is what it was last. JSON is NUL-terminated
+	 * and borrowed. An event may tell what is known already. WRONG is as in spec_split_fn.
 	 */
 	void (*object)(void *data, const char *json, size_t len, bool gone, int wrong);
-	/* The list is whole. */
+	/* The list has come to its end. */
 	void (*listed)(void *data);
 	/*
 	 * 0: the view is confirmed from now on. Else it no longer is, since the server can't be
@@ -50,25 +51,25 @@ struct watch_config {
 	void *data;
 };
 
-/* How often what is forbidden and optional is asked for. */
+/* How often an optional resource that is forbidden is asked for. */
 #define WATCH_FORBIDDEN_MS 300000
 
-/* It starts at once. */
+/* The watch starts at once. */
 struct watch *watch_new(const struct watch_config *config);
-/* The owner hears nothing any more. NULL is allowed. Of its functions only state() may call this. */
+/* End W: the owner hears nothing any more. NULL is allowed. Of the owner's functions only state() may call this. */
 void watch_free(struct watch *w);
 
 /*
- * The server may be there again, or somebody wants to know: what waits since a request failed is asked for now, or 2 s
- * after it was hurried last, should that be later; and not where the server has said when, or that it refuses.
+ * The server may be there again, or somebody wants to know: a watch that waits after a failed request asks now, or 2 s
+ * after it was last hurried if that is later. It does not where the server refuses, or has asked for a pause.
  */
 void watch_hurry(struct watch *w);
 
-/* Called by object(): the owner has passed over what it needs now, so the list is asked for anew. */
+/* Called by object(): the owner has passed over an object that it needs now, so the list is asked for anew. */
 void watch_list_anew(struct watch *w);
 
 /* What it asked for last: "list" or "watch". */
 const char *watch_verb(const struct watch *w);
 
-/* The owner has all up to this version; "" while it lists anew. Borrowed; NULL is allowed. */
+/* The owner knows everything up to this version; "" while W lists anew. Borrowed; NULL is allowed. */
 const char *watch_version(const struct watch *w);

@@ -44,7 +44,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 		     rq->file);
 		return;
 	case BACKEND_DRY_RUN:
-		return; /* nothing was done */
+		return; /* a dry run does nothing */
 	case BACKEND_CANCEL:
 		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
 		return;

@@ -10,7 +10,7 @@
 
 struct end {
 	sem_t done;
-	struct lock lock; /* of what is below */
+	struct lock lock; /* protects the members below */
 	bool over;
 	int err;
 	char *text;
@@ -21,7 +21,7 @@ void end_clear(struct end *e);
 /* Tell the outcome: 0, or a negative errno with TEXT (NULL: none). The first that is told counts. Any thread. */
 void end_reach(struct end *e, int err, const char *text);
 /*
- * Wait for it, at most SECONDS (-ETIMEDOUT), whatever becomes of the wall clock. *RET_TEXT, if wanted, is its text,
- * malloc'ed or NULL.
+ * Wait for the outcome, at most SECONDS of a clock that nobody can set (-ETIMEDOUT). *RET_TEXT, if RET_TEXT is not
+ * NULL, is its text, malloc'ed or NULL.
  */
 int end_wait(struct end *e, unsigned seconds, char **ret_text);

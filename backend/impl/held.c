@@ -27,9 +27,12 @@
  * sent or started anything. The record is there until the job is known to be launched; as long as it is there nobody
  * can remove the job, since requests about it wait. So a record without a job means that nothing was launched.
  *
- * What is waited for is told by the store, and looked up once when all is listed, after the start; what has become of
- * it is put on record. The clock is looked at every few seconds, since it may be set, and the machine sleep. All
- * changes of STATE/held go through one queue.
+ * The store tells when a job that others wait for has changed; once after the start, when all jobs are listed, they are
+ * looked up. What has become of each is put on record. The clock is looked at every few seconds, since it may be set,
+ * and the machine may sleep. All changes of STATE/held go through one queue.
+ *
+ * What a start can't read now is read again later. Until then no job with a singleton is launched, since one that runs
+ * may be among what is not known.
  */
 #include "backend/impl/held.h"
 
@@ -72,7 +75,7 @@ struct parked {
 	struct parked *next;
 };
 
-/* What its snapshot depends on beside its record. */
+/* What the snapshot of an entry depends on beside its record. */
 struct sight {
 	bool begun, alone;
 };
@@ -82,12 +85,12 @@ struct entry {
 	struct spec_held *rec;
 	struct spec_job *shape;
 	enum entry_state state;
-	size_t writes;	    /* of its record, under way */
-	bool dirty;	    /* the record is to be written */
-	bool unsettled;	    /* what it waits for is to be looked up */
-	bool changed;	    /* its snapshot is to be made again */
+	size_t writes;	    /* writes of its record that are under way */
+	bool dirty;	    /* the record has to be written */
+	bool unsettled;	    /* the jobs that it waits for have to be looked up */
+	bool changed;	    /* its snapshot has to be made again */
 	struct sight sight; /* as it was shown */
-	char *refusal;	    /* of the last launch; NULL: none */
+	char *refusal;	    /* why the last launch was refused; NULL: none was */
 	unsigned tries;	    /* launches that were refused */
 	uint64_t next;	   /* loop_now_ms of the next one, or of the next try to write its record */
 	uint64_t launched; /* loop_now_ms */
@@ -97,7 +100,7 @@ struct entry {
 	struct work work;
 	char *text;
 	size_t len;
-	bool first; /* of its singleton, while that is found out */
+	bool first; /* it is the first of its singleton, while that is found out */
 	struct entry *prev, *next_entry;
 	UT_hash_handle hh; /* by submission */
 	UT_hash_handle hh_singleton;
@@ -108,10 +111,10 @@ struct held {
 	struct held_ways ways;
 	struct group group;
 	struct entry *all;  /* by submission */
-	struct entry *list; /* in their order */
+	struct entry *list; /* the same, in the order in which they were submitted */
 	size_t launching;
 	struct work_queue queue;
-	struct loop_timer timer; /* due at DUE */
+	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
 	struct loop_timer stamp_timer;
 	struct work stamp; /* one at a time */
@@ -140,7 +143,7 @@ static char *held_dir(const struct held *h)
 
 /* --- what others see --- */
 
-/* The job that was launched; NULL: it is not seen yet, or not any more. */
+/* The job that was launched from E; NULL: it was not seen yet, or is gone. */
 static const struct spec_job *job_of(const struct entry *e)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, e->rec->submission);
@@ -169,10 +172,10 @@ static void show(struct entry *e, int64_t now)
 struct change {
 	struct work work;
 	struct entry *e;
-	char *head; /* NULL: the record is removed */
+	char *head; /* the record's text; NULL: the record is removed */
 	char *dir;
 	char *path;
-	struct backend_request *asker; /* answered when it is on disk; NULL: nobody */
+	struct backend_request *asker; /* answered when the change is on disk; NULL: nobody asked */
 };
 
 static void change_work(void *data)
@@ -209,7 +212,7 @@ static void entry_free(struct entry *e)
 	free(e);
 }
 
-/* Is something done about E that a request about its job has to wait for? */
+/* Is anything being done about E for whose end a request about its job has to wait? */
 static bool is_busy(const struct entry *e)
 {
 	return e->state != ENTRY_RESTS || e->writes ||
@@ -253,7 +256,7 @@ static void change_done(void *data)
 		     removed ? "removed" : "written", strerror(-err));
 		e->state = ENTRY_RESTS;
 		e->dirty |= !removed;
-		/* It was not released, if nobody can rely on that. */
+		/* A release counts only if it is on disk. */
 		e->rec->hold |= !removed && asker;
 		e->next = loop_now_ms() + AGAIN_MS;
 	}
@@ -314,7 +317,7 @@ static void launch_ended(struct entry *e, int err, const char *text)
 	e->state = ENTRY_RESTS;
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
-	/* What was seen was launched, whatever the reply was that came. */
+	/* If the job was seen, it was launched, whatever the reply was. */
 	if (!err || job) {
 		e->rec->state = SPEC_HELD_LAUNCHED;
 		e->launched = loop_now_ms();
@@ -339,7 +342,7 @@ static void on_launched(void *data, const struct backend_result *result)
 	launch_ended(data, result->err, result->text);
 }
 
-/* The record in the file PATH, with the document that stands behind it, malloc'ed, or (MANIFEST) that one. */
+/* Read the record in the file PATH, with the document behind it, malloc'ed, or with MANIFEST the manifest. */
 static int read_record(const char *path, struct spec_held **ret, char **ret_text, size_t *ret_len,
 		       bool manifest)
 {
@@ -419,7 +422,7 @@ static bool is_whole(const struct held *h)
 	return !b->ops->is_whole || b->ops->is_whole(b);
 }
 
-/* What E waits for may have ended, or gone, while nobody was told. */
+/* Look up what E waits for: it may have ended, or gone, without that having been told. */
 static void look_up(struct entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
@@ -432,14 +435,14 @@ static void look_up(struct entry *e)
 	e->changed |= e->dirty;
 }
 
-/* E was launched, or is over: is it to be forgotten? */
+/* E was launched, or is over: may it be forgotten? */
 static bool is_done(const struct entry *e, int64_t now, bool whole)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
 
 	if (e->rec->state == SPEC_HELD_OVER)
 		return now - e->rec->finished > e->h->b->config.history_keep * NS_PER_S;
-	if (!job) /* it may be on its way here */
+	if (!job) /* the job may be on its way here */
 		return whole && loop_now_ms() - e->launched > UNSEEN_MS;
 	return !*e->rec->singleton || spec_job_has_ended(job);
 }
@@ -554,7 +557,7 @@ struct making {
 	struct spec_job *shape;
 	struct work work;
 	char *manifest;
-	char *text; /* what is wrong, for people */
+	char *text; /* what is wrong, as text for people */
 };
 
 static void making_end(struct making *m, int err, const char *id, const char *text)
@@ -592,7 +595,7 @@ static void stamp_work(void *data)
 	cleanup_free char *path = text_print("%s/" STAMP, dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* What can't be noted is not told, and is no reason for more. */
+	/* That this can't be noted harms nothing. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -736,7 +739,7 @@ static bool find_in(struct held *h, const char *id, struct spec_held_after *ret)
 	return false;
 }
 
-/* Any thread: a find() of struct spec_held_place. */
+/* The find() of a struct spec_held_place. Any thread. */
 static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 {
 	static const char *const ends[] = {"", ".yaml", ".yml", ".json"};
@@ -753,7 +756,7 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 	return found;
 }
 
-/* The moment at which it is so late here as it is at UTC in UTC, both in ns. */
+/* The moment at which local clocks show what a clock in UTC shows at UTC, both in ns. */
 static int64_t local_moment(int64_t utc)
 {
 	time_t seconds = utc / NS_PER_S;
@@ -812,7 +815,10 @@ static void look_done(void *data)
 	return pass(rq);
 }
 
-/* Only what has one of these words, or can spell it otherwise, has to be looked at. */
+/*
+ * May the document of RQ hold its job? Only one that has one of these words, or can spell it in another way, has to be
+ * read.
+ */
 static bool may_hold(const struct backend_request *rq)
 {
 	bool may = memchr(rq->text, '\\', rq->len);

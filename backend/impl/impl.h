@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. For
- * these two, backend.c and request.c only: what stands below them is given what it needs.
+ * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. Only these two,
+ * backend.c, request.c and their neighbours here include it: files below them are given what they need.
  */
 #pragma once
 
@@ -19,22 +19,22 @@
 struct backend_request;
 
 struct backend_ops {
-	/* What the default state directory is named after: as backend_key. */
+	/* The name of the default state directory: see backend_key. */
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
-	/* Calls backend_set_impl(). Before the loop runs; no waiting. */
+	/* Called before the loop runs; calls backend_set_impl(). Must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
-	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
+	/* On the I/O thread. Calls backend_started() once the first list is in, or when that can't be had. */
 	void (*start)(struct backend *b);
-	/* On the I/O thread, after backend_started(): as backend_take_charge. NULL: there is nothing to begin. */
+	/* On the I/O thread, after backend_started(): see backend_take_charge. NULL: there is nothing to begin. */
 	void (*take_charge)(struct backend *b);
-	bool start_asks; /* START waits for a server: it may be given up, as backend_give_up says */
+	bool start_asks; /* START waits for a server, so it may be given up (backend_give_up) */
 	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
-	 * Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. The
-	 * job of id and uid is in the store, in the right place. Whether it allows the action is for
-	 * the implementation to see, which may know more than the snapshot does.
+	 * Requests, on the I/O thread: each is answered with backend_answer(), now or later, exactly once. The job of
+	 * the id and uid in the request is in the store, in the right place. The implementation has to check that the
+	 * job allows the action, since it may know more than the snapshot.
 	 */
 	void (*submit)(struct backend *b, struct backend_request *rq);
 	void (*dry_run)(struct backend *b, struct backend_request *rq);
@@ -44,22 +44,22 @@ struct backend_ops {
 	/* Any thread. */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);
-	/* As backend.h says. NULL: there is no such thing. */
+	/* See backend_events. NULL: there are no events. */
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
-	/* I/O thread: is every job that there is in the store? NULL: always, once it has started. */
+	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
 	bool (*is_whole)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
-	/* The text of a queue, of the N snapshots JOBS of jobs/; malloc'ed. NULL: its view has all. */
+	/* The text of a queue, made from the N snapshots JOBS of jobs/; malloc'ed. NULL: the queue's view has all. */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
 	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* As backend_wanted. NULL: nothing is told only when it is asked for. */
+	/* See backend_wanted. NULL: there is nothing that is only asked for when somebody reads. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
-	/* As backend_usage_wanted; NULL likewise. */
+	/* See backend_usage_wanted. NULL: the same. */
 	void (*usage_wanted)(struct backend *b);
 	void (*info)(struct backend *b, FILE *out);
 	void (*metrics)(struct backend *b, FILE *out);
@@ -69,59 +69,61 @@ extern const struct backend_ops local_ops, kube_ops;
 
 struct backend {
 	const struct backend_ops *ops;
-	struct backend_config config; /* strings owned */
+	struct backend_config config;
 	struct backend_events events;
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
 	struct held *held;
-	struct keep *keep;     /* of a capture with an archive; else NULL */
-	struct reader *reader; /* of a mount with an archive; else NULL */
+	struct keep *keep;     /* only in a capture with an archive; else NULL */
+	struct reader *reader; /* only in a mount with an archive; else NULL */
 	void *impl;	       /* the implementation's own (backend_set_impl) */
 
-	/* Only for backend.c and request.c: */
+	/* For backend.c and request.c alone: */
 	struct end started, stopped;
-	bool up;				       /* between start and stop; I/O thread */
-	atomic_ullong answered[BACKEND_N_REQUESTS][2]; /* [1]: with an error */
+	/* It is between start and stop; I/O thread. */
+	bool up;
+	/* Requests that were answered; [1]: with an error. */
+	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
-/* A request under way. The strings are owned by it and stay until backend_answer. */
+/* A request that is under way. It owns its strings, which stay until backend_answer. */
 struct backend_request {
 	struct backend *b;
 	enum backend_request_kind kind;
-	uint64_t since; /* ms */
+	uint64_t since; /* when it began, in ms */
 	char *file;
 	char *text;
 	size_t len;
 	char *submitter;
-	char *submission; /* a UUID; of a dry run perhaps NULL */
-	mode_t readable;  /* as backend_submission.readable */
-	bool seeded;	  /* the job is to have the name that is made of SEED, or none */
+	char *submission; /* a UUID; in a dry run it may be NULL */
+	mode_t readable;  /* see backend_submission.readable */
+	bool seeded;	  /* the job is to have the name that is made of SEED, and no other */
 	uint64_t seed[2];
 	/*
-	 * SUBMIT: launch a job that was held. Its file was answered for; in a store where uids are chosen here, its uid
-	 * is SUBMISSION. An earlier try of that, before a crash, may have launched it. DRY_RUN: of what is to be held:
-	 * what can't be launched here is refused.
+	 * SUBMIT: launch a job that was held. Whoever wrote its file has had the answer; where kxfs chooses the uids,
+	 * its uid is SUBMISSION. An earlier try, before a crash, may have launched it. DRY_RUN: the job is to be held,
+	 * and is refused if it could not be launched here.
 	 */
 	bool held;
 	char *id;
 	char *uid;
 	enum spec_action action;
-	char *argument; /* of the action; NULL: none */
+	char *argument; /* argument of the action; NULL: none */
 	backend_reply_fn reply;
 	void *data;
 };
 
 /* Reply and free RQ. TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
-/* The same, with a text that printf would print. */
+/* Like backend_answer, with a text that printf would print. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
-/* What a dry run has made: borrowed. */
+/* What a dry run has made. Borrowed. */
 struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
-/* The same for an action that a job in PHASE ignores: -EINVAL. */
+/* Answer RQ with -EINVAL: a job in PHASE ignores its action. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
 /* What held.c needs of requests. */
@@ -141,7 +143,10 @@ static inline void backend_ready(void *data)
 	end_reach(&b->started, 0, NULL);
 }
 
-/* The first list is in, or can't be had: TEXT says why. Heeded once, and not after the start was given up. */
+/*
+ * The first list is in, or can't be had, and TEXT says why. Only the first call counts, and none after the start was
+ * given up.
+ */
 static inline void backend_started(void *backend, int err, const char *text)
 {
 	struct backend *b = backend;
@@ -178,7 +183,7 @@ static inline void backend_held_stopped(void *data)
 	output_stop(b->output, backend_output_stopped, b);
 }
 
-/* Nothing of it runs any more. */
+/* Nothing of the implementation runs any more. */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;
@@ -186,7 +191,7 @@ static inline void backend_stopped(void *backend)
 	held_stop(b->held, backend_held_stopped, b);
 }
 
-/* As backend_events.launched. */
+/* See backend_events.launched. */
 static inline void backend_launched(void *backend, const char *file, const char *id,
 				    const char *submission)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests: calls of any thread become work on the I/O thread. What holds for every implementation is checked here
- * before it sees a request, and what was done is reported to those who read .kxfs/log; each request and its answer
- * are messages of level debug.
+ * Requests: calls of any thread become work on the I/O thread. What must hold for any implementation is checked here
+ * before the implementation gets a request, and what was done is told to those who read .kxfs/log; each request and its
+ * answer are messages of level debug.
  *
  *	state   | who has it                  | what ends it                        | next
  *	posted  | the loop                    | the loop runs it                    | refused: answered; running
@@ -18,7 +18,7 @@
 #include "spec/base/name.h"
 #include "spec/record/held.h"
 
-/* Is the job that RQ means still there? Else RQ is answered. */
+/* Is the job that RQ means still there? If it is not, this answers RQ. */
 static bool request_check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -34,7 +34,7 @@ static bool request_check_job(struct backend_request *rq)
 		backend_refuse(rq, -EPERM, "it is in the archive, of which nothing is removed");
 		return false;
 	}
-	/* Whoever has looked at it while it was held knows it by its submission. */
+	/* Whoever has looked at the job while it was held knows it by the UUID of its submission. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -109,7 +109,7 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	request_post(rq);
 }
 
-/* As struct held_ways says. */
+/* The make() of struct held_ways. */
 static struct backend_request *request_of_held(struct backend *b, const struct spec_held *rec,
 					       enum backend_request_kind kind, const char *text,
 					       size_t len, backend_reply_fn reply, void *data)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that is over is checked each minute, when the next job is due, and soon after something has changed.
- * Nothing is checked while a removal is under way; its end leads to the next check.
+ * All jobs that are over are checked each minute, when the next one is due, and soon after something has changed. No
+ * check is made while a removal is under way; its end leads to the next check.
  */
 #include "backend/jobs/expiry.h"
 
@@ -17,13 +17,13 @@
 
 struct expiry {
 	struct expiry_config config;
-	struct loop_timer timer; /* the next check */
-	uint64_t at;		 /* when, as loop_now_ms */
-	bool warned;		 /* that there is no room to be made, */
-	bool failed;		 /* or that none could be */
+	struct loop_timer timer; /* when the next check is made */
+	uint64_t at;		 /* the same, by loop_now_ms */
+	bool warned;		 /* It was said that no room can be made, */
+	bool failed;		 /* or that making room failed */
 };
 
-/* Check in DELAY_MS or before: what comes often does not put it off. */
+/* Check in DELAY_MS, or before if that is planned already: frequent calls do not put a check off. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
@@ -72,8 +72,8 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * Remove what has been in history long enough, or (RETIRES) move there what has stood in jobs/ long enough. In how many
- * ms the next of them has been.
+ * Remove jobs that have been in history long enough, or (RETIRES) move jobs there that have stood in jobs/ long enough.
+ * Returns in how many ms the next one is due.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -97,7 +97,7 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 	return (unsigned)(next / 1000000 + 1);
 }
 
-/* Of those whose output may go, the one that has changed least lately; NULL: there is none. */
+/* Of the jobs whose output may go, the one whose last change is the oldest; NULL: there is none. */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs)
 {
 	const struct spec_job *found = NULL;
@@ -112,7 +112,7 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 	return found;
 }
 
-/* Make room: the output of one job at a time, since only when it is gone it is known how much it gave. */
+/* Make room: remove the output of one job at a time, since only when it is gone it is known how much room that made. */
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One look at the disk, on the pool, and a timer: whoever waits for the end of the job waits for this too. */
+/* One reading of the disk, on the pool, and a timer, since whoever waits for the end of the job waits for this too. */
 #include "backend/jobs/last_words.h"
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	char *words;				   /* the pool's; NULL: nothing was printed */
+	/* What the pool has read; NULL: nothing was printed. */
+	char *words;
 	void (*fn)(void *data, const char *words); /* NULL: nobody waits any more */
 	void *data;
 };

@@ -8,13 +8,13 @@
 struct last_words;
 
 /*
- * Read them from the file ERROR, which its program may have written (NULL: there is none), or else from the end of the
- * log LOG; both are absolute paths. FN(DATA, words) is called once, not from here, and WORDS are borrowed: NULL if the
- * log is there and empty; "" if it has none, or the disk has not answered for some seconds. Until the disk has, GROUP
- * is entered.
+ * Read the last words from the file ERROR, which the program may have written (NULL: there is none), or else from the
+ * end of the log LOG; both are absolute paths. FN(DATA, words) is called once, not from here; WORDS are borrowed, NULL
+ * if the log is there and empty, and "" if it has none or the disk has not answered for some seconds. The reading is in
+ * GROUP until the disk has answered.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data);
-/* FN has not been called, and will not be. NULL is allowed. */
+/* End W whose FN was not called: it will not be. NULL is allowed. */
 void last_words_drop(struct last_words *w);

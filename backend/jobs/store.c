@@ -16,10 +16,12 @@
 
 struct store_entry {
 	struct spec_job *job;
-	char *id; /* own copies: the keys of the tables outlive a snapshot */
+	/* Copies of the snapshot's strings, since the keys of the tables outlive a snapshot. */
+	char *id;
 	char *uid;
-	char *submission; /* of a job that is ours, under which it was held perhaps; else NULL */
-	int64_t created;  /* as first seen: its position in the list */
+	char *submission; /* of a job that is ours, which may have been held under it; else NULL */
+	/* When the job was created, as first seen: gives its position in the list. */
+	int64_t created;
 	enum backend_place place;
 	UT_hash_handle hh;    /* by uid */
 	UT_hash_handle hh_id; /* by id, in its place */
@@ -31,13 +33,13 @@ struct store_place {
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
-	uint64_t revision; /* of the last change of any of its jobs */
+	uint64_t revision; /* number of the last change of any of its jobs */
 };
 
 struct store {
 	struct store_events events;
-	struct lock lock;  /* for all below */
-	uint64_t revision; /* of the last change of any job */
+	struct lock lock;  /* protects all members below */
+	uint64_t revision; /* number of the last change of any job */
 	struct store_entry *by_uid, *by_submission;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -106,7 +108,7 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : strcmp(a->uid, b->uid);
 }
 
-/* Where E is in the list of P, or would be. */
+/* The position of E in the list of P, if it is or were there. */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
 	size_t low = 0, high = p->n;
@@ -129,7 +131,7 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
-/* A snapshot of PLACE has come, or one has gone; the number of the change. */
+/* A snapshot of PLACE has come or gone. Returns the number of that change. */
 static uint64_t store_revise(struct store *store, enum backend_place place)
 {
 	return store->place[place].revision = ++store->revision;
@@ -152,7 +154,10 @@ static void store_drop(struct store *store, struct store_entry *e)
 	store_revise(store, e->place);
 }
 
-/* E, in the other tables, is found by its submission too, if that is ours and nothing else is found by it. */
+/*
+ * E stands in the other tables: let it be found by its submission too, if it is ours and no other entry is found by
+ * that.
+ */
 static void store_index(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -203,9 +208,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 }
 
 /*
- * Make FRESH's snapshot the current one of its uid. What nobody finds any more is handed out: the
- * uid's entry of the other place in *GONE, another job that had the id in *DISPLACED.
- * *OLD is the snapshot before.
+ * Make FRESH's snapshot the current one of its uid. What nobody finds any more is handed out: the uid's entry in the
+ * other place as *GONE, another job that had the id as *DISPLACED. *OLD is the snapshot before.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_entry **displaced, const struct spec_job **old)
@@ -216,7 +220,7 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 
 	f->job->revision = store_revise(store, f->place);
 	HASH_FIND(hh, store->by_uid, f->uid, strlen(f->uid), e);
-	if (!e) /* it may have been held until now */
+	if (!e) /* the job may have been held until now */
 		HASH_FIND(hh, store->by_uid, submission, strlen(submission), e);
 	if (e && e->place == f->place && streq(e->uid, f->uid)) {
 		assert(streq(e->id, f->id));
@@ -261,7 +265,7 @@ void store_put(struct store *store, struct spec_job *job)
 		lock_scope(&store->lock);
 		store_swap(store, &fresh, &gone, &displaced, &old);
 	}
-	now = spec_job_ref(job); /* a listener may put the next snapshot */
+	now = spec_job_ref(job); /* the listener may put the next snapshot */
 	if (displaced)
 		store_notify(store, displaced->job, NULL);
 	store_notify(store, old, now);
@@ -299,7 +303,7 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 	return e ? spec_job_ref(e->job) : NULL;
 }
 
-/* Fill LIST, which has room for ROOM. False: there are more; *N says how many. */
+/* Fill LIST, which has room for ROOM. False: there are more jobs than that; *N says how many. */
 static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
 		       size_t room, size_t *n)
 {

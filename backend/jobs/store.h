@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which snapshot is the current one of each job: two tables (jobs, history) by id, one by uid.
- * The I/O thread alone writes it, any thread reads. One lock, a leaf. After each write the listener is
- * called without the lock.
+ * Knows which snapshot is the current one of each job: two tables (jobs, history) by id, one by uid. Only the I/O
+ * thread writes, any thread reads, under one lock. After each write the listener is called, without the lock.
  *
- * The folder jobs/ is what is known of jobs whatever runs them: the store, and expiry, which removes what is old.
- * The backend owns the store, its implementation the expiry.
+ * The folder jobs/ holds what does not depend on what runs the jobs: the store, last words, and expiry, which removes
+ * what is old. The backend owns the store, its implementation the expiry.
  */
 #pragma once
 
@@ -17,7 +16,7 @@ enum backend_place { BACKEND_JOBS, BACKEND_HISTORY };
 struct store;
 
 struct store_events {
-	/* As backend_events.job. May be NULL. */
+	/* See backend_events.job. May be NULL. */
 	void (*changed)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	void *data;
 };
@@ -26,18 +25,17 @@ struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
 /*
- * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It
- * stands in the place that JOB->history says, and leaves the other; a job of another uid that has
- * its id in that place is gone for good. A job of ours that has another uid follows the one that was held, whose uid
- * is its submission. JOB gets its revision here.
+ * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It stands in the place
+ * that JOB->history says, and leaves the other; a job of another uid that has its id in that place is gone for good. A
+ * job of ours with another uid takes the place of the held job whose uid is its submission. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: the job of this uid is gone for good. */
 void store_remove(struct store *store, const char *uid);
 
 /*
- * Any thread; as in backend.h. A job of ours is found by the UUID of its submission, too: that is the uid of one that
- * is held, and its successor in a cluster has another.
+ * Any thread; see backend.h. A job of ours is found by the UUID of its submission, too: that is its uid while it is
+ * held, and in a cluster it has another one afterwards.
  */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);

@@ -33,8 +33,8 @@
 #include "spec/job/snapshot.h"
 #include "spec/job/status.h"
 
-#define ERRAND_MAX ((uint64_t)64 << 20) /* bytes of output that one errand puts, about */
-#define UID_MAX	   4096			/* bytes that a file uid or key may have */
+#define ERRAND_MAX ((uint64_t)64 << 20) /* bytes of output that one errand puts, roughly */
+#define UID_MAX	   4096			/* the largest file uid or key */
 #define RECORD_MAX (64u << 20)
 
 enum state {
@@ -53,7 +53,7 @@ enum state {
 };
 
 struct text {
-	char *text; /* NULL: there is none, or the archive has it */
+	char *text; /* NULL: there is no such text, or the archive has it */
 	size_t len;
 	char digest[65];
 };
@@ -65,15 +65,15 @@ struct errand {
 	enum state state;
 	struct text texts[KEEP_N_TEXTS], line;
 	struct {
-		uint64_t size, lines; /* on disk; as many as the record has logs */
+		uint64_t size, lines; /* sizes on disk, one for each log of the record */
 	} * sizes;
-	size_t i;    /* of the text or the log */
-	uint64_t at; /* of the part */
+	size_t i;    /* number of the text or the log */
+	uint64_t at; /* where the part begins */
 	char *part;
 	size_t n;
 	char *why;
 	struct work work;
-	bool working; /* the pool has it */
+	bool working; /* the pool works on it */
 	bool cancelled;
 	void (*done)(void *data, struct errand_end *end);
 	void *data;
@@ -93,7 +93,7 @@ static char *name_of(const struct errand *e, const char *file)
 
 /* --- on the pool --- */
 
-/* TEXT, which is taken over, unless the archive has the same. */
+/* Let TO be TEXT, which is taken over, unless the archive has that already. */
 static void take_text(struct text *to, char *text, size_t len, const char *digest)
 {
 	spec_sha256(text, len, to->digest);
@@ -113,7 +113,7 @@ static void render(struct errand *e)
 	char *text;
 	size_t len;
 
-	/* The object is manifest.yaml. */
+	/* The job's object is left out, since manifest.yaml has it. */
 	spec_text_unref(take_ptr(bare->object));
 
 	for (size_t i = 0; i < KEEP_N_TEXTS; i++) {
@@ -129,7 +129,7 @@ static void render(struct errand *e)
 			err = e->world.text(e->world.data, job, (enum keep_text)i, &text, &len);
 		if (err)
 			continue;
-		/* The cluster's events of a job that has left are soon forgotten. */
+		/* A cluster soon forgets the events of a job that has left, so having none then means nothing. */
 		if (i == KEEP_EVENTS && e->job.left && len == 0)
 			free(text);
 		else
@@ -166,7 +166,7 @@ static void look(void *data)
 
 		(void)file_read(path, RECORD_MAX, &text, &len);
 		e->job.record = keep_record_parse(text ? text : "");
-		/* What it tells of tables may be of bytes that a kill has made another end of. */
+		/* Sizes of tables may be of bytes that a kill has replaced by others, so the tables are put again. */
 		for (size_t i = 0; i < e->job.record->n_logs; i++) {
 			struct keep_log *log = &e->job.record->logs[i];
 
@@ -200,7 +200,7 @@ static void look(void *data)
 	}
 }
 
-/* The part at AT of the file of log I below FOLDER, of SIZE bytes. */
+/* Read the part at AT of the file of log I below FOLDER, which has SIZE bytes. */
 static void read_part(struct errand *e, const char *folder, uint64_t size)
 {
 	const struct spec_job *job = e->job.job;
@@ -248,7 +248,7 @@ static void save(void *data)
 
 /* --- I/O thread --- */
 
-/* But for what its end has. */
+/* Free E, but for what its end has. */
 static void errand_free(struct errand *e)
 {
 	for (size_t i = 0; i < KEEP_N_TEXTS; i++)
@@ -264,7 +264,7 @@ void errand_cancel(struct errand *e)
 {
 	e->cancelled = true;
 	if (e->working)
-		return; /* until the pool has done with it */
+		return; /* the pool works on it, and it is freed afterwards */
 	keep_record_free(e->job.record);
 	free(e->line.text);
 	errand_free(e);
@@ -279,7 +279,7 @@ static void over(struct errand *e)
 	errand_free(e);
 }
 
-/* It ends with ERR of the archive or (LOCAL) of STATE; what was done by then is recorded. */
+/* End with ERR of the archive, or (LOCAL) of STATE; the record says what was done by then. */
 static void fail(struct errand *e, int err, bool local, const char *text)
 {
 	e->end.err = err;
@@ -351,7 +351,7 @@ static void on_uid_put(void *data, int err, const char *text)
 	next_text(e);
 }
 
-/* Log N is another's. */
+/* Log N is another log's: try the next number. */
 static void try_next_number(struct errand *e)
 {
 	struct keep_log *log = log_of(e);
@@ -389,7 +389,7 @@ static void on_key_put(void *data, int err, const char *text)
 
 /* --- parts --- */
 
-/* The archive has the part that was read. */
+/* The archive has the part that was read: go on behind it. */
 static void has_part(struct errand *e)
 {
 	struct keep_log *log = log_of(e);
@@ -436,7 +436,7 @@ static void on_lines_put(void *data, int err, const char *text)
 	next_log(e);
 }
 
-/* What is to be done next of logs. */
+/* Begin what is next to be done for the logs. */
 static void next_log(struct errand *e)
 {
 	for (; e->i < e->job.record->n_logs; e->i++) {
@@ -498,7 +498,7 @@ static void on_worked(void *data)
 	}
 }
 
-/* Have the pool do what the state says. */
+/* Have the pool do the work of the present state. */
 static void work(struct errand *e)
 {
 	e->working = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One thing is put at a time: the job that has waited longest, or the lines of a day. After an error of the archive
- * nothing is put for a while, which grows from failure to failure; what waits is looked at meanwhile, so that it can be
- * told how much that is.
+ * nothing is put for a while, which grows from failure to failure; meanwhile keep finds out how much waits, since it
+ * has to tell that.
  *
  * WAITS  | nothing                               | a job is due: BUSY; it ends, and nothing is left: ENDING
  * BUSY   | an errand or a lister, the start, or  | that is over: WAITS
@@ -29,11 +29,11 @@
 #include "spec/base/sha256.h"
 #include "spec/job/snapshot.h"
 
-#define SOON_MS	   1000	  /* changes of a job are collected */
-#define OFTEN_MS   300000 /* one that goes on is put again */
-#define LIST_MS	   30000  /* lines wait for others no longer */
-#define LOOK_MS	   60000  /* while the archive is away */
-#define WAIT_MS	   1000	  /* after the first failure */
+#define SOON_MS	   1000	  /* how long changes of a job are collected */
+#define OFTEN_MS   300000 /* how often a job that goes on is put again */
+#define LIST_MS	   30000  /* how long lines wait for others at most */
+#define LOOK_MS	   60000  /* how often a job is looked at while the archive is away */
+#define WAIT_MS	   1000	  /* the pause after the first failure */
 #define WAIT_MAX   300000
 #define SOURCE_MAX 4096
 #define LEFT_MAX   (64u << 20)
@@ -43,14 +43,15 @@ enum state { WAITS, BUSY, ENDING, OVER };
 struct kept {
 	char *uid;
 	const struct spec_job *job;
-	struct keep_record *record; /* NULL: not read yet, or an errand has it */
-	uint64_t at;		    /* when it is due, loop_now_ms; UINT64_MAX: when it changes */
-	uint64_t looked;	    /* when it was looked at while the archive was away */
+	struct keep_record *record; /* NULL: it was not read yet, or an errand has it */
+	/* When it is due, by loop_now_ms; UINT64_MAX: when it changes. */
+	uint64_t at;
+	uint64_t looked;       /* when it was last looked at while the archive was away */
 	uint64_t changes, put; /* how often it has changed, and which of these the archive has */
-	uint64_t waiting;      /* bytes of output, when it was looked at last */
-	char *line;	       /* to be listed; NULL: none */
-	bool left;	       /* jobs/, for good */
-	bool removed;	       /* from the history */
+	uint64_t waiting;      /* bytes of output that waited when it was last looked at */
+	char *line;	       /* its line, which has to be listed; NULL: none */
+	bool left;	       /* it has left jobs/ for good */
+	bool removed;	       /* it was removed from the history */
 	bool noted;	       /* STATE/archive/UID.left is there, or is being written */
 	UT_hash_handle hh;
 };
@@ -68,25 +69,26 @@ struct keep {
 	bool refused; /* it is another cluster's */
 	bool stopping;
 	struct kept *all;
-	struct errand *errand; /* of */
+	struct errand *errand; /* the job of the errand */
 	struct kept *busy;
 	uint64_t busy_changes;
 	struct lister *lister;
-	struct group group;	    /* work of the pool */
-	struct work_queue notes;    /* what is written to STATE/archive */
-	char day[11];		    /* of the lister */
-	uint64_t list_at;	    /* lines wait since then; 0: none */
-	uint64_t retry_at, wait_ms; /* 0: the last try was fine */
+	struct group group;	 /* work of the pool that is under way */
+	struct work_queue notes; /* the order of writes in STATE/archive */
+	char day[11];		 /* the day of the lister */
+	uint64_t list_at;	 /* since when lines wait; 0: none do */
+	/* When the archive is tried again, and the pause before that; 0: the last try was fine. */
+	uint64_t retry_at, wait_ms;
 	struct loop_timer timer, late;
-	uint64_t timer_at; /* while it is set */
+	uint64_t timer_at; /* when TIMER fires, while it is set */
 	struct work load;
 	struct keep_found {
 		struct spec_job *job;
 		struct keep_found *next;
-	} * found;					      /* by the load */
-	void (*begun)(void *data, int err, const char *text); /* NULL: it was told */
+	} * found;					      /* what the start has read */
+	void (*begun)(void *data, int err, const char *text); /* NULL: it was called */
 	void *begun_data;
-	loop_fn put_all; /* of a job that has ended; NULL: nobody wants to know */
+	loop_fn put_all; /* all of a job that has ended was put; NULL: nobody wants to know */
 	void *put_all_data;
 	loop_fn stopped;
 	void *stopped_data;
@@ -145,11 +147,11 @@ static bool is_put(const struct kept *j)
 	return j->put == j->changes && j->put && !j->line;
 }
 
-/* What is written or removed in STATE/archive, of a job. */
+/* A file in STATE/archive, about a job, that is to be written or removed. */
 struct note {
 	struct work work;
-	const struct spec_job *job; /* its snapshot is written, */
-	char *text;		    /* or this; both NULL: the file goes */
+	const struct spec_job *job; /* with the job's snapshot, */
+	char *text;		    /* or with this text; both NULL: the file is removed */
 	char *dir, *file;
 };
 
@@ -179,7 +181,7 @@ static void note_done(void *data)
 	free(n);
 }
 
-/* TEXT is taken over. */
+/* Write or remove a file of job UID. TEXT is taken over. */
 static void note(struct keep *k, const char *uid, const char *end, const struct spec_job *job,
 		 char *text)
 {
@@ -219,7 +221,7 @@ void keep_job(struct keep *k, const struct spec_job *old, const struct spec_job 
 	struct kept *j = need(k, new_job ? new_job->uid : old->uid);
 	struct spec_job *gone = new_job || old->history ? NULL : spec_job_copy(old);
 
-	/* What has left jobs/ without a byte of output is told of as what the history has. */
+	/* If the job has left jobs/ without any output, it is told to the archive as if it were in the history. */
 	if (gone) {
 		gone->history = true;
 		gone->changed = loop_time_ns();
@@ -235,7 +237,7 @@ void keep_job(struct keep *k, const struct spec_job *old, const struct spec_job 
 		j->at = loop_now_ms() + SOON_MS;
 	}
 	spec_job_unref(gone);
-	/* What was in the history when this run began stands in its folder. */
+	/* A job that was in the history when this run began has its snapshot in its folder, and needs no note. */
 	if (old && !old->history && j->left) {
 		j->noted = true;
 		note(k, j->uid, KEEP_LEFT, j->job, NULL);
@@ -258,7 +260,7 @@ bool keep_has(const struct keep *k, const char *uid)
 
 /* --- what is put --- */
 
-/* One try is over. */
+/* A try to put something is over: note whether the archive can be used. */
 static void tried(struct keep *k, int err, const char *text)
 {
 	k->state = WAITS;
@@ -276,7 +278,7 @@ static void tried(struct keep *k, int err, const char *text)
 	step(k);
 }
 
-/* Nothing will be added of J, if it has left; a later start need not look at it. */
+/* If J has left, nothing will be added to it; note that, so that a later start need not look at it. */
 static void finish(struct keep *k, struct kept *j)
 {
 	if (k->put_all && is_over(j) && is_put(j))
@@ -319,7 +321,7 @@ static void on_listed(void *data, int err, const char *text)
 	tried(k, err, text);
 }
 
-/* All lines of the day of the first of them. */
+/* List all lines that wait of the first one's day. */
 static void list(struct keep *k)
 {
 	struct keep_line *lines = new0_n(struct keep_line, HASH_COUNT(k->all));
@@ -365,7 +367,7 @@ static void on_put(void *data, struct errand_end *end)
 	if (end->local) {
 		diag(DIAG_WARNING, "%s: %s: %s; it is tried again", j->job->id, end->text,
 		     strerror(-end->err));
-		/* Its folder may have got another name meanwhile. */
+		/* The job's folder may have got another name meanwhile. */
 		j->at = k->busy_changes != j->changes ? now + SOON_MS : now + LOOK_MS;
 	} else if (!end->err) {
 		if (!end->more)
@@ -506,8 +508,8 @@ static void on_late(void *data)
 }
 
 /*
- * The job that is due, and has been for the longest time. *RET_NEXT: when another thing is to be done. What was removed
- * from the history is forgotten.
+ * The job that has been due for the longest time; NULL: none is. *RET_NEXT: when something else is to be done. A job
+ * that was removed from the history is forgotten here.
  */
 static struct kept *due(struct keep *k, bool away, uint64_t *ret_next)
 {
@@ -572,7 +574,7 @@ static void step(struct keep *k)
 
 /* --- life --- */
 
-/* Pool: the jobs of which an earlier run has noted that they have left. */
+/* Runs on the pool: read one of the jobs of which an earlier run has noted that they have left. */
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	struct keep *k = data;
@@ -655,7 +657,7 @@ void keep_stop(struct keep *k, loop_fn fn, void *data)
 	k->stopped = fn;
 	k->stopped_data = data;
 	loop_timer_stop(&k->timer);
-	if (!k->namespace) { /* it has not begun */
+	if (!k->namespace) { /* keep_begin was not called */
 		k->state = WAITS;
 		return end(k);
 	}
@@ -688,7 +690,7 @@ int keep_new(const struct keep_config *config, struct keep **ret, char **ret_tex
 		.stop_ms = config->stop_ms,
 		.text = config->text,
 		.data = config->data,
-		.state = BUSY, /* until it has begun */
+		.state = BUSY, /* busy until keep_begin is done */
 	};
 	group_init(&k->group, config->loop);
 	loop_timer_init(&k->timer, config->loop, on_timer, k);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list.jsonl, list-1.jsonl and so on are gone through one after the other, and lines are replaced where they
- * stand. What is new goes into the last of them, or, where that has no room, into another.
+ * A lister goes through the files list.jsonl, list-1.jsonl and so on, and replaces lines where they stand. New lines go
+ * into the last file, or, where that has no room, into another.
  *
  *	FILE  | a file is read                  | NEXT; there is none: MERGE
  *	NEXT  | is there one behind it?         | MERGE
@@ -21,13 +21,13 @@ struct lister {
 	char *namespace, *day;
 	struct keep_line *lines;
 	size_t n;
-	char *text; /* of file NUMBER, while that is held */
+	char *text; /* text of file NUMBER, while the lister has that */
 	size_t len;
 	unsigned number;
-	bool changed; /* it is another than the archive has */
-	bool last;    /* there is no file behind it: what is left is to be added */
+	bool changed; /* it differs from the archive's */
+	bool last;    /* there is no file behind it, so the lines that are left are added here */
 	struct work work;
-	bool working; /* the pool has it */
+	bool working; /* the pool works on it */
 	bool cancelled;
 	archive_done_fn done;
 	void *data;
@@ -56,7 +56,7 @@ static void lister_free(struct lister *l)
 void lister_cancel(struct lister *l)
 {
 	l->cancelled = true;
-	if (!l->working) /* else when the pool has done with it */
+	if (!l->working) /* else it is freed when the pool is done with it */
 		lister_free(l);
 }
 
@@ -66,14 +66,14 @@ static void over(struct lister *l, int err, const char *text)
 	lister_free(l);
 }
 
-/* Pool. */
+/* Runs on the pool. */
 static void merge(void *data)
 {
 	struct lister *l = data;
 	char *text;
 	size_t len;
 
-	/* None of ours is as long as may be; such a one may have more than was read. */
+	/* kxfs makes no file as long as the largest object: such a file may have more than was read. */
 	if (l->len == ARCHIVE_MAX)
 		return;
 	l->changed |= keep_list_merge(l->text ? l->text : "", l->len, l->lines, l->n, l->last,
@@ -99,7 +99,7 @@ static void on_put(void *data, int err, const char *text)
 
 	if (err)
 		return over(l, err, text);
-	/* One that no file has room for stands nowhere but in the job's own directory. */
+	/* A line for which no file has room is left out; the job's own directory tells the same. */
 	for (size_t i = 0; i < l->n; i++)
 		left |= !l->lines[i].placed && l->lines[i].len < ARCHIVE_MAX;
 	if (!left)

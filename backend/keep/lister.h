@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of jobs go into DAY/list.jsonl, where they take the place of older ones of the same jobs. I/O thread. */
+/* A lister puts lines of jobs into DAY/list.jsonl, in the place of older lines of the same jobs. I/O thread. */
 #pragma once
 
 #include "backend/archive/archive.h"
@@ -9,12 +9,12 @@
 struct lister;
 
 /*
- * The N LINES, of jobs that were created on DAY, are given away with their texts. DONE is called once, not at once: 0,
- * or an error of the archive with its TEXT; then some of the lines may be there. Work of the pool is under way in
- * GROUP.
+ * Start a lister. The N LINES, of jobs that were created on DAY, are given away with their texts. DONE is called once,
+ * not from here, with 0, or with an error of the archive and its TEXT; then some of the lines may be there. Work of the
+ * pool is under way in GROUP.
  */
 struct lister *lister_start(struct loop *loop, struct group *group, struct archive *archive,
 			    const char *namespace, const char *day, struct keep_line *lines,
 			    size_t n, archive_done_fn done, void *data);
-/* The archive has been stopped: DONE is not called any more. */
+/* End a lister whose archive was stopped: DONE is not called any more. */
 void lister_cancel(struct lister *l);

@@ -39,7 +39,9 @@ void keep_day(int64_t ns, char ret[11])
 char *keep_folder(const struct spec_job *job, bool second)
 {
 	char day[11];
-	/* In the history of this state directory it may be called so already, since another has its name there. */
+	/*
+	 * It may be called so already in the history of this state directory, because another job has its name there.
+	 */
 	cleanup_free char *mark = text_print("~%.8s", job->uid);
 	size_t n = strlen(job->id), tail = strlen(mark);
 
@@ -128,7 +130,7 @@ char *keep_record_text(const struct keep_record *r)
 	return text;
 }
 
-/* Two names, as ROLE-K/log. */
+/* Is TEXT a path of two names, as ROLE-K/log? */
 static bool is_path(const char *text)
 {
 	cleanup_free char *first = text_copy(text);
@@ -157,7 +159,7 @@ static void parse_line(struct keep_record *r, const char *line)
 				text_set(&r->digest[i], "%s", b);
 	} else if (sscanf(line, "log %3u %18" SCNu64 " %18" SCNu64 " %255s %519[^\n]", &log.n,
 			  &log.size, &log.lines, a, b) == 5 &&
-		   /* Of a number below 0 sscanf makes a large one. */
+		   /* sscanf makes a large number of one below 0. */
 		   log.n <= KEEP_MAX_LOGS && max_of(log.size, log.lines) <= INT64_MAX &&
 		   spec_name_is_file(a) && is_path(b)) {
 		to = keep_record_log(r, a, b, log.n);
@@ -175,7 +177,7 @@ struct keep_record *keep_record_parse(const char *text)
 
 	while ((line = strsep(&rest, "\n")))
 		parse_line(r, line);
-	/* Without a folder nobody knows where the rest is. */
+	/* Without a folder nobody knows where the job's objects are. */
 	if (!r->folder) {
 		keep_record_free(r);
 		r = new0(struct keep_record);
@@ -195,7 +197,7 @@ void keep_line_init(struct keep_line *line, const char *uid, const char *status)
 	line->placed = false;
 }
 
-/* Whose line TEXT begins with, of N bytes; NULL: none of theirs. */
+/* The one of LINES whose job the line is of with which TEXT, of N bytes, begins; NULL: none. */
 static struct keep_line *line_of(const char *text, size_t n, struct keep_line *lines,
 				 size_t n_lines)
 {
@@ -223,7 +225,7 @@ bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size
 		size_t rest = stop ? (size_t)(end - stop) - 1 + added : 0;
 		struct keep_line *line = line_of(text, old, lines, n);
 
-		/* What finds no room here any more, or stands here twice, goes. */
+		/* A line that finds no room here any more, or stands here twice, is dropped. */
 		if (line && !line->placed && used + line->len + rest <= max) {
 			memcpy(to + used, line->text, line->len);
 			used += line->len;

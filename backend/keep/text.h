@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How things are called in an archive, and what stands in the files that keep writes. Pure. An archive has, below the
- * name of the namespace:
+ * The names of objects in an archive, and the texts of the files that keep writes. Pure. An archive has, below the name
+ * of the namespace:
  *
  *	source.json		whose jobs these are (one line)
  *	DAY/list.jsonl		a line for each job that was created on DAY; list-1.jsonl ... where that is full
@@ -33,64 +33,65 @@ enum keep_text {
 
 const char *keep_text_name(enum keep_text which);
 
-/* NAMESPACE/source.json, and what stands in it where UID tells the cluster from others; malloc'ed. */
+/* The name NAMESPACE/source.json; and the text of that file where UID tells the cluster from others. malloc'ed. */
 char *keep_source_name(const char *namespace);
 char *keep_source_text(const char *namespace, const char *uid);
-/* The day of a time in ns, "2026-11-26". */
+/* Set RET to the day of a time in ns, "2026-11-26". */
 void keep_day(int64_t ns, char ret[11]);
 /* DAY/ID of JOB, or (SECOND) DAY/ID~UID8; malloc'ed. */
 char *keep_folder(const struct spec_job *job, bool second);
 /*
- * "ROLE-K/log" or "ROLE-K/CONTAINER.log" of log I of R, malloc'ed; *RET_N: how many of these are before it. NULL: it
- * can't be.
+ * "ROLE-K/log" or "ROLE-K/CONTAINER.log", the name of log I of R, malloc'ed; *RET_N: how many logs of that name are
+ * before it. NULL: it can have no name.
  */
 char *keep_log_name(const struct spec_replica *r, size_t i, unsigned *ret_n);
-/* Of the part that begins at AT; sixteen digits, so that they sort. */
+/* The name of the part that begins at AT: sixteen digits, so that parts sort. */
 char *keep_part_name(const char *log, unsigned n, const char *lines, uint64_t at);
 
 /* --- what is in the archive of one job: STATE/archive/UID --- */
 
-/* Plain data. */
+/* What the archive has of one log. Plain data. */
 struct keep_log {
 	char *key, *name;
-	unsigned n;	/* its number */
-	bool claimed;	/* that number is its own in the archive */
-	uint64_t size;	/* bytes of it that are there */
-	uint64_t lines; /* bytes of its table */
+	unsigned n;	/* its number, the N of log.N */
+	bool claimed;	/* the archive knows that this number is its own */
+	uint64_t size;	/* bytes of it that the archive has */
+	uint64_t lines; /* bytes of its table that the archive has */
 };
 
-/* Plain data. */
+/* What the archive has of one job. Plain data. */
 struct keep_record {
-	char *folder;		    /* DAY/ID; NULL: it has none yet */
-	char *digest[KEEP_N_TEXTS]; /* of what is there; NULL: nothing is */
-	char *line;		    /* of its line in the list */
-	bool final;		    /* nothing will be added any more */
+	char *folder;		    /* DAY/ID; NULL: it has no folder yet */
+	char *digest[KEEP_N_TEXTS]; /* of each text that is there; NULL: the text is not */
+	char *line;		    /* digest of its line in the list */
+	bool final;		    /* nothing will be added to it any more */
 	struct keep_log *logs;
 	size_t n_logs;
 };
 
 void keep_record_free(struct keep_record *r); /* NULL is allowed */
-/* The log KEY, added as NAME.N if it is not there. */
+/* The log KEY of R; it is added as NAME.N if it is not there. */
 struct keep_log *keep_record_log(struct keep_record *r, const char *key, const char *name,
 				 unsigned n);
 char *keep_record_text(const struct keep_record *r);
-/* The text may be anything. What can't be read counts as not there. */
+/* The record that TEXT has, which may be anything: what can't be read counts as missing. */
 struct keep_record *keep_record_parse(const char *text);
 
 /* --- list.jsonl --- */
 
-/* Plain data. */
+/* A line of a list, about one job. Plain data. */
 struct keep_line {
 	char *text;	  /* with its newline */
-	size_t len, head; /* HEAD: how many bytes tell whose it is */
+	size_t len, head; /* HEAD: how many bytes tell which job it is of */
 	bool placed;
 };
 
-/* The line of the job UID whose status is STATUS, one line of JSON with a newline. */
+/* Make LINE that of the job UID whose status is STATUS, one line of JSON with a newline. */
 void keep_line_init(struct keep_line *line, const char *uid, const char *status);
 /*
- * TEXT, which may be anything, with those of LINES in it of whose job it has a line; they are placed. The others are
- * added, if APPEND, as far as MAX bytes have room for them. *RET is malloc'ed; true: it is another text.
+ * Make *RET of TEXT, which may be anything: lines of jobs that are among LINES are replaced by those, which are marked
+ * as placed. With APPEND the others are added, as far as MAX bytes have room. *RET is malloc'ed; true: it differs from
+ * TEXT.
  */
 bool keep_list_merge(const char *text, size_t len, struct keep_line *lines, size_t n, bool append,
 		     size_t max, char **ret, size_t *ret_len);

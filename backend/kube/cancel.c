@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost reply, and
- * never ends another job of the name. Success is the job as it is being deleted, or a Status that says so: a page of
- * what stands before the server is none, and a job that runs on must not be hidden.
+ * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost reply, and never
+ * ends another job of the name. A reply counts as success if it is the job as it is being deleted, or a Status that
+ * says so: the page of a proxy does not, since a job that runs on must not be hidden.
  */
 #include <errno.h>
 
@@ -14,14 +14,17 @@
 #include "spec/view/reader.h"
 
 #define DELETE_MS 25000
-#define REPLY_MAX (8u << 20) /* the object may come back */
-/* How often what is no word of the server is asked for again; while it can't be reached, that is not counted. */
+#define REPLY_MAX (8u << 20) /* the reply may be the whole object */
+/*
+ * How often a DELETE is sent again when the reply is not the server's own; while the server can't be reached, tries are
+ * not counted.
+ */
 #define SERVER_TRIES 4
 
 struct cancel {
 	struct request r;
 	const struct kube_parts *k;
-	char *name; /* of the object */
+	char *name; /* name of the object */
 	char *body;
 	bool lost; /* a try may have been acted on, though no reply said so */
 };
@@ -89,9 +92,9 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * Why a DELETE of JOB would change nothing: its owner would make it anew, as a TrainJob does its JobSet.
- * malloc'ed; NULL: it has no such owner. Who reads the command pastes it into a shell, so it is given only for names
- * that an object can have.
+ * The text that says why a DELETE of JOB would change nothing, malloc'ed: its owner would make it anew, as a TrainJob
+ * does its JobSet. NULL: it has no such owner. Readers paste the command in it into a shell, so it is given only for
+ * names that an object can have.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -124,7 +127,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/* A rmdir blocks its directory while it waits, so what can't succeed now fails at once. */
+	/* A rmdir blocks its directory while it waits, so one that can't succeed now fails at once. */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs of which something is captured (by uid), and in each its logs (by key), which follow.h has; readers who wait for
- * several of them; and the places that all logs share. What is published of a job says which runs have begun and ended.
+ * A table of the jobs of which something is captured (by uid), each with a table of its logs (by key, see follow.h);
+ * the readers who wait for several logs; and the places that all logs share. The snapshots of a job say which runs have
+ * begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -16,9 +17,10 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-#define STREAM_FDS  2	/* a file; and a connection, where the server does not speak HTTP/2 */
-#define OTHER_FDS   256 /* what else is open: connections, files of readers, the urgent logs */
-#define PREFIX_MAX  300
+/* Of each log: a file, and a connection where the server does not speak HTTP/2. */
+#define STREAM_FDS 2
+#define OTHER_FDS  256 /* for all else: connections, files of readers, the urgent logs */
+#define PREFIX_MAX 300
 
 struct captured {
 	struct follow *follow;
@@ -42,8 +44,8 @@ struct capture {
 	struct follow_context context;
 	struct job *jobs;
 	bool stopping;
-	struct lock lock; /* for FORBIDDEN */
-	char *forbidden;  /* as capture_forbidden gives it */
+	struct lock lock; /* protects FORBIDDEN */
+	char *forbidden;  /* what capture_forbidden returns */
 };
 
 static struct job *find_job(const struct capture *c, const char *uid)
@@ -137,9 +139,9 @@ static int need_output(struct job *job)
 }
 
 /*
- * What the lines of R's log L begin with in the merged log, printed into BUF: ROLE/K, where ROLE is as in the name of
- * its directory, since the label that it comes from may hold anything. NULL: L is of another container than the
- * replica's own, and so no part of that log.
+ * Print into BUF what the lines of log L of R begin with in the merged log: ROLE/K, where ROLE is the name of the
+ * replica's directory without its number, since the label that it comes from may hold anything. NULL: L is of another
+ * container than the replica's own, and so no part of the merged log.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -152,9 +154,9 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Begin to follow log J of R; FIRST: since somebody reads it. Gaps that an earlier mount has counted are kept, and runs
- * of the container before it that nobody has seen are gaps, where it is captured. NULL: it has not begun, or can't be
- * had.
+ * Begin to follow log J of R; FIRST: because somebody reads it. Gaps that an earlier mount has counted are kept; and if
+ * the job is captured, earlier runs of the container that nobody has seen count as gaps. NULL: the run has not begun,
+ * or its log can't be had.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -215,14 +217,14 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/* See which logs that are followed have ended, and, of a captured job, which others have begun. */
+/* End the logs that have ended, and, if the job is captured, follow those that have begun. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	bool over = spec_job_has_ended(snapshot);
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		struct follow *before = NULL; /* that of the last attempt so far */
+		struct follow *before = NULL; /* the log of the latest attempt so far */
 
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const struct spec_log *l = &r->logs[j];
@@ -285,7 +287,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Is the output of the run of KEY lost? Nobody has followed it to its end. */
+/* Is the output of the run of KEY lost, since nobody has followed it to its end? */
 static bool is_out_of_reach(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -310,7 +312,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->disk = -state.disk;
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 			} else if (dropped) {
-				l->complete = false; /* readers get what the cluster has */
+				/* Readers are then given what the cluster has. */
+				l->complete = false;
 			} else if (wanted && !l->complete &&
 				   is_out_of_reach(c, snapshot->uid, l->key)) {
 				l->gap = max_of(l->gap, (uint64_t)1);

@@ -33,14 +33,16 @@ struct command {
 	char *id;
 	enum step step;
 	enum spec_action action;
-	unsigned ignored; /* as in spec_job */
-	char *phase;	  /* of the job when it was sent; NULL: it is not sent yet */
-	unsigned retries; /* of the job at that time */
-	char *argument;	  /* that was sent with it; NULL: none */
+	unsigned ignored; /* the value of spec_job.ignored */
+	/* Phase of the job when the command was sent; NULL: it was not sent yet. */
+	char *phase;
+	unsigned retries; /* retries of the job at that time */
+	char *argument;	  /* the argument that was sent; NULL: none */
 	bool unsure;	  /* no reply said that it was taken */
 	enum spec_control_outcome outcome;
-	struct loop_timer timer; /* until it counts as ignored; not set: it was not taken yet */
-	command_ended_fn ended;	 /* NULL: the asker has gone */
+	/* Set from when it was taken: when this fires, it counts as ignored. */
+	struct loop_timer timer;
+	command_ended_fn ended; /* NULL: the asker has gone */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -79,7 +81,7 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/* The command is over. Its asker is called last, since it may ask for the next one then. */
+/* The command is over. Whoever asked is called last, since they may ask for the next command then. */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

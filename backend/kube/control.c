@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is written to ctl. The server takes whatever it is asked, also what its controller then ignores; so the job
- * is read right before, and the write is answered when the job has gone where the action leads, or after a while. The
- * command is remembered longer (commands.h), and meanwhile no other action is taken. What to ask the server for is the
- * kind's business (spec/view/control.h).
+ * What is written to ctl. The server accepts any request, even one that its controller then ignores. So the job is read
+ * right before the request, and the write to ctl is answered when the job has come to where the action leads, or after
+ * a while. The command is remembered longer (commands.h), and meanwhile no other action is accepted. What to ask the
+ * server for is the kind's business (spec/view/control.h).
  *
  *	step	what is under way		what ends it			next
  *	DRAIN	the job's logs come in as far	all have, or DRAIN_MS		READ
@@ -20,8 +20,9 @@
  *						the job has changed since	READ
  *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply the job is read again. An action that it has not obeyed is asked for once more, unless that could
- * be done twice: then the outcome is only waited for, and the user hears that it is not known.
+ * After a lost reply the job is read again. An action that the job has not obeyed is asked for once more, unless it
+ * might then be carried out twice: in that case kxfs only waits for the outcome, and the user hears that it is not
+ * known.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,12 +35,13 @@
 #include "spec/base/mem.h"
 #include "spec/view/control.h"
 
-#define DRAIN_MS   2000
-#define READ_MS	   6000 /* the first look at the job, before anything has been asked for */
-#define LOOK_MS	   2000
-#define CALL_MS	   4000
-#define WAIT_MS	   5000 /* for the outcome to show, from the beginning on */
-#define GIVE_UP_MS 8000 /* asking again after a lost reply */
+#define DRAIN_MS 2000
+#define READ_MS	 6000 /* for the first reading of the job, before anything was asked for */
+#define LOOK_MS	 2000
+#define CALL_MS	 4000
+#define WAIT_MS	 5000 /* how long the outcome may take to show, counted from the beginning */
+/* Until kxfs stops asking again after lost replies, counted from the beginning. */
+#define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct control;
@@ -53,14 +55,16 @@ struct drain {
 struct control {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_control *control; /* of the kind that the job had when it was asked for */
-	char *uid, *name;		    /* of the object */
+	/* Of the kind that the job was of when the user asked. */
+	const struct spec_control *control;
+	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
-	bool has_command;		     /* it hears of the outcome of its command */
-	struct spec_control_request request; /* made when the job has been read first */
-	char *lost; /* why a try may have been acted on, though no reply said so; NULL: none may */
+	/* commands.h is to tell it the outcome of its command */
+	bool has_command;
+	struct spec_control_request request; /* made when the job was read for the first time */
+	char *lost; /* why a try may have been acted on although no reply said so; NULL: none may */
 	struct drain *drain;
-	struct loop_timer timer; /* the end of DRAIN, then of WAIT */
+	struct loop_timer timer; /* when DRAIN ends, then when WAIT ends */
 };
 
 static struct control *control_of(struct request *r)
@@ -91,7 +95,7 @@ static void answer(struct control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Nothing was sent, or the server refused it. */
+/* Answer that nothing was done: nothing was sent, or the server refused it. */
 static void refuse(struct control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -119,7 +123,7 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 /* --- waiting --- */
 
-/* Neither the server's answer nor the job says whether the server has taken it. */
+/* Answer that it is not known whether the server has taken the request: neither its reply nor the job says so. */
 static void give_up(struct control *c)
 {
 	cleanup_free char *text =
@@ -140,7 +144,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer at UNTIL ms after the beginning, should nothing else do it. */
+/* Answer UNTIL ms after the beginning, if nothing has led to an answer before. */
 static void answer_after(struct control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -155,7 +159,7 @@ static bool is_once(const struct control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* Read the job again after a while, to see what came of the request. */
+/* After a pause read the job again, to see what has come of the request. */
 static void read_later(struct control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -200,17 +204,20 @@ static void on_asked(void *data, const struct http_reply *reply)
 	};
 	bool done = !reply->err && reply->status / 100 == 2 &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
-	/* A proxy made for Kubernetes writes a Status too: of an action that may be done but once none is believed. */
+	/*
+	 * A proxy made for Kubernetes writes a Status too, so no Status is believed about an action that must not be
+	 * carried out twice.
+	 */
 	bool unknown = !done && (http_is_unknown(reply) ||
 				 (!reply->err && reply->status == 503 && is_once(c)));
 	cleanup_free char *text = NULL;
 	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
 	request_replied(&c->r);
-	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
+	/* Nobody else would choose this name: an earlier try, whose reply was lost, has arrived. */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
-	/* This try may be obeyed, or an earlier one still may, whatever the server answers to this one. */
+	/* Whatever the server answers to this try, it may be carried out, or an earlier one may still be. */
 	if (unknown || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
@@ -232,7 +239,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct control *c);
 
-/* Any other answer than that there is none leaves the decision to the server. */
+/* If the server says that there is no such object, refuse; any other answer leaves the decision to the server. */
 static void on_looked(void *data, const struct http_reply *reply)
 {
 	struct control *c = data;
@@ -245,7 +252,7 @@ static void on_looked(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* At first for what the request needs, if it needs anything. */
+/* Ask for what the request needs, if it needs anything; then make the request itself. */
 static void ask(struct control *c)
 {
 	const struct http_call look = {
@@ -271,7 +278,7 @@ static void ask(struct control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &look : &call);
 }
 
-/* Make the request that is to be sent: JOB obeys the action now. */
+/* Make the request that is to be sent: JOB, as it is now, obeys the action. */
 static int make_request(struct control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -308,14 +315,14 @@ static void refuse_action(struct control *c, const struct spec_control_job *job)
 	refuse(c, err, text);
 }
 
-/* The job has been read, and is JOB: ask, wait, or refuse. */
+/* The job was read, and is JOB: ask, wait, or refuse. */
 static void decide(struct control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
-		/* After a lost reply: if the job has obeyed, the answer comes when that is shown. */
+		/* After a lost reply: if the job has obeyed, the answer is given when the job is shown so. */
 		if (commands_check(c->k->commands, c->uid, control, job)) {
 			publish_again(c->k->publish, c->uid);
 			return;
@@ -411,7 +418,10 @@ static void on_drained(void *data)
 	}
 }
 
-/* Wait until all that was printed is in; the streams are open then, and take what pods print until they are gone. */
+/*
+ * Wait until all that was printed so far is on disk; the streams are open then, and take what pods print until they are
+ * gone.
+ */
 static void drain(struct control *c)
 {
 	loop_timer_init(&c->timer, c->k->b->loop, on_drain_over, c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each event stands in two lists: in that of its job (or in that of the events whose job is not known yet), and in
- * that of all jobs. Both are in the order in which events came last, so that the first gives way to a new one.
+ * Each event stands in two lists: in that of its job (or in that of the events whose job is not known yet), and in that
+ * of all jobs. Both are ordered by when each event came last, so that the first one gives way to a new one.
  */
 #include "backend/kube/events.h"
 
@@ -26,11 +26,11 @@ struct event_job {
 };
 
 struct events {
-	struct lock lock; /* for all below */
+	struct lock lock; /* protects all members below */
 	struct event_job *jobs;
 	struct event *waiting;
 	size_t n_waiting;
-	struct event *all; /* of jobs */
+	struct event *all; /* events of all jobs */
 	size_t n_all;
 };
 
@@ -112,8 +112,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * The last event with the object and the reason of V, or NULL. One that healthy jobs have too (noise) is passed over,
- * unless V is such a one.
+ * The last event of JOB with the object and the reason of V, or NULL. Events that healthy jobs have too (noise) are
+ * passed over, unless V is one of them.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -136,18 +136,18 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
 }
 
-/* Give E, which is in no list, to JOB. True: it says something that the last one of its sort did not. */
+/* Give E, which is in no list, to JOB. True: E says something that the last event of its sort did not. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool news = spec_event_view_tells(e->v) && (!last || is_other(e->v, last, began));
 
-	/* Of events that healthy jobs have too only the first is news. */
+	/* Of the events that healthy jobs have too only the first is news. */
 	if (last && spec_event_view_is_noise(e->v))
 		news = false;
 	if (old) {
-		/* It has come again, as E says. */
+		/* The same event has come again; E is its newest form. */
 		spec_event_view_unref(old->v);
 		old->v = e->v;
 		DL_DELETE(old->job->list, old);

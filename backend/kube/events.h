@@ -10,7 +10,7 @@
 
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-#define EVENTS_MAX	   32768 /* of all jobs; the oldest give way */
+#define EVENTS_MAX	   32768 /* events of all jobs together; the oldest give way */
 
 struct events;
 
@@ -18,13 +18,13 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * V, whose reference is taken over, is about job JOB (its uid; NULL: not known yet whose it is), whose
- * present phase began at BEGAN. True: `why` may say something else now.
+ * Put in V, whose reference is taken over. It is about JOB (its uid; NULL: it is not known yet whose event it is),
+ * whose present phase began at BEGAN. True: `why` may say something else now.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
-/* The object of uid ABOUT has turned out to be JOB's. True as above. */
+/* The object of uid ABOUT turns out to be a part of JOB. Returns the same as events_put. */
 bool events_adopt(struct events *ev, const char *about, const char *job);
-/* JOB is not known any more. */
+/* JOB is not known any more: drop its events. */
 void events_forget(struct events *ev, const char *job);
 
 /* Events of a job, each a reference, oldest first; malloc'ed. */
@@ -33,6 +33,6 @@ struct events_list {
 	size_t n;
 };
 
-/* Any thread: those of JOB, which may be none. */
+/* Any thread: the events of JOB; there may be none. */
 void events_get(struct events *ev, const char *job, struct events_list *ret);
 void events_release(struct events_list *list);

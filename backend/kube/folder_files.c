@@ -37,7 +37,10 @@ static int read_file(const char *state_dir, const char *id, const char *name, si
 
 /* --- a folder, at the start --- */
 
-/* The line at *P, which gets a NUL in place of its newline; *P, which has LEFT bytes, is then behind it. NULL: none. */
+/*
+ * Take the line at *P, whose newline becomes a NUL; *P, which has LEFT bytes, then stands behind it. NULL: there is
+ * none.
+ */
 static char *take_line(char **p, size_t *left)
 {
 	char *line = *p, *end = memchr(line, '\n', *left);
@@ -59,7 +62,7 @@ static int is_printed(void *data, int at, const char *name, unsigned char type)
 	return spec_name_is_file(name) && (disk_stat(at, name, &st) < 0 || st.st_size > 0);
 }
 
-/* Has anything been printed? The files of logs are made before that. */
+/* Has the job printed anything? Empty files of logs are made before that. */
 static bool has_output(const char *state_dir, const char *id)
 {
 	cleanup_free char *path = file_path(state_dir, id, "logs");
@@ -80,7 +83,9 @@ char *folder_files_name_of(const char *id, const char *uid)
 	return NULL;
 }
 
-/* Give the snapshot of F, which was written under another name, that of its folder, if it was moved there. */
+/*
+ * If the folder was moved under another name after the snapshot of F was written, give the snapshot the folder's name.
+ */
 static int take_moved(struct folder_found *f)
 {
 	cleanup_free char *name = folder_files_name_of(f->snapshot->id, f->snapshot->uid);
@@ -154,7 +159,7 @@ static char *under_way_path(const char *state_dir, const char *uuid)
 	return text_print("%s/submissions%s%s", state_dir, uuid ? "/" : "", uuid ? uuid : "");
 }
 
-/* By this a start tells that all of a submission's file was on disk. That of another submission differs. */
+/* The digest by which a start sees that a submission's whole file reached the disk; each submission has another one. */
 static void under_way_digest(const char *uuid, const char *id, const char *file, const char *text,
 			     size_t len, char ret[DIGEST_LEN + 1])
 {
@@ -166,7 +171,7 @@ static void under_way_digest(const char *uuid, const char *id, const char *file,
 	spec_sha256(all, n + len, ret);
 }
 
-/* Write NAME in DIR, with the time TIME, ns: that of the submission. */
+/* Write NAME in DIR and set its mtime to TIME (ns), that of the submission. */
 static int write_at(const char *dir, const char *name, const char *text, size_t len, int64_t time)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
@@ -175,7 +180,7 @@ static int write_at(const char *dir, const char *name, const char *text, size_t 
 	return err ? err : disk_touch(AT_FDCWD, path, time);
 }
 
-/* Write NAME in DIR, unless it has this text already, and behind it no more than MORE bytes. */
+/* Write NAME in DIR, unless it has this text already, with at most MORE bytes behind it. */
 static int complete_file(const char *dir, const char *name, const char *text, size_t len,
 			 size_t more, int64_t time)
 {
@@ -203,12 +208,12 @@ static bool is_of_another(const char *state_dir, const char *id, const char *uui
 /* The file of a submission that is under way, cut into its parts. */
 struct under_way {
 	const char *id, *file;
-	const char *text; /* that was written; LEN bytes */
+	const char *text; /* the text that the user wrote; LEN bytes */
 	size_t len;
-	int64_t time; /* when, ns */
+	int64_t time; /* when it was written, in ns */
 };
 
-/* *RET points into TEXT, which is cut. -EINVAL: it is not the whole file of the submission UUID. */
+/* Take TEXT apart; *RET points into it. -EINVAL: it is not the whole file of the submission UUID. */
 static int under_way_parse(const char *uuid, char *text, size_t len, struct under_way *ret)
 {
 	const char *id = take_line(&text, &len), *file = id ? take_line(&text, &len) : NULL;
@@ -227,7 +232,7 @@ static int under_way_parse(const char *uuid, char *text, size_t len, struct unde
 	return 0;
 }
 
-/* Make the folder of the submission UUID whole. */
+/* Make whatever the folder of the submission UUID lacks. */
 static int complete(const char *state_dir, const char *uuid, const struct under_way *u)
 {
 	cleanup_free char *dir = file_path(state_dir, u->id, NULL);
@@ -261,7 +266,7 @@ static int move_aside(const char *state_dir, const char *from, const char *name,
 
 static void under_way_aside(const char *state_dir, const char *uuid, const char *path)
 {
-	/* Room is left for the number that file_aside may add. */
+	/* The name leaves room for the number that file_aside may add. */
 	cleanup_free char *name = text_print("%.*s.submission", NAME_MAX - 20, uuid);
 	cleanup_free char *place = NULL;
 	int err = move_aside(state_dir, path, name, &place);
@@ -286,12 +291,12 @@ static int complete_submission(const char *state_dir, const char *uuid)
 
 	if (!err)
 		err = disk_stat(AT_FDCWD, path, &st);
-	/* A power cut before the first sync has ended leaves this: nothing was sent. */
+	/* A power cut before the first sync had ended leaves an empty file: nothing was sent. */
 	if (!err && len == 0)
 		return folder_files_forget(state_dir, uuid);
 	if (!err)
 		err = under_way_parse(uuid, text, len, &u);
-	/* The start goes on without a file that is damaged or not ours. */
+	/* A file that is damaged or not ours does not keep kxfs from starting. */
 	if (err == -EINVAL || err == -EFBIG || err == -ELOOP) {
 		under_way_aside(state_dir, uuid, path);
 		return 0;
@@ -489,7 +494,7 @@ int folder_files_save(const char *state_dir, const struct spec_job *job, bool un
 	cleanup_free char *text = spec_snapshot_text(job);
 	int err = unread ? file_aside(from, to, ret_place) : 0;
 
-	/* The old one may have gone aside before a crash, and the new one was not written then. */
+	/* Before a crash the old snapshot may have been moved aside without a new one having been written. */
 	if (err && err != -ENOENT)
 		return err;
 	return file_write(dir, "job.json", text, strlen(text));

@@ -17,11 +17,12 @@
  *
  * Before anything is sent, STATE/submissions/UUID is synced, which takes two fsyncs (of the file and of its directory)
  * and is all that a start after a crash needs to know that the job is ours. Most disks do both in one transaction,
- * since the file gets its name before it is synced. So after a power cut it may be there and not be whole, which its
- * digest tells; nothing was sent then. The digest is of "UUID\nID\nFILE\n" and the text. The folder is made before
- * that without a sync, synced when the submission has been answered, and made again by the next start otherwise.
+ * since the file gets its name before it is synced. So after a power cut the file may be there without being whole,
+ * which its digest shows; nothing was sent then. The digest is of "UUID\nID\nFILE\n" and the text. The job's folder is
+ * made before that file, without a sync. It is synced when the submission has been answered; if kxfs dies before, the
+ * next start makes it again.
  *
- * All functions wait for the disk and are for the pool; 0 or a negative errno.
+ * All functions wait for the disk, so they run on the pool; they return 0 or a negative errno.
  */
 #pragma once
 
@@ -30,18 +31,21 @@
 /* What a start has found of a folder. Plain data. */
 struct folder_found {
 	char *id;
-	char *submission;	   /* NULL: not submitted from here */
-	char *file;		   /* as which it was written; NULL: not known */
-	int64_t written;	   /* when, ns */
-	char *uid;		   /* of the job that was submitted; NULL: not known */
+	char *submission;	   /* its UUID; NULL: the job was not submitted from here */
+	char *file;		   /* the file's name in submit/; NULL: not known */
+	int64_t written;	   /* when it was written, in ns */
+	char *uid;		   /* uid of the job that was submitted; NULL: not known */
 	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: there is none */
-	bool unread;		   /* there is output, and nobody can tell whose */
-	bool unmerged;		   /* as in struct folder; for folders.c to find out */
+	bool unread;		   /* there is output, and nobody can tell of which job */
+	bool unmerged;		   /* as in struct folder; folders.c finds out */
 	struct folder_found *next;
 };
 
-/* All folders, after submissions that a crash has cut off were completed. *RET is the caller's also with an error. */
+/*
+ * Load all folders, after completing the submissions that a crash has cut off. *RET is the caller's, also after an
+ * error.
+ */
 int folder_files_load(const char *state_dir, struct folder_found **ret);
 void folder_found_free(struct folder_found *found);
 
@@ -51,20 +55,29 @@ struct folder_submission {
 	const char *file;
 	const char *text;
 	size_t len;
-	mode_t readable; /* as backend_submission.readable */
+	mode_t readable; /* see backend_submission.readable */
 };
 
-/* Make the folder, and what a start needs to know of it. -EEXIST: there is a folder of that name, nothing is done. */
+/*
+ * Make the folder of a submission, and what a start needs to know of it. -EEXIST: there is a folder of that name, and
+ * it is not a rest of an earlier try of the same submission; nothing is done.
+ */
 int folder_files_submit(const char *state_dir, const struct folder_submission *s);
-/* The submission UUID of ID was answered, and its folder stays: sync it, and with it the uid ("" not known). */
+/*
+ * The submission UUID of ID was answered, and its folder stays: sync the folder, and write the job's uid ("": not
+ * known) into it.
+ */
 int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid);
-/* The submission UUID is forgotten, before its folder is removed. */
+/* Forget the submission UUID; to be called before its folder is removed. */
 int folder_files_forget(const char *state_dir, const char *uuid);
 
-/* Write the snapshot; UNREAD: one that can't be read goes out of the way before, to *RET_PLACE (malloc'ed). */
+/*
+ * Write the snapshot JOB. UNREAD: the one on disk can't be read, so it is moved out of the way before, to *RET_PLACE
+ * (malloc'ed).
+ */
 int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
 		      char **ret_place);
-/* Write down that the output of job UID, whose folder is ID, is removed. */
+/* Write down that the output of job UID, whose folder is ID, was removed. */
 int folder_files_drop(const char *state_dir, const char *id, const char *uid);
 /* The name ID~UID8, malloc'ed; NULL: it would be no name of a file. */
 char *folder_files_name_of(const char *id, const char *uid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of folders by id, and the snapshots that are to be written, one after the other: soon after a job has
- * changed, and again when it has changed meanwhile. What is written is the newest snapshot that the store has then.
+ * changed, and again if it has changed meanwhile. Each time the newest snapshot in the store is written.
  *
  * What is done to a folder, one thing at a time:
  *
@@ -18,7 +18,8 @@
  *						folders_remove			MOVING, then REMOVING
  *	ASIDE	  it is being moved to STATE/unread	that is done		(freed)
  *
- * What can't be moved is said, and is READY again; the other job is not captured, and it is not tried again.
+ * If a folder can't be moved, a message says so, and it is READY again; the other job is not captured, and moving is
+ * not tried again.
  */
 #include "backend/kube/folders.h"
 
@@ -43,15 +44,15 @@ struct entry {
 	struct folder folder;
 	struct folders *f;
 	enum state state;
-	bool full;	/* there is output in it now */
-	bool removal;	/* REMOVING is next, when nothing is done to it and it is not UNDER_WAY */
-	bool stuck;	/* it could not be moved */
+	bool full;	/* there is output in the folder now */
+	bool removal;	/* it is to be REMOVING as soon as it is READY and not UNDER_WAY */
+	bool stuck;	/* the folder could not be moved */
 	bool unread;	/* its job.json can't be read, and is not to be written over */
-	bool refused;	/* the disk did not take the last snapshot, and that was said */
-	bool submitted; /* by this mount: STATE/submissions may have it */
+	bool refused;	/* the disk did not take the last snapshot, and a message has said so */
+	bool submitted; /* it was submitted by this mount, so STATE/submissions may have its file */
 	bool under_way; /* its submission has not been answered */
-	struct waiter *waiters; /* for its removal */
-	struct work work;	/* the first step of that */
+	struct waiter *waiters; /* those who wait for its removal */
+	struct work work;	/* the first step of the removal */
 	UT_hash_handle hh;	/* by id */
 };
 
@@ -66,9 +67,10 @@ struct save {
 	struct work work;
 	struct folders *f;
 	char *uid;
-	const struct spec_job *job; /* while it is being written */
-	bool unread;		    /* there is one that can't be read, and is moved aside before */
-	char *place;		    /* where that is now */
+	const struct spec_job *job; /* the snapshot, while it is being written */
+	/* The snapshot on disk can't be read, and is moved aside before. */
+	bool unread;
+	char *place; /* where it was moved to */
 	struct save *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -79,7 +81,8 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct entry *all;
-	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
+	/* The table by uid, and the order in which they are written. */
+	struct save *saves, *save_list;
 	struct loop_timer save_timer;
 	bool saving;	      /* one is being written, or a folder is being moved */
 	struct errand *moves; /* the next things to do, before any save */
@@ -125,7 +128,7 @@ static void freed(struct folders *f, const char *id)
 
 /* --- whose a folder is --- */
 
-/* Without annotations (no_annotations) only the name can tell, if it is one that nobody else would choose. */
+/* Without annotations (no_annotations) only the object's name can tell, if nobody else would choose that. */
 static bool is_submission(const struct folder *folder, const struct spec_job_view *view)
 {
 	const char *dash = strrchr(folder->id, '-');
@@ -225,10 +228,10 @@ struct errand {
 	struct work work;
 	struct folders *f;
 	char *id;
-	char *uid;	 /* of its job */
-	char *uuid;	 /* of its submission, to be synced */
+	char *uid;	 /* uid of the folder's job */
+	char *uuid;	 /* UUID of its submission, which is to be synced */
 	char *place;	 /* where the folder was moved to */
-	folders_fn done; /* called when it is done; may be NULL */
+	folders_fn done; /* called when the change is done; may be NULL */
 	void *data;
 	struct errand *next; /* to be synced */
 };
@@ -291,8 +294,8 @@ static void sync_now(void *data)
 }
 
 /*
- * Sync the submission of E, with the uid of its job as it is now. Until then STATE/submissions has all of it. At once
- * that would hold up the answer, and the next submission.
+ * Soon sync the submission of E, with its job's uid as it is then; until then STATE/submissions has all of it. A sync
+ * at once would hold up the answer and the next submission.
  */
 static void sync_later(struct entry *e)
 {
@@ -311,7 +314,7 @@ bool folders_was_seen(const struct folders *f, const char *id, const char *submi
 {
 	const struct entry *e = find(f, id);
 
-	/* Nobody else removes it meanwhile than who has seen the job go. */
+	/* Only whoever has seen the job go removes the folder meanwhile. */
 	return e && streq(e->folder.submission, submission) && (*e->folder.uid || e->removal);
 }
 
@@ -359,7 +362,7 @@ const struct folder *folders_bind(struct folders *f, const char *id,
 		return NULL;
 	text_set(&e->folder.uid, "%s", view->meta.uid);
 	e->folder.doubt = 0;
-	/* Of one whose answer is to come, folders_submitted does so. */
+	/* While the submission is not answered, folders_submitted will sync it. */
 	if (*e->folder.submission && !e->under_way)
 		sync_later(e);
 	return doubt ? &e->folder : NULL;
@@ -384,7 +387,7 @@ static void tell(struct waiter *waiters, int err)
 	}
 }
 
-/* E is no more. */
+/* The folder of E is gone: free E. */
 static void gone(struct entry *e)
 {
 	struct waiter *waiters = take_ptr(e->waiters);
@@ -415,7 +418,7 @@ static void forget_work(void *data)
 {
 	struct entry *e = data;
 
-	/* If that fails, the next start makes the folder again, and removes it, since there is no such job. */
+	/* If this fails, the next start makes the folder again, and removes it since there is no such job. */
 	(void)folder_files_forget(e->f->config.state_dir, e->folder.submission);
 }
 
@@ -429,7 +432,7 @@ static void remove_rest(void *data)
 static void remove_now(struct entry *e)
 {
 	e->state = FOLDER_REMOVING;
-	/* A start would make the folder of a submission again that it finds there. */
+	/* A start makes the folder of each submission again that it finds in STATE/submissions. */
 	if (!e->submitted)
 		return remove_rest(e);
 	e->work = (struct work){.run = forget_work,
@@ -473,7 +476,7 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 		e->removal = true;
 }
 
-/* What was done to E is done. */
+/* What was being done to E is done: it is READY, or is removed next. */
 static void ready(struct entry *e)
 {
 	e->state = FOLDER_READY;
@@ -517,7 +520,7 @@ static void drop_rest(void *data)
 	output_logs_remove(a->f->config.output, a->id, on_dropped, a);
 }
 
-/* The file `dropped` is written first, or the next mount would fetch all output again. */
+/* The file `dropped` is written before the output goes, or the next mount would fetch all of it again. */
 static void drop_work(void *data)
 {
 	struct errand *a = data;
@@ -574,7 +577,10 @@ static void on_aside(void *data)
 	errand_free(a);
 }
 
-/* The folder of E has got the name NAME, and its job, which is history, with it. */
+/*
+ * The folder of E has got the name NAME, and so has its job in the history; unless the job has come back from the
+ * history meanwhile, as when etcd was restored: in jobs/ it is called as its object is.
+ */
 static void take_name(struct entry *e, const char *name)
 {
 	struct folders *f = e->f;
@@ -621,7 +627,10 @@ static void on_moved(void *data, int err)
 	save_next(f);
 }
 
-/* E belongs to another job. It gets out of the way if that job is history, or if nobody can tell whose it is. */
+/*
+ * E belongs to another job than the one that wants its name. Move E away if its job is history, or if nobody can tell
+ * whose it is.
+ */
 static void displace(struct folders *f, struct entry *e)
 {
 	struct errand *a;
@@ -696,7 +705,7 @@ static void on_saved(void *data)
 	struct save *s = data;
 	struct folders *f = s->f;
 	struct entry *e = find(f, s->job->id);
-	/* On a slow disk the output may not have made the folder yet, or something else has its name. */
+	/* On a slow disk the output may not have made the folder yet; or something else has the folder's name. */
 	bool missing = s->work.err == -ENOENT || s->work.err == -ELOOP || s->work.err == -ENOTDIR;
 	bool again = s->work.err && !f->stopping && folders_holds(f, s->job->id, s->uid);
 
@@ -713,13 +722,13 @@ static void on_saved(void *data)
 	f->saving = false;
 	f->saved(f->saved_data);
 	if (again)
-		folders_save(f, s->uid, false); /* the others follow in their order */
+		folders_save(f, s->uid, false); /* it is written again after the others that wait */
 	save_free(s);
 	if (!again)
 		save_next(f);
 }
 
-/* Take S, which is in no list any more: write its snapshot, or forget it if there is nothing to write. */
+/* Write the snapshot of S, which is in no list any more, or free S if there is nothing to write. */
 static void save_one(struct folders *f, struct save *s)
 {
 	const struct entry *e;
@@ -799,7 +808,7 @@ static void load_work(void *data)
 				  output_is_unmerged(l->f->config.output, found->id);
 }
 
-/* Has another folder the job of FOUND, too? Then the snapshot of FOUND is left alone. */
+/* Has another folder the job of FOUND, too? Then the snapshot in FOUND is left as it is. */
 static bool is_second(const struct folders *f, const struct folder_found *found)
 {
 	const struct spec_job *first cleanup_job =
@@ -832,7 +841,8 @@ static void take_found(struct folders *f, struct folder_found *found)
 	if (found->snapshot && !second)
 		store_put(f->config.store, take_ptr(found->snapshot));
 	if (found->dropped)
-		folders_drop_output(f, found->id, NULL, NULL); /* a crash may have cut that off */
+		/* A crash may have cut off the removal of its output. */
+		folders_drop_output(f, found->id, NULL, NULL);
 }
 
 static void on_loaded(void *data)

@@ -21,9 +21,9 @@
  *	any	bytes go to the disk		the disk fails				PAUSING
  *
  * (proceed) is WRITING if bytes wait for the disk; CLOSING if the run is gone; else READING. The owner tells how far
- * the run is (enum run_end), and a stream whether it shows the known end of the log (enum fit): NEXT_KIND has which
- * try follows from these two. For its readers a log that is PAUSED has ended, but while the server can't be reached
- * they wait until it can.
+ * the run is (enum run_end), and each stream shows whether it repeats the known end of the log (enum fit); which try
+ * follows from these two stands in NEXT_KIND. To its readers a log that is PAUSED looks ended, but while the server
+ * can't be reached they wait until it can.
  *
  * The file is long because each of its sections changes the step: none of them is an object of its own.
  */
@@ -38,52 +38,62 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/* Pauses begin with this, and each is twice as long as the one before, up to one of the four: */
+/* The first pause; each is twice as long as the one before, up to one of these four: */
 #define DELAY_MS       1000
 #define DELAY_MAX_MS   30000
-#define DELAY_DISK_MS  10000 /* where the disk has failed */
+#define DELAY_DISK_MS  10000 /* after a failure of the disk */
 #define DELAY_ENDED_MS 5000
 #define DELAY_HURRY_MS 1000
-/* The same of one that was refused too often; and so often is one of all that are paused asked for. */
+/*
+ * The first pause of a log that was refused too often; and of all logs that are paused so, one is asked for this often.
+ */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
-/* The stream of a run that has ended ends by itself, or, when nothing has come for so long, is ended: */
+/* The stream of a run that has ended should end by itself. It is ended when nothing has come for this long: */
 #define ENDING_MS 5000
-#define HURRY_MS  500	 /* when the pod is on its way out */
-#define GONE_MS	  30000	 /* when nothing can be asked for after it */
-#define FLOW_MS	  600000 /* and after this also if something has */
-#define LATELY_MS 5000	 /* all had come, and then the pod is gone: that was all */
-/* Where nobody waits, a pause of so long in the stream, or so many checks, count as the end of what there was. */
+#define HURRY_MS  500	 /* if the pod is on its way out */
+#define GONE_MS	  30000	 /* if nothing can be asked for after this stream */
+#define FLOW_MS	  600000 /* and after this time also if something has come */
+/* All had come less than this before the pod was gone: then that was all. */
+#define LATELY_MS 5000
+/* A stream that pauses for QUIET_MS, or was checked for that QUIET_LOOKS times, has brought what there was. */
 #define QUIET_MS    100
 #define QUIET_LOOKS 20
-/* Who opens a log waits so long after the end of its job for the news that its run has ended, */
+/* Whoever opens a log after the end of its job waits this long for the news that its run has ended, */
 #define NEWS_MS 1000
-#define REST_MS 8000 /* and so long after the end of its run for the rest of it */
+#define REST_MS 8000 /* and this long after the end of its run for the rest of the log */
 /*
- * Attempts that bring nothing of a run that has ended, before it is given up for now; and answers that there is
- * nothing, before that is believed.
+ * After this many tries that bring nothing of a run that has ended, kxfs gives it up for now; after this many answers
+ * that there is nothing, it believes that.
  */
 #define TRIES_MAX  12
 #define TRIES_NONE 3
-/* A node keeps the stream of a container open for longer than this if the container runs, else not. */
+/* Only if the container runs does a node keep its stream open for longer than this. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
-/* Bytes of the log's end that a stream is compared with: at first, and how many more where that does not help. */
+/*
+ * How many bytes of the log's end a stream is compared with: at first, and how many times more where that does not
+ * help.
+ */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
-#define SLACK	    (128u << 10) /* room for the pieces that may come when a stream is slowed */
+/* Room for the lines that may still come after a stream was slowed. */
+#define SLACK (128u << 10)
 
 enum step { WAITING, OPENING, WRITING, READING, ASKING, PAUSING, PAUSED, CLOSING, OVER };
 
-/* Do the streams show the known end of the log? DOUBTED: not the last one; FORCED: what does not fit is taken. */
+/*
+ * Do the streams repeat the known end of the log? DOUBTED: the last one did not; FORCED: a stream is taken although it
+ * does not.
+ */
 enum fit { FITS, DOUBTED, FORCED };
 
 /*
- * A try asks for what there is now, for somebody who waits (FIRST, in the place of a STREAM); for that and all
- * that comes (STREAM); for what is left of a run that has ended (REST); or whether what is in the log is of the run
- * before the newest (PROBE).
+ * What a try asks for: what there is now, for somebody who waits (FIRST; a STREAM follows); that and all that comes
+ * (STREAM); what is left of a run that has ended (REST); or whether the log is of the run before the newest one
+ * (PROBE).
  */
 enum kind { STREAM, FIRST, REST, PROBE };
 
@@ -95,7 +105,7 @@ static const enum kind next_kind[][3] = {
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* Somebody who waits until what has been printed so far is on disk. */
+/* A reader who waits until what has been printed so far is on disk. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -105,51 +115,52 @@ struct waiter {
 struct follow {
 	struct follow_context *context;
 	struct output_job *output;
-	char *job, *key, *prefix, *pod, *uid, *container; /* as in follow_run */
+	char *job, *key, *prefix, *pod, *uid, *container; /* the copies of follow_run's strings */
 	void *data;
 	unsigned restart, gaps;
 
 	enum step step;
 	enum run_end run;
 	enum fit fit;
-	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as the messages have said */
-	int disk_err;			     /* DISK: the negative errno */
+	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as far as messages have said it */
+	int disk_err;			     /* if DISK: the negative errno */
 	struct place place;
-	bool reruns;   /* as in follow_run */
-	bool over;     /* the job has ended, as its controller says */
-	bool complete; /* OVER, and not lost */
+	bool reruns;   /* see follow_run */
+	bool over;     /* the job has ended, according to its controller */
+	bool complete; /* OVER, and all of it is in the log */
 	uint64_t ended_ms;
-	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
+	uint64_t all_ms; /* when all output had come, as far as is known; 0: it has not */
 	unsigned tries;	 /* tries that brought nothing, in a row */
-	unsigned none;	 /* of these, in a row, that said that there is nothing */
+	unsigned none;	 /* tries in a row that said that there is nothing; each is among TRIES */
 	unsigned failed; /* tries in a row in which the disk failed */
 
-	struct log_writer *writer; /* NULL: it is to be opened again */
-	/* PAUSING, PAUSED: the pause; ASKING: the deadline, if it is set. */
+	struct log_writer *writer; /* NULL: it has to be opened again */
+	/* In PAUSING and PAUSED it ends the pause; in ASKING it is the deadline, if it is set. */
 	struct loop_timer timer;
-	/* CLOSING: why, for people too. */
+	/* In CLOSING: why the log is over, as text for people. */
 	char *text;
 	int err;
 
-	/* Who waits. PATIENCE runs for what they need not wait for: see on_patience. */
+	/* The readers who wait. PATIENCE ends their wait for what may not come soon: see on_patience. */
 	bool arrived;
-	bool fetched; /* what there was at the start has been fetched, as far as it can be */
+	bool fetched; /* what there was at the start was fetched, as far as it can be */
 	struct loop_timer patience;
 	struct waiter *waiters;
-	uint64_t quiet_size; /* of the log at the last look */
+	uint64_t quiet_size; /* size of the log when on_patience last looked */
 	unsigned quiet_looks;
 
-	/* The try, or the one to come: */
+	/* Of the present try, or the next one: */
 	enum kind kind;
-	struct podlog *podlog; /* ASKING */
-	/* Bytes of the log's end that it is compared with; fewer than the whole log if PARTIAL. */
+	struct podlog *podlog; /* NULL but in ASKING */
+	/* Bytes of the log's end that the try is compared with; fewer than the whole log if PARTIAL. */
 	size_t window;
 	bool partial;
-	bool previous; /* it is for the run before the newest */
-	bool early;    /* the last stream ended properly just now, after a while */
-	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
-	bool slowed;   /* it waits for the disk */
-	uint64_t came; /* podlog_came when its end was awaited last */
+	bool previous; /* it asks for the run before the newest one */
+	/* The last stream ended in order a moment ago, after having been open for a while. */
+	bool early;
+	bool alone;    /* it has a connection of its own, since before the disk did not keep up */
+	bool slowed;   /* its stream is paused until the disk has caught up */
+	uint64_t came; /* podlog_came when the end of the stream was last waited for */
 	unsigned lost; /* streams in a row that the kubelet seemed to have lost */
 	struct spec_logline_past past; /* what the streams so far have shown */
 };
@@ -175,7 +186,7 @@ static void room(struct follow *f)
 	f->context->room(f->context->room_data);
 }
 
-/* What had been printed is on disk by now, or can't be had: call all who wait for that. */
+/* What had been printed is on disk now, or can't be had: call all who wait for that. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -198,7 +209,7 @@ static void say(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Say once what is wrong. It is a warning only where something has to be done; a loss is said when it is one. */
+/* Say once what is wrong: as a warning only where somebody has to do something. A loss is said when it happens. */
 static void trouble(struct follow *f, const char *text)
 {
 	cleanup_free char *all = text_print("%s; trying again", text);
@@ -209,18 +220,18 @@ static void trouble(struct follow *f, const char *text)
 	}
 }
 
-/* What was wrong is not any more: the log is COMPLETE, or has grown. */
+/* Nothing is wrong any more: the log is COMPLETE, or has grown. */
 static void mended(struct follow *f, bool complete)
 {
 	if (f->said != SILENT)
 		say(f, DIAG_INFO, complete ? "is complete" : "goes on");
 	if (f->said == DISK)
-		changed(f); /* it waits no more */
+		changed(f); /* WAITING of its state is false again */
 	f->said = SILENT;
 	f->failed = 0;
 }
 
-/* The server refuses the log because the user has no right to it, in these words; NULL: it does not. */
+/* TEXT: the server says that the user has no right to this log; NULL: it does not say that. */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
@@ -245,7 +256,7 @@ static void on_gap(void *data)
 
 /* --- time --- */
 
-/* Go on later, not in the middle of the caller's work. */
+/* Go on in the next turn of the loop, not in the middle of the caller's work. */
 static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
@@ -253,8 +264,8 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * The pause after N others in a row, at most MAX while the run goes on: what is left of one that has ended may soon be
- * gone. ASKED is what the server has asked for.
+ * Pause after N pauses in a row: at most MAX ms while the run goes on; shorter if it has ended, since what is left may
+ * soon be gone. ASKED is what the server has asked for, in ms.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -272,7 +283,7 @@ static void back_off(struct follow *f, unsigned asked)
 	pause_after(f, f->tries++, DELAY_MAX_MS, asked);
 }
 
-/* The try should end by itself, or when nothing comes any more. */
+/* The try should end by itself: set the time after which it is ended if nothing comes any more. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -281,7 +292,7 @@ static void set_deadline(struct follow *f)
 						     : ENDING_MS);
 }
 
-/* Is the try worth waiting for: it brings something, or the disk is so far behind that no other could begin? */
+/* Is the try worth waiting for? It brings something, or the disk is so far behind that no other one could begin. */
 static bool is_of_use(const struct follow *f)
 {
 	return (podlog_came(f->podlog) != f->came || podlog_is_asking(f->podlog) ||
@@ -295,7 +306,7 @@ static void stop_attempt(struct follow *f)
 	f->slowed = false;
 }
 
-/* Nothing is under way any more, and the log's writer is closed. */
+/* Stop the try and close the log's writer: nothing is under way any more. */
 static void stop(struct follow *f)
 {
 	loop_timer_stop(&f->timer);
@@ -303,7 +314,7 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* Look whether those who wait need not wait longer: the run has ended, or soon will have, or the stream pauses. */
+/* See whether those who wait need not wait any longer: the run has ended, or will soon have, or the stream pauses. */
 static void on_patience(void *data)
 {
 	struct follow *f = data;
@@ -321,8 +332,8 @@ static void on_patience(void *data)
 }
 
 /*
- * The run has ended, or soon will have: who reads the log after the job is to find its end there. What does not
- * come within MS is not waited for, so that the rest can be read meanwhile.
+ * The run has ended, or will soon have: whoever reads the log after the job is to find its end there. Output that does
+ * not come within MS is not waited for, so that the rest can be read meanwhile.
  */
 static void await_rest(struct follow *f, unsigned ms)
 {
@@ -338,9 +349,11 @@ static void over(struct follow *f)
 {
 	f->step = OVER;
 	stop(f);
-	if (f->place.state != PLACE_PAUSED || !f->place.retried) /* else it has ended already */
+	/* Else readers see it as ended already. */
+	if (f->place.state != PLACE_PAUSED || !f->place.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	output_log_deny(f->output, f->key, false); /* no right would give more */
+	/* Even with the right there would be nothing more. */
+	output_log_deny(f->output, f->key, false);
 	arrived(f);
 	if (f->complete) {
 		mended(f, true);
@@ -353,7 +366,7 @@ static void over(struct follow *f)
 	room(f);
 }
 
-/* The server has refused it too often, or is away. */
+/* Pause without a place: the server has refused the log too often, or is away. */
 static void pause_long(struct follow *f)
 {
 	struct places *places = &f->context->places;
@@ -391,7 +404,7 @@ static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/* That it is complete is on record soon, and synced then. */
+	/* It will soon be on record that the log is complete, and that record is synced. */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
 	f->complete = !f->err || f->err == -ENODATA;
@@ -399,8 +412,8 @@ static void closed(struct follow *f)
 }
 
 /*
- * It is over as soon as all is written: the container has ended and all of it is in the log (0), or it has never
- * printed (-ENODATA); some of it may be lost (-ENOENT); or what is left is to be asked for later (-EAGAIN).
+ * The log is over as soon as all is written. ERR 0: the container has ended and the log has all of its output;
+ * -ENODATA: it has never printed; -ENOENT: some may be lost; -EAGAIN: what is left is to be asked for later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -413,7 +426,7 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Nothing more can be had, for ERR, which is the result unless all had come. */
+/* Nothing more can be had. ERR says why, and is the result unless all had come. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -425,7 +438,7 @@ static void lost(struct follow *f, int err, const char *text)
 
 /* --- news of its run --- */
 
-/* The run is at END, which is farther than before. */
+/* The run has come to END, which is farther than before. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
@@ -441,7 +454,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (end <= f->run || f->step == OVER)
 		return;
 	go_forward(f, end);
-	/* The try may be showing another run by now. */
+	/* The try may now be showing another run. */
 	if (f->podlog && end == RUN_PREVIOUS &&
 	    (podlog_is_unsure(f->podlog) || (f->kind == REST && !f->previous))) {
 		stop_attempt(f);
@@ -449,7 +462,8 @@ void follow_ended(struct follow *f, enum run_end end)
 	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
-		loop_timer_set(&f->timer, 0); /* the timer gives it up, not this call */
+		/* The timer gives the try up, so that this call does not. */
+		loop_timer_set(&f->timer, 0);
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
@@ -465,7 +479,7 @@ void follow_leaving(struct follow *f)
 	f->place.leaving = true;
 	f->tries = 0;
 	places_hasten(&f->context->places, &f->place);
-	/* A log that is paused is tried now; a try that should end gets less time. */
+	/* If the log is PAUSING, it is tried now; a try that should end gets less time. */
 	if (f->step == PAUSING)
 		pause_shortly(f);
 	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
@@ -517,17 +531,19 @@ static void on_failed(struct follow *f, int err)
 {
 	cleanup_free char *text = text_print("%s; trying again", strerror(-err));
 
-	/* This has to be said also if the server was in trouble before. */
+	/* That the disk fails is said even if the server was in trouble before. */
 	if (f->said != DISK) {
 		say(f, DIAG_WARNING, text);
 		changed(f);
 	}
 	f->said = DISK;
 	f->disk_err = err;
-	/* Bytes that were not written are fetched again, from the last one on that is on disk: all had not come. */
+	/*
+	 * Bytes that were not written are fetched again, from behind the last one that is on disk: so not all had come.
+	 */
 	f->all_ms = 0;
 	stop(f);
-	/* Who reads the log of a run that has just ended waits some seconds for the rest, as always. */
+	/* Whoever reads the log of a run that has just ended waits some seconds for the rest, as in other cases. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
@@ -567,8 +583,8 @@ static void on_written(void *data, int err)
 /* --- what an outcome means --- */
 
 /*
- * A stream has ended properly while nothing says that its run is over. If it had been open for long, another is
- * asked for at once: a node would keep that one open too if the container still ran.
+ * A stream has ended in order although nothing says that its run is over. If it had been open for long, another one is
+ * asked for at once: if the container still runs, a node would keep that one open, too.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -588,7 +604,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 /* The try brought all that there is. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* Otherwise the connection or a fetch has ended, and more may have been printed since. */
+	/* Otherwise a connection or a fetch has ended, and more may have been printed since. */
 	if (f->kind == STREAM && (has_ended(f) || f->place.leaving))
 		f->all_ms = loop_now_ms();
 	f->fetched |= f->kind == FIRST;
@@ -603,14 +619,16 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 		ended_early(f, r->open_ms);
 }
 
-/* The try brought nothing. ERR: there is nothing, which counts if the server says it again; 0: it refused. */
+/*
+ * The try brought nothing. ERR: the server says that there is nothing, which counts if it says so again; 0: it refused.
+ */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
 	bool enough = err ? ++f->none >= TRIES_NONE : f->tries + 1 >= TRIES_MAX;
 
 	if (!err)
 		f->none = 0;
-	f->fetched = true; /* as far as it can be */
+	f->fetched = true; /* as far as it can be fetched */
 	f->early = false;
 	arrived(f);
 	if (f->run == RUN_GONE)
@@ -622,7 +640,7 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 	room(f);
 }
 
-/* It refuses; or the connection broke in the middle of a stream (PODLOG_CUT), as they do. */
+/* The server refuses; or the connection broke in the middle of a stream (PODLOG_CUT), as connections do. */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
 	if (r->outcome != PODLOG_CUT)
@@ -644,7 +662,7 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 		got_all(f, r);
 }
 
-/* From now on a try takes what does not fit, as what follows a rotation, if it is of this run. */
+/* From now on a try is taken although it does not repeat the log's end, as after a rotation, if it is of this run. */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -652,14 +670,14 @@ static void force(struct follow *f)
 	f->fit = FORCED;
 }
 
-/* The stream does not show the known end of the log. */
+/* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	bool may_be_next = !f->previous && f->reruns; /* it may be the next run's */
+	bool may_be_next = !f->previous && f->reruns; /* it may be of the next run */
 
 	(void)r;
 	if (f->partial && f->window < WINDOW_MAX) {
-		f->window *= WINDOW_MORE; /* maybe the clock was set back */
+		f->window *= WINDOW_MORE; /* the clock may have been set back */
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
@@ -670,12 +688,12 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		force(f); /* the known end was rotated away: what there is now comes after it */
+		force(f); /* the known end was rotated away: the present output comes after it */
 		proceed(f);
 	}
 }
 
-/* A probe that tells nothing: neither that the run is the one before the newest, nor that it is not. */
+/* The probe tells nothing: neither that the log is of the run before the newest one, nor that it is not. */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
 	if (f->tries + 1 < TRIES_MAX)
@@ -684,7 +702,7 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 		got_other(f, r);
 }
 
-/* There is no run before the newest, so this is the newest; or the pod is gone, as the next try will see. */
+/* There is no run before the newest one, so the log is of that; or the pod is gone, as the next try will find. */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
 	(void)r;
@@ -697,10 +715,10 @@ static void was_slow(struct follow *f, const struct podlog_result *r)
 	(void)r;
 	trouble(f, "the disk does not keep up");
 	f->alone = true;
-	proceed(f); /* when all is written */
+	proceed(f); /* goes on when all is written */
 }
 
-/* The server's own word that the run has ended comes before the watch's. */
+/* The server itself says that the run has ended, before the watch does. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	(void)r;
@@ -715,8 +733,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The pod never ran, or there is no such run, or it has not begun: that can't be true of the newest run, if there is
- * output of it, or was, which the disk has not taken.
+ * The server says that the pod never ran, or that there is no such run, or that it has not begun. That can't be true of
+ * the newest run if it has printed anything, also if the disk has not taken that.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -726,7 +744,7 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->previous ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* What to do next, of a probe and of any other try. */
+/* What follows from an outcome, of a probe and of any other try. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -754,11 +772,11 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->slowed = false;
-	/* Before those are called who wait for what there is. */
+	/* This comes before those are called who wait for the log. */
 	if (r->forbidden)
 		set_forbidden(f, r->text);
 	loop_timer_stop(&f->timer);
-	/* By the next try the container may run again, so what a probe has shown is not kept for later ones. */
+	/* By the next try the container may run again, so what a probe has shown does not hold for later tries. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -767,7 +785,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->tries = f->none = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* there was more, or may have been */
+		f->all_ms = 0; /* there was more output, or may have been */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
@@ -791,7 +809,7 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/* A log without room has bytes that wait for the disk, so on_written follows. */
+	/* Bytes of a log without room wait for the disk, so on_written follows. */
 	if (!f->slowed && !log_writer_has_room(f->writer, SLACK))
 		f->slowed = podlog_pause(f->podlog);
 }
@@ -913,10 +931,10 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 
 void follow_begin(struct follow *f)
 {
-	/* For its readers it had ended. It can begin, as it could before. */
+	/* To its readers the log looked ended. Now it can begin, as it could before. */
 	if (f->place.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
-	changed(f); /* it waits no more */
+	changed(f); /* WAITING of its state is false again */
 	proceed(f);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of one word of SOURCE that may mean several kinds the server is asked for one after the other (discover.h), at the
- * start and when it no longer serves the one that was found.
+ * If SOURCE is one word that may mean several kinds, the server is asked for one after the other (discover.h), at the
+ * start and whenever it no longer serves the one that was found.
  *
- * Of a mount of all kinds each word of SOURCE has a slot, whose jobs are a sort of the world. What there is is surveyed
- * at the start, every SURVEY_MS, and once in between when a kind is no longer served:
+ * In a mount of all kinds each word of SOURCE has a slot, and the jobs of a slot are a sort of the world. The kinds
+ * that the cluster has are surveyed at the start, every SURVEY_MS, and once in between when a kind is no longer served:
  *
  *	state   | what is under way                | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -15,10 +15,10 @@
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. Where the list of
- * what is served is refused each kind is probed. A survey costs two requests at most while nothing changes: a kind that
- * was kept out is probed again; of several the user's rules say which may be listed now, and where a server
- * can't tell all rules they are probed in turn, one in a survey.
+ * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. Where the server
+ * refuses the list of what is served, each kind is probed. A survey costs two requests at most while nothing changes.
+ * For then one kind that was kept out is probed again; of several the user's rules say which may be listed now; and
+ * where a server can't tell all rules, they are probed in turn, one in a survey.
  */
 #include "backend/kube/kinds.h"
 
@@ -32,18 +32,19 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 
-/* A kind that is installed is seen within ten minutes. */
+/* How often there is a survey: a kind that is installed shows within ten minutes. */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
-#define PROBE_MAX   (8u << 20) /* one job may come */
+#define PROBE_MAX   (8u << 20) /* the reply may be one whole job */
 #define RULES_MAX   (4u << 20)
 
-/* One word of SOURCE, of a mount of all kinds. */
+/* One word of SOURCE, in a mount of all kinds. */
 struct slot {
 	struct kinds *k;
-	const struct spec_served *row;	   /* what the cluster serves of it; NULL: nothing */
-	const struct spec_served *probing; /* that REQUEST asks for, or asked for */
+	/* The kind that the cluster serves of those that the word may mean; NULL: none. */
+	const struct spec_served *row;
+	const struct spec_served *probing; /* the kind that REQUEST asks for, or has asked for */
 	struct http_request *request;
 	bool wanted; /* it is probed in this survey */
 	char *refused; /* under the lock: why it may not be listed; NULL: it is shown, or not served */
@@ -52,18 +53,18 @@ struct slot {
 struct kinds {
 	struct kinds_config config;
 	enum { IDLE, GROUPS, RULES, PROBES } state;
-	/* of a mount of one kind: what was found; NULL: it was not asked */
+	/* in a mount of one kind: what was found; NULL: the server was not asked */
 	const struct spec_served *served;
 	struct discover *discover;
 	struct http_request *request; /* in GROUPS and RULES */
-	struct loop_timer timer;      /* in IDLE, of a mount of all kinds */
+	struct loop_timer timer;      /* in IDLE, in a mount of all kinds */
 	struct slot slots[SPEC_MAX_SOURCES];
-	size_t n_probes; /* under way */
-	size_t turn;	 /* the slot that was probed in turn */
-	bool no_rules;	 /* the server can't tell all of them */
-	bool found;	 /* the first one is over */
-	bool hurried;	 /* one came before its time */
-	bool changed;	 /* by this survey */
+	size_t n_probes; /* probes that are under way */
+	size_t turn;	 /* the slot that was last probed in turn */
+	bool no_rules;	 /* the server can't tell all rules of the user */
+	bool found;	 /* the first survey is over */
+	bool hurried;	 /* a survey was made before its time */
+	bool changed;	 /* this survey has changed a slot */
 	bool stopped;
 	struct lock lock;
 };
@@ -93,7 +94,7 @@ static void on_discovered(void *data, const struct spec_served *served, int err,
 	bool same = !err && k->found && served->kind == world_kind(k->config.world, WORLD_JOBS);
 
 	discover_free(take_ptr(k->discover));
-	/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor. */
+	/* The cluster may now be one that serves another of the kinds that were meant, as MCAD's successor. */
 	if (same || (err && k->found))
 		return;
 	if (!err)
@@ -117,7 +118,7 @@ static void on_discovered(void *data, const struct spec_served *served, int err,
 
 /* --- a mount of all kinds --- */
 
-/* AT is of KIND now, of which ROW is; NULL: it is not shown. */
+/* AT is of ROW's kind now; NULL: it is not shown. */
 static void set_slot(struct slot *at, const struct spec_served *row)
 {
 	struct kinds *k = at->k;
@@ -235,14 +236,14 @@ static void probe(struct slot *at)
 						});
 }
 
-/* Was it probed, and is it not shown? */
+/* Was AT probed, and is it not shown? */
 static bool is_kept_out(const struct slot *at)
 {
 	return at->row && at->row == at->probing &&
 	       world_kind(at->k->config.world, sort_of(at)) != at->row->kind;
 }
 
-/* Of those that are kept out the one whose turn it is is probed too, if IN_TURN. */
+/* Probe all slots that are wanted; if IN_TURN, also the one of those that are kept out whose turn it is. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= SPEC_MAX_SOURCES; i++) {
@@ -255,7 +256,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	k->n_probes = 1; /* until all are sent */
+	k->n_probes = 1; /* so that the probes are not over before all are sent */
 	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);
@@ -284,7 +285,7 @@ static void on_rules(void *data, const struct http_reply *reply)
 	probe_all(k, err);
 }
 
-/* The slots have their rows; OPEN: the cluster has said that it serves them. */
+/* The slots have their rows: find out which of them may be shown. OPEN: the cluster has said that it serves them. */
 static void look(struct kinds *k, bool open)
 {
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
@@ -343,7 +344,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 		look(k, !closed);
 		return;
 	}
-	if (k->found) { /* which there are is not known: all is as it was */
+	if (k->found) { /* which kinds there are is not known, so all stays as it was */
 		if (closed)
 			look(k, false);
 		else

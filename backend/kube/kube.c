@@ -50,7 +50,7 @@ struct kube {
 	struct http *http;
 	struct kinds *kinds;
 	char *user;
-	struct group group; /* what is under way, for the end */
+	struct group group; /* all that is under way, for which the end waits */
 	bool stopping;
 };
 
@@ -59,7 +59,7 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* May jobs of a kind that is shown be in queues of Kueue? */
+/* Can jobs of a kind that is shown be in queues of Kueue? */
 static bool is_in_kueue(const struct kube *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
@@ -86,7 +86,10 @@ static void on_open(void *data, const char *id, const char *key, loop_fn done, v
 
 /* --- making --- */
 
-/* A hash of the server's address: the address is no file name, and two servers may differ in their path alone. */
+/*
+ * A hash of the server's address: an address can't be the name of a file, and two servers may differ in their path
+ * alone.
+ */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
@@ -101,8 +104,8 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Run options were accepted if any of the kinds has them that SOURCE may mean; now these are known: KINDS. One is wrong
- * if none of them has it, or if one that has it does not take its value.
+ * Run options were accepted if any of the kinds that SOURCE may mean has them; now the kinds are known: KINDS. An
+ * option is wrong if none of them has it, or if one that has it does not take its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -114,7 +117,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* That none has it is said of the first. */
+			/* If none has the option, the message names the first kind. */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;
@@ -195,7 +198,7 @@ static void on_running(void *data, bool any, bool captured)
 	looks_set_running(kube_parts_of(data)->looks, any, captured);
 }
 
-/* The queue of the mount's own jobs, as -o queue says; "" none. */
+/* The queue of the mount's own jobs, as -o queue says; "": none. */
 static const char *own_queue(const struct backend_config *c)
 {
 	for (size_t i = 0; i < c->n_args; i++)
@@ -229,7 +232,7 @@ static void on_archive(void *data, int err, const char *text)
 		folders_load(k->parts.folders, on_loaded, k);
 }
 
-/* Names of namespaces come again, in this cluster and in others; the uid is this one's alone. */
+/* Names of namespaces are used again, in this cluster and in others; the uid is of this namespace alone. */
 static void on_namespace(void *data, const struct http_reply *reply)
 {
 	struct kube *k = data;
@@ -274,7 +277,7 @@ static void on_found(void *data, int err, const char *text)
 		err = check_options(k, kinds, n, &why);
 	if (err)
 		return backend_started(k->parts.b, err, why ? why : text);
-	/* A capture that has no archive must not begin; a mount shows what it has without one. */
+	/* A capture without an archive must not begin; a mount shows what it has without one. */
 	if (!k->parts.b->keep)
 		on_archive(k, 0, NULL);
 	if (!k->parts.b->keep && !k->parts.b->reader)
@@ -396,7 +399,7 @@ static void kube_fini(struct backend *b)
 	backend_set_impl(b, NULL);
 }
 
-/* Pool: read the connection from the kubeconfig again. */
+/* Runs on the pool: read the connection from the kubeconfig again. */
 static int load_again(void *data, struct spec_connection *ret)
 {
 	const struct kube *k = data;
@@ -528,7 +531,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* Volcano's queue of this name is shown, should Kueue have one that is called so too. */
+/* If Volcano and Kueue both have a queue of this name, Volcano's is shown. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

@@ -17,8 +17,8 @@
  *
  * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
  * after the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since
- * old ones would be wrong. Before the first, the server is asked in which version it has the visibility API. That is
- * served by Kueue itself: a server that can't reach it knows of a Kueue that may be down.
+ * old ones would be wrong. Before the first such request, the server is asked in which version it has the visibility
+ * API. Kueue itself serves that API: if the server knows of it but can't reach it, Kueue may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -32,23 +32,24 @@
 #include "spec/base/mem.h"
 #include "spec/base/url.h"
 
-#define DEADLINE_MS  15000
-#define GROUP_MAX    (64u << 10) /* bytes of the description of a group */
-#define PLACES_MAX   1000	 /* jobs of a queue whose places are asked for */
-#define SUMMARY_MAX  (2u << 20)	 /* bytes of their places */
-#define QUEUES_MAX   64		 /* queues that are wanted at one time; more are not asked for */
-#define ASK_MS	     5000	 /* a queue is asked for so often */
-#define WANTED_MS    30000	 /* so long after somebody has read */
-#define AGAIN_MS     60000	 /* until a failure is tried again */
-#define AWAY_MS	     15000	 /* until a Kueue that does not answer is */
-#define FORBIDDEN_MS 300000	 /* until what is forbidden is */
+#define DEADLINE_MS 15000
+#define GROUP_MAX   (64u << 10) /* bytes of the description of an API group */
+#define PLACES_MAX  1000	/* jobs of a queue whose places are asked for */
+#define SUMMARY_MAX (2u << 20)	/* bytes of their places */
+/* Queues that are wanted at one time; further ones are not asked for. */
+#define QUEUES_MAX   64
+#define ASK_MS	     5000   /* how often a queue is asked for */
+#define WANTED_MS    30000  /* how long a queue is wanted after somebody has read */
+#define AGAIN_MS     60000  /* until a failure is tried again */
+#define AWAY_MS	     15000  /* until a Kueue that does not answer is asked again */
+#define FORBIDDEN_MS 300000 /* until something that is forbidden is tried again */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
 
 struct wanted {
 	char *name;
-	uint64_t read;	/* when somebody has, loop_now_ms */
-	uint64_t asked; /* 0: never */
+	uint64_t read;	/* when somebody last read, by loop_now_ms */
+	uint64_t asked; /* when it was last asked for; 0: never */
 	struct wanted *prev, *next;
 };
 
@@ -57,18 +58,18 @@ struct kueue {
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
 	struct loop_timer retry; /* in WAITING; in SERVED until the right is asked for again */
 	struct http_request *review;
-	struct http_request *request; /* the only one that is under way */
-	struct loop_timer timer;      /* until the next place is asked for */
+	struct http_request *request; /* the only request that is under way */
+	struct loop_timer timer;      /* until the next queue is asked for */
 	char *asked;		      /* the queue that REQUEST is about */
-	const char *visibility;	      /* version of that API; NULL: not known */
-	uint64_t not_before;	      /* no place is asked for until then */
+	const char *visibility;	      /* version of the visibility API; NULL: not known */
+	uint64_t not_before;	      /* no queue is asked for before that */
 	bool stopped;
-	struct lock lock; /* for all below */
+	struct lock lock; /* protects all members below */
 	const char *version;
 	struct wanted *queues;
 	size_t n_queues;
 	bool posted;
-	char *refused; /* why places are refused; NULL: they are not */
+	char *refused; /* why the server refuses the places; NULL: it does not */
 };
 
 static void next_place(struct kueue *k);
@@ -200,7 +201,7 @@ static void set_refused(struct kueue *k, char *text)
 	k->refused = text;
 }
 
-/* No places could be had: none are known now, and they are asked for again after a while. */
+/* No places could be had: none are known now, and the queues are asked for again after a while. */
 static void places_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
@@ -234,7 +235,7 @@ static void on_places(void *data, const struct http_reply *reply)
 		world_set_places(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
 		world_set_kueue_away(k->config.world, false);
-		/* There is no such queue, or its ClusterQueue is missing: nobody has a place in it. */
+		/* There is no such queue, or its ClusterQueue is missing, so nobody has a place in it. */
 		world_set_places(k->config.world, k->asked, NULL, 0);
 	} else {
 		places_failed(k, reply);
@@ -287,12 +288,13 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		world_set_kueue_away(k->config.world, false); /* nobody finds out any more */
+		/* Nobody finds out any more whether it is. */
+		world_set_kueue_away(k->config.world, false);
 }
 
 /*
- * The queue to be asked for now, malloc'ed; NULL: there is none. *RET_WAIT is how long (ms) until there is one, or
- * one is to be forgotten; 0: never.
+ * The queue that is to be asked for now, malloc'ed; NULL: there is none. *RET_WAIT is how long (ms) until there is one,
+ * or until one is to be forgotten; 0: for ever.
  */
 static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -383,7 +385,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* A queue that is known already has its timer. */
+	/* If the queue is known already, the timer is set. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }

@@ -10,9 +10,9 @@
  *	       |                                 | it is not; a failure   | PAUSED
  *	LISTING| the LIST of PodMetrics          | its reply              | PAUSED
  *
- * A pause is EVERY_MS after a list, and AGAIN_MS after a failure. What has worked before is tried twice more before it
- * counts as failed, since a metrics-server that is replaced is back in a moment; and where the server as a whole can't
- * be reached, which the watches know, nothing follows from that.
+ * A pause is EVERY_MS after a list, and AGAIN_MS after a failure. If lists have come before, two more are tried before
+ * they count as failed, since a metrics-server that is replaced is back in a moment; and while the API server as a
+ * whole can't be reached, which the watches know, failures say nothing of metrics.
  */
 #include "backend/kube/looks.h"
 
@@ -26,11 +26,11 @@
 #include "spec/base/mem.h"
 #include "spec/view/view.h"
 
-#define EVERY_MS    15000 /* as often as metrics-server itself looks */
+#define EVERY_MS    15000 /* as often as metrics-server itself takes samples */
 #define AGAIN_MS    600000
-#define WANTED_MS   300000 /* so long after somebody has read */
+#define WANTED_MS   300000 /* how long figures are wanted after somebody has read */
 #define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* bytes of the description of the group */
+#define GROUP_MAX   (64u << 10) /* bytes of the description of the API group */
 #define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
@@ -40,18 +40,18 @@ struct looks {
 	enum { IDLE, PAUSED, ASKING, LISTING } state;
 	struct loop_timer timer;      /* in PAUSED */
 	struct http_request *request; /* in ASKING and LISTING */
-	struct spec_split *split;     /* of the reply, in LISTING */
-	const char *version;	      /* NULL: not known */
-	uint64_t not_before;	      /* loop_now_ms */
-	unsigned failures;	      /* since a list came */
+	struct spec_split *split;     /* takes the reply apart, in LISTING */
+	const char *version;	      /* version of the API; NULL: not known */
+	uint64_t not_before;	      /* nothing is asked for before that, by loop_now_ms */
+	unsigned failures;	      /* failures since the last list came */
 	bool any, captured;
 	bool stopped;
-	struct lock lock;    /* for all below */
-	uint64_t read;	     /* when somebody has, loop_now_ms; 0: nobody */
-	bool posted;	     /* on_wanted is */
-	const char *told_by; /* the version that lists come from now; NULL: none does */
-	char *failed;	     /* why; NULL: it has not */
-	bool forbidden;	     /* that is for want of a right */
+	struct lock lock;    /* protects all members below */
+	uint64_t read;	     /* when somebody last read, by loop_now_ms; 0: never */
+	bool posted;	     /* on_wanted is posted */
+	const char *told_by; /* the version of the API that lists come from now; NULL: none come */
+	char *failed;	     /* why there are none; NULL: there are */
+	bool forbidden;	     /* there are none since the user lacks a right */
 };
 
 static void go_on(struct looks *l);
@@ -80,7 +80,7 @@ static void set_told(struct looks *l, const char *version, char *failed, bool fo
 	l->forbidden = forbidden;
 }
 
-/* REPLY is no success; TEXT (taken over; NULL: REPLY says all) says why there are no figures. */
+/* There are no figures: REPLY is no success. TEXT says why (taken over; NULL: REPLY says it all). */
 static void failed(struct looks *l, const struct http_reply *reply, char *text)
 {
 	const struct spec_asked asked = {.verb = "list",
@@ -191,7 +191,7 @@ static void on_timer(void *data)
 	go_on(l);
 }
 
-/* Do what follows from what is wanted now. */
+/* Do the next step, if what is wanted now calls for one. */
 static void go_on(struct looks *l)
 {
 	const struct http_call ask = {

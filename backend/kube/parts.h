@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a mount of a cluster, as whoever answers requests of users (submit.c, cancel.c, control.c, removal.c)
- * finds them. Made and written by kube.c alone; the parts know nothing of each other but what their headers say.
+ * The parts of a mount of a cluster, for the files that answer requests of users (submit.c, cancel.c, control.c,
+ * removal.c). Only kube.c makes the parts and writes this struct; the parts know nothing of each other but what their
+ * headers say.
  */
 #pragma once
 
@@ -17,7 +18,7 @@ struct removals;
 struct kube_parts {
 	struct backend *b;
 	const char *namespace;
-	const char *user; /* value of SPEC_LABEL_USER, of who mounts */
+	const char *user; /* value of SPEC_LABEL_USER: who mounts */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;
@@ -43,11 +44,11 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- removal.c: what is kept of old jobs, and for how long --- */
 
-/* FOLDERS tells it from then on when a snapshot has been written. */
+/* From then on FOLDERS tells the result when a snapshot was written. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* All jobs are known: look soon whether something is to be removed. */
+/* All jobs are known: look soon whether any is to be removed. */
 void removals_soon(struct removals *r);
-/* Nothing more is removed because of its age or its size. */
+/* Stop removing jobs because of their age or their size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */

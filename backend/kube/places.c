@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A queue, and counts of what those have that are out of it. */
+/* A queue of those that wait, and counts of the places that others have. */
 #include "backend/kube/places.h"
 
 #include <utlist.h>
@@ -47,7 +47,7 @@ struct place *places_next(struct places *p)
 
 	DL_FOREACH(p->queue, l) {
 		if (p->n[PLACE_TAKEN] >= p->max + (l->urgent ? PLACES_URGENT : 0))
-			return NULL; /* those that follow have no more */
+			return NULL; /* those behind it may use no more places */
 		if ((l->first && p->n_first >= PLACES_FIRST) ||
 		    (l->retried && !l->leaving && p->n_retried >= PLACES_RETRIED))
 			continue;

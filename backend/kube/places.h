@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who of the logs that wait may be followed now. At most so many are followed at once as there are descriptors for, and
- * of these at most FIRST of those that only a reader has asked for and waits for. A log whose run or pod has ended is
- * urgent, since it may soon be gone: it goes to the front of the queue, and there are some places more for such logs,
- * so that they need not wait for programs that run for days. Of the logs that the server has refused before, a few are
- * tried at once, but for those whose pod is on its way out. Nothing here knows what a log is, or the time. One
- * thread, but for the counts.
+ * Decides which of the logs that wait may be followed now. At most as many are followed at once as there are
+ * descriptors for, and at most FIRST of them are logs that only a reader has asked for and waits for. A log whose run
+ * or pod has ended is urgent, since it may soon be gone: it goes to the front of the queue, and there are some places
+ * more for such logs, so that they need not wait for programs that run for days. Of the logs that the server has
+ * refused before, only a few are tried at once; those whose pod is on its way out do not count. Nothing here knows what
+ * a log is, or the time. One thread, but for the counts.
  */
 #pragma once
 
 #include <stdatomic.h>
 #include "spec/base/base.h"
 
-#define PLACES_URGENT  64 /* more places, for urgent ones */
+#define PLACES_URGENT  64 /* as many places more, for urgent logs */
 #define PLACES_FIRST   8
 #define PLACES_RETRIED 8
 
@@ -20,17 +20,17 @@ enum place_state {
 	PLACE_NONE,
 	PLACE_QUEUED,
 	PLACE_TAKEN,
-	PLACE_PAUSED, /* it has none, and will be queued again */
+	PLACE_PAUSED, /* it has no place, and will be queued again */
 	PLACE_STATES
 };
 
-/* That of one log. Plain data: whose it is sets the first four, and places_ functions the others. */
+/* The place of one log. Plain data: the log's owner sets the first four members, and places_ functions the others. */
 struct place {
-	void *data;   /* whose it is */
+	void *data;   /* the owner's */
 	bool first;   /* a reader has asked for it, and waits */
-	bool retried; /* it was refused before; to be changed while it has no place */
+	bool retried; /* the log was refused before; to be changed only while it has no place */
 	bool leaving; /* its pod is on its way out */
-	bool urgent;  /* places_hasten */
+	bool urgent;  /* places_hasten was called */
 	enum place_state state;
 	struct place *prev, *next; /* of the queue */
 };
@@ -44,9 +44,9 @@ struct places {
 };
 
 void places_set(struct places *p, struct place *l, enum place_state state);
-/* It is urgent from now on. */
+/* L is urgent from now on. */
 void places_hasten(struct places *p, struct place *l);
-/* Nobody waits for it any more. */
+/* Nobody waits for L any more. */
 void places_arrived(struct places *p, struct place *l);
-/* The next that may have a place, and has it now. NULL: none. */
+/* Give a place to the next that may have one, and return it. NULL: there is none. */
 struct place *places_next(struct places *p);

@@ -2,24 +2,25 @@
 /*
  * A job may change many times in one turn of the loop (each pod of a gang starts), so it is queued and shown once.
  * Making a snapshot is cheap but not free, so one turn publishes for a limited time, and requests of the FUSE thread
- * are served between turns. Until the first lists are in nothing is shown: a job without its pods would look changed.
+ * are served between turns. Nothing is shown until the first lists are in, since a job without its pods would look
+ * changed.
  *
  * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may
- * still be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until
- * then, which also tells who waits for its reason that none will come.
+ * still come, for SPEC_PATIENCE or as long as the watch of pods is not confirmed. When that time is over, the job is
+ * shown again, so that those who wait for its reason learn that none will come.
  *
  * The last words of a job that has failed are those of its pod, or the end of the log of the replica that failed first,
- * when that is on disk. The job is shown without them first, and in the same time tells who waits that there is more.
+ * once that is on disk. The job is first shown without them, with a mark that they are still to come.
  *
- * A job that runs changes with each look at what it uses, which is shown at once. On disk it is of use only to the next
- * mount, so that is written once a minute, with the next other change, and at the end.
+ * A job that runs changes with each look at what it uses, and each look is shown at once. On disk only the next mount
+ * needs it, so it is written there once a minute, with the next other change, and at the end.
  *
  * A job is called as its object is. Where jobs of several kinds are shown, one whose name a job of another kind has is
  * called NAME~KIND, for as long as it lives; a folder on disk tells the next mount of it. Of jobs that are listed
  * together those that have a folder choose first, then the older ones.
  *
- * A kind whose first list has not come (it may be forbidden) hides no other. What is on disk of jobs that may be of it
- * is shown as it was, and settled when that list has come.
+ * A kind whose first list has not come (it may be forbidden) hides no other. Jobs on disk that may be of this kind are
+ * shown as they were, and are settled when the list has come.
  *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
@@ -46,26 +47,26 @@
 #define DOUBT_MS 5000
 #define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
 
-/* What is known here of a job, as long as the world knows it. */
+/* What is known of a job here, as long as the world knows it. */
 struct shown {
 	struct publish *p;
 	char *uid;
-	bool named; /* it has been shown, so what it is called is known: */
-	char *id;   /* of its directory; NULL: the name of its object */
+	bool named; /* It has been shown, so its id is known: */
+	char *id;   /* the name of its directory; NULL: the name of its object */
 	bool queued;
-	bool looked;	 /* it is queued, and no more than what it uses has changed */
-	bool unsaved;	 /* and it has since its snapshot was written */
-	uint64_t saved;	 /* when that was, loop_now_ms */
-	bool runs;	 /* it counts in N_RUNNING; */
-	bool taken;	 /* and in N_TAKEN */
-	bool gone;	 /* its object is, as the world said last */
-	bool left;	 /* it is not in jobs/ any more */
+	bool looked;	 /* it is queued, and only its usage has changed */
+	bool unsaved;	 /* its usage has changed since its snapshot was written */
+	uint64_t saved;	 /* when its snapshot was written, by loop_now_ms */
+	bool runs;	 /* it is counted in N_RUNNING */
+	bool taken;	 /* it is counted in N_TAKEN */
+	bool gone;	 /* its object is gone, as the world last said */
+	bool left;	 /* it has left jobs/ */
 	unsigned round;	 /* world_rounds when it left */
-	bool awaits;	 /* it has ended, and pods of it may still be told of */
-	uint64_t ended;	 /* since when it was shown as ended (loop_now_ms); 0: it was not */
-	char *words_key; /* the log whose end was read, or is (READING); NULL: none */
-	char *words;	 /* what was found there */
-	bool silent;	 /* nothing was: it is empty */
+	bool awaits;	 /* it has ended, and there may be pods of it that were not told yet */
+	uint64_t ended;	 /* since when it has been shown as ended, by loop_now_ms; 0: it has not */
+	char *words_key; /* the log whose end was read, or is being read (READING); NULL: none */
+	char *words;	 /* the last words that were found in it */
+	bool silent;	 /* no last words were found: the log is empty */
 	struct last_words *reading;
 	struct shown *prev, *next; /* in the queue */
 	UT_hash_handle hh;	   /* by uid */
@@ -79,9 +80,9 @@ struct publish {
 	bool posted; /* the next turn has been posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	int64_t stale[WORLD_N_SORTS]; /* the same of the jobs of a sort alone */
-	uint64_t confirmed;	      /* when it was last stale (loop_now_ms); 0: never */
-	struct loop_timer doubts;     /* for folders in doubt */
+	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of one sort */
+	uint64_t confirmed;	      /* when it was last stale, by loop_now_ms; 0: never */
+	struct loop_timer doubts;     /* for folders whose submission is in doubt */
 	struct loop_timer waiting;    /* for jobs that await pods */
 	size_t n_running, n_taken; /* jobs of jobs/ that run, and those whose output is captured */
 };
@@ -107,7 +108,7 @@ static void unqueue(struct shown *s)
 	s->queued = false;
 }
 
-/* S runs or not, and its output is captured or not. */
+/* Count S: it RUNS or not, and its output is TAKEN (captured) or not. */
 static void count(struct shown *s, bool runs, bool taken)
 {
 	struct publish *p = s->p;
@@ -136,7 +137,7 @@ static void shown_free(struct shown *s)
 
 /* --- what a job is called --- */
 
-/* Has a job of another kind than JOB's the name of JOB, or a folder of that name which it will want? */
+/* Has a job of another kind than JOB's the name of JOB, or a folder of that name to which it will want to return? */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -153,7 +154,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 		     : *folder->submission && !*folder->uid;
 }
 
-/* The id of JOB, that of S, which it gets when it is wanted first. */
+/* The id of JOB, which is the job of S; it is chosen when it is first needed. */
 static const char *need_id(const struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -178,7 +179,7 @@ static const struct folder *folder_of(const struct publish *p, struct shown *s,
 
 /* --- snapshots --- */
 
-/* Since when JOB is not confirmed, ns; 0: it is. */
+/* Since when JOB has not been confirmed, in ns; 0: it is. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->sort];
@@ -190,7 +191,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
 }
 
-/* May there be pods of JOB, that of S, of which we have not been told? BEFORE: its last snapshot, or NULL. */
+/* May there be pods of JOB, which is the job of S, that were not told yet? BEFORE: its last snapshot, or NULL. */
 static bool pods_are_late(const struct publish *p, const struct shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
@@ -198,7 +199,7 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 		return false;
 	if (stale_since(p, job))
 		return true;
-	if (!s->ended) /* one that had ended when we came has been listed with its pods */
+	if (!s->ended) /* a job that had ended before this mount began was listed with its pods */
 		return before || loop_time_ns() - job->since < SPEC_PATIENCE;
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
 }
@@ -216,8 +217,8 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * The last words of JOB, the new snapshot of S, where its pods tell none. CAPTURED: its logs are, so the end of one
- * that is not there yet is awaited.
+ * Set the last words of JOB, the new snapshot of S, if its pods tell none. CAPTURED: its logs are captured, so a log
+ * whose end is not there yet is waited for.
  */
 static void find_last_words(struct publish *p, struct shown *s, struct spec_job *job, bool captured)
 {
@@ -293,7 +294,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own && !*snapshot->submission) /* without annotations */
+	if (ctx.own && !*snapshot->submission) /* the object has no annotations to read that from */
 		spec_set(&snapshot->submission, folder->submission);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
@@ -306,14 +307,14 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 
 /* --- submissions of which no job has been seen --- */
 
-/* ID: as backend_events.launched says. */
+/* Call launched(); ID is as in backend_events.launched. */
 static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
 {
 	if (folder->file)
 		p->config.launched(p->config.data, folder->file, id, folder->submission);
 }
 
-/* Has a kind not been listed yet of which JOB is, or (JOB is NULL) may be what nothing is known of? */
+/* Has the first list not come of JOB's kind, or, with JOB NULL, of any kind of which an unknown job may be? */
 static bool is_unheard(const struct publish *p, const struct spec_job *job)
 {
 	const struct world *w = p->config.world;
@@ -338,7 +339,7 @@ static void check_doubt(void *data, const struct folder *folder)
 
 	if (!folder->doubt)
 		return;
-	/* Only a cluster that can be seen can say that there is no such job. */
+	/* Only a cluster of which everything is known can show that there is no such job. */
 	if (loop_now_ms() < folder->doubt || !publish_is_whole(p)) {
 		loop_timer_set(&p->doubts, DOUBT_MS);
 		return;
@@ -372,7 +373,10 @@ static void on_waited(void *data)
 			enqueue(p, s);
 }
 
-/* See whether the job of S, which is now SNAPSHOT, has ended without all of its pods, and show it again then. */
+/*
+ * If the job of S, whose snapshot is now SNAPSHOT, has ended and not all of its pods are known, have it shown again in
+ * time.
+ */
 static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
@@ -384,12 +388,12 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 	s->awaits = ended && (!spec_job_is_over(snapshot) || snapshot->unexplained) &&
 		    (p->stale_since ||
 		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
-	/* While the view is stale, all is shown again when it is confirmed. */
+	/* While the view is stale no time is set: when it is confirmed, all jobs are shown again. */
 	if (s->awaits && !p->stale_since && !loop_timer_is_set(&p->waiting) && !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* Does any of JOB run? */
+/* Does any replica of JOB run? */
 static bool runs(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -398,7 +402,7 @@ static bool runs(const struct spec_job *job)
 	return false;
 }
 
-/* Have the snapshot of S written; LOOKED: only what it uses has changed. */
+/* Have the snapshot of S written; LOOKED: only its usage has changed. */
 static void save(struct publish *p, struct shown *s, bool looked)
 {
 	uint64_t now = loop_now_ms();
@@ -440,7 +444,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
 	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
 	store_put(c->store, snapshot);
-	/* Who reads that it was launched finds the job. */
+	/* The message that it was launched comes last, so that whoever reads it finds the job. */
 	if (bound)
 		tell_launched(p, bound, bound->id);
 	if (s->left || capture_has(c->capture, job->uid))
@@ -458,14 +462,14 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	s->left = true;
 	count(s, false, false);
 	commands_gone(c->commands, s->uid);
-	/* The output may be of an earlier mount. */
+	/* There may be output that an earlier mount has captured. */
 	if (folder && folder->output) {
 		show(p, s, job);
 		return;
 	}
 	unqueue(s);
 	store_remove(c->store, s->uid);
-	/* While the cluster has the job it may come back, and be ours. */
+	/* As long as the cluster has the job, it may come back, and be ours. */
 	if (folder && s->gone)
 		folders_remove(c->folders, folder->id, NULL, NULL);
 }
@@ -476,7 +480,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 	const struct publish_config *c = &p->config;
 
 	if (s->queued || s->reading || (job && (job->n_pods || (job->view && !job->gone))))
-		return; /* its last change has not been shown yet, or the cluster still has it */
+		return; /* its last change was not shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
 		return;
 	capture_forget(c->capture, s->uid);
@@ -526,7 +530,7 @@ static void post_turn(struct publish *p)
 
 static void enqueue(struct publish *p, struct shown *s)
 {
-	/* A job that goes is handled first, so that a new job of its name finds room. */
+	/* A job that leaves comes first, so that a new job of its name finds room. */
 	bool first = s->gone && !s->left;
 
 	if (first)
@@ -607,7 +611,7 @@ void publish_leave(struct publish *p, const char *uid)
 
 /* --- the start --- */
 
-/* The cluster no longer has a job that an earlier mount has seen: its last snapshot becomes its history. */
+/* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	const struct folder *folder = folders_find(p->config.folders, old->id);
@@ -616,7 +620,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 
 	job->history = true;
 	job->changed = loop_time_ns();
-	/* Logs that are not complete lack something, since no mount was there to capture it. */
+	/* Logs that are not complete lack something, since no mount was there to capture the rest. */
 	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
 		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
 			struct spec_log *l = &job->replicas[i].logs[j];
@@ -658,7 +662,10 @@ static void settle_folder(void *data, const struct folder *folder)
 	if ((job && job->history) || is_there)
 		return;
 	if (is_unheard(p, job)) {
-		/* What is known of it is from an earlier mount, and not confirmed until then. */
+		/*
+		 * What is known of the job is from an earlier mount, and not confirmed until the cluster has told of
+		 * it.
+		 */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
 			old->stale_since = loop_time_ns();
@@ -674,7 +681,7 @@ static void settle_folder(void *data, const struct folder *folder)
 		return; /* nobody can tell whose it is */
 	else if (!*folder->submission || *folder->uid || age > 2 * (int64_t)REQUEST_FIND_OUT_MS)
 		folders_remove(c->folders, folder->id, NULL,
-			       NULL); /* it is gone, or was never launched */
+			       NULL); /* the job is gone, or was never launched */
 	else
 		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
 	if (folder->doubt)
@@ -695,7 +702,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Of jobs that are listed together: which chooses its id first. */
+/* Compare two jobs that are listed together: which one chooses its id first? */
 static int by_claim(const void *a, const void *b, void *data)
 {
 	const struct publish *p = data;
@@ -710,7 +717,7 @@ static int by_claim(const void *a, const void *b, void *data)
 	return diff ? diff : strcmp(x->uid, y->uid);
 }
 
-/* All jobs that have an object, in this order. */
+/* All jobs that have an object, in the order of by_claim. */
 struct claims {
 	const struct world_job **v;
 	size_t n;
@@ -746,7 +753,10 @@ void publish_begin(struct publish *p)
 	publish_doubt(p);
 }
 
-/* One of which this mount has made a job, or makes one, is not settled here, and one in doubt by time. */
+/*
+ * Settle a folder after a late list; but not one whose job this mount has made or is making, nor one in doubt, which
+ * time settles.
+ */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -772,10 +782,12 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct shown *s = need(p, job->uid);
-	/* It had lost the labels that are shown, and has them again. */
+	/* The job had lost the labels that are shown, and has them again. */
 	bool again = s->gone && !job->gone;
 
-	/* Its DELETE was answered with success, and a list that was asked for after that has it as it was. */
+	/*
+	 * The job's DELETE was answered with success, and a list that was asked for after that has it as it was before.
+	 */
 	if (s->left && !s->gone && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,
@@ -785,7 +797,7 @@ static void on_changed(void *data, const struct world_job *job)
 	}
 	if (again) {
 		s->left = false;
-		s->named = false; /* another may have its name by now */
+		s->named = false; /* another job may have its name by now */
 		free(take_ptr(s->id));
 	}
 	s->gone = job->gone;

@@ -15,15 +15,15 @@ struct removals {
 	struct folders *folders;
 	struct capture *capture;
 	struct publish *publish;
-	struct expiry *expiry; /* NULL: the mount ends */
-	size_t n;	       /* under way */
+	struct expiry *expiry; /* NULL: the mount is ending */
+	size_t n;	       /* removals that are under way */
 };
 
 struct removal {
 	struct removals *all;
-	struct backend_request *rq; /* NULL: nobody asked */
+	struct backend_request *rq; /* NULL: no user asked for it */
 	char *uid, *id;
-	bool whole; /* the job, not its output alone */
+	bool whole; /* the whole job goes, not its output alone */
 };
 
 static void on_removed(void *data, int err)
@@ -50,13 +50,13 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* Nothing of it is on the disk. */
+/* The job has nothing on disk. */
 static void on_none(void *data)
 {
 	on_removed(data, 0);
 }
 
-/* Remove JOB, if WHOLE, or its output alone. */
+/* Remove JOB if WHOLE, else its output alone. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
@@ -79,7 +79,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, job->id, on_removed, r);
 	else
 		folders_drop_output(all->folders, job->id, on_removed, r);
-	/* Its output may have been all for which the job was still known. */
+	/* The job may have been known only because of its output. */
 	publish_again(all->publish, job->uid);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of requests; each is in the group that the end of the mount waits for. */
+/* A list of the requests that are under way; each is in the group that the end of the mount waits for. */
 #include "backend/kube/requests.h"
 
 #include <errno.h>

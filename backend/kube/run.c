@@ -29,7 +29,7 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 	return false;
 }
 
-/* Is the container between two runs? It waits then, and its count of restarts is still that of the run before. */
+/* Is the container between two runs? Then it waits, and its count of restarts is still that of the earlier run. */
 static bool is_between(const struct run *run)
 {
 	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
@@ -44,7 +44,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		return RUN_GONE; /* only the run before the present one can still be had */
+		return RUN_GONE; /* of the earlier runs only the last one can still be had */
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))
@@ -61,7 +61,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i)
 {
 	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
 	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
-	unsigned long first = 0; /* the first run that may be missing */
+	unsigned long first = 0; /* the number of the first run that may be missing */
 
 	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
 		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;

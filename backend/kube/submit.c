@@ -2,10 +2,10 @@
 /*
  * A submission. On the pool a name and a UUID are chosen, the manifest is made, and what a start after a crash needs is
  * written (folder_files.h); then the manifest is sent. So the job is launched exactly once: a try whose reply was lost
- * is made again under the same name, and a name that is taken is ours when the object has our UUID. Only the API
- * server itself can say that a try had no effect, or which it had: whatever else comes (a page of a proxy, a 503 of
- * its own, success without the object) may stand in place of a reply that was lost. Then a refusal of a later try is
- * final only after the server was asked who has the name: our own job may be what uses up the quota. The job is in the
+ * is made again under the same name, and a name that is taken is ours when the object has our UUID. Only the API server
+ * itself can say that a try had no effect, or which effect it had: anything else (the page of a proxy, a proxy's own
+ * 503, success without the object) may stand in place of a reply that was lost. Then a refusal of a later try is final
+ * only after the server was asked who has the name, since our own job may be what uses up the quota. The job is in the
  * store before the request is answered.
  *
  *	step	what is under way		what ends it			next
@@ -38,8 +38,8 @@
  *		of a dry run as YAML
  *
  * A dry run goes from PREPARE to POST, keeps nothing, and asks the server for no more than its opinion; then comes
- * RENDER. While a part is on the pool (PREPARE, FOLDER, RENDER), the submission belongs to it. Before FOLDER the name
- * is reserved in the table of folders, which has those too that output is about to make.
+ * RENDER. While a part of it is on the pool (PREPARE, FOLDER, RENDER), the submission is the pool's. Before FOLDER the
+ * name is reserved in the table of folders, which also has the folders that output is about to make.
  */
 #include <errno.h>
 
@@ -55,28 +55,32 @@
 
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
-#define SERVER_TRIES 4	/* after which an internal error of the server is the answer */
-#define NAME_TRIES   16 /* a name has 64 random bits: a second try is already a surprise */
+#define SERVER_TRIES 4 /* after this many tries an internal error of the server is the answer */
+/* Names that are tried: each has 64 random bits, so to need a second one is a surprise. */
+#define NAME_TRIES 16
 
 struct submit {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES]; /* that the mount shows */
+	const struct spec_kind *kinds[SPEC_MAX_SOURCES]; /* the kinds that the mount shows */
 	size_t n_kinds;
-	const struct spec_kind *kind; /* of M */
+	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
-	char uuid[37];	 /* of the submission */
-	bool lost;	 /* a try may have been acted on, though no reply said so */
-	bool maybe_gone; /* and a job that it launched may have ended and been removed since */
-	bool in_flight; /* the connection broke under a try, here or behind a proxy: it may still be on its way */
-	unsigned names;	 /* that were tried */
-	bool old_exists; /* the job that has the first of these names is still in the cluster */
+	char uuid[37]; /* UUID of the submission */
+	bool lost;     /* a try may have been acted on, though no reply said so */
+	/* LOST, and a job that was launched so may have ended and been removed since */
+	bool maybe_gone;
+	/* The connection broke during a try, here or behind a proxy: the try may still be on its way. */
+	bool in_flight;
+	unsigned names;	 /* how many names were tried */
+	bool old_exists; /* the cluster still has the job that has the first of these names */
 	bool has_folder;
-	int err;    /* what is wrong; while HOLDER: so far */
-	char *text; /* for people; of a dry run that was approved: the manifest */
-	bool seeded; /* the file gives the name, though the document does not: others may have launched it, too */
-	bool doubted; /* an earlier submission of that name may be on its way still */
-	uint64_t age; /* seconds since a try of an earlier mount, of a job that was held */
+	int err;    /* what is wrong; in HOLDER: as far as is known */
+	char *text; /* text for people; of a dry run that was approved: the manifest */
+	/* The name comes from the file, though not from the document, so others may have launched it, too. */
+	bool seeded;
+	bool doubted; /* an earlier submission of that name may still be on its way */
+	uint64_t age; /* for a held job: seconds since a try of an earlier mount */
 };
 
 static struct submit *submit_of(struct request *r)
@@ -98,7 +102,7 @@ static void submit_free(struct request *r)
 	free(s);
 }
 
-/* As which a later mount tells what became of it; "": nobody waits for that of a job that was held. */
+/* The file for which a later mount tells what became of the submission; "": nobody waits to hear that of a held job. */
 static const char *told_file(const struct submit *s)
 {
 	return s->r.rq->held ? "" : s->r.rq->file;
@@ -123,7 +127,7 @@ static int make_manifest(struct submit *s)
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
 			     .user = s->k->user,
-			     /* A document that gives its name: the first try keeps it. */
+			     /* If the document gives the name, the first try keeps it. */
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
@@ -172,7 +176,7 @@ static void make_folder(void *data)
 
 static void prepared(void *data);
 
-/* On the pool, since a large manifest takes a while to write as YAML. */
+/* Runs on the pool, since a large manifest takes a while to write as YAML. */
 static void render(void *data)
 {
 	struct submit *s = data;
@@ -198,7 +202,7 @@ static void cleaned(struct submit *s)
 	request_answer(&s->r, s->err, NULL, s->text);
 }
 
-/* What could not be removed was said, and holds up no answer. */
+/* If something could not be removed, a message has said so; the answer does not wait for it. */
 static void on_cleaned(void *data, int err)
 {
 	(void)err;
@@ -206,8 +210,8 @@ static void on_cleaned(void *data, int err)
 }
 
 /*
- * It can't be found out whether the job was launched: a try may still take effect. The folder stays, by which the job
- * is ours if it appears.
+ * Answer that it can't be found out whether the job was launched: a try may still take effect. The folder stays, so
+ * that the job is known as ours if it appears.
  */
 static void give_up(struct submit *s, int err, const char *why)
 {
@@ -307,7 +311,7 @@ static void say_it_exists(struct submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is taken, or was perhaps. */
+/* The name is taken, or may be: HOLDER says by whom. */
 static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->maybe_gone) {
@@ -316,10 +320,13 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	} else if (holder == HOLDER_NONE && !s->lost) {
 		post_again(s, reply, "its name is taken and free in turns");
 	} else if (!s->m->named && !s->seeded && holder != HOLDER_OTHER) {
-		/* Nobody else would choose this name: it is our job, perhaps gone by now, or not readable for us. */
+		/*
+		 * Nobody else would choose this name: it is our job, which may be gone already, or which the user may
+		 * not read.
+		 */
 		launched(s, "", 0);
 	} else if (s->lost) {
-		/* Another's too may have come after ours. */
+		/* A job of somebody else may have got the name after ours. */
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		/* Somebody has the name that the document gives: make the same job under another one. */
@@ -337,15 +344,15 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 }
 
 /*
- * An earlier submission, of which it is not known what became of it, has the name here. If it has launched nothing so
- * far, this one takes the name: whichever comes first launches the job, and the other meets it.
+ * An earlier submission, whose outcome is not known, has the name here. If it has launched nothing so far, this one
+ * takes the name as well: whichever comes first launches the job, and the other finds it there.
  */
 static void on_earlier(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
 	const struct folder *f = folders_find(s->k->folders, s->m->id);
 
 	if (f && *f->uid)
-		holder = HOLDER_OTHER; /* it has come meanwhile */
+		holder = HOLDER_OTHER; /* the earlier one has come meanwhile */
 	if (holder == HOLDER_NONE) {
 		request_set_working(&s->r, true);
 		folders_remove(s->k->folders, s->m->id, on_given_back, s);
@@ -399,7 +406,7 @@ static void ask_holder(struct submit *s)
 	request_call(&s->r, s->m->id, "", &call);
 }
 
-/* The POST has failed, at the server or on the way to it. */
+/* The POST has failed, at the server or on its way. */
 static void not_posted(struct submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -416,7 +423,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 	s->lost |= unknown;
 	s->in_flight |= unknown && (reply->err || (reply->status > 500 && reply->status <= 504));
 	request_set_unclear(&s->r, s->lost);
-	/* A server that answers with failures is tried a few times; one that can't be reached, until it can. */
+	/* A server that answers with failures is tried a few times; one that can't be reached is tried until it can. */
 	if (s->lost &&
 	    (reply->err || ((unknown || s->err == -EAGAIN) && s->r.tries < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
@@ -425,14 +432,14 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/* A proxy made for Kubernetes writes a Status too. So what it said of an earlier try is not relied on. */
+	/* A proxy made for Kubernetes writes a Status too, so what it said of an earlier try is not relied on. */
 	if (s->lost || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
 }
 
-/* Is it the object that was sent? A page of what stands before the server may come with success, too. */
+/* Is REPLY the object that was sent? The page of a proxy may come with success, too. */
 static bool is_created(const struct submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
@@ -498,7 +505,7 @@ static void post(struct request *r)
 	request_set_unclear(r, !is_dry(s));
 }
 
-/* Nothing of it is on the pool any more: send it, or answer why not. */
+/* No part of S is on the pool any more: send it, or answer why not. */
 static void ready(struct submit *s)
 {
 	request_set_working(&s->r, false);
@@ -512,7 +519,7 @@ static void ready(struct submit *s)
 		post(&s->r);
 }
 
-/* Its folder can't be made. */
+/* The folder of S can't be made. */
 static void not_recorded(struct submit *s)
 {
 	text_set(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
@@ -528,7 +535,7 @@ static bool is_there(const struct submit *s)
 	return job;
 }
 
-/* Is it the name of a job of another kind? Both could be, but the names of files are made of it. */
+/* Is the name that of a job of another kind? The cluster could have both, but directories are named after jobs. */
 static bool is_of_another_kind(const struct submit *s)
 {
 	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
@@ -572,8 +579,8 @@ static void folder_made(void *data)
 }
 
 /*
- * The folder that a held job was to have is there: an earlier mount may have launched it, or this one, which could not
- * find out. It is sent again under the same name.
+ * The folder that a held job was to have is there: an earlier mount may have launched the job, or this one, without
+ * finding out. It is sent again under the same name.
  */
 static void try_again(struct submit *s)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table says what there is to watch; a row of it is a sort of the world. Optional watches begin when the first
- * lists are in. The watch of events begins only when that of groups is known to work or not to: an event about a group
- * that is not known yet has to wait, and only few events can. Queues belong to the whole cluster. Users who may not see
- * all of them may still see the one that the mount submits to, so that one is watched alone when the watch of all
- * queues is refused.
+ * A table says what there is to watch: each row is a sort of the world. Optional watches begin when the first lists are
+ * in. The watch of events begins only when that of groups is known to work or not to: an event about a group that is
+ * not known yet has to wait, and only few events can. Queues belong to the whole cluster. A user who may not see all of
+ * them may still see the one that the mount submits to, so that queue is watched alone when the watch of all queues is
+ * refused.
  */
 #include "backend/kube/watches.h"
 
@@ -22,21 +22,22 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* First pages: a pod of a large job has hundreds of KiB. */
+/* Sizes of first pages; they are small, since a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* How long the start waits for the queues once all else is in. */
+/* How long the start waits for the queues once everything else is in. */
 #define READY_MS 5000
 
 enum api { API_KIND, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
-	const char *plural; /* NULL: that of the kind */
+	const char *plural; /* the resource; NULL: that of the kind */
 	enum api api;
 	bool cluster; /* its objects are in no namespace */
-	bool of_user; /* they have the label of who submitted the job; Volcano copies it to groups */
+	/* Its objects have the label of who submitted the job; Volcano copies it to groups. */
+	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
 	[WORLD_PODS] = {"pods", API_CORE, false, true, PAGE_PODS},
@@ -47,7 +48,7 @@ static const struct watch_def {
 	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, false, PAGE_JOBS},
 	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, false, PAGE_OTHER},
 	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, false, PAGE_OTHER},
-	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS}, /* of each kind */
+	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS}, /* one for each kind */
 };
 
 static const struct watch_def *def_of(enum world_sort sort)
@@ -64,7 +65,7 @@ static const char *cost_of(enum world_sort sort)
 }
 
 enum access {
-	ACCESS_UNKNOWN, /* the watch has said nothing yet */
+	ACCESS_UNKNOWN, /* the watch has not said anything yet */
 	ACCESS_GIVEN,	/* what the world knows is confirmed */
 	ACCESS_FORBIDDEN,
 	ACCESS_NOT_SERVED,
@@ -74,16 +75,18 @@ enum access {
 struct watched {
 	struct watches *w;
 	enum world_sort sort;
-	struct watch *watch; /* NULL: it is not wanted */
+	struct watch *watch; /* NULL: it is not watched */
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
-	bool listed;	     /* its first list is in */
-	int err;	     /* that the watch has reported last */
-	bool stale; /* of the jobs of one kind of several: they are not confirmed, as was said */
+	bool listed;	     /* its first list has come */
+	int err;	     /* the error that the watch last reported; 0: none */
+	/* For the jobs of one of several kinds: the owner was told that they are not confirmed. */
+	bool stale;
 	/* Under watches.lock: */
 	enum access access;
-	bool known; /* as it is, or as it was when the server could be reached last */
+	/* The world knows the sort, as it is or as it was when the server could last be reached. */
+	bool known;
 	const char *verb;
-	char *text; /* why it is not given; "" nothing was said */
+	char *text; /* why access is not given; "": nothing was said */
 };
 
 /* Whether the start is over. */
@@ -93,12 +96,13 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	const char *kueue;	 /* version of Kueue's API; NULL: it is not known to be served */
-	bool finding;		 /* whether it is will be known soon */
-	struct loop_timer ready; /* in PHASE_LISTED */
-	struct lock lock;	 /* for what .kxfs/info reads */
+	/* Version of Kueue's API; NULL: as far as is known it is not served. */
+	const char *kueue;
+	bool finding;		 /* whether Kueue is served will be known soon */
+	struct loop_timer ready; /* set in PHASE_LISTED */
+	struct lock lock;	 /* protects what .kxfs/info reads */
 	int64_t stale_since;
-	char *stale_text; /* why; NULL: connected */
+	char *stale_text; /* why the view is not confirmed; NULL: connected */
 	/* For metrics, read by any thread: */
 	atomic_size_t n_told;
 	struct tally ends;
@@ -109,7 +113,7 @@ static const char *api_version(const struct watches *w, enum world_sort sort);
 
 /* --- what is shown is confirmed, or not --- */
 
-/* Why the jobs can't be had, the first such watch; NULL: those of a kind can. */
+/* The first watch of jobs that says why they can't be had; NULL: those of one kind at least can. */
 static const struct watched *failing_jobs(const struct watches *w)
 {
 	const struct watched *ret = NULL;
@@ -134,7 +138,7 @@ static bool has_listed_jobs(const struct watches *w)
 	return false;
 }
 
-/* Of several kinds, say of each whether its jobs are confirmed. */
+/* In a mount of several kinds, say of each whether its jobs are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS && w->config.several; i++) {
@@ -183,8 +187,8 @@ static void check_confirmed(struct watches *w)
 static void needed_listed(struct watches *w);
 
 /*
- * Before the first lists are in, the first error ends the start; but not that a watch breaks whose list is in, nor
- * what is wrong with one kind while another can be had.
+ * Before the first lists are in, the first error ends the start; unless it is that a watch breaks whose list is in, or
+ * one kind can't be had while another can.
  */
 static void needed_state(struct watched *x)
 {
@@ -215,7 +219,7 @@ static void on_ready(void *data)
 	return w->config.events.started(w->config.events.data, 0, NULL);
 }
 
-/* Has the watch of X, if there is one, not said yet whether it may see anything? */
+/* Is X watched, without the watch having said yet whether it may see anything? */
 static bool is_unknown(const struct watched *x)
 {
 	return x->watch && x->access == ACCESS_UNKNOWN;
@@ -233,7 +237,7 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-/* Start what depends on the kinds, if it does not run yet. */
+/* Start the watches that depend on the kinds, unless they run already. */
 static void start_others(struct watches *w)
 {
 	bool scheduling = api_version(w, WORLD_GROUPS);
@@ -246,7 +250,9 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* Is nothing to be heard of any more before what is needed is known? Of one kind of several that is an error, too. */
+/*
+ * Is it known of all watches that are needed how they stand? If one of several kinds can't be had, that is known, too.
+ */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
@@ -294,7 +300,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 			x->access == ACCESS_GIVEN	? WORLD_CONFIRMED
 			: x->access == ACCESS_FORBIDDEN ? WORLD_FORBIDDEN
 							: WORLD_UNCONFIRMED);
-	/* Reasons that `why` gives only when this sort is known may be given now, or no longer. */
+	/* Reasons that `why` gives only while this sort is known may be given from now on, or no longer. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->sort == WORLD_QUEUES) {
@@ -405,7 +411,7 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 	}
 }
 
-/* The labels of the objects of SORT that are asked for; malloc'ed. */
+/* The selector of the objects of SORT that are asked for; malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_sort sort)
 {
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
@@ -414,7 +420,7 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 			     : n		    ? kinds[n - 1]->pod_selector
 						    : "";
 
-	/* The pods of several kinds may have no label in common. */
+	/* Pods of several kinds may have no label in common. */
 	for (size_t i = 0; i < n; i++)
 		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
 			labels = "";
@@ -423,7 +429,9 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/* The options with which a mount asks for fewer objects of SORT, but for those that it has; NULL: there is none. */
+/*
+ * The options that would have the mount ask for fewer objects of SORT and that it does not have; NULL: there is none.
+ */
 static const char *fewer_of(const struct watches *w, enum world_sort sort)
 {
 	bool mine = *w->config.user;
@@ -576,7 +584,10 @@ const char *watches_version(const struct watches *w, enum world_sort sort)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of the pods may hear first that nobody listens, which is so for all. */
+	/*
+	 * The watch of the pods may be the first to find that nobody listens at the server's address, which is so for
+	 * all.
+	 */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)

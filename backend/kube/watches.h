@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watches of a mount. Those of the jobs of its kind and of their pods it can't do without: when both first lists
- * are in, the start is over, and their errors say whether what is shown is confirmed. Of several kinds one is enough:
- * what can't be had of another is said. The others (pod groups, events, queues) are optional: a mount works without
- * what it may not see, and .kxfs/info says what that costs. Whatever they bring goes to the world. I/O thread, but for
- * what says "any thread".
+ * The watches of a mount. It needs those of the jobs of its kind and of their pods: the start is over when both first
+ * lists are in, and from then on their errors say whether what is shown is confirmed. Of several kinds one is enough,
+ * and .kxfs/info says what can't be had of the others. The other watches (pod groups, events, queues) are optional: a
+ * mount works without what it may not see, and .kxfs/info says what that costs. All that the watches bring goes to the
+ * world. I/O thread, but for what says "any thread".
  */
 #pragma once
 
@@ -14,20 +14,20 @@
 struct watches;
 
 struct watches_events {
-	/* Both first lists are in. */
+	/* The first lists of jobs and of pods are in. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. ERR is 0, after listed(): which queues there are, and what Kueue says of the jobs, is known by
-	 * now, or can't be had soon. ERR is a negative errno: the first lists can't be had, for the reason TEXT.
+	 * Called once. ERR 0, after listed(): it is known now which queues there are and what Kueue says of the jobs,
+	 * or that can't be had soon. ERR is a negative errno: the first lists can't be had, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
-	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */
+	/* Since SINCE (ns) the server has not confirmed what is shown; 0: it confirms it again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
-	/* The same of jobs of SORT alone, of a mount of several kinds. */
+	/* Like confirmed(), for the jobs of SORT alone, in a mount of several kinds. */
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
 	/* The first list of jobs of a sort has come after listed(). */
 	void (*listed_late)(void *data);
-	/* The server does not serve jobs of a sort any more. Only after listed(), and again after a while. */
+	/* The server no longer serves jobs of some sort. Only after listed(); called again after a while. */
 	void (*unserved)(void *data);
 	void *data;
 };
@@ -38,28 +38,29 @@ struct watches_config {
 	struct http *http;
 	struct world *world;
 	const char *namespace;
-	const char *selector; /* labels of the jobs; "" all */
-	const char *user; /* value of SPEC_LABEL_USER of jobs, pods and groups; "" any or none */
-	const char *own_queue; /* the queue of the mount's own jobs; "" none is known */
-	bool several;	       /* the mount is of all kinds, so one of them is no need */
+	const char *selector; /* selector of the jobs' labels; "": all */
+	/* Value of SPEC_LABEL_USER that jobs, pods and groups have; "": any or none. */
+	const char *user;
+	const char *own_queue; /* the queue of the mount's own jobs; "": not known */
+	bool several;	       /* the mount is of all kinds, so none of them is needed by itself */
 	struct watches_events events;
 };
 
 struct watches *watches_new(const struct watches_config *config);
-/* Begin, with the watches that are needed; the world knows its kinds. */
+/* Begin with the watches that are needed; the world must know its kinds. */
 void watches_start(struct watches *w);
-/* Whether the cluster has Kueue is being found out: the start waits for watches_start_kueue, too. */
+/* It is being found out whether the cluster has Kueue: the start waits for watches_start_kueue, too. */
 void watches_await_kueue(struct watches *w);
 /*
- * The cluster has Kueue, with its API in VERSION (static): watch what it says of the jobs; at most once. NULL: it has
- * none, as far as is known now.
+ * The cluster has Kueue, with its API in VERSION (static): watch what Kueue says of the jobs; called at most once.
+ * NULL: as far as is known now the cluster has none.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/* The world has other kinds now: ask for their jobs and pods, in place of those of the old ones. */
+/* The world has other kinds now: watch their jobs and pods, in place of those of the old kinds. */
 void watches_switch(struct watches *w);
-/* There are no jobs of SORT any more: the world forgets them. watches_switch is to follow. */
+/* There are no jobs of SORT any more: the world forgets them. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_sort sort);
-/* The server has answered somebody else: watches that pause before they ask it again ask now. */
+/* The server has answered another request: watches that pause after a failure ask now. */
 void watches_hurry(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
@@ -67,16 +68,16 @@ void watches_free(struct watches *w); /* NULL is allowed */
 /* The version up to which the watch of the jobs of SORT has brought all changes; "" while it lists anew. */
 const char *watches_version(const struct watches *w, enum world_sort sort);
 /*
- * Why the server can't be reached, as the watch of the jobs last found, or that of the pods; malloc'ed. NULL: it can.
- * Who asks wants to use it, so the watches find out at once whether that is still so.
+ * Why the server can't be reached, as the watch of the jobs, or that of the pods, last found; malloc'ed. NULL: it can
+ * be. The caller wants to use the server, so the watches find out at once whether that is still so.
  */
 char *watches_offline(struct watches *w);
 
 /* Any thread: why the jobs of SORT can't be had, or are not confirmed, malloc'ed; NULL: they are. */
 char *watches_trouble(struct watches *w, enum world_sort sort);
-/* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
+/* Any thread: does the world know this sort, as it is now or as it was when the server could last be reached? */
 bool watches_know(struct watches *w, enum world_sort sort);
-/* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
+/* Any thread: what .kxfs/info and .kxfs/metrics say of the watches. */
 int64_t watches_stale_since(struct watches *w); /* 0: what is shown is confirmed; any thread */
 void watches_info(struct watches *w, FILE *out);
 /* The list of what the server refuses, as .kxfs/info shows it, while it is written. */

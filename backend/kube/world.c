@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: all else that is watched. A sort
- * of things is a row of SORTS: how it is read and found, and which jobs have changed with it.
+ * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: a thing is any other object that
+ * is watched. Each sort of things is a row of SORTS, which says how such a thing is read and found, and which jobs
+ * change with it.
  *
- * A list is compared with the table by its round: an object that the last list did not hold has an older round, and is
- * gone. Things change only the reason why a job waits, never the job itself. Since a queue changes with each pod that
- * starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or its
+ * Lists are counted, and each object has the number (its round) of the last list that held it: one with an older number
+ * is gone. Things change only the reason why a job waits, never the job itself. Since a queue changes with each pod
+ * that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or its
  * group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
  *
- * There may be SPEC_MAX_LISTED objects of a sort, as in a list: what a watch, which has no end, brings beyond them is
- * passed over, and when there is room again the sort is listed anew, since nobody tells of it else. What a list that
- * has begun brings comes on top of what was known, which goes at its end.
+ * A sort may have SPEC_MAX_LISTED objects, as many as a list. A watch has no end, and may bring more: these are passed
+ * over, and when there is room again the sort is listed anew, since nothing else would tell of them. While a list
+ * comes, its objects are added to those that were known, which go at its end.
  *
  * The file is long because the tables are joined: whatever comes first of a job, its pods, its things and their events
  * waits here for the others.
@@ -29,9 +30,9 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* Objects that can't be read of which so many are remembered, and named in the log. */
+/* So many objects that can't be read are remembered, and named in the daemon's log. */
 #define PASSED_MAX 1000
-/* Pods of earlier attempts that are remembered of one job; beyond, the oldest are forgotten. */
+/* So many pods of earlier attempts are remembered of one job; beyond that the oldest are forgotten. */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 
@@ -39,20 +40,20 @@ struct pod {
 	struct spec_pod_view *view;
 	struct job *job;
 	unsigned round;
-	struct pod *prev, *next; /* of the job */
-	UT_hash_handle hh;	 /* by uid; only while it is in the cluster, as the next */
-	/* no two have one name, but while a list tells that one of them is gone */
+	struct pod *prev, *next; /* the job's other pods */
+	UT_hash_handle hh;	 /* by uid; like the next, only while the pod is in the cluster */
+	/* No two pods have one name, except while a list comes that will not have the older one. */
 	UT_hash_handle by_name;
 };
 
 struct job {
 	struct world_job j;
 	struct world *w;
-	struct pod *pods; /* those that are gone stand at the end, the oldest first */
+	struct pod *pods; /* pods that are gone stand at the end, the oldest first */
 	size_t n_gone;
-	unsigned place;	   /* in its queue of Kueue; 0: not known */
-	bool waits;	   /* it was shown as one that has not started */
-	bool waited;	   /* SPEC_PATIENCE has passed since it was seen first */
+	unsigned place;	   /* its place in its queue of Kueue; 0: not known */
+	bool waits;	   /* it was last shown as a job that has not started */
+	bool waited;	   /* SPEC_PATIENCE has passed since it was first seen */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -60,33 +61,35 @@ struct job {
 struct thing {
 	const struct sort *sort;
 	void *view;
-	const struct spec_meta *meta; /* of VIEW */
+	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
-	bool waited;	   /* of a group: SPEC_PATIENCE has passed since it was seen first */
-	bool changed;	   /* of a queue: the jobs that wait in it have not been reported yet */
-	UT_hash_handle hh; /* by uid or name, as its sort says */
+	bool waited;		 /* for a group: SPEC_PATIENCE has passed since it was first seen */
+	bool changed;		 /* for a queue: the jobs that wait in it were not reported yet */
+	UT_hash_handle hh;	 /* by uid or name, as its sort says */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
 /* How things of a sort differ from others. */
 struct sort {
-	const char *what; /* for messages */
+	const char *what; /* what it is called in messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
-	size_t meta; /* where it stands in the view */
-	/* The sort in whose table it stands, since queues come by several watches. */
+	size_t meta; /* where in the view its meta is */
+	/* The sort in whose table it is kept, since queues come by several watches. */
 	enum world_sort table;
-	bool by_name; /* it is found by its name; else by its uid */
-	bool owned;   /* a job is its controller; without one it is ignored */
-	/* NOW has come; OLD was known of it (NULL: nothing). False: both are shown alike. May be NULL: they differ. */
+	bool by_name; /* the table finds it by name; else by uid */
+	bool owned;   /* its controller is a job, and one without such a controller is ignored */
+	/*
+	 * Does NOW, which has come, differ for jobs from OLD, which was known (NULL: nothing)? If this is NULL, always.
+	 */
 	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
-	/* OLD (NULL: there was none) has become NOW (NULL: it is gone): report the jobs that this changes. */
+	/* OLD (NULL: there was none) has become NOW (NULL: it is gone): report the jobs that change with it. */
 	void (*tell)(struct world *w, struct thing *now, const struct thing *old);
 };
 
 /* An object in the cluster that can't be read. */
 struct passed {
-	char *uid; /* or its name, if not even the uid is known */
+	char *uid; /* or the name, if not even the uid is known */
 	enum world_sort sort;
 	unsigned round;
 	UT_hash_handle hh; /* by uid */
@@ -95,29 +98,31 @@ struct passed {
 struct world {
 	world_changed_fn changed;
 	void *data;
-	/* of the sorts from WORLD_JOBS on */
+	/* the kinds of the sorts from WORLD_JOBS on */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_SOURCES];
-	const struct spec_reader *readers[SPEC_MAX_SOURCES]; /* of these kinds */
+	const struct spec_reader *readers[SPEC_MAX_SOURCES]; /* the readers of these kinds */
 	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];
-	bool lists[WORLD_N_SORTS];  /* a list has begun, and not ended */
-	bool listed[WORLD_N_SORTS]; /* the first list is in: what comes from now on is new */
+	bool lists[WORLD_N_SORTS]; /* a list of the sort has begun, and not ended */
+	/* The first list of the sort is in, so objects that come now are new. */
+	bool listed[WORLD_N_SORTS];
 	enum world_sight sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
-	/* By the sort whose table it is; changed under the lock. */
+	/* The tables of things, each in the sort that has it; changed under the lock. */
 	struct thing *things[WORLD_N_SORTS];
 	struct thing *owned[WORLD_N_SORTS];
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* not set: nothing has to be reported later */
+	struct loop_timer tick; /* not set: nothing is to be reported later */
 	bool stopped;
 	bool fixed;	 /* this user may not patch Workloads */
 	bool kueue_away; /* the server can't reach Kueue */
-	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
-	struct lock lock;	  /* for THINGS, which the I/O thread alone changes */
-	bool full[WORLD_N_SORTS]; /* objects were passed over for want of room */
-	size_t n_live, n_gone;	  /* jobs, and pods that are remembered */
+	/* A queue is gone, and the jobs that wait in no known queue were not reported yet. */
+	bool queue_gone;
+	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
+	bool full[WORLD_N_SORTS]; /* objects of the sort were passed over for want of room */
+	size_t n_live, n_gone;	  /* pods in the cluster, and pods that are gone and remembered */
 	unsigned n_passings;	  /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
@@ -159,7 +164,7 @@ static size_t n_kept(const struct world *w, enum world_sort sort)
 				      : HASH_COUNT(w->things[sorts[sort].table]);
 }
 
-/* Is there no room for one more object of SORT? Then it is passed over. */
+/* Is there no room for one more object of SORT? Then this one is passed over. */
 static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	size_t most = w->lists[sort] ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -187,7 +192,7 @@ static struct thing *find_owned(const struct world *w, enum world_sort sort, con
 	return thing;
 }
 
-/* The object of uid ABOUT has turned out to be a part of JOB: the events about it that waited become JOB's. */
+/* The object of uid ABOUT turns out to be a part of JOB: the events about it that waited become JOB's. */
 static void adopt_events(struct job *job, const char *about)
 {
 	if (events_adopt(job->w->events, about, job->j.uid))
@@ -210,7 +215,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* NULL: it can't be read, or there are no jobs of SORT any more. */
+/* Read JSON as a job of SORT. NULL: it can't be read, or there are no jobs of SORT any more. */
 static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
 				      size_t len, bool gone)
 {
@@ -226,7 +231,7 @@ static struct spec_job_view *read_job(struct world *w, enum world_sort sort, con
 	return err ? NULL : view;
 }
 
-/* Is the object of VIEW a part of a job of another kind that is shown? Where one kind is shown, all of it is. */
+/* Is the object of VIEW a part of a job of another kind that is shown? Where one kind is shown, all its jobs are. */
 static bool is_part(const struct world *w, const struct spec_job_view *view)
 {
 	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
@@ -254,7 +259,7 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/* Put VIEW of SORT, which was read from JSON, into the table; it is taken over. NULL: it can't be kept. */
+/* Put VIEW of SORT, which was read from JSON, into the table, which takes it over. NULL: it can't be kept. */
 static struct job *take_job(struct world *w, enum world_sort sort, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
@@ -278,7 +283,8 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[sort];
-	job->j.gone = false; /* it may have lost the labels that are shown, and have them again */
+	/* The job may have lost the labels that are shown, and have them again. */
+	job->j.gone = false;
 	changed(job);
 	return job;
 }
@@ -302,8 +308,8 @@ const struct world_job *world_reply(struct world *w, enum world_sort sort, const
 }
 
 /*
- * Is VIEW, which came by the watch, older than what a reply has brought already? Then the world ignores it, since the
- * watch will catch up. What comes in a list is never ignored: a server that was restored begins its versions anew.
+ * Is VIEW, which the watch has brought, older than what a reply brought before? Then the world ignores it, since the
+ * watch will catch up. Objects of a list are never ignored: a server that was restored begins its versions anew.
  */
 static bool is_late(struct world *w, enum world_sort sort, const struct spec_job_view *view)
 {
@@ -385,14 +391,14 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* VIEW is taken over. */
+/* Put the pod of VIEW, which is taken over, into the tables. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view)
 {
 	struct pod *pod;
 
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
 	if (pod) {
-		HASH_DEL(w->pods, pod); /* its keys are in the view */
+		HASH_DEL(w->pods, pod); /* its keys in the tables are in the old view */
 		HASH_DELETE(by_name, w->named, pod);
 		spec_pod_view_inherit(view, pod->view);
 		spec_pod_view_free(pod->view);
@@ -428,10 +434,10 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* Other kinds are shown now, of which another job has it. */
+	/* Other kinds are shown than before, and the pod now belongs to another job. */
 	if (pod && !streq(pod->job->j.uid, view->meta.owner_uid))
 		pod_gone(pod);
-	/* The pod's last state is news too: it says how the pod has ended. */
+	/* The pod's last state is news, too: it says how the pod has ended. */
 	pod = pod_seen(w, view);
 	if (gone)
 		pod_gone(pod);
@@ -484,7 +490,7 @@ static void thing_free(struct thing *thing)
 	free(thing);
 }
 
-/* VIEW is taken over. */
+/* Make a thing of VIEW, which is taken over. */
 static struct thing *thing_new(const struct world *w, enum world_sort sort, void *view)
 {
 	struct thing *thing = new0(struct thing);
@@ -496,7 +502,7 @@ static struct thing *thing_new(const struct world *w, enum world_sort sort, void
 	return thing;
 }
 
-/* Of two of one job the one that came last counts: the other is about to be deleted. */
+/* If a job has two things of a sort, the one that came last counts: the other is about to be deleted. */
 static void enter_table(struct world *w, struct thing *thing)
 {
 	struct thing **table = &w->things[thing->sort->table], **owned = &w->owned[sort_of(thing)];
@@ -543,7 +549,7 @@ static void thing_told(struct world *w, enum world_sort sort, const char *json, 
 	now = thing_new(w, sort, view);
 	old = find_thing(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* A new one may have taken the name. */
+		/* A new thing may have taken the name. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			thing_gone(w, old);
 		thing_free(now);
@@ -575,7 +581,7 @@ static void things_listed(struct world *w, enum world_sort sort)
 
 /* --- the sorts of things --- */
 
-/* When what has come first is said to have come: what is in the first list was there before. */
+/* The time from which the patience with THING counts: what is in the first list was there before. */
 static int64_t first_seen(const struct world *w, const struct thing *thing)
 {
 	return w->listed[sort_of(thing)] ? loop_time_ns() : thing->meta->created;
@@ -597,7 +603,7 @@ static void owned_tell(struct world *w, struct thing *now, const struct thing *o
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* It may be of what owns jobs, as a TrainJob does. */
+	/* Its owner may be one that owns jobs, as a TrainJob does. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -627,7 +633,7 @@ static void queue_tell(struct world *w, struct thing *now, const struct thing *o
 	tick_later(w);
 }
 
-/* What a ClusterQueue has may be why jobs wait in the queues that belong to it. */
+/* A ClusterQueue may be the reason why jobs wait in the queues that belong to it. */
 static void cluster_queue_tell(struct world *w, struct thing *now, const struct thing *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -642,7 +648,7 @@ static void cluster_queue_tell(struct world *w, struct thing *now, const struct 
 	}
 }
 
-/* The functions of a view, as a row has them. */
+/* The functions that a row needs of the view TYPE. */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -713,12 +719,12 @@ static void event_told(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/* The server forgets an event after an hour; what it said is still true. */
+	/* The server forgets an event after an hour, but what the event said stays true. */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
-		if (err != -EINVAL) /* -EINVAL: an event about nothing that is shown */
+		if (err != -EINVAL) /* -EINVAL: an event about an object that is not shown */
 			world_pass_over(w, WORLD_EVENTS, json, len, gone, err);
 		return;
 	}
@@ -783,7 +789,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* What is known of the object of that uid or name is as it was, or (GONE) it is gone. */
+/* An object of that uid or name can't be read: what is known of it stays, or (GONE) it is gone. */
 static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
 		       bool gone)
 {
@@ -856,7 +862,7 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 bool world_has_room_again(struct world *w, enum world_sort sort)
 {
 	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
-	/* Of more than PASSED_MAX it is not known how many there are. */
+	/* If more than PASSED_MAX were passed over, it is not known how many there are. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[sort] || w->lists[sort] || n + room > SPEC_MAX_LISTED)
@@ -936,7 +942,7 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	case WORLD_PODS:
 		return pods_listed(w);
 	case WORLD_EVENTS:
-		return; /* events do not go (event_told) */
+		return; /* events are never told as gone (event_told) */
 	default:
 		return things_listed(w, sort);
 	}
@@ -951,7 +957,10 @@ void world_forget_sort(struct world *w, enum world_sort sort)
 
 /* --- what follows from time alone --- */
 
-/* Report jobs that have waited for SPEC_PATIENCE as changed. True: some have not waited so long yet. */
+/*
+ * Report as changed the jobs that have waited for SPEC_PATIENCE. True: there are others that have not waited so long
+ * yet.
+ */
 static bool tell_patience(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_PATIENCE;
@@ -1089,7 +1098,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/* A fact about Kueue, which each job may show, is NOW so. */
+/* Set FACT, a fact about Kueue that each job may show, to NOW. */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)

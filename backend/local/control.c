@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests about jobs, and those that wait until the published job fulfils them. */
+/* Carries out requests about jobs; a request waits until the published job fulfils it. */
 #include "backend/local/control.h"
 
 #include <errno.h>
@@ -157,7 +157,7 @@ static bool allows(struct control *c, struct backend_request *rq)
 	return false;
 }
 
-/* Does the job still allow ACTION, with all that has been decided and is not published yet? */
+/* Does the job, as it is although not all of it is published yet, still allow ACTION? */
 static bool still_allows(const struct local_job *job, enum spec_action action)
 {
 	if (local_job_is_ending(job))

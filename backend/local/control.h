@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests about a job that exists: cancel, control, forget. What concerns programs that run is done at once; the
- * answer comes when the published job shows it. A job that is only on disk is changed there (saved.h). I/O thread.
+ * Requests about a job that exists: cancel, control, forget. A request about a job that runs is carried out at once,
+ * and answered when the published job shows that and the job's record on disk has it; or with an error if the disk
+ * refuses the record. A job that is only on disk is changed there (saved.h). I/O thread.
  */
 #pragma once
 
@@ -19,6 +20,6 @@ void control_forget(struct control *c, struct backend_request *rq);
 /* RQ, which has launched JOB, is answered when JOB is published. */
 void control_await(struct control *c, struct local_job *job, struct backend_request *rq);
 
-/* As local_jobs_events. */
+/* See local_jobs_events. */
 void control_published(struct control *c, struct local_job *job, const struct spec_job *snap);
 void control_leaving(struct control *c, struct local_job *job);

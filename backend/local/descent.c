@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets a signal is looked for in all of /proc, since none must be missed. A look at what they use happens every
- * second, on machines with thousands of processes, so it follows /proc/PID/task/TID/children, which may miss a process
- * that is just being made or is ending.
+ * The processes that get a signal are looked for in all of /proc, since none may be missed. What they use is looked at
+ * every second, on machines with thousands of processes, so that follows /proc/PID/task/TID/children, which may miss a
+ * process that is just being made or is ending.
  */
 #include "backend/local/descent.h"
 
@@ -13,7 +13,7 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-#define LOOK_MAX     100000 /* processes that are looked at; those beyond are not counted */
+#define LOOK_MAX     100000 /* processes that are looked at; any beyond these are not counted */
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
@@ -78,7 +78,7 @@ struct pids {
 	size_t n;
 };
 
-/* At most SIZE - 1 bytes of the file PATH of /proc, as a text. Its length; -1: there is no such file. */
+/* Read at most SIZE - 1 bytes of the file PATH of /proc, as a text. Returns its length; -1: there is no such file. */
 static ssize_t read_proc(const char *path, char *ret, size_t size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -93,7 +93,7 @@ static ssize_t read_proc(const char *path, char *ret, size_t size)
 	return fd < 0 || (n < 0 && len == 0) ? -1 : (ssize_t)len;
 }
 
-/* Add the children of thread TID of process PID. False: the kernel does not tell. */
+/* Add the children of thread TID of process PID. False: the kernel does not tell which these are. */
 static bool add_children(struct pids *to, long pid, long tid)
 {
 	static char text[CHILDREN_MAX];
@@ -112,7 +112,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 	return true;
 }
 
-/* The children of all threads of PID. */
+/* Add the children of all threads of PID. */
 static void add_all_children(struct pids *to, long pid)
 {
 	char path[64];
@@ -129,7 +129,7 @@ static void add_all_children(struct pids *to, long pid)
 	}
 }
 
-/* What of the resident pages of PID is its part, in bytes; -1: not told. */
+/* How many bytes of the resident pages of PID are its part of them; -1: the kernel does not tell. */
 static int64_t part_of(pid_t pid)
 {
 	char path[64], text[ROLLUP_MAX];

@@ -15,15 +15,16 @@
 #include "backend/local/look.h"
 #include "spec/base/mem.h"
 
-#define GUARD_NAME   "job-guard"
-#define KILL_MS	     5000 /* what was sent SIGKILL has gone by then, unless it can't be killed */
+#define GUARD_NAME "job-guard"
+/* A process that was sent SIGKILL has gone by then, unless it can't be killed. */
+#define KILL_MS	     5000
 #define KILL_LOOK_MS 10
 
 /* --- in both processes --- */
 
 /*
- * Kill all that descends from this process, and fetch its remains. False: after some seconds something was left,
- * which belongs to another user or can't end.
+ * Kill all that descends from this process, and wait for it. False: after some seconds something was left, which
+ * belongs to another user or can't end.
  */
 static bool kill_all(void)
 {
@@ -119,7 +120,7 @@ static void start_program(const struct guard_order *order, int out_fd, struct gu
 	if (pid == 0)
 		become_program(order, out_fd, fds[1]);
 	close(fds[1]);
-	/* Exec closes the pipe: if it ends without a word, the program has been started. */
+	/* Exec closes the pipe: if the pipe ends without a word, the program was started. */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
 	close(fds[0]);
@@ -145,9 +146,9 @@ static void tell_used(struct look *look, int fd)
 }
 
 /*
- * Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. If its limit of
- * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set. What is
- * used meanwhile is told through FD.
+ * Wait until process PID has ended, or the helper has (false), and meanwhile fetch the remains of other processes. If
+ * PID's limit of time is over before, it is sent SIGTERM, and SIGKILL after its grace. The time is taken from a clock
+ * that nobody can set. What is used meanwhile is told through FD.
  */
 static bool await_program(const struct guard_order *order, pid_t pid, pid_t helper,
 			  struct look *look, int fd, struct guard_news *ret)
@@ -248,7 +249,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		kill(-program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		descent_signal(guard->pid, sig);
-	/* Once more, for processes that were being made meanwhile. */
+	/* Once more, for processes that were being made during the first pass. */
 	if (sig == SIGSTOP)
 		descent_signal(guard->pid, sig);
 }

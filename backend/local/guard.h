@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The guard of an attempt: a process between its helper and its program, a child of the one and the parent of the
- * other. It starts the program, ends it if it runs longer than its limit of time (it waits for no disk), and kills all
- * that is left when the program has ended. All calls are the helper's, which has one thread.
+ * other. It starts the program, ends it if it runs longer than its limit of time (which no disk can delay, since the
+ * guard waits for none), and kills all that is left when the program has ended. All calls are the helper's, which has
+ * one thread.
  *
  * Helper and guard are subreapers: every process that a program starts comes to the guard when its parent ends,
  * whatever it does with sessions and environments. A program that kills its parent kills the guard; then all its
@@ -10,7 +11,7 @@
  * program whose guard is killed is killed by the kernel. Nothing a program does to its parent reaches the daemon or
  * another replica.
  *
- * Whatever stands behind these calls starts all programs: others may be linked in their place.
+ * Other functions may be linked in place of these, to start programs in another way.
  */
 #pragma once
 
@@ -26,30 +27,32 @@
 /* What it starts. Plain data. */
 struct guard_order {
 	const char *cwd;
-	rlim_t nofile;	    /* the soft limit of descriptors */
+	rlim_t nofile;	    /* the program's soft limit of descriptors */
 	int64_t limit_ms;   /* how long the program may run; 0: for ever */
-	int64_t grace_ms;   /* that it has then between SIGTERM and SIGKILL */
-	char **args, **env; /* NULL-terminated */
+	int64_t grace_ms;   /* the time that it has then between SIGTERM and SIGKILL */
+	char **args, **env; /* NULL-terminated arguments and environment */
 };
 
 enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
 
 /*
- * From the guard to the helper, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time, and
- * LEFT if something can't be killed.
+ * The guard tells the helper these, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time,
+ * and LEFT if something can't be killed.
  */
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	int value;		 /* STARTED: pid; FAILED: errno; OVER: as of waitpid */
-	bool timed_out;		 /* OVER: it was sent SIGTERM for its limit before it ended */
-	struct task_usage usage; /* USED */
+	/* STARTED: the program's pid; FAILED: an errno; OVER: its status as waitpid has it */
+	int value;
+	/* OVER: for its limit of time it was sent SIGTERM before it ended */
+	bool timed_out;
+	struct task_usage usage; /* USED: what was used */
 };
 
 struct guard {
 	pid_t pid;
-	int output_fd; /* what is printed; not blocking */
-	int news_fd;   /* struct guard_news, each with one read; it ends when the guard has */
+	int output_fd; /* what the attempt prints; does not block */
+	int news_fd;   /* brings one struct guard_news a read, and ends when the guard has ended */
 };
 
 /* LISTEN_FD is nothing for it. 0 or a negative errno; both descriptors are the caller's. */
@@ -57,7 +60,8 @@ int guard_start(const struct guard_order *order, int listen_fd, struct guard *re
 /* SIGTERM or SIGKILL for the group of PROGRAM, as from a terminal; SIGSTOP or SIGCONT for all of the attempt. */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
- * The news have ended: wait for the guard, and kill all that is left of the attempt. *RET_SIG: what has ended the
- * guard; 0: itself. False: after some seconds something was left, which belongs to another user or can't end.
+ * NEWS_FD has ended: wait for the guard, and kill all that is left of the attempt. *RET_SIG: the signal that has ended
+ * the guard; 0: it has ended itself. False: after some seconds something was left, which belongs to another user or
+ * can't end.
  */
 bool guard_end(const struct guard *guard, int *ret_sig);

@@ -4,7 +4,7 @@
  * program's output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; talks to the daemon; and writes how
  * the attempt has ended to disk before it ends itself. The processes below it are the guard's (guard.h).
  *
- * What is printed is taken as it comes, and nothing but a full disk or SIGKILL makes the helper lose a byte.
+ * The helper takes the output as it comes; nothing but a full disk or SIGKILL makes it lose a byte.
  */
 #include "backend/local/helper.h"
 
@@ -29,11 +29,12 @@
 #include "spec/base/mem.h"
 
 #define ORDER_MAX (64u << 20)
-#define COPY_MAX  LINES_SPAN /* what a pipe holds, and as much as lines_add takes at once */
-#define LATE_MS	  2000	     /* for processes of others that still hold the pipe */
-#define END_ROOM  512	     /* bytes of the text of an end */
+#define COPY_MAX  LINES_SPAN /* as much as a pipe holds, and as lines_add takes at once */
+/* How long the helper waits for processes that it can't kill and that still hold the pipe. */
+#define LATE_MS	  2000
+#define END_ROOM  512 /* bytes of the text that tells the end */
 #define USED	  "used"
-#define END_TRIES 60 /* a second each, to write the end to a disk that is full */
+#define END_TRIES 60 /* tries, one a second, to write the end to a disk that is full */
 
 struct order {
 	char *text;
@@ -47,23 +48,25 @@ struct helper {
 	pid_t program;
 	int dir_fd;		/* the job's folder */
 	int listen_fd, conn_fd; /* -1: no daemon is connected */
-	int guard_fd;		/* the guard's news; -1: it has ended */
-	int in_fd;		/* the output; -1: there is no more */
+	int guard_fd;		/* brings the guard's news; -1: they have ended */
+	int in_fd;		/* brings the output; -1: there is no more */
 	int log_fd, lines_fd;	/* lines_fd: -1: the table can't be kept */
-	int end_fd;		/* NAME.new */
+	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
-	bool poked, grown; /* HELPER_GROWN was sent and not answered; the log has grown since */
-	int64_t late_at; /* ms of the monotonic clock: the output has ended by then; 0: not yet known */
+	/* POKED: HELPER_GROWN was sent and is not answered; GROWN: the log has grown since */
+	bool poked, grown;
+	/* When the output has ended at the latest, in ms of the monotonic clock; 0: not known yet. */
+	int64_t late_at;
 	struct task_end end;
-	struct task_usage usage; /* its last is 0: nothing is known */
-	char bytes[COPY_MAX];	 /* from the pipe, on their way to the log */
+	struct task_usage usage; /* if its LAST is 0, nothing is known */
+	char bytes[COPY_MAX];	 /* bytes from the pipe, on their way to the log */
 };
 
 /* --- the helper and the daemon --- */
 
 /*
- * False: the news could not be sent, and nothing more is. A daemon that is there connects again, and is told all that
- * counts. What a daemon has asked for before it went is heard first, up to the end of the connection.
+ * Send news to the daemon. False: that failed, and nothing more is sent. A daemon that is still there connects again,
+ * and is told all that matters. What a daemon asked for before it went is read first, up to the end of the connection.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -111,7 +114,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* A daemon connects: the newest is the one that counts. */
+/* A daemon connects: of several the newest one counts. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -132,7 +135,7 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	/* ECONNRESET: a daemon that has gone has left news unread; what it has sent before is still there. */
+	/* ECONNRESET: a daemon that has gone did not read all news; what it sent before is still to be read. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
@@ -156,7 +159,7 @@ static void close_input(struct helper *h)
 	h->in_fd = -1;
 }
 
-/* If the table can't be written, it ends there; the log goes on without it. */
+/* Add lines to the table. If it can't be written it ends there, and the log goes on without it. */
 static void add_lines(struct helper *h, int64_t ns, const char *bytes, size_t n)
 {
 	uint8_t table[LINES_ADDED_MAX];
@@ -208,7 +211,7 @@ static int open_output(struct helper *h)
 	struct stat st;
 	int err;
 
-	/* The daemon makes the folders too, on its pool; whoever comes first is right. */
+	/* The daemon makes these folders too, on its pool; either may be first. */
 	err = disk_mkdir(h->dir_fd, "logs");
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -245,7 +248,7 @@ static size_t end_text(const struct task_end *e, const struct task_usage *u, cha
 	return (size_t)n;
 }
 
-/* Is N known, and no more than can be, or not known? */
+/* Is N a figure that can be, or -1, not known? */
 static bool is_figure(int64_t n)
 {
 	return n >= -1 && n <= HELPER_FIGURE_MAX;
@@ -258,7 +261,7 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* TEXT is the line that end_text writes of what was used, or is empty. */
+/* Read TEXT, the line in which end_text writes what was used; it may be empty. */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -303,7 +306,7 @@ int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 	return 0;
 }
 
-/* Make the file for the end of the attempt, with its room on disk, so that it can be written to a full disk. */
+/* Make the file for the end of the attempt and reserve its room, so that it can be written when the disk is full. */
 static int open_end(struct helper *h)
 {
 	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->order.name);
@@ -440,7 +443,7 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_USED:
 		h->usage = news.usage;
-		/* There will be newer figures, and those in the end. So they fill no connection. */
+		/* Newer figures will come, and the last ones at the end, so these may not fill the connection. */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;
@@ -457,9 +460,9 @@ static int patience(const struct helper *h)
 }
 
 /*
- * Serve until the guard and the output have ended. Before the guard has said what became of the start, signals wait in
- * the daemon's connection, since there is nobody to send them to yet, and output in its pipe, since the daemon and the
- * times of lines have to know of the start first.
+ * Serve until the guard and the output have ended. Until the guard has said what became of the start, signals wait in
+ * the daemon's connection, since there is nobody to send them to, and output waits in its pipe, since the daemon and
+ * the times of lines have to know of the start first.
  */
 static void serve(struct helper *h)
 {
@@ -486,8 +489,8 @@ static void serve(struct helper *h)
 			int left = 0;
 
 			/*
-			 * All of the attempt is gone, and somebody else still has the pipe open: take what is in
-			 * it now, and no more.
+			 * All of the attempt is gone, but a process that is not part of it holds the pipe open: take
+			 * what is in the pipe now, and no more.
 			 */
 			h->end.late = 1;
 			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
@@ -504,7 +507,7 @@ static void serve(struct helper *h)
 	}
 }
 
-/* Before it ends, the helper writes to disk how the attempt has ended, or tells it to a daemon. */
+/* Before the helper ends, it writes to disk how the attempt has ended, or tells a daemon. */
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};

@@ -2,8 +2,8 @@
 /*
  * What the daemon (task.c) and the helper of one attempt of a replica (helper.c) agree on.
  *
- * The helper is started as HELPER_NAME, with an order as standard input and a listening
- * Unix socket (SOCK_SEQPACKET) as standard output. Of one attempt there is on disk, in the job's folder:
+ * The helper is started as HELPER_NAME, with instructions as standard input and a listening Unix socket
+ * (SOCK_SEQPACKET) as standard output. On disk an attempt has these files in the job's folder:
  *
  *	tasks/NAME.sock		the socket. The daemon binds it before the helper is started, and every later
  *				daemon connects to it: that succeeds only if the helper lives
@@ -11,19 +11,19 @@
  *				The helper and its guard hold an flock on it as long as they live
  *	tasks/NAME		how the attempt has ended, and what it has used: NAME.new, written, synced and renamed
  *
- * The order is a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working directory, the
- * soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how many arguments
- * there are, these, and then the environment.
+ * The instructions are a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working
+ * directory, the soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how
+ * many arguments there are, these, and then the environment.
  *
  * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory: whoever
- * changes it raises the version in fs/mount/state.c. A newer kxfs goes on with what an older one left running, if it
- * can speak to it: the helpers of version 3 know nothing of what is used, and say no HELPER_USED.
+ * changes it raises the version in fs/mount/state.c. A newer kxfs takes over helpers that an older one left running, if
+ * it understands them: those of version 3 do not know what is used, and never send HELPER_USED.
  */
 #pragma once
 
 #include "backend/local/look.h"
 
-/* argv[0], and the name in ps. Not like kxfs: "pkill kxfs" means the daemon. */
+/* argv[0], and the name that ps shows. It does not begin with kxfs, so that "pkill kxfs" means the daemon alone. */
 #define HELPER_NAME "job-helper"
 
 #define HELPER_DIR  "tasks"
@@ -31,12 +31,12 @@
 #define HELPER_NEW  ".new"
 
 enum task_how {
-	TASK_NOT_STARTED, /* for WHY and ERR */
+	TASK_NOT_STARTED, /* see WHY and ERR */
 	TASK_ENDED,	  /* with EXIT_CODE or by SIG */
-	TASK_KILLED,	  /* the helper was, by SIG (0: unknown), and the program with it */
+	TASK_KILLED,	  /* the helper was killed, by SIG (0: unknown), and the program with it */
 };
 
-/* What could not be done for a program that was not started. APP: nobody knows it; the daemon alone says so. */
+/* What failed where a program was not started. APP: nobody knows what the program is, which only the daemon says. */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*
@@ -46,7 +46,8 @@ enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK
 struct task_end {
 	enum task_how how;
 	enum task_why why;
-	int err; /* an errno; of ENDED: ETIMEDOUT if it was ended for its limit of time, else 0 */
+	/* An errno; with TASK_ENDED: ETIMEDOUT if it was ended for its limit of time, else 0. */
+	int err;
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
 	int lost;      /* the errno for which output was lost; 0: none was */
@@ -55,18 +56,18 @@ struct task_end {
 	int64_t started, finished;
 };
 
-/* From the helper; the first is sent to each daemon that connects once the program runs. */
+/* News from the helper; HELPER_STARTED is sent to each daemon that connects while the program runs. */
 enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED, HELPER_USED };
 
 struct helper_news {
 	enum helper_kind kind;
 	int value;	     /* STARTED: the program's pid; LOST: the errno */
-	int64_t time;	     /* of STARTED */
-	struct task_end end; /* of ENDED */
+	int64_t time;	     /* STARTED: when */
+	struct task_end end; /* ENDED: how */
 };
 
 /*
- * HELPER_USED, which is no struct helper_news. It is sent while the daemon has read all that was sent
+ * HELPER_USED, which is longer than struct helper_news. It is sent only when the daemon has read all that was sent
  * before, so that it never fills the connection, and once more before ENDED.
  */
 struct helper_used {
@@ -75,8 +76,8 @@ struct helper_used {
 };
 
 /*
- * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which is kept until the program has been
- * started, or that HELPER_GROWN has been seen.
+ * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which the helper keeps until the program was started;
+ * or HELPER_SEEN: the daemon has seen HELPER_GROWN.
  */
 #define HELPER_SEEN 0
 
@@ -84,21 +85,21 @@ struct helper_ask {
 	int sig;
 };
 
-/* No figure of what was used is larger. */
+/* No figure of what was used may be larger. */
 #define HELPER_FIGURE_MAX (INT64_C(1) << 53)
 
-/* May U, of which a last look is told, be what an attempt has used? */
+/* Can U, of which the last look is told, be what an attempt has used? */
 bool helper_usage_is_sane(const struct task_usage *u);
 
 /*
- * The life of the helper, in a process of its own: what ORDER_FD says is done, for a daemon that connects to LISTEN_FD.
- * 0, or a negative errno if the order can't be read.
+ * The whole life of the helper, in a process of its own: do what INSTRUCTIONS_FD says, for a daemon that connects to
+ * LISTEN_FD. 0, or a negative errno if the instructions can't be read.
  */
 int helper_run(int order_fd, int listen_fd);
 
 /*
- * The end of an attempt as it stands in DIR/tasks/NAME, and what it has used; RET_USAGE->last is 0 if that is not
- * known. 0 or a negative errno; -EINVAL: it is damaged.
+ * Read the end of an attempt from DIR/tasks/NAME, and what it has used; RET_USAGE->last is 0 if that is not known. 0 or
+ * a negative errno; -EINVAL: the file is damaged.
  */
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);

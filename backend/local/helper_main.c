@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process that kxfs has started as itself becomes a helper (helper.c), or what stands before a plugin (spawn.h).
+ * The main() of a process in which kxfs has started itself again: it becomes a helper (helper.c), or the process
+ * between kxfs and a plugin (spawn.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "backend/local/guard.h"
 #include "backend/local/helper.h"
 
-/* People who end "all of kxfs" by signals must not cut off programs that still run from their log. */
+/* A user who ends all of kxfs by a signal must not cut off programs that still run from their log. */
 static void ignore_signals(void)
 {
 	static const int ignored[] = {SIGHUP,  SIGINT,	SIGQUIT, SIGTERM,
@@ -30,8 +31,8 @@ static void ignore_signals(void)
 }
 
 /*
- * Move the order and the socket away from descriptors 0 and 1, and go to the job's folder, which is the first text of
- * the order: by that people see whose helper it is.
+ * Move the instructions and the socket away from descriptors 0 and 1, and make the job's folder, which is the first
+ * text of the instructions, the working directory, so that people see whose helper this is.
  */
 static int take_order(int *ret_order, int *ret_listen)
 {

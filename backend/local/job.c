@@ -21,22 +21,22 @@ struct role {
 	size_t first, n; /* its replicas */
 	size_t live;
 	unsigned delay_ms;
-	bool again; /* all are started again when none is live */
+	bool again; /* all are to be started again when none is live */
 };
 
 struct local_job {
 	struct local_jobs *jobs;
 	struct local_record *record;
-	const struct spec_record *rec; /* what stands in RECORD */
+	const struct spec_record *rec; /* the content of RECORD */
 	struct local_replica_job common;
-	struct local_replica **reps; /* of each replica in its snapshot */
+	struct local_replica **reps; /* one for each replica in its snapshot */
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
 	bool let_go;		  /* it outlives the mount */
-	bool blamed;		  /* a replica has set its reason */
+	bool blamed;		  /* a replica has given the job its reason */
 	bool words_known;	  /* the last words of the replica that failed are in the record */
-	struct last_words *words; /* while they are read */
+	struct last_words *words; /* reads them; NULL: nothing is being read */
 	UT_hash_handle hh;	  /* by its id */
 };
 
@@ -46,11 +46,11 @@ struct local_jobs {
 	struct local_jobs_events events;
 	struct local_replicas *replicas;
 	struct local_job *all;
-	bool in_charge;		  /* they may be started and ended */
-	struct spec_turns limits; /* nothing is counted in it */
+	bool in_charge;		  /* jobs may be started and ended */
+	struct spec_turns limits; /* the limits of the queue; nothing is counted here */
 	bool turns_posted;
-	int64_t last_turn; /* the number of who has begun to wait last; 0: nobody ever has */
-	/* for metrics, read by any thread */
+	int64_t last_turn; /* number of the job that was the last to begin waiting; 0: none has */
+	/* For metrics, which any thread reads: */
 	atomic_ulong n_restarts, n_unsaved;
 };
 
@@ -73,18 +73,18 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 
 /* --- whose turn it is (spec/record/turns.h) --- */
 
-/* JOB stands behind all that wait. */
+/* Put JOB behind all that wait. */
 static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
 
-	/* Only a damaged record has the last number: then the times decide. */
+	/* Only a damaged record has the largest number: then the times of jobs decide. */
 	jobs->last_turn = min_of(jobs->last_turn + 1, SPEC_MAX_TURN);
 	local_record_spec(job->record)->turn = jobs->last_turn;
 	post_turns(job->jobs);
 }
 
-/* A new job has to wait, if there is a queue. */
+/* If there is a queue, a new job has to wait in it. */
 static void join_queue(struct local_job *job)
 {
 	const struct spec_turns *limits = &job->jobs->limits;
@@ -95,7 +95,7 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/* Nothing of JOB runs, and it needs GPUs, but has begun in a mount that gave it none. */
+/* Does nothing of JOB run, and does it need GPUs although the mount in which it began gave it none? */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_turns had = {0};
@@ -106,8 +106,8 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * A job of an earlier daemon has to wait as a new one if it has not been launched, or has no GPUs yet. All are known by
- * now, so that it stands behind those that waited before.
+ * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs are
+ * known by now, so it stands behind those that waited before.
  */
 static void join_late(struct local_job *job)
 {
@@ -138,8 +138,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 /*
- * What is free goes to those that wait. What a job has is free when the job is: then its end is on disk, or the next
- * daemon might start it again with the same GPUs.
+ * Give what is free to the jobs that wait. What a job has is free when the job itself is freed: then its end is on
+ * disk; before that the next daemon might start it again with the same GPUs.
  */
 static void on_turns(void *data)
 {
@@ -167,7 +167,10 @@ static void on_turns(void *data)
 				local_record_moved(job->record);
 			continue;
 		}
-		/* After a crash nobody else is given what it has: that is on record before a program is started. */
+		/*
+		 * What the job was given is on record before a program is started, so that after a crash nobody else
+		 * gets it.
+		 */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
 			local_replica_admit(job->reps[k], change);
@@ -275,7 +278,7 @@ static void on_settled(void *data)
 					.data = c};
 		work_start(&c->work, jobs->b->loop);
 	}
-	/* Those who wait for the job's end may remove its folder. */
+	/* Whoever waits for the job's end may remove its folder. */
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
@@ -285,7 +288,7 @@ static void on_settled(void *data)
 
 /* --- a replica has failed: HOT_SPARE has no spares on one machine, it is REPLICA --- */
 
-/* REP has failed for good: its reason becomes that of the job. */
+/* REP has failed, and is not started again: its reason becomes that of the job. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -403,7 +406,7 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/* Is it known what was said last before JOB, nothing of which runs any more, failed? Else it is found out. */
+/* Are the last words of JOB known, nothing of which runs any more? If not, they are looked for. */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;
@@ -448,7 +451,7 @@ static void decide(struct local_job *job, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* It is to be started again, or the last daemon was killed in the pause before that. */
+		/* The replica is to be started again, or the last daemon was killed in the pause before that. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -496,7 +499,7 @@ static void job_restart(struct local_job *job, unsigned delay_ms)
 
 void local_job_restart(struct local_job *job)
 {
-	/* Processes outside of the group stay stopped, and get SIGKILL when the program has ended. */
+	/* Processes outside the program's group stay stopped, and get SIGKILL when the program has ended. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	job_restart(job, 0);
@@ -608,7 +611,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* Plan the starts that were planned when the last daemon ended. */
+/* Plan again the starts that were planned when the last daemon ended. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again)
@@ -667,7 +670,7 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 		join_late(job);
 	local_replicas_begin(jobs->replicas);
 	post_turns(jobs);
-	/* The last daemon may have ended before all of them had. */
+	/* The last daemon may have ended before all jobs that it was ending had ended. */
 	HASH_ITER(hh, jobs->all, job, next)
 		if (job->rec->goal != SPEC_GOAL_RUN)
 			local_job_end(job, job->rec->goal);
@@ -706,7 +709,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			/* its record could not be written: try a last time */
+			/* its record could not be written before: this is the last try */
 			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);

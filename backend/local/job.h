@@ -18,50 +18,58 @@ struct local_job;
 struct local_jobs;
 
 struct local_jobs_events {
-	/* The store shows SNAP of JOB now. */
+	/* The store now shows SNAP as the snapshot of JOB. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
 	/* JOB is freed now: it is over on disk and in the store, or it outlives the mount. */
 	void (*leaving)(void *data, struct local_job *job);
-	/* Some job was freed. */
+	/* A job was freed. */
 	void (*left)(void *data);
 	void *data;
 };
 
 /*
- * GROUP is entered for each job, and by helpers. LIMITS, of which nothing is counted yet, is copied: there is a queue
- * if one of its limits is not 0.
+ * Each job, and each helper, enters GROUP. LIMITS, of which nothing is counted yet, is copied: there is a queue if one
+ * of its limits is not 0.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_turns *limits,
 				  const struct local_jobs_events *events);
-/* The mount is up: what is planned begins. Before that jobs are shown and followed, but none is started or ended. */
+/*
+ * The mount is up: what is planned begins. Before this call jobs are shown and their output is followed, but none is
+ * started or ended.
+ */
 void local_jobs_take_charge(struct local_jobs *jobs);
-/* After the loop has stopped. What still runs goes on, and is taken over at the next start. NULL is allowed. */
+/*
+ * To be called after the loop has stopped. What still runs goes on, and the next start takes it over. NULL is allowed.
+ */
 void local_jobs_free(struct local_jobs *jobs);
-/* The mount ends: end all jobs, or with LINGER let those run on that nobody has ended. */
+/* The mount ends: end all jobs; or, with LINGER, only those that somebody is ending already. */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
-/* The mount has waited long enough: what has not ended runs on, as it is on record. */
+/* The mount has waited long enough: jobs that have not ended run on, as their records say. */
 void local_jobs_leave(struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
-/* A new job of REC, which is taken over and on disk. NULL with errno: its folder can't be opened. */
+/* Make a job of REC, which is taken over and is on disk. NULL with errno: the job's folder can't be opened. */
 struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec);
-/* Start it. */
+/* Start JOB. */
 void local_job_launch(struct local_job *job);
 
-/* Pool: what became of the attempts of a job of an earlier daemon. new0_n(rec->n_replicas), to be freed. */
+/*
+ * Runs on the pool: what became of the attempts of a job of an earlier daemon. Returns new0_n(rec->n_replicas), to be
+ * freed.
+ */
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
 /*
- * Go on with a job of an earlier daemon. FOUND is what local_job_find_attempts has found of it; the descriptors in it
- * are taken over.
+ * Go on with a job of an earlier daemon. FOUND is what local_job_find_attempts has found; the descriptors in it are
+ * taken over.
  */
 void local_job_take_over(struct local_job *job, const struct task_found *found);
 
 const struct spec_record *local_job_record(const struct local_job *job);
-/* Has it ended, or has somebody decided that it ends? */
+/* Has JOB ended, or has somebody decided that it ends? */
 bool local_job_is_ending(const struct local_job *job);
 /* End all its processes and with them the job. The first goal counts. */
 void local_job_end(struct local_job *job, enum spec_goal goal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local backend: jobs run as processes of this machine. This file is what backend.c sees of it: its
- * start and end, texts, info and metrics. The others, each above those that it uses:
+ * The local backend: jobs run as processes of this machine. This file is what backend.c sees of it: its start and end,
+ * texts, info and metrics. The other files, each after those that it uses:
  *
  *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us;
  *		    helper_main is how a process becomes one, guard what is between it and the program
@@ -14,11 +14,11 @@
  *	saved	    jobs that are over, which are only on disk and in the store; and reading all at the start
  *	control     requests about jobs; submit: requests that make some
  *
- * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. What a job and
- * its replicas know stands in the record; job.json and the snapshot in the store are made from that. All of it belongs
- * to the I/O thread; what waits for the disk runs on the pool with copies. A job has on disk: job.json, app.yaml, logs/
- * and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job: the next start
- * connects to the sockets in tasks/, and reads there how the other attempts have ended.
+ * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. All that is
+ * known of a job and its replicas stands in the record; job.json and the snapshot in the store are made from that. All
+ * of it belongs to the I/O thread; what waits for the disk runs on the pool with copies. A job has on disk: job.json,
+ * app.yaml, logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job:
+ * the next start connects to the sockets in tasks/, and reads there how the other attempts have ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,21 +37,21 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* How long stopping may take beyond grace: processes go after SIGKILL, and records are written. */
+/* How long stopping may take beyond the grace: until processes have gone after SIGKILL, and records are written. */
 #define STOP_MORE_MS 8000
 
 struct local {
 	struct backend *b;
-	struct group group; /* all that has to be over before the backend has stopped */
+	struct group group; /* all that has to end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct control *control;
 	struct submit_context submit;
-	struct expiry *expiry;	       /* what becomes of old jobs */
-	struct spec_turns limits;      /* of the machine's queue */
+	struct expiry *expiry;	       /* removes old jobs */
+	struct spec_turns limits;      /* of the queue of the machine */
 	struct spec_queue_view *queue; /* NULL: there is none */
 	bool stopped;
-	struct loop_timer deadline; /* of stopping */
+	struct loop_timer deadline; /* when stopping has to be over */
 };
 
 static struct local *local_of(struct backend *b)
@@ -145,7 +145,7 @@ static int local_key(const struct backend_config *config, char **ret, char **ret
 	return 0;
 }
 
-/* How many of NVIDIA's the machine has. */
+/* How many NVIDIA GPUs the machine has. */
 static int count_gpus(void)
 {
 	glob_t found = {0};

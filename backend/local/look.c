@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread looks, sleeps, and looks again, until the process ends. Under the lock it only copies figures.
+ * The thread looks at the processes, sleeps, and looks again, until this process ends. Under the lock it only copies
+ * figures.
  */
 #include "backend/local/look.h"
 
@@ -13,18 +14,18 @@
 #include "spec/base/mem.h"
 
 #define FIRST_MS 100 /* until the first look */
-/* Of the time, a look may cost one part; what it costs beside its own CPU time is about a fifth more. */
+/* A look may take one part in so many of the time; beside its own CPU time it costs about a fifth more. */
 #define SHARE 600
-/* Once a look has cost more CPU time than this, how pages are shared is looked at no more. */
+/* Once a look has cost more CPU time than this, how pages are shared is no longer looked at. */
 #define DEAR_US 20000
 
 struct look {
-	struct lock lock;	 /* around the newest figures, */
-	struct task_usage usage; /* these */
-	int64_t told;		 /* how many looks look_news has told of */
-	/* From here on, the thread's own: */
-	bool shared;	 /* it is looked at how pages are shared */
-	long own_maxrss; /* KiB that a child may have had before it became the program */
+	struct lock lock;	 /* protects USAGE, the newest figures */
+	struct task_usage usage; /* the newest figures */
+	int64_t told;		 /* how many looks look_news has told */
+	/* The members below are the thread's own: */
+	bool shared;	 /* how pages are shared is looked at */
+	long own_maxrss; /* how many KiB a child may have had before it became the program */
 };
 
 static int64_t clock_us(clockid_t clock)
@@ -37,12 +38,16 @@ static int64_t clock_us(clockid_t clock)
 
 static void note_time(struct task_usage *u)
 {
-	u->last = max_of(clock_us(CLOCK_REALTIME) * 1000, u->first); /* it may be set back */
+	/* The clock may have been set back. */
+	u->last = max_of(clock_us(CLOCK_REALTIME) * 1000, u->first);
 	if (!u->first)
 		u->first = u->last;
 }
 
-/* What has ended tells what it has used, and how much the largest process had. Returns its CPU time. */
+/*
+ * Take in what the kernel tells of processes that have ended: what they have used, and the most memory that one of them
+ * had. Returns their CPU time.
+ */
 static int64_t look_at_ended(const struct look *look, struct task_usage *u)
 {
 	struct rusage ended;
@@ -54,7 +59,7 @@ static int64_t look_at_ended(const struct look *look, struct task_usage *u)
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
-/* One look. Returns how long to wait for the next, in ms. */
+/* Take one look. Returns how long to wait for the next, in ms. */
 static int64_t look_once(struct look *look, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
@@ -69,7 +74,7 @@ static int64_t look_once(struct look *look, int64_t *seen_us)
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
-		/* What has ended during the look may be missing in both. */
+		/* A process that has ended during the look may be missing in both sums. */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
 			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);

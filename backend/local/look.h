@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the attempt uses whose guard this process is: all that descends from it. It is looked at by a thread of its own,
- * since a look at a process whose disk hangs may hang too, and the guard must not. Who calls this has no other threads.
+ * Finds out what an attempt uses: all processes that descend from this one, which is the attempt's guard. A thread of
+ * its own does that, since a look at a process whose disk hangs may hang too, and the guard must not. The caller has no
+ * other threads.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Figures are taken about so often; less often if that costs more than 1/600 of the time between two looks. */
+/* A look is taken about this often; less often if that costs more than 1/600 of the time between two looks. */
 #define LOOK_PAUSE_MS 1000
 
 /*
- * What an attempt has used. CPU time is that of all that was waited for, as soon as the attempt is over; before, and of
- * memory, what was seen now and then. Plain data: the guard fills it in.
+ * What an attempt has used. When the attempt is over, CPU time is that of all processes that were waited for. Before
+ * that, and for memory, the figures are what was seen now and then. Plain data: the guard fills it in.
  */
 struct task_usage {
 	int64_t cpu_us;
@@ -25,11 +26,11 @@ struct task_usage {
 
 struct look;
 
-/* Before anything is started. It lives as long as the process. */
+/* To be called before anything is started. It is never freed. */
 struct look *look_new(void);
-/* Begin to look. Where no thread can be had, only the last figures are known. */
+/* Begin to look. If no thread can be made, only the last figures will be known. */
 void look_begin(struct look *look);
-/* The newest figures. False: they are not newer than when this was called last. */
+/* Gives the newest figures. False: these are no newer than at the last call. */
 bool look_news(struct look *look, struct task_usage *ret);
-/* All is over, and was waited for: the last figures. */
+/* All has ended and was waited for: gives the last figures. */
 void look_end(struct look *look, struct task_usage *ret);

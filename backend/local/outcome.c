@@ -18,7 +18,7 @@ static void print_signal(int sig, char ret[32])
 		snprintf(ret, 32, "%d", sig);
 }
 
-/* Why the program could not be started, with the name of the file, which exec's errno does not say. */
+/* Why the program could not be started, with the name of the file, which exec's errno does not tell. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How an attempt has ended, for people: the message and the reason of its replica. Pure.
- */
+/* Says for people how an attempt has ended: the message and the reason of its replica. Pure. */
 #pragma once
 
 #include "backend/local/helper.h"
@@ -10,7 +8,7 @@
 /* The message; "" if it has ended well. malloc'ed. */
 char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep,
 		   const struct task_end *end);
-/* The reason, one word. AGAIN: the replica was ended to be started again. */
+/* The reason, one word. AGAIN: kxfs has ended the replica in order to start it again. */
 const char *outcome_reason(bool again, const struct task_end *end);
-/* Was the program not started for want of something that comes back, such as memory? */
+/* Was the program not started for want of something that may come back, such as memory? */
 bool outcome_passes(const struct task_end *end);

@@ -42,7 +42,7 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/* A variable as it was set, and how late; the latest counts. */
+/* A variable as one setting has it, and how late in order that was; the latest setting counts. */
 struct setting {
 	char *pair;
 	size_t order;
@@ -61,7 +61,7 @@ static int by_key_and_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* Of variables that were set several times keep the last. */
+/* Of the settings of one variable keep the last. */
 static void make_unique(struct strings *s)
 {
 	cleanup_free struct setting *all = new0_n(struct setting, s->n);

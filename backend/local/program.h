@@ -11,7 +11,7 @@ struct program {
 	char **args, **env; /* NULL-terminated */
 };
 
-/* ERROR_FILE: where it may leave a structured error, unless the role names another place. */
+/* ERROR_FILE: where the program may leave a structured error, unless the role names another place. */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
 void program_clear(struct program *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a job that changes; see record.h. Its bytes on disk are the business of record_file.h. */
+/* The record of a job that changes; see record.h. How it stands on disk is the business of record_file.h. */
 #include "backend/local/record.h"
 
 #include "backend/base/diag.h"
@@ -7,9 +7,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* A job of thousands of replicas is shown before all are started. */
+/* How long a job may be hidden while its replicas are started, of which there may be thousands. */
 #define SHOW_NS (2 * NS_PER_S)
-/* Of how much is used, thousands of replicas may tell every second. */
+/* How long figures of usage are collected, which thousands of replicas may tell every second. */
 #define USED_MS 1000
 
 struct local_record {
@@ -30,7 +30,7 @@ struct local_record {
 	struct loop_timer used;	   /* until what is used is published */
 };
 
-/* How a job ends that has this goal. NULL: the replica that failed has set it. */
+/* How a job with this goal ends. A NULL: set by the replica that failed. */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -91,7 +91,7 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 {
 	struct spec_record *rec = r->rec;
 
-	/* The first reason to end the job is the one that users see. */
+	/* Users see the first reason that ended the job. */
 	if (rec->goal == SPEC_GOAL_RUN) {
 		rec->goal = goal;
 		if (endings[goal].reason)
@@ -160,7 +160,7 @@ void local_record_publish(struct local_record *r)
 	publish(r, spec_record_job(r->rec));
 }
 
-/* May it be seen as it is? What waits for the disk to be published comes first. */
+/* May the record be published as it is? A snapshot that waits for the disk comes first. */
 static bool is_free(const struct local_record *r)
 {
 	return r->shown && !r->snapshot && r->rec->job->suspended == r->shown_suspended;
@@ -178,7 +178,7 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* Whatever else is published tells it too. */
+	/* Another snapshot that is published has the usage, too. */
 	if (is_free(r) && !r->over)
 		local_record_publish(r);
 }
@@ -190,8 +190,8 @@ void local_record_used(struct local_record *r)
 }
 
 /*
- * A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that; not so one that
- * may have to wait for its turn, or for the record of what it was given then.
+ * Is the job not to be shown yet? It is shown when all of it was started, or after SHOW_NS, since its submitter waits
+ * for that; but not while it may have to wait for its turn, or for the record of what it was given.
  */
 static bool is_hidden(const struct local_record *r)
 {
@@ -274,7 +274,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->data = data;
 	r->rec = rec;
 	r->to_try = rec->job->n_replicas;
-	/* A job of an earlier daemon that was restarting still does. */
+	/* A job of an earlier daemon that was being started again still is. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->used, loop, on_used, r);
 	r->writer = record_writer_new(loop, dir, &writer_events, r);

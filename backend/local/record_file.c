@@ -21,12 +21,12 @@
 #define ROOM	   (16u << 10)
 #define ROOM_EACH  512
 
-/* A file whose time says when the job became history. Its bytes mean nothing. */
+/* A file whose mtime says when the job became history. Its bytes mean nothing. */
 #define MARK "history"
 
 /*
- * The last member of what stands on disk: a check sum (FNV-1a) of all bytes before it. A changed digit would still be a
- * record, and might start what nobody submitted.
+ * The last member of the text on disk: a check sum (FNV-1a) of all bytes before it. A record with a changed digit would
+ * still be a record, and might start a program that nobody submitted.
  */
 #define SUM	 ",\"sum\":\"%016" PRIx64 "\"}\n"
 #define SUM_SIZE 28
@@ -40,7 +40,7 @@ static void print_sum(const char *text, size_t len, char ret[SUM_SIZE])
 	snprintf(ret, SUM_SIZE, SUM, hash);
 }
 
-/* TEXT, which is taken over, as it is written. */
+/* TEXT, which is taken over, with the check sum. */
 static char *add_sum(char *text)
 {
 	size_t len = strlen(text) - strlen("}\n");
@@ -70,8 +70,8 @@ int record_mark(const char *state_dir, const char *id, int64_t time)
 	cleanup_fd int fd = -1;
 
 	/*
-	 * The record under a second name. A file of its own would need an inode, and after many removals ext4 searches
-	 * half a millisecond for one that was not in use a moment ago.
+	 * The mark is the record under a second name. A file of its own would need an inode, and after many removals
+	 * ext4 searches half a millisecond for one that was not in use a moment ago.
 	 */
 	if (disk_touch(AT_FDCWD, record, time) == 0 &&
 	    disk_link(AT_FDCWD, record, AT_FDCWD, path) == 0)
@@ -95,7 +95,7 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 		return err;
 	if (!has_sum(text, len))
 		return -EINVAL;
-	/* A folder that somebody has copied has the record of another job. */
+	/* A folder that somebody has copied holds the record of another job. */
 	if (!streq(rec->job->id, id))
 		return -EINVAL;
 	mark = file_path(state_dir, id, MARK);
@@ -137,7 +137,7 @@ int record_write_first(const char *state_dir, const struct spec_record *rec)
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);
 	cleanup_free char *text = add_sum(spec_record_text(rec));
 	size_t len = strlen(text);
-	/* It grows by transitions, and by what becomes of each replica. */
+	/* The record grows by transitions, and by what becomes of each replica. */
 	int err = file_keep_room(dir, RECORD, 2 * len + ROOM + rec->job->n_replicas * ROOM_EACH);
 
 	return err ? err : file_write(dir, RECORD, text, len);
@@ -160,13 +160,13 @@ struct record_writer {
 	const struct record_writer_events *events;
 	void *data;
 	enum writer_step step;
-	uint64_t change; /* the newest */
-	uint64_t taken;	 /* the newest change that is in TEXT or on disk */
-	bool last;	 /* no retries */
+	uint64_t change; /* number of the newest change */
+	uint64_t taken;	 /* number of the newest change that is in TEXT or on disk */
+	bool last;	 /* a failed write is not tried again */
 	bool final;	 /* TEXT is of a job that is over */
 	struct loop_timer retry;
 	struct work work;
-	char *text; /* for the pool */
+	char *text; /* what the pool writes */
 };
 
 static void writer_free(struct record_writer *w)

@@ -16,9 +16,9 @@
  *		    log
  *
  * The last three are "live". A new attempt begins only when the old one is not live any more, and is on record before
- * its helper is started: so the next daemon after a crash has to ask for the newest attempt on record alone. If that
- * has ended, the replica begins in CONCLUDING, since the last daemon may not have taken all of its log: in the merged
- * log a replica's attempts stand one after the other, unless the disk refuses the log of one.
+ * its helper is started: so after a crash the next daemon has to look for the newest attempt on record alone. If that
+ * attempt has ended, the replica begins in CONCLUDING, since the last daemon may not have taken all of its log into the
+ * merged log. In the merged log a replica's attempts stand one after the other, unless the disk refuses the log of one.
  */
 #include "backend/local/replica.h"
 
@@ -34,40 +34,42 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* Starts in one turn of the loop: a fork takes about a millisecond. */
+/* Starts in one turn of the loop: each forks, which takes about a millisecond. */
 #define STARTS_A_TURN 16
-/* And on the pool: each has descriptors meanwhile, and the disk has other things to do. */
+/* Starts that are on the pool at once: each has descriptors meanwhile, and the disk has other things to do. */
 #define PREPARED_AT_ONCE 8
-/* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
+/* Tries of a start that fails for want of descriptors, memory or processes: they take half a minute. */
 #define MAX_TRIES 10
-/* Logs of older attempts that are begun again in one turn of the loop. */
+/* How many logs of older attempts are begun again in one turn of the loop. */
 #define REOPENED_A_TURN 64
 /* The longest pause before a start after a failure. */
 #define DELAY_MAX_MS 10000u
-/* An attempt that ran this long is no reason to wait before the next. */
+/* An attempt that ran this long is no reason for a pause before the next. */
 #define STEADY_NS (30 * NS_PER_S)
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
 
 struct local_replica {
 	const struct local_replica_job *job;
-	struct spec_replica *rec; /* in the job's record, */
-	struct spec_plan *plan;	  /* and so is this */
-	size_t i;		  /* its number there */
+	struct spec_replica *rec; /* its part of the snapshot in the job's record */
+	struct spec_plan *plan;	  /* its part of the plan in that record */
+	size_t i;		  /* its number in that record */
 	enum step step;
 	struct task *task;
-	struct loop_timer delay; /* DELAYED: until the start */
-	struct loop_timer grace; /* STARTING, RUNNING: until SIGKILL */
+	struct loop_timer delay; /* in DELAYED: until the start */
+	struct loop_timer grace; /* in STARTING and RUNNING: until SIGKILL */
 	struct loop_timer older; /* until more of the logs of an earlier daemon are begun again */
-	unsigned reopened, to_reopen; /* so many of them are, and are to be */
-	uint64_t change;   /* the one that has to be on disk before the attempt is started */
-	unsigned delay_ms; /* before the next start */
-	unsigned tries;	   /* to start this attempt, in vain */
-	char *lost;	   /* why output of the attempt is lost; NULL: none is */
-	bool tried;	   /* it has been started, or could not be, at least once */
+	/* How many logs of older attempts are begun again, and are to be. */
+	unsigned reopened, to_reopen;
+	/* Number of the record's change that has to be on disk before the attempt is started. */
+	uint64_t change;
+	unsigned delay_ms; /* the pause before the next start */
+	unsigned tries;	   /* tries to start this attempt that have failed */
+	char *lost;	   /* why output of the attempt is lost; NULL: none is lost */
+	bool tried;	   /* its start was tried at least once */
 	bool begun;	   /* the attempt's log has begun */
 	bool terminated;   /* SIGTERM has been sent */
-	struct local_replica *prev, *next; /* in the queue */
+	struct local_replica *prev, *next; /* the queue of starts */
 };
 
 struct local_replicas {
@@ -78,7 +80,7 @@ struct local_replicas {
 	unsigned preparing; /* starts that are on the pool */
 	bool queue_posted;
 	bool begun;
-	/* for metrics, read by any thread */
+	/* For metrics, which any thread reads: */
 	atomic_ulong n_running, n_started, n_not_started;
 };
 
@@ -100,7 +102,7 @@ static char *key_of(const struct local_replica *rep)
 	return spec_record_log_key(rep->rec, rep->rec->attempt);
 }
 
-/* The name of the task of replica I: short, and another for each attempt. */
+/* The name of replica I's task: a short one that each attempt has to itself. */
 static char *task_name(const struct spec_record *rec, size_t i)
 {
 	return text_print("%zu.%u", i, rec->job->replicas[i].attempt);
@@ -130,7 +132,7 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/* Starting the program tries again, and reports an error. */
+	/* The start of the program tries this again, and reports an error. */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", id_of(rep), strerror(-err));
 }
@@ -149,7 +151,7 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Output of REP is lost: that becomes its reason, unless it was cancelled or is started again. */
+/* Output of REP is lost: that becomes its reason, unless it was cancelled or is being started again. */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -191,7 +193,7 @@ static bool is_live(enum step step)
 	return step >= STARTING;
 }
 
-/* Does its program run, or begin to? */
+/* Does the program of REP run, or begin to? */
 static bool is_up(const struct local_replica *rep)
 {
 	return rep->step == STARTING || rep->step == RUNNING;
@@ -386,7 +388,7 @@ static void post_queue(struct local_replicas *all)
 	loop_post(all->loop, on_queue, all);
 }
 
-/* Start what is queued, in batches: the loop has other things to do. */
+/* Start replicas of the queue, but only some at a time, since the loop has other things to do. */
 static void on_queue(void *data)
 {
 	struct local_replicas *all = data;
@@ -484,7 +486,7 @@ static void on_log_ended(void *data)
 	return rep->job->events->idle(rep->job->data, rep);
 }
 
-/* Try again a start that failed for want of memory, processes or descriptors. False: it was no such failure. */
+/* Try a start again that failed for want of memory, processes or descriptors. False: it failed for another reason. */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
@@ -667,7 +669,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	return err == 0;
 }
 
-/* At most N of the attempts before the newest: each ends at once, so that the merged log gets what it lacks. */
+/* Begin the logs of at most N older attempts again. Each ends at once, so that the merged log gets what it lacks. */
 static void reopen_older(struct local_replica *rep, unsigned n)
 {
 	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
@@ -688,8 +690,9 @@ static void on_older(void *data)
 }
 
 /*
- * Only the newest attempt's log can usually lack anything, since the next one begins after that. An older one does if
- * the disk refused it. Of these there may be ten thousands, after days of failures, so others have their turns between.
+ * Usually only the newest attempt's log can lack anything in the merged log, since the next attempt begins after that.
+ * An older log does if the disk refused it. After days of failures there may be ten thousand such logs, so other
+ * replicas have their turns in between.
  */
 static void reopen_logs(struct local_replica *rep)
 {
@@ -727,7 +730,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/* The last daemon may have ended after it wrote the record and before it sent the signal. */
+	/* The last daemon may have ended after it had written the record and before it sent the signal. */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of jobs that are only on disk, in a queue; and the start, which reads all that is there. */
+/* A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. */
 #include "backend/local/saved.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ struct change {
 	enum saved_change kind;
 	struct backend_request *rq;
 	char *uid;
-	const struct spec_job *job; /* its snapshot when the change begins */
-	struct spec_job *moved;	    /* the snapshot after it */
+	const struct spec_job *job; /* the job's snapshot when the change begins */
+	struct spec_job *moved;	    /* the job's snapshot after it */
 	struct work work;
 };
 
@@ -31,9 +31,9 @@ struct saved {
 	struct backend *b;
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry; /* NULL: the mount ends */
+	struct expiry *expiry; /* NULL: the mount is ending */
 	struct change *changes;
-	bool busy; /* the first of them is under way */
+	bool busy; /* the first of the queue is under way */
 };
 
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
@@ -67,7 +67,10 @@ bool saved_is_busy(const struct saved *saved)
 
 static void next_change(struct saved *saved);
 
-/* ERR: whether it was done. TEXT: what is to be said of that to who asked, or else in a message. */
+/*
+ * The change is over. ERR: 0, or why it was not made. TEXT: a sentence about that, for whoever asked, or else for a
+ * message.
+ */
 static void end_change(struct change *c, int err, const char *text)
 {
 	struct saved *saved = c->saved;
@@ -92,7 +95,7 @@ static void end_change(struct change *c, int err, const char *text)
 	free(c);
 }
 
-/* Pool: note on disk that the job is history. */
+/* Runs on the pool: note on disk that the job is history. */
 static void mark_work(void *data)
 {
 	struct change *c = data;
@@ -104,7 +107,7 @@ static void mark_work(void *data)
 	c->work.err = record_mark(c->saved->b->config.state_dir, c->job->id, c->moved->changed);
 }
 
-/* Pool: note on disk that its output is gone. */
+/* Runs on the pool: note on disk that the job's output is gone. */
 static void drop_work(void *data)
 {
 	struct change *c = data;
@@ -120,7 +123,7 @@ static void drop_work(void *data)
 	c->work.err = record_write(state_dir, rec);
 }
 
-/* The record is written again, now that there is room. If there is none the next start sees that there are no logs. */
+/* Write the record again, now that there is room. If there is none, the next start sees that there are no logs. */
 static void noted(void *data)
 {
 	return end_change(data, 0, NULL);
@@ -142,8 +145,8 @@ static bool is_full(int err)
 }
 
 /*
- * Readers know that the output is gone before it is; the next start removes what a crash leaves of it. On a full disk
- * the record can only be written when the output has made room.
+ * Readers learn that the output is gone before it is; the next start removes what a crash leaves of it. On a full disk
+ * the record can only be written when the removed output has made room.
  */
 static void write_done(void *data)
 {
@@ -216,7 +219,7 @@ struct item {
 	bool unmerged;	      /* and its merged log lacks something */
 	/* Of one that is not; it is taken from here when the job goes on, */
 	struct spec_record *rec;
-	struct task_found *found; /* and so is what became of its replicas */
+	struct task_found *found; /* and what became of its replicas, which is taken, too. */
 };
 
 struct recover {
@@ -258,8 +261,8 @@ static int remove_one(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * A crash between the making of a folder and that of the record leaves a folder of a job that never began: nothing is
- * started before the record is there. It is removed, and its file in submit/ has its verdict. False: it holds more.
+ * Does ERR mean that something is lacking of which there may be more later? Then a start for whose answer nobody waits
+ * may succeed then.
  */
 static bool remove_cut_off(const char *state_dir, const char *id)
 {
@@ -300,7 +303,7 @@ static void read_one(struct recover *r, const char *id)
 	if (rec->job->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 		cleanup_free char *logs = text_print("%s/logs", dir);
-		/* What can't be looked at now is not gone. */
+		/* Logs that can't be looked at now are not gone. */
 		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
 
 		item->left = rec->job->dropped && has_logs;
@@ -322,9 +325,9 @@ static void read_one(struct recover *r, const char *id)
 }
 
 /*
- * A kxfs that was killed between the making of a record and the first start leaves one of a job that its writer was
- * told, by a failed close, is none: nothing is started, and its file in submit/ has its verdict. If the machine has
- * been down meanwhile its writer may have been told that it was launched, so it is.
+ * If kxfs was killed after a record was made and before the first start, that job was not launched: a failed close told
+ * the user so, nothing is started, and the file in submit/ has its verdict. But if the machine was down meanwhile, the
+ * user may have been told that it was launched, so it is launched now.
  */
 static bool was_never_launched(const struct item *item)
 {
@@ -379,7 +382,9 @@ static void go_on(struct saved *saved, struct item *item)
 	local_job_take_over(job, found);
 }
 
-/* A folder that somebody has copied, and whose record he has changed: only one of the two can be a job. */
+/*
+ * Is ITEM of a folder that somebody has copied, with a record that they have changed? Only one of the two can be a job.
+ */
 static bool is_taken(struct store *store, const struct item *item)
 {
 	const struct spec_job *job = item->job ? item->job : item->rec->job;
@@ -393,7 +398,7 @@ static bool is_taken(struct store *store, const struct item *item)
 	return other;
 }
 
-/* What kxfs could not put into the merged log of a job that is over, as on a full disk, before it ended. */
+/* Put into the merged log of JOB, which is over, what kxfs could not put there before it ended, as on a full disk. */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
 	struct output_job *j = output_job_open(saved->b->output, job->id);
@@ -419,7 +424,8 @@ static void recover_done(void *data)
 	cleanup_free char *text = NULL;
 
 	if (!saved->expiry)
-		r->err = -ECANCELED; /* the thread that started the backend no longer waits */
+		/* The thread that started the backend does not wait any more. */
+		r->err = -ECANCELED;
 	for (size_t i = 0; i < r->n; i++) {
 		struct item *item = &r->items[i];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that are over: they stand on disk and, as a snapshot, in the store, and cost nothing else. What changes them is
- * done here, one after another: moving one to the history, removing one for good, or its output. And what is read when
- * the mount starts, and jobs that are not over are taken up again. I/O thread.
+ * Jobs that are over: they stand on disk and, as a snapshot, in the store, and cost nothing else. All that changes such
+ * a job is done here, one change after another: to move it to the history, to remove it for good, or to remove its
+ * output. When the mount starts, all jobs on disk are read here, and those that are not over go on. I/O thread.
  */
 #pragma once
 
@@ -11,20 +11,20 @@
 struct saved;
 struct expiry;
 
-/* EXPIRY is looked at again whenever a job has gone. GROUP is entered for what is under way. */
+/* Whenever a job has gone, EXPIRY is told to look again. Whatever is under way enters GROUP. */
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);
-/* The mount ends, EXPIRY is gone. */
+/* The mount ends, and EXPIRY is gone. */
 void saved_stop(struct saved *saved);
-/* Is something under way? */
+/* Is a change under way? */
 bool saved_is_busy(const struct saved *saved);
 
-/* Read what the state directory holds, go on with what runs; then backend_started. */
+/* Read the state directory, and go on with the jobs that run; then call backend_started. */
 void saved_recover(struct saved *saved);
 
-/* DROP: its output alone is removed. */
+/* SAVED_DROP: only the job's output is removed. */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
-/* RQ is answered when it is done; NULL for SAVED_EXPIRE and SAVED_DROP. */
+/* Change job UID. RQ is answered when that is done; NULL for SAVED_EXPIRE and SAVED_DROP. */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq);

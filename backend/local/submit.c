@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Submissions and dry runs: their part on the pool, and what follows on the I/O thread. */
+/* Submissions and dry runs: the steps of each on the pool, and what follows them on the I/O thread. */
 #include "backend/local/submit.h"
 
 #include <errno.h>
@@ -18,27 +18,27 @@
 #include "spec/record/dry_run.h"
 #include "spec/record/local.h"
 
-/* A suffix has 64 random bits: a second try is already a surprise. */
+/* Names that are tried: a suffix has 64 random bits, so to need a second one is a surprise. */
 #define TRIES 16
 
 /* How long a directory that a document names may take to answer. */
 #define LOOK_MS 10000
 
 /*
- * A step of a submission or a dry run is work on the pool: it reads the document. If that names a directory of its
- * user, the directory is looked at apart, since its disk may not answer, and the step begins again.
+ * A submission or a dry run. A step of it is work on the pool, which reads the document. If the document names a
+ * directory of its user, that is looked at apart, since its disk may not answer, and then the step begins again.
  */
 struct submit {
 	struct submit_context *c;
 	struct backend_request *rq;
 	struct work work;
 	char *asked; /* the directory that the document names; NULL: none */
-	bool looked; /* it is known whether a job can run in ASKED, */
-	char *fault; /* and why none can; NULL: one can */
+	bool looked; /* it is known whether a job can run in ASKED */
+	char *fault; /* why no job can run there; NULL: one can */
 	struct spec_record *rec;
-	char *id;	/* its directory is made */
-	char *manifest; /* of a dry run; then ID is what its job would be called */
-	char *text;	/* what is wrong, for people */
+	char *id;	/* the id, under which its directory is made */
+	char *manifest; /* the manifest of a dry run; then ID is what its job would be called */
+	char *text;	/* what is wrong, as text for people */
 };
 
 static void submit_start(struct submit_context *c, struct backend_request *rq, loop_fn run,
@@ -67,7 +67,7 @@ static void submit_free(struct submit *s)
 
 struct place {
 	char *dir;
-	char *path; /* the canonical one; NULL: programs can't be started there, for ERR */
+	char *path; /* the canonical path; NULL: no program can be started there, for ERR */
 	int err;
 };
 
@@ -111,7 +111,10 @@ static void place_found(void *data, void *question)
 	work_start(&s->work, s->c->b->loop);
 }
 
-/* On the I/O thread, after a step: has the step to begin again, when the directory that it asked for has been seen? */
+/*
+ * On the I/O thread, after a step: does the document name a directory that was not looked at yet? Then the step begins
+ * again when it was.
+ */
 static bool submit_looks(struct submit *s)
 {
 	struct lookup l = {.key = s->asked,
@@ -132,7 +135,7 @@ static bool submit_looks(struct submit *s)
 	return true;
 }
 
-/* A dir_error of struct spec_machine. */
+/* The dir_error of a struct spec_machine. */
 static char *dir_error(void *data, const char *dir)
 {
 	struct submit *s = data;
@@ -182,7 +185,9 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 
-/* The document is for a cluster: refuse it; here we can only find out whether it is too large for any cluster. */
+/*
+ * Refuse the document, which is for a cluster. All that can be checked here is whether it is too large for any cluster.
+ */
 static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
@@ -228,7 +233,7 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	if (s->rq->held) { /* what can't be launched here is refused now */
+	if (s->rq->held) { /* a job that can't be launched here is refused now */
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)
 			s->id = spec_name_job(app->name, s->rq->seed[0]);
@@ -263,7 +268,7 @@ void submit_dry_run(struct submit_context *c, struct backend_request *rq)
 
 /* --- on the pool --- */
 
-/* Choose the id and make its folder. A folder that is there already belongs to another job. */
+/* Choose the id and make its folder. If the folder is there already, it belongs to another job. */
 static int make_dir(struct submit *s, const char *app)
 {
 	const char *state_dir = s->c->b->config.state_dir;
@@ -296,7 +301,7 @@ static int make_dir(struct submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* The record of APP, which is taken over and runs on TERMS. */
+/* Make the record of APP, which is taken over and runs on TERMS. */
 static int make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
 {
 	const struct backend_request *rq = s->rq;
@@ -317,7 +322,7 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 	};
 	int err = 0;
 
-	if (rq->held) /* then it goes by this already */
+	if (rq->held) /* then this is its id already */
 		snprintf(uid, sizeof(uid), "%s", rq->submission);
 	else if (random_uuid(uid) < 0)
 		err = -EIO;
@@ -344,8 +349,8 @@ static int store_files(struct submit *s)
 }
 
 /*
- * Take away what stands of the job, which was not launched; ERR: why. Returns that, or -EINPROGRESS: the record may be
- * there after a crash of the machine, and will be taken for that of a job which was launched.
+ * Remove the files of the job, which was not launched, for ERR. Returns ERR, or -EINPROGRESS: the record may be there
+ * after a crash of the machine, and would be taken for that of a job that was launched.
  */
 static int remove_files(struct submit *s, int err)
 {
@@ -375,7 +380,7 @@ static int remove_files(struct submit *s, int err)
 	return -EINPROGRESS;
 }
 
-/* A sentence for an error that the document is not to blame for. */
+/* Set a sentence for an error that is not the document's. */
 static void explain(struct submit *s)
 {
 	if (!s->text)

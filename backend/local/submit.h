@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submissions and dry runs. The AppDef is read and the job recorded on the pool; then its replicas are started, it
- * becomes visible, and only then the request is answered. If it can't be recorded nothing runs. I/O thread.
+ * Submissions and dry runs. On the pool the AppDef is read and the job's record written; then its replicas are started,
+ * the job is published, and only then the request is answered. If the record can't be written, nothing runs. I/O
+ * thread.
  */
 #pragma once
 
 #include "backend/local/control.h"
 
-/* What submissions need of the rest; owned by who makes it. */
+/* What submissions need of other parts; whoever makes it owns it. */
 struct submit_context {
 	struct backend *b;
 	struct group *group;
 	struct local_jobs *jobs;
 	struct control *control;
-	unsigned gpus; /* that the machine has for its jobs */
+	unsigned gpus; /* how many GPUs the machine has for its jobs */
 	bool stopping; /* the mount ends: nothing is launched any more */
 };
 

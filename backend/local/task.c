@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks: helpers as the daemon sees them. A task is a connection to the helper's socket, made in the same way
- * whether this daemon has started the helper or an earlier one. A helper that was started here is also a child
- * process, which is waited for. A task is in one of these steps; what touches the disk runs on the pool.
+ * Tasks: helpers as the daemon sees them. A task is a connection to the helper's socket, made in the same way whether
+ * this daemon has started the helper or an earlier one. A helper that was started here is also a child process, which
+ * is waited for. A task is in one of these steps; what touches the disk runs on the pool.
  *
  *	step	    what is under way			    what ends it	next
- *	PREPARING   pool: socket and order are made, and    there is a helper	CONNECTED
+ *	PREPARING   pool: socket and instructions, and   there is a helper	CONNECTED
  *		    the helper is started		    there is none	gone: it was not started
+ *							    a signal ends it	gone: ended by that
  *	CONNECTED   the helper's news			    the connection ends	gone, if the last news was the end;
  *										SEEKING
  *	SEEKING	    pool: task_find			    RUNS		CONNECTED
@@ -15,7 +16,7 @@
  *	PAUSING	    the timer				    it is due		SEEKING
  *
  * A helper is dead only when nobody listens at its socket and nobody holds the lock on NAME.new: any other error is
- * ours or the machine's, and another try may find it.
+ * kxfs's own or the machine's, and the next try may reach the helper.
  */
 #include "backend/local/task.h"
 
@@ -43,20 +44,20 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper has to say that its program runs */
-/* The pauses between two looks for a helper: each is twice the last. From SAY_MS on a message says so. */
+/* The pauses between two tries to find a helper: each is twice the last. From SAY_MS on a message says so. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SAY_MS	    1000u
 /*
- * Descriptors that no task gets: what must work when there are no more needs them. Helpers that run already may take
- * half of these, since the next start finds as many as the last one has left.
+ * Descriptors that no task gets, kept for what must work when all others are used. Helpers that run already may take
+ * half of these, since the next start finds as many helpers as the last daemon has left.
  */
 #define FDS_KEPT 32
 
 /* A helper that was started here. */
 struct child {
 	pid_t pid;
-	bool counted; /* in the group */
+	bool counted; /* it has entered the group */
 	struct child *prev, *next;
 };
 
@@ -64,7 +65,7 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
-	bool hears; /* of their ends */
+	bool hears; /* SIGCHLD is being heard */
 	rlim_t max_fds;
 };
 
@@ -95,7 +96,7 @@ struct task {
 
 /* --- what all share --- */
 
-/* Each task needs a descriptor: raise our limit as far as possible; programs get the limit that was before. */
+/* Each task needs a descriptor, so the limit is raised as far as possible; programs get the one that was before. */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
 	struct tasks *tasks = new0(struct tasks);
@@ -119,7 +120,10 @@ void tasks_free(struct tasks *tasks)
 
 /* --- names --- */
 
-/* The address of a socket in a folder whose path may be too long for one: through the descriptor AT of the folder. */
+/*
+ * The address of the socket NAME in the folder AT. It leads through that descriptor, since the folder's path may be too
+ * long for an address.
+ */
 static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 {
 	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -146,7 +150,7 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* Is there a descriptor left for others, beside FD, of which the lowest that is free is taken, and KEPT? */
+/* Is there a descriptor left beside KEPT ones that are for others? FD is the lowest one that was free. */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
@@ -246,7 +250,7 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->events->started(task->data, news->time);
 		break;
 	case HELPER_GROWN:
-		/* To be sent before the log is read: growth after that is reported again. */
+		/* This is sent before the log is read, so that growth after that is reported again. */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
 		task->events->grown(task->data);
 		break;
@@ -257,7 +261,7 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->has_end = true;
 		task->end = news->end;
 		break;
-	case HELPER_USED: /* is no struct helper_news */
+	case HELPER_USED: /* is not a struct helper_news */
 		break;
 	}
 }
@@ -287,7 +291,7 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		/* Said once, before what the helper has said last, if it has left something unread. */
+		/* Said once, before what the helper has said last, if that has left something unread. */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n == sizeof(got.used) && got.kind == HELPER_USED &&
@@ -343,7 +347,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Take those that have ended out of the list; the end of its connection is what counts for a task. */
+/* Take the helpers that have ended out of the list; for its task the end of the connection is what counts. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -372,7 +376,7 @@ static void add_child(struct tasks *tasks, pid_t pid, bool counted)
 	DL_APPEND(tasks->children, child);
 	if (child->counted)
 		group_enter(tasks->group);
-	reap(tasks); /* it may have ended before */
+	reap(tasks); /* the helper may have ended before this */
 }
 
 void tasks_outlive(struct tasks *tasks)
@@ -517,7 +521,10 @@ static int64_t peek_started(int fd)
 	return news.kind == HELPER_STARTED ? news.time : 0;
 }
 
-/* Nobody listens at its socket. Has a helper begun there (DROPPED), and does one still hold its lock (UNKNOWN)? */
+/*
+ * Nobody listens at the helper's socket. Has a helper begun there (DROPPED), and does one still hold its lock
+ * (UNKNOWN)?
+ */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s" HELPER_NEW, dir, name);
@@ -562,7 +569,7 @@ void task_signal(struct task *task, int sig)
 
 	if (task->step != CONNECTED)
 		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* A helper that has ended takes no message; the end of its connection is on its way. */
+	/* A helper that has ended takes no message; its connection is about to end. */
 	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
 		     strerror(errno));
@@ -591,8 +598,8 @@ void task_clean(const char *dir)
 	int err;
 
 	/*
-	 * At a start this is called for each finished job, nearly all of which have no such folder; to look is
-	 * cheaper.
+	 * At a start this is called for each finished job, nearly all of which have no such folder; to look costs less
+	 * than to try.
 	 */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs on disk and their readers: see file.h. A reader is a form of the file: two of them are part of each file.
- * Descriptors are open while there are readers.
+ * Logs on disk and their readers: see file.h. A reader (struct log) stands for one form of the file, so each file has
+ * two of them as members. Its descriptors are open while it has readers.
  */
 #include "backend/output/file.h"
 
@@ -24,9 +24,9 @@
 struct log {
 	struct file *file;
 	enum log_form form;
-	bool opened;		  /* somebody has had it; lock */
-	struct stamp_place size;  /* where counting goes on; lock */
-	struct stamp_place place; /* where the next read probably begins; lock */
+	bool opened;		  /* somebody has had it open; under the lock */
+	struct stamp_place size;  /* where counting goes on; under the lock */
+	struct stamp_place place; /* where the next read probably begins; under the lock */
 };
 
 struct files {
@@ -36,38 +36,38 @@ struct files {
 	bool expect_more;
 	atomic_uint refs;
 	struct lock lock;
-	struct file *table; /* lock */
+	struct file *table; /* under the lock */
 };
 
 struct file {
 	struct files *all; /* a reference */
-	char *name;	   /* "ID/KEY"; merged: "ID/" */
+	char *name;	   /* "ID/KEY"; merged: "ID/", or "ID//" if it is AWAITED */
 	char *id;
 	const char *key; /* in NAME; NULL: merged */
 	struct log forms[2];
 	atomic_bool ended, denied;
 	atomic_uint fetching;
-	atomic_uint_least64_t size; /* the largest that was seen */
+	atomic_uint_least64_t size; /* the largest size that was seen */
 
 	/* I/O thread: */
 	struct {
 		uint64_t from;
-		const char *bytes; /* of who has shown them; NULL: none */
+		const char *bytes; /* of whoever called file_show; NULL: nobody */
 		size_t n;
 	} shown;
 	unsigned losses;
-	uint64_t lost_at; /* the last of them */
+	uint64_t lost_at; /* the place of the last loss */
 
-	/* Lock: */
-	unsigned refs; /* readers' too */
+	/* Under the lock: */
+	unsigned refs; /* those of readers included */
 	unsigned readers;
 	bool listed;
-	bool begun; /* a job that is open has it */
+	bool begun; /* it belongs to a job that is open */
 	UT_hash_handle hh;
-	int fd, lines_fd;      /* while there are readers; -1: none */
-	struct merged *merged; /* the same, of a merged log; NULL: none */
+	int fd, lines_fd;      /* open while there are readers; -1: not */
+	struct merged *merged; /* the same for a merged log; NULL: not */
 	bool published;
-	struct index_size index; /* if it is published */
+	struct index_size index; /* what is on disk, if its job has published that */
 };
 
 /* --- the table --- */
@@ -306,7 +306,7 @@ unsigned file_fetch(struct file *f, int more)
 
 /* --- readers --- */
 
-/* Descriptors of a container's log. Output that is still to come has a file already, which is empty. */
+/* Open the descriptors of a container's log. Output that is still to come has a file already, which is empty. */
 static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
 {
 	int dir = f->all->dir_fd, err;
@@ -405,7 +405,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* The index as its job has published it, or as it is on disk. */
+/* The size of the index as its job has published it, or as it is on disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -439,13 +439,13 @@ void file_hold(struct file *f)
 		f->refs++;
 	}
 	merged_hold(f->merged);
-	/* Its size, too: by its name another job's may be found later. */
+	/* Read the size of the index, too: later another job's may be found by this name. */
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);
 }
 
-/* The table of lines, which may have been made since F was opened; -1: there is none. */
+/* The descriptor of the table of lines, which may have been made since F was opened; -1: there is none. */
 static int file_lines(struct file *f)
 {
 	cleanup_fd int fd = -1;
@@ -470,7 +470,7 @@ static struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/* How long a container's log of SIZE bytes is in LOG's form. */
+/* How long a container's log of SIZE bytes is in the form of LOG. */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;
@@ -552,7 +552,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* What can be read has a size; a read beyond the end is no byte. */
+	/* The size shows all that can be read: beyond it a read gives no byte. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;
@@ -604,7 +604,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	if (e->end == 0)
 		return true;
 	log_peek(log, &st);
-	/* Of several losses only the place of the last is known. */
+	/* If there were several losses, only the place of the last is known. */
 	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
 		return false;
 	if (e->end <= st.size)
@@ -612,7 +612,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	return e->end == 0 || !st.ended;
 }
 
-/* A container's log that nobody has open. */
+/* The status of a container's log that nobody has open. */
 static int stat_unread(struct files *all, const char *id, const char *key, enum log_form form,
 		       struct log_stat *ret)
 {
@@ -628,7 +628,7 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	if (err < 0)
 		return err;
 	if (!S_ISREG(st.st_mode))
-		return -EIO; /* as who opens it is told */
+		return -EIO; /* the same as somebody who opens it is told */
 	ret->size = (uint64_t)st.st_size;
 	ret->mtime = spec_time_of(st.st_mtim);
 	if (form == LOG_PLAIN)

@@ -26,7 +26,7 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 	if (!folder_path(path, id, sub, name))
 		return -ENAMETOOLONG;
 	if ((flags & O_ACCMODE) == O_RDONLY)
-		flags |= O_NONBLOCK; /* whatever stands there, a reader never hangs */
+		flags |= O_NONBLOCK; /* so that a reader never hangs, whatever stands there */
 	return disk_open(dir_fd, path, flags);
 }
 
@@ -41,7 +41,7 @@ int folder_make_one(int dir_fd, const char *name)
 {
 	int err = disk_mkdir(dir_fd, name);
 
-	/* Whatever the umask is. */
+	/* The mode does not depend on the umask. */
 	return err < 0 ? (err == -EEXIST ? 0 : err) : disk_chmod(dir_fd, name, 0700);
 }
 

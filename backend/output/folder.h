@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread; all may wait for the
- * disk. Nothing here follows a link. Descriptors are close-on-exec; errors are negative errnos.
+ * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread; all functions may wait for
+ * the disk, and none follows a link. Descriptors are close-on-exec; errors are negative errnos.
  */
 #pragma once
 
@@ -9,15 +9,18 @@
 
 #define FOLDER_PATH_MAX 600
 
-/* "ID/NAME", or "ID/SUB/NAME" if SUB is not NULL. False: too long. */
+/* Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. False: that is too long. */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
-/* The file of that name; with O_CREAT it is made, for its owner alone. */
+/* Open the file of that name; with O_CREAT it is made, for its owner alone. */
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags);
-/* All of it. -EFBIG: it is larger than any that kxfs has written. */
+/* Read all of that file. -EFBIG: it is larger than any that kxfs has written. */
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
-/* ID, ID/logs and ID/lines, where they are not there. */
+/* Make ID, ID/logs and ID/lines, if they are not there. */
 int folder_make(int dir_fd, const char *id);
-/* The folder NAME in DIR, for its owner alone whatever the umask. */
+/* Make the folder NAME in DIR, for its owner alone whatever the umask is. */
 int folder_make_one(int dir_fd, const char *name);
-/* The log KEY for appending, made if it is not there; *RET_SIZE (NULL: not wanted) is how many bytes it has. */
+/*
+ * Open the log KEY for appending, and make it if it is not there; *RET_SIZE (RET_SIZE may be NULL) is how many bytes it
+ * has.
+ */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);

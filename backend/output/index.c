@@ -15,10 +15,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-#define INDEX_TORN_MAX 4096 /* records that may be bad at the end of an index */
+#define INDEX_TORN_MAX 4096 /* how many records at the end of an index a crash may have spoilt */
 #define OUT_FIRST      16   /* records that there is room for at first */
 
-/* What is being written, or was not written and is to be tried again. */
+/* A batch that is being written, or that could not be written and is to be tried again. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
@@ -31,7 +31,7 @@ struct index_batch {
 	void *data;
 };
 
-/* The number of a key. */
+/* A key and its number. */
 struct index_key {
 	uint32_t number;
 	UT_hash_handle hh;
@@ -42,13 +42,16 @@ struct index {
 	char *id;
 	struct merge_keys keys;
 	struct index_key *numbers;
-	size_t keys_saved;	  /* how many of them are on disk */
-	uint64_t keys_len;	  /* and how long that is */
-	struct merge_record last; /* that can't be made longer */
-	struct index_size size;	  /* on disk */
+	size_t keys_saved;	  /* how many of the keys are on disk */
+	uint64_t keys_len;	  /* and how many bytes these have */
+	struct merge_record last; /* the last record that can't be made longer */
+	struct index_size size;	  /* what is on disk */
 	uint8_t *out;		  /* records behind those of the batch */
 	size_t n_out, out_room;
-	/* The last of them is OPEN_PIECE of log OPEN_LOG: it may still be made longer, and is encoded then. */
+	/*
+	 * The last record is OPEN_PIECE of log OPEN_LOG: it may still be made longer, and is encoded when it no longer
+	 * may.
+	 */
 	bool open;
 	uint32_t open_log;
 	struct piece open_piece;
@@ -87,7 +90,7 @@ static void index_add_number(struct index *x, uint32_t number)
 	HASH_ADD_KEYPTR(hh, x->numbers, key, strlen(key), k);
 }
 
-/* Number the keys that were loaded. False: one stands there twice, so the table is not ours. */
+/* Number the keys that were loaded. False: a key stands there twice, so kxfs has not written this table. */
 static bool index_number_all(struct index *x)
 {
 	for (size_t i = 0; i < x->keys.n; i++) {
@@ -109,13 +112,13 @@ static void index_clear_keys(struct index *x)
 	merge_keys_clear(&x->keys);
 }
 
-/* Where record NUMBER stands in `merged`. */
+/* The offset of record NUMBER in `merged`. */
 static uint64_t index_place(uint64_t number)
 {
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* How many bytes each log has, by its number. malloc'ed. */
+/* Find how many bytes each log has, by its number; *RET is malloc'ed. */
 static int index_log_sizes(const struct index *x, uint64_t **ret)
 {
 	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n, sizeof(*sizes));
@@ -136,7 +139,7 @@ static int index_log_sizes(const struct index *x, uint64_t **ret)
 }
 
 /*
- * Read records until the end or one that can't be right, or some of whose bytes a crash of the machine has lost:
+ * Read records until the end, or until one that can't be right or of whose bytes a crash of the machine has lost some:
  * there the index goes on.
  */
 static int index_load_records(struct index *x, int fd)
@@ -185,8 +188,8 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * What is torn goes: later records must not stand behind it. Nor may another crash bring it back, when the log
-	 * has other bytes in its place.
+	 * The torn end goes, since later records must not stand behind it. Nor may another crash bring it back when the
+	 * log has other bytes in its place, so the file is synced.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -309,7 +312,7 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
-/* R stands at the end of what is to be written, where there is a place for it. */
+/* Put R at the end of what is to be written, where there is room for it. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
@@ -329,7 +332,7 @@ static void index_close(struct index *x)
 	x->open = false;
 }
 
-/* A place for one more record at the end. */
+/* Make room for one more record at the end. */
 static void index_grow(struct index *x)
 {
 	if (x->n_out == x->out_room) {
@@ -383,7 +386,7 @@ static int index_write_keys(const struct index *x)
 	fd = folder_open(x->dir_fd, x->id, NULL, "merged.keys", O_WRONLY | O_CREAT);
 	if (fd < 0)
 		return fd;
-	/* Torn text behind it would be read as part of it. */
+	/* A torn line would be read as part of the next one, so it goes. */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err
 		       : file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);
@@ -426,7 +429,8 @@ static void index_done(void *data)
 		x->size.stamps = b->last.stamps;
 		x->size.mtime = loop_time_ns();
 		b->n = 0;
-		free(take_ptr(b->bytes)); /* most logs are silent most of the time */
+		/* Most logs are silent most of the time, so the memory is given back. */
+		free(take_ptr(b->bytes));
 	}
 	return b->written(b->data, b->work.err);
 }
@@ -445,7 +449,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		/* The keys that are not on disk. */
+		/* Put together the keys that are not on disk. */
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)

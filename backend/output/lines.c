@@ -25,7 +25,7 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 	return n;
 }
 
-/* How many bytes the number at FROM has, of LEN that are there; 0: it is no whole number of 64 bits. */
+/* Read the number at FROM. Returns how many of the LEN bytes it takes; 0: it is no whole number of 64 bits. */
 static size_t get_varint(const uint8_t *from, size_t len, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -81,13 +81,13 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
-/* May a record be AT bytes and NUMBER lines after LAST? Each line has at least one byte. */
+/* Can a record be AT bytes and NUMBER lines after LAST? Each line has at least one byte. */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
 	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
 }
 
-/* How many bytes the record at FROM has, of LEN that are there; 0: there is none that can be right. */
+/* Read the record at FROM. Returns how many of the LEN bytes it takes; 0: there is none that can be right. */
 static size_t get_difference(const uint8_t *from, size_t len, const struct lines_record *last,
 			     struct lines_record *ret)
 {
@@ -178,7 +178,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
-/* The bytes of the log from that on of which the table does not tell, up to SIZE. */
+/* Add the bytes of the log of which the table does not tell, up to SIZE. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
 	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
@@ -221,7 +221,7 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	err = disk_stat(fd, "", &st);
 	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
-		/* Or a crash could bring it back, when the log has other bytes in its place. */
+		/* The cut is synced, or a crash could bring the end back when the log has other bytes in its place. */
 		if (err == 0)
 			err = disk_sync_data(fd);
 	}
@@ -238,7 +238,7 @@ void lines_open(struct lines_reader *r, int fd)
 	r->last = (struct lines_record){0};
 }
 
-/* Have what BLOCK has now in R. 0, -ENOENT: it does not begin with a record; or another negative errno. */
+/* Read into R what BLOCK has now. 0, -ENOENT: it does not begin with a record; or another negative errno. */
 static int read_block(struct lines_reader *r, uint64_t block)
 {
 	ssize_t n = file_read_sure(r->fd, r->bytes, LINES_BLOCK, block * LINES_BLOCK);
@@ -256,10 +256,10 @@ static uint64_t place_of(const struct lines_record *r, uint64_t weight)
 	return r->line.at + weight * r->number;
 }
 
-/* The last block whose first record is not after PLACE, which is read. */
+/* Find and read the last block whose first record is not after PLACE. */
 static int find_block(struct lines_reader *r, uint64_t weight, uint64_t place)
 {
-	uint64_t low = 0, high; /* the first whose record is after PLACE is in [low, high] */
+	uint64_t low = 0, high; /* the first block whose record is after PLACE is in [low, high] */
 	struct stat st;
 	int err = disk_stat(r->fd, "", &st);
 
@@ -308,7 +308,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	assert(r->block != UINT64_MAX);
 	n = get_difference(r->bytes + at, r->n - at, &last, ret);
 	if (n == 0 && r->n < LINES_BLOCK) {
-		/* It may have grown. */
+		/* The block may have grown. */
 		err = read_block(r, r->block);
 		if (err < 0)
 			return err;
@@ -324,7 +324,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/* What goes back becomes a number that is too large. */
+	/* A place that goes back would become a number that is too large. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;
@@ -332,7 +332,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Where it stood, so that it can be asked again. */
+	/* Go back to where the reader stood, so that it can be asked again. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

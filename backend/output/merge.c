@@ -108,12 +108,12 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 	return (size_t)(at - text);
 }
 
-/* The lines of a record: each ends after '\n', or after '\r' that no '\n' follows. */
+/* Goes through the lines of a record: each ends after '\n', or after '\r' that no '\n' follows. */
 struct merge_lines {
 	const char *buf;
 	size_t len;
 	size_t at;    /* where the next line begins */
-	size_t whole; /* the end of the '\n' line that AT is in; 0: not known yet */
+	size_t whole; /* end of the line, up to '\n', that AT is in; 0: not known yet */
 };
 
 /* The end of the line that begins at AT, which moves there. */
@@ -161,7 +161,7 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 	return r;
 }
 
-/* A window on a stream of bytes: the first SKIP are dropped, then at most ROOM are kept at OUT. */
+/* A part of a stream of bytes: the first SKIP bytes are dropped, then at most ROOM are kept at OUT. */
 struct merge_window {
 	uint64_t skip;
 	char *out;
@@ -199,11 +199,11 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
  */
 
 #define MERGE_STEP  16 /* bytes that are looked at, and copied, at once */
-#define MERGE_BLOCK 64 /* bytes of which it is found out together where lines end */
+#define MERGE_BLOCK 64 /* bytes in which the ends of lines are found together */
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* A bit for each byte of V, which are 0 or 255. */
+/* A bit for each byte of V, which is 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -227,7 +227,10 @@ static inline merge_bytes merge_load(const char *at)
 	return v;
 }
 
-/* A bit for each byte of a block that ends a line: '\n', or '\r' that no '\n' follows. A byte follows the block. */
+/*
+ * A bit for each byte of a block that ends a line: '\n', or '\r' that no '\n' follows. One more byte must follow the
+ * block.
+ */
 static inline uint64_t merge_ends(const char *block)
 {
 	uint64_t nl = 0, cr = 0;
@@ -252,14 +255,14 @@ struct merge_prefix {
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
-/* What of merge_window and merge_lines a run of whole lines moves on. */
+/* The fields of merge_window and merge_lines that a run of whole lines moves on. */
 struct merge_run {
-	const char *line; /* which is next */
+	const char *line; /* the next line */
 	char *out, *out_end;
 	uint64_t skip;
 };
 
-/* The next line, which ends before NEXT, is dropped. False: not the whole of it. */
+/* Drop the next line, which ends before NEXT. False: not the whole of it is to be dropped. */
 static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
@@ -272,7 +275,7 @@ static inline bool merge_drop_line(struct merge_run *run, const struct merge_pre
 	return true;
 }
 
-/* It is copied, with its prefix before it; MERGE_BLOCK bytes from NEXT on are in the buffer too. False: no room. */
+/* Copy the next line with its prefix; the buffer has MERGE_BLOCK bytes from NEXT on. False: there is no room. */
 static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
@@ -296,7 +299,7 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
 			      const char *next);
 
-/* The lines that end in BLOCK, each by FN. False: not all of them. */
+/* Call FN for each line that ends in BLOCK. False: not all were done. */
 static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
 			       const char *block, merge_line_fn fn)
 {
@@ -308,8 +311,8 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 }
 
 /*
- * Lines from L.AT on, each with the prefix before it: as many as can be dropped, then copied so. None is an answer
- * too: merge_render takes those that are left.
+ * Render lines from L.AT on, each with the prefix before it: drop, then copy, as many as go in this way. That may be
+ * none: merge_render takes those that are left.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)

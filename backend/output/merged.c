@@ -12,25 +12,26 @@
 
 #define MERGED_BATCH	64  /* records read at once */
 #define MERGED_KEPT	64  /* logs whose descriptors are kept open */
-#define MERGED_HELD	512 /* the same once the job is being removed */
-#define MERGED_STAMPERS 16  /* of one read */
+#define MERGED_HELD	512 /* the same when the job is being removed */
+#define MERGED_STAMPERS 16  /* logs with a stamper during one read */
 
-/* A log that it is made of. */
+/* A log of which the merged log is made. */
 struct merged_log {
 	char *key;
 	char *prefix;
-	int fd, lines_fd; /* kept open; -1: not; lock */
+	int fd, lines_fd; /* kept open; -1: they are not; under the lock */
 };
 
 struct merged {
 	struct lock *lock;
 	int dir_fd;
 	char *id;
-	int fd;			  /* of the index; -1 until it is needed; lock */
-	struct merged_log **logs; /* lock; what they point to stays */
+	/* Descriptor of the index; -1 until it is needed; under the lock. */
+	int fd;
+	struct merged_log **logs; /* under the lock, but what they point to stays */
 	size_t n_logs;
-	size_t n_kept;	  /* logs with descriptors; lock */
-	uint64_t hint[2]; /* the record that was read last, of each form; lock */
+	size_t n_kept;	  /* logs with descriptors; under the lock */
+	uint64_t hint[2]; /* the record that was last read in each form; under the lock */
 };
 
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id)
@@ -89,10 +90,10 @@ static int merged_index(struct merged *m)
 	lock_scope(m->lock);
 	if (m->fd < 0)
 		m->fd = take_fd(&fd);
-	return m->fd; /* another thread may have been faster */
+	return m->fd; /* another thread may have opened it meanwhile */
 }
 
-/* Where R ends in FORM. */
+/* The offset at which R ends in FORM. */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -108,11 +109,11 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EIO : 0;
 }
 
-/* The first record that ends after OFF, and where it begins. */
+/* Find the first record that ends after OFF, and where it begins. */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
 {
-	uint64_t low = 0, high = size->records; /* it is in [low, high) */
+	uint64_t low = 0, high = size->records; /* the record is in [low, high) */
 	uint64_t mid = hint < high ? hint : high / 2;
 	struct merge_record r = {0};
 
@@ -125,7 +126,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		if (record_end(&r, form) <= off) {
 			low = mid + 1;
 			*ret_base = record_end(&r, form);
-			/* Who reads on is in this one or in the next. */
+			/* Whoever reads on needs this record or the next one. */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {
 			high = mid;
@@ -138,7 +139,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 
 /* --- the logs that it is made of --- */
 
-/* Take the keys that M does not have yet. */
+/* Read the keys that M does not have yet. */
 static int merged_load_logs(struct merged *m)
 {
 	cleanup(merge_keys_clear) struct merge_keys keys = {0};
@@ -181,8 +182,8 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Descriptors of L and of its lines (-1: it has none). *RET_OWN: the caller closes them, since M keeps KEEP logs'
- * already.
+ * Get descriptors of L and of its table of lines (-1: it has none). *RET_OWN: the caller closes them, since M already
+ * keeps those of KEEP logs open.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -228,14 +229,14 @@ void merged_hold(struct merged *m)
 
 /* --- reading --- */
 
-/* One read. Threads may read at the same time, so what it keeps in between is its own. */
+/* The state of one read. Several threads may read at the same time, so each read has a state of its own. */
 struct merged_read {
 	struct merged *m;
 	enum log_form form;
 	char *src; /* room for the bytes of a record */
 	char *out;
 	size_t n;    /* room left in OUT */
-	uint64_t at; /* offset in the merged log of what comes next */
+	uint64_t at; /* offset in the merged log of the next byte */
 	struct stamper *stampers[MERGED_STAMPERS];
 };
 
@@ -267,7 +268,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* Each byte is rendered as one or more, so no more of them can be needed. */
+	/* Each byte of the log makes at least one of the rendering, so no more of them can be needed. */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
@@ -286,11 +287,14 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->out += n;
 	m->n -= n;
 	m->at += n;
-	/* What the disk has lost, or does not give just now, is no output: it may be read again. */
+	/*
+	 * Bytes that the disk has lost, or does not give just now, are no output: the read fails, and may be tried
+	 * again.
+	 */
 	return whole ? 0 : got < 0 ? (int)got : -EIO;
 }
 
-/* Render records from I on, which begins at BASE, until there is no room. */
+/* Render records from I on, where the rendering is at BASE, until there is no room. */
 static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
 			uint64_t base)
 {
@@ -343,6 +347,6 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		err = read_records(&r, fd, size, i, base);
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
-	/* What was read before an error counts; the next call meets the error. */
+	/* Bytes that were read before an error count; the next call meets the error. */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

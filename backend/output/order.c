@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of lines in the merged log: see order.h. The sources with pieces that wait are a heap. */
+/* The order of lines in the merged log: see order.h. The sources with pieces that wait form a heap. */
 #include "backend/output/order.h"
 
 #include "spec/base/mem.h"
 
 #define WAITING_MAX   16384 /* pieces of a source */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* room for more is given back when none waits */
+#define WAITING_KEPT  4096 /* pieces for which memory is kept when none waits */
 
 struct waiting {
 	struct piece piece;
-	uint32_t due; /* the tick at which it has waited long enough */
+	uint32_t due; /* the tick at which the piece has waited long enough */
 };
 
 struct order_source {
 	struct order *order;
 	void *data;
-	struct waiting *queue; /* from FIRST on */
+	struct waiting *queue; /* the pieces that wait, from FIRST on */
 	size_t first, n, room;
-	uint64_t bytes;	   /* in the queue */
-	size_t place;	   /* in the heap, from 1; 0: nothing waits */
-	uint64_t turn;	   /* of two of one time the lower one goes first */
-	uint64_t hurried;  /* what begins before this byte is wanted soon */
-	unsigned expected; /* ticks for which all others still wait for it; 0: they do not */
+	uint64_t bytes; /* bytes in the queue */
+	size_t place;	/* place in the heap, from 1; 0: no piece waits */
+	/* Of two sources with pieces of one time the one with the lower number goes first. */
+	uint64_t turn;
+	uint64_t hurried;  /* pieces that begin before this byte are wanted soon */
+	unsigned expected; /* for how many ticks all others still wait for it; 0: they do not */
 	bool open, reading;
-	bool is_due; /* what waits first has waited long enough */
+	bool is_due; /* its first piece has waited long enough */
 };
 
 struct order {
@@ -37,7 +38,7 @@ struct order {
 	size_t n_due;	       /* sources in the heap with a piece that is due */
 	size_t n_awaited;      /* sources that are expected or read */
 	uint64_t turns;
-	uint32_t now; /* ticks */
+	uint32_t now; /* the tick, counted from 0 */
 	bool draining;
 };
 
@@ -61,7 +62,7 @@ static void order_put(struct order *o, size_t place, struct order_source *s)
 	s->place = place;
 }
 
-/* S belongs to PLACE, or above or below it. */
+/* Put S at PLACE of the heap, or above or below that, where it belongs. */
 static void order_sift(struct order *o, size_t place, struct order_source *s)
 {
 	while (place > 1 && order_before(s, o->heap[place / 2 - 1])) {

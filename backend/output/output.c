@@ -2,15 +2,16 @@
 /*
  * The output of jobs. A job that is open has its logs (struct output_log), the order in which their lines go into the
  * merged log (order.c), and the index of that (index.c). Each log has a file (file.c), which its readers share; a log
- * that is fetched has a writer (writer.c) while something is fetched. Readers know of files alone.
+ * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
  *
  * A writer puts bytes on the disk and then gives their pieces to the log, from memory, through feeder.h. The log gives
- * them to the order, and the order to the index. The pool reads pieces from the disk instead (feed.c) for a log that a
- * local job's helper writes, for what was there before kxfs started, and where more waited than memory may hold.
+ * them to the order, and the order to the index. Instead, the pool reads pieces from the disk (feed.c) if a local job's
+ * helper writes the log, if the output was there before kxfs started, or if more waited than memory may hold.
  *
- * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, with one piece of work for
- * a log at a time. Whatever happens puts the log into the queue of its job and posts job_step, which alone moves things
- * on, and calls last who waits; so all of them are in one file. A job goes when the group WORK is empty.
+ * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, by one work for a log at a
+ * time. Whatever happens to a log puts it into the queue of its job and posts job_step. Only that changes states, and
+ * it calls those who wait last; so jobs, logs and arrivals are in one file. A job is freed when the group WORK is
+ * empty.
  *
  *	a job is| what is under way			| what ends it		| next
  *	LOADING	| the pool makes its folder, reads its	| done			| OPEN
@@ -53,33 +54,35 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define OUTPUT_RETRY_MS	 1000
-#define OUTPUT_DRAIN_MS	 5000
-#define OUTPUT_STEP	 (4u << 20) /* bytes that one step takes into an index */
-#define OUTPUT_STASH_MAX 16384 /* pieces of a log that wait until what is before them was read */
+#define OUTPUT_RETRY_MS 1000
+#define OUTPUT_DRAIN_MS 5000
+#define OUTPUT_STEP	(4u << 20) /* the most bytes that one step takes into an index */
+/* Pieces of a log that may wait until the output before them was read. */
+#define OUTPUT_STASH_MAX 16384
 
 enum log_life { LOG_NEW, LOG_MAKING, LOG_LIVE, LOG_FED, LOG_ENDED };
 
 struct output_log {
 	struct output_job *job;
 	struct file *file;
-	char *prefix;		     /* NULL: it is no part of the merged log */
-	uint32_t number;	     /* in the index */
-	struct order_source *source; /* NULL before its job is open, and where there is no PREFIX */
+	char *prefix;		     /* NULL: the log is no part of the merged log */
+	uint32_t number;	     /* the log's number in the index */
+	struct order_source *source; /* NULL before its job is open, and where PREFIX is NULL */
 	enum log_life life;
-	bool queued;  /* the next step of the job moves it on */
-	bool ending;  /* no byte will be written any more */
-	bool fetched; /* its writer is ours: its pieces have times, and SIZE is all that there is */
-	/* What it has when its file is opened was printed since this start, so room_count has not counted it. */
+	bool queued; /* it is in the queue: the next step of the job moves it on */
+	bool ending; /* no byte will be written any more */
+	/* Kxfs writes it (writer.h): its pieces have times, and SIZE is all that there is. */
+	bool fetched;
+	/* What it has when its file is opened was printed since kxfs started, so room_count has not counted that. */
 	bool anew;
 	bool expected;
 	bool denied;
-	bool grown;	  /* another process writes it, and has written more */
-	bool refused;	  /* by the disk: it is tried again */
-	bool working;	  /* the pool has something of it: MAKING, or it is being read */
-	unsigned writers; /* that have something on the pool */
+	bool grown;	  /* another process writes it, and has written more of it */
+	bool refused;	  /* the disk has refused its file: that is tried again */
+	bool working;	  /* the pool works on it: its file is made (MAKING), or it is read */
+	unsigned writers; /* writers that have work on the pool */
 	uint64_t size;	  /* bytes that are on disk, as far as is known */
-	/* Bytes that were given to the order, or are of a line that has no end yet. */
+	/* Bytes that were given to the order, or belong to a line that has no end yet. */
 	uint64_t seen;
 	uint64_t given;	     /* bytes that were given to the order */
 	uint64_t looks;	     /* how often it was read to its end, if it is not fetched */
@@ -91,8 +94,8 @@ struct output_log {
 	void *opened_data;
 	loop_fn ended; /* to be called when it has ended; NULL: nothing */
 	void *ended_data;
-	bool calling;			/* that is due */
-	struct output_log *prev, *next; /* queued */
+	bool calling;			/* ENDED is due */
+	struct output_log *prev, *next; /* the queue */
 	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
@@ -107,28 +110,29 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct work_queue marks; /* that its merged log may lack something, or not */
+	struct work_queue marks; /* keeps the mark that its merged log may lack something */
 	struct order *order;
 	struct index *index;	 /* NULL: not loaded yet */
-	struct loop_timer tick;	 /* while pieces wait */
-	struct loop_timer retry; /* something was refused by the disk */
-	bool loading;		 /* the pool does it */
-	bool posted;		 /* a step is */
+	struct loop_timer tick;	 /* runs while pieces wait */
+	struct loop_timer retry; /* runs when the disk has refused something */
+	bool loading;		 /* the pool loads the index */
+	bool posted;		 /* a step is posted */
 	uint64_t published;	 /* records that readers know of */
 	bool failing;		 /* the index can't be written */
 	bool warned;
 	bool end_asked, ended, closed;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs with a function that is due */
-	loop_fn gone;		    /* to be called when it is; NULL: nothing */
+	/* To be called when the end of the job is done; NULL: nothing. */
+	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
-	struct output_job *next; /* gone */
+	struct output_job *next; /* the other jobs that are gone */
 };
 
 /*
- * UNAIMED: some logs of the job are not open yet, so it is not known what is waited for. COLLECTING: the targets are to
- * come into the index. SYNCING: they are in it, and it is to be on disk.
+ * UNAIMED: some logs of the job are not open yet, so it is not known which bytes are waited for. COLLECTING: these have
+ * to come into the index. SYNCING: they are in the index, which has to be written to disk.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
@@ -144,7 +148,7 @@ struct arrival {
 		uint64_t size;	/* and all before this byte has to be in the index */
 	} * targets;
 	size_t n;
-	uint64_t records; /* SYNCING: so many the index must have on disk */
+	uint64_t records; /* SYNCING: how many records the index must have on disk */
 	struct arrival *next;
 };
 
@@ -152,15 +156,15 @@ struct output {
 	struct loop *loop;
 	struct files *files;
 	struct room *room;
-	output_fetch_fn fetch; /* NULL: all output is here by itself */
+	output_fetch_fn fetch; /* NULL: output comes without being fetched */
 	void *fetch_data;
-	struct output_job *jobs; /* open ones, by id */
+	struct output_job *jobs; /* jobs that are open, by id */
 	struct output_job *gone;
 	struct arrival *arrivals;
-	size_t pending; /* bytes that wait for the disk, of all writers */
+	size_t pending; /* bytes of all writers that wait for the disk */
 	bool stopping, stopped;
-	struct loop_timer late; /* to give up what still waits when it stops */
-	loop_fn over;		/* to be called when it has stopped */
+	struct loop_timer late; /* for the end: gives up what still waits */
+	loop_fn over;		/* to be called when the output has stopped */
 	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
 };
@@ -170,7 +174,7 @@ struct output {
 static void job_step(void *data);
 static void stop_if_drained(void *data);
 
-/* Have J's next step made. */
+/* Post J's next step. */
 static void job_wake(struct output_job *j)
 {
 	if (j->posted || j->state == JOB_GONE)
@@ -180,7 +184,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Have L moved on in the next step of its job. */
+/* Have the next step of its job move L on. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->queued)
@@ -230,7 +234,7 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/* The disk refuses something of J because of ERR: the user is told once, and J tries again each second. */
+/* The disk refuses something of J, with ERR: tell the user once, and try again each second. */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -246,7 +250,7 @@ static void job_refused(struct output_job *j, int err)
 
 /* --- who waits for output to arrive --- */
 
-/* Note what A waits for: all that there is now of each log. False: some logs are not open yet. */
+/* Note what A waits for: all output that there is now of each log. False: some logs are not open yet. */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
@@ -313,7 +317,7 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	return j->failing || index_written(j->index)->records >= a->records;
 }
 
-/* Have those called for whom it has; ID is that of a job of which something has moved on, or NULL. */
+/* Have those called whose output has arrived. ID is that of a job of which something has moved on, or NULL. */
 static void arrivals_check(struct output *o, const char *id)
 {
 	struct arrival *a, *next;
@@ -377,7 +381,7 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* --- a log: its file is made --- */
 
-/* Work of the pool for a log, which stays meanwhile. */
+/* Work on the pool for a log, which stays until it is done. */
 struct making {
 	struct work work;
 	struct output_log *log;
@@ -393,7 +397,7 @@ static void make_work(void *data)
 	m->work.err = min_of(fd, 0);
 }
 
-/* Who waits for L's file may go on, or hear by itself why it can't. */
+/* Whoever waits for L's file may go on, or finds why it can't be had. */
 static void log_call_opened(struct output_log *l)
 {
 	if (l->opened)
@@ -423,7 +427,7 @@ static void make_done(void *data)
 	l->refused = m->work.err < 0;
 	if (m->work.err == 0) {
 		if (!l->anew)
-			l->counted = m->size; /* by room_count */
+			l->counted = m->size; /* by room_count, when the room was counted */
 		log_set_size(l, m->size);
 		l->grown = true;
 	} else {
@@ -434,7 +438,7 @@ static void make_done(void *data)
 	free(m);
 }
 
-/* L has a number, in the order in which logs have begun, and a place in the order of lines. */
+/* Give L a number, which counts logs in the order in which they have begun, and a place in the order of lines. */
 static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -465,7 +469,10 @@ static void log_make(struct output_log *l)
 
 /* --- a log: it has grown --- */
 
-/* PIECES follow what was given of L, or begin with some of it. False: something is missing in between. */
+/*
+ * Give PIECES to the order. They follow the output of L that was given, or begin with some of it. False: output in
+ * between is missing.
+ */
 static bool log_give(struct output_log *l, const struct pieces *pieces)
 {
 	for (size_t i = 0; i < pieces->n; i++) {
@@ -515,7 +522,7 @@ static void read_work(void *data)
 	r->work.err = feed_run(&r->feed);
 }
 
-/* What R has found. */
+/* Take in what R has found. */
 static void log_take(struct output_log *l, const struct reading *r)
 {
 	const struct feed *f = &r->feed;
@@ -526,8 +533,8 @@ static void log_take(struct output_log *l, const struct reading *r)
 	if (!l->fetched)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
-		l->size = f->size; /* somebody has cut it off */
-	/* What was written meanwhile is in memory, if it was not too much. */
+		l->size = f->size; /* somebody has cut off the log */
+	/* If not too much was written meanwhile, it is in memory. */
 	if (l->stash.n > 0 && !l->stash_lost && l->seen >= f->size && log_give(l, &l->stash))
 		l->seen = l->size;
 	l->looks += whole;
@@ -545,12 +552,12 @@ static void read_done(void *data)
 	l->refused = r->work.err < 0;
 	if (l->refused)
 		job_refused(l->job, r->work.err);
-	/* What another process has written was read just now. */
+	/* What another process has just written was read. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
 	if (l->refused)
-		l->grown = true; /* how far it goes is not known: it is read again */
+		l->grown = true; /* it is not known how far that goes, so it is read again */
 	else
 		log_take(l, r);
 	if (r->feed.bytes && !l->fetched)
@@ -587,7 +594,7 @@ static void log_read_disk(struct output_log *l)
 
 /* --- a log: its end --- */
 
-/* The function that waits for the end of L is due. */
+/* The function that waits for the end of L is due to be called. */
 static void log_call_ended(struct output_log *l)
 {
 	if (l->ended && !l->calling) {
@@ -598,7 +605,7 @@ static void log_call_ended(struct output_log *l)
 		job_wake(l->job);
 }
 
-/* For readers L has ended. */
+/* Show readers that L has ended. */
 static void log_show_end(struct output_log *l)
 {
 	if (file_has_ended(l->file))
@@ -607,7 +614,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* L is FED: is all of it on disk? */
+/* L is FED: is all of it on disk in the index? Then it has ENDED. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -626,7 +633,7 @@ static void log_finish(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* Does anything of L have to be read from disk, and may be? */
+/* Must anything of L be read from disk, and may it? */
 static bool log_is_behind(const struct output_log *l)
 {
 	if (order_is_full(l->source))
@@ -634,7 +641,7 @@ static bool log_is_behind(const struct output_log *l)
 	return l->seen < l->size || (l->grown && !l->fetched) || (l->ending && l->writers == 0);
 }
 
-/* L, which is no part of the merged log, is over as soon as its writer is done. */
+/* L is no part of the merged log, so it is over as soon as its writer is done. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -645,12 +652,12 @@ static void log_finish_alone(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* L moves on, as far as it can without waiting. */
+/* Move L on, as far as it can go without waiting. */
 static void log_step(struct output_log *l)
 {
 	if (l->refused && l->ending) {
 		log_show_end(l);
-		log_call_ended(l); /* who waits for the end need not wait for the disk */
+		log_call_ended(l); /* those who wait for the end need not wait for the disk */
 	}
 	if (l->working || l->refused)
 		return;
@@ -666,7 +673,7 @@ static void log_step(struct output_log *l)
 
 /* --- a job: its mark --- */
 
-/* Stands in the folder of a job until its merged log has all. */
+/* A file that stands in the folder of a job until its merged log has everything. */
 #define UNMERGED "unmerged"
 
 struct marking {
@@ -675,7 +682,7 @@ struct marking {
 	char *id;
 };
 
-/* If the disk refuses it the job goes on without. */
+/* If the disk refuses the mark, the job goes on without it. */
 static void mark(int dir_fd, const char *id)
 {
 	int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
@@ -717,7 +724,7 @@ static void marking_free(void *data)
 	free(m);
 }
 
-/* J's merged log may lack something from now on, or (WHOLE) lacks nothing any more. */
+/* From now on J's merged log may lack something; or (WHOLE) it lacks nothing any more. */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
@@ -736,7 +743,7 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/* If that can't be known now, to add what is there already does no harm. */
+	/* If that can't be known now, it does no harm to add what is there already. */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
 }
@@ -791,7 +798,7 @@ static void load_done(void *data)
 	free(l);
 }
 
-/* Not while something of an earlier job of that name is still under way. */
+/* Load J, but not while something of an earlier job of that name is under way. */
 static void job_load(struct output_job *j)
 {
 	struct loading *l;
@@ -826,7 +833,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* Nothing of J is under way any more. */
+/* Nothing of J is under way any more: free it. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;
@@ -843,7 +850,7 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/* Nobody finds J any more. */
+/* Take J out of the table: nobody finds it any more. */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -869,7 +876,7 @@ static void on_tick(void *data)
 	job_wake(j);
 }
 
-/* What may go is in the index. True: there may be more of it. */
+/* Put the pieces that may go into the index. True: more may go. */
 static bool job_merge(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -940,7 +947,7 @@ static bool job_is_whole(const struct output_job *j)
 	       index_written(j->index)->records == index_appended(j->index);
 }
 
-/* The next function that is due, which J's owner has passed; there is none any more if it has closed J. */
+/* The next function that is due, which J's owner has passed; none is if the owner has closed J meanwhile. */
 static loop_fn job_take_call(struct output_job *j, void **ret_data)
 {
 	struct output_log *l;
@@ -955,7 +962,7 @@ static loop_fn job_take_call(struct output_job *j, void **ret_data)
 	return NULL;
 }
 
-/* Whatever can be done now is done. */
+/* Do all that can be done now. */
 static void job_move(struct output_job *j)
 {
 	struct output_log *l;
@@ -976,7 +983,7 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	/* If J's end was asked for, and it is whole, the merged log ends, with the end of a line. */
+	/* If J's end was asked for and all is in the index, end the merged log with the end of a line. */
 	if (!j->end_asked || j->ended || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
@@ -1063,7 +1070,7 @@ void output_job_close(struct output_job *j)
 	j->closed = true;
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
-	/* One that has ended stays until its index is whole; any other is taken up at the next start. */
+	/* A job that has ended stays until its index is whole; any other is continued by the next start. */
 	if (j->end_asked && !j->output->stopped)
 		job_wake(j);
 	else
@@ -1194,8 +1201,8 @@ void output_log_leave(struct output_log *l)
 struct removal {
 	struct output *output;
 	char *id;
-	bool logs; /* alone */
-	char *to;  /* its new name; NULL: it is removed */
+	bool logs; /* the output alone */
+	char *to;  /* the folder's new name; NULL: it is removed */
 	room_fn done;
 	void *data;
 };
@@ -1213,7 +1220,7 @@ static void removal_run(void *data)
 	free(r);
 }
 
-/* Do what R says; what it points to is taken over. */
+/* Do what R says, whose strings are taken over. */
 static void output_remove(struct output *o, struct removal what)
 {
 	struct removal *r = new0(struct removal);
@@ -1225,7 +1232,7 @@ static void output_remove(struct output *o, struct removal what)
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
-	/* Not while its files may be made or written yet. */
+	/* But not while the job's files may be made or written. */
 	if (!j || j->gone)
 		return removal_run(r);
 	j->gone = removal_run;
@@ -1253,7 +1260,7 @@ void output_job_move(struct output *o, const char *id, const char *to, room_fn d
 
 /* --- readers --- */
 
-/* What was to be fetched of a file has come. */
+/* A fetch of a file is over. */
 static void fetched(void *data)
 {
 	struct file *f = data;
@@ -1340,7 +1347,7 @@ static int open_dir(const char *dir)
 	if (fd < 0)
 		return fd;
 	err = disk_access(fd, ".", R_OK | W_OK | X_OK);
-	/* What a read-only disk has can be shown. */
+	/* A read-only disk can be shown as it is. */
 	return err < 0 && err != -EROFS ? err : take_fd(&fd);
 }
 
@@ -1392,7 +1399,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* The end has begun: is nothing left that may come to disk? */
+/* The end has begun: stop now if nothing is left that may come to disk. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

@@ -4,7 +4,7 @@
 
 #include "spec/base/mem.h"
 
-/* A log of which more waits is far behind, and times are near if they are not so far apart. */
+/* A log of which more bytes wait is far behind; two times are near if they are no farther apart. */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 
@@ -75,7 +75,7 @@ void cutter_pause(struct cutter *c, struct pieces *ret)
 
 	if (bar.length == 0)
 		return;
-	/* Its prefix is counted where the two follow each other. */
+	/* The prefix between the two is counted where they join. */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
 	c->open.length -= bar.length;
@@ -90,7 +90,7 @@ void cutter_end(struct cutter *c, struct pieces *ret)
 		cutter_give(c, c->cr ? PIECE_CR : 0, ret);
 }
 
-/* The line is too long for one piece. A '\r' at its end stays open, since a '\n' may follow. */
+/* Give a part of a line that is too long for one piece. A '\r' at its end stays open, since a '\n' may follow. */
 static void cutter_give_part(struct cutter *c, struct pieces *ret)
 {
 	struct piece cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
@@ -108,7 +108,7 @@ static void cutter_give_part(struct cutter *c, struct pieces *ret)
 	c->open = cr;
 }
 
-/* A '\r' that ends LENGTH bytes of what is open is followed by something else than '\n'. */
+/* The '\r' that ends the first LENGTH bytes of OPEN is followed by another byte than '\n'. */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -117,7 +117,7 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 	c->open.starts++;
 }
 
-/* N bytes of one line, which fit into what is open; only the last may be '\n'. */
+/* Take N bytes of one line, which fit into what is open; only the last may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;

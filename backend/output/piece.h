@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pieces: what the merged log is put together from. A piece is some whole lines of one log, or a part of a line that
- * is too long for one, or what a program that prints a progress bar has ended with '\r' so far. The cutter makes
- * pieces of a log's bytes as they come. Pure.
+ * Pieces, of which the merged log is made. A piece is some whole lines of one log, or a part of a line that is too long
+ * for one piece, or the part of a line that a program which draws a progress bar has ended with '\r' so far. The cutter
+ * makes pieces of a log's bytes as they come. Pure.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-#define PIECE_MAX     65536	/* bytes of a piece; a longer line is cut */
-#define PIECE_UNTIMED INT64_MIN /* the time of what goes into the merged log as it comes */
+#define PIECE_MAX     65536	/* bytes of a piece; a longer line is cut into several */
+#define PIECE_UNTIMED INT64_MIN /* the time of pieces that go into the merged log as they come */
 
 #define PIECE_ENDS    1u /* it ends with '\n' */
 #define PIECE_CR      2u /* it ends with '\r' */
@@ -18,37 +18,38 @@
 struct piece {
 	uint64_t from;	 /* where it begins in its log */
 	int64_t ns;	 /* the time of its first line */
-	uint32_t length; /* bytes, at most PIECE_MAX */
-	/* prefixes that it needs after its first byte: one for each line, '\r' lines too */
+	uint32_t length; /* length in bytes, at most PIECE_MAX */
+	/* Prefixes that it needs after its first byte: one for each line, also for those that end with '\r'. */
 	uint32_t starts;
-	uint32_t lines; /* that end in it, with '\n' */
+	uint32_t lines; /* lines that end in it with '\n' */
 	uint32_t flags;
 };
 
-/* A, and B which follows it in the same log, become A. False: they do not follow each other, or are too long. */
+/* Make A of A and B, which follows A in the same log. False: B does not follow A, or the two are too long. */
 bool piece_join(struct piece *a, const struct piece *b);
 /*
- * Are A and B, which follow each other, to go into the merged log as one, where BYTES of their log wait? Those of one
- * time are; and of a log that is far behind, those of so near a time that nobody misses what is between them.
+ * Are A and B, which follow each other, to go into the merged log as one piece? BYTES of their log wait. They are if
+ * they have one time, or if the log is far behind and their times are so near that nobody misses other lines between
+ * them.
  */
 bool piece_is_near(const struct piece *a, const struct piece *b, uint64_t bytes);
 
-/* Pieces of one log, in their order. All 0: none. */
+/* Pieces of one log, in their order. All 0: there are none. */
 struct pieces {
 	struct piece *v; /* malloc'ed */
 	size_t n, room;
-	uint64_t bytes; /* in all of them */
+	uint64_t bytes; /* bytes in all of them */
 };
 
-/* P becomes one more, or a part of the last one, if they are to go as one. */
+/* Add P, as one more piece, or to the last one if the two are to go as one. */
 void pieces_add(struct pieces *all, const struct piece *p);
-/* There are none any more, but their memory is used again. */
+/* Empty ALL, but keep its memory for later pieces. */
 void pieces_reuse(struct pieces *all);
 void pieces_clear(struct pieces *all);
 
 struct cutter {
-	uint64_t at; /* of the next byte in the log */
-	int64_t ns;  /* of the line that is open */
+	uint64_t at; /* offset of the next byte in the log */
+	int64_t ns;  /* time of the line that is open */
 	bool midline;
 	bool cr;	   /* the last byte was '\r' */
 	struct piece open; /* bytes that are in no piece yet */
@@ -56,14 +57,14 @@ struct cutter {
 	struct piece bar;
 };
 
-/* The next byte is at AT. It belongs to a line that began before, if MIDLINE, at the time NS. */
+/* The next byte is at AT. MIDLINE: it belongs to a line that began before that, at the time NS. */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
-/* N bytes follow; lines that begin in them were printed at NS. RET gets each piece that is whole. */
+/* N bytes follow; lines that begin in them were printed at NS. RET gets each piece that is complete. */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret);
-/* Like cutter_add, of N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
+/* Like cutter_add, for N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct pieces *ret);
-/* There is no more now: what ends with '\r' need not wait for it. */
+/* No more bytes are there now: a piece that ends with '\r' need not wait for them. */
 void cutter_pause(struct cutter *c, struct pieces *ret);
 /* No byte will follow: the rest is a piece. */
 void cutter_end(struct cutter *c, struct pieces *ret);

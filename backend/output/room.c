@@ -14,16 +14,16 @@
 
 #define ROOM_DEPTH 16 /* folders in folders that are counted or removed */
 
-/* The name of a job on its way out: it is not there any more at once, also after a crash halfway. */
+/* A job's folder gets this name first when it is removed, so the job is gone at once, also after a crash halfway. */
 #define ROOM_REMOVED ".removed-"
 
 struct room {
 	struct loop *loop;
-	struct files *files; /* a reference of its owner's */
+	struct files *files; /* a reference of the owner's */
 	struct room_events events;
 	atomic_llong bytes;
 	bool counting;
-	bool recount; /* something was removed meanwhile, which the count may have or not */
+	bool recount; /* something was removed during the count, which may have counted it or not */
 };
 
 struct room *room_new(struct loop *loop, struct files *files, const struct room_events *events)
@@ -55,7 +55,7 @@ uint64_t room_bytes(const struct room *room)
 
 /* --- on the pool --- */
 
-/* What a job's folder has of output. */
+/* The output in a job's folder. */
 static const char *const parts[] = {"merged", "merged.keys", "unmerged", "logs", "lines"};
 
 static bool is_part(const char *name)
@@ -66,15 +66,15 @@ static bool is_part(const char *name)
 	return false;
 }
 
-/* A walk through a folder, which at DEPTH 0 is that of a job and has output in its PARTS alone. */
+/* A walk through a folder. At DEPTH 0 that is a job's folder, where only PARTS are output. */
 struct room_walk {
-	uint64_t bytes; /* of output */
+	uint64_t bytes; /* bytes of output that were counted */
 	bool remove;
 	unsigned depth;
-	bool output; /* below DEPTH 0: all of it is, or nothing */
+	bool output; /* below DEPTH 0: everything is output; else nothing is */
 };
 
-/* Count NAME, and if so wanted remove it, with all that is in it. Never follows a link. */
+/* Count NAME, and remove it if that is wanted, with all that is in it. Never follows a link. */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
@@ -82,7 +82,7 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 	bool folder = type == DT_DIR;
 	struct stat st = {0};
 
-	/* Not all filesystems say what an entry is. */
+	/* Not all filesystems say in the list what an entry is. */
 	if (!folder) {
 		if (disk_stat(at, name, &st) < 0)
 			return 0;
@@ -108,10 +108,10 @@ struct room_counting {
 	struct room *room;
 	struct room_walk walk;
 	long long before; /* what room.bytes was when it began */
-	bool again;	  /* it follows one that others may have changed */
+	bool again;	  /* it follows a count in which others may have changed files */
 };
 
-/* The folder of a job, or what a crash has left of one on its way out. */
+/* Count the folder of a job, or remove what a crash has left of one that was being removed. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_counting *c = data;
@@ -137,8 +137,9 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * What was added meanwhile the count may have or not. Rather too much than too little, or the limit would be exceeded
- * until the next start; one more count then says it exactly, unless jobs print without pause.
+ * Bytes that were added during the count may be in it or not. They are counted again, since too large a sum does no
+ * harm, while one that is too small lets the limit be exceeded until the next start. One more count then gives the
+ * exact sum, unless jobs print without pause.
  */
 static void count_done(void *data)
 {
@@ -176,12 +177,12 @@ void room_count(struct room *room)
 struct room_removal {
 	struct room *room;
 	char *id;
-	bool output;	     /* alone */
-	char *to;	     /* its new name; NULL: it is removed */
-	struct file *merged; /* if somebody reads it */
+	bool output;	     /* the output alone */
+	char *to;	     /* the folder's new name; NULL: it is removed */
+	struct file *merged; /* the merged log, if somebody reads it */
 	struct room_walk walk;
 	int err;
-	int left; /* why not all of it has gone */
+	int left; /* why something is left; 0: all is gone */
 	room_fn done;
 	void *data;
 };
@@ -223,12 +224,15 @@ static void remove_work(void *data)
 	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name, false);
 	if (r->err == -ENOENT)
 		r->err = 0;
-	/* What was taken out goes, also when the rest could not be. */
+	/* What was taken out is removed, even if the rest could not be taken out. */
 	disk_list(dir, name, room_entry, &r->walk);
 	r->left = disk_rmdir(dir, name);
 	if (r->left == -ENOENT)
 		r->left = 0;
-	/* A job whose folder has another name is gone, whatever is left; its output was to make room. */
+	/*
+	 * A job whose folder has another name is gone, whatever is left of it. If only its output was removed, that was
+	 * to make room, so what is left is an error.
+	 */
 	if (r->output && !r->err)
 		r->err = r->left;
 }

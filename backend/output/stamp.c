@@ -36,7 +36,7 @@ void stamper_open(struct stamper *s, int fd)
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* Who reads from front to end asks for a record that is a few further on. */
+		/* Somebody who reads from front to end asks for a record that is a few further on. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -66,15 +66,15 @@ void stamper_stamp(void *data, uint64_t offset, char ret[STAMP])
 
 /* --- a log with stamps --- */
 
-/* Where P is in the log with stamps. */
+/* The offset of P in the stamped form of the log. */
 static uint64_t stamp_offset(const struct stamp_place *p)
 {
 	return p->at + STAMP * p->lines;
 }
 
 /*
- * The nearest place that is known from which a search for byte OFF may begin. OFF counts WEIGHT bytes more for each
- * line that begins before it.
+ * The nearest known place from which a search for byte OFF may begin. OFF counts WEIGHT bytes more for each line that
+ * begins before it.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)
@@ -90,7 +90,7 @@ static struct stamp_place place_find(struct stamper *s, const struct stamp_place
 	return p;
 }
 
-/* The N bytes at BUF follow P. */
+/* Move P over the N bytes at BUF, which follow it. */
 static void place_pass(struct stamp_place *p, const char *buf, size_t n)
 {
 	bool midline = buf[n - 1] != '\n';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log's writer: see writer.h. One piece of work at a time is on the pool; what is added meanwhile is the next one.
+ * A log's writer: see writer.h. One batch at a time is on the pool; lines that are added meanwhile make the next one.
  *
  *	state	| what is under way			| what ends it		| next
  *	WAITING	| the log's file is made (output.c)	| it is there, refused	| OPENING
@@ -12,7 +12,8 @@
  *	SYNCING	| the pool syncs log and table		| done			| READY
  *	FAILED	| nothing				| close			| gone
  *
- * One that is closed goes as soon as nothing is under way; what was flushed before is written by then.
+ * A writer that was closed is freed as soon as nothing is under way; lines that were flushed before are written by
+ * then.
  */
 #include "backend/output/writer.h"
 
@@ -27,23 +28,26 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-/* Buffers of this size are used again while the log is busy, and for so long afterwards. */
+/* Buffers up to this size are used again while the log is busy, and are kept for this long afterwards. */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
 /*
- * What may wait for the disk: of one log, of all together, and of one when that is reached. A disk that
- * stands still for some tenths of a second is usual, and what has no room has to be fetched again.
+ * How many bytes may wait for the disk: of one log, of all logs together, and of one log when the latter is reached. A
+ * disk that stands still for some tenths of a second is usual, and a line that finds no room has to be fetched again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
-/* When this much comes within WRITE_PAUSE_MS, writing waits for that long, so that it is worth the work around it. */
+/*
+ * When this many bytes come within WRITE_PAUSE_MS, writing waits for that time, so that a write is worth the work
+ * around it.
+ */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
 /*
- * A batch of a line or a few is handed to who follows the log before it is written: writing it takes half of the time
- * from the server to the reader.
+ * A batch of a line or a few is handed to those who follow the log before it is written, since writing it takes half of
+ * the time from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -52,39 +56,39 @@ struct bytes {
 	size_t len, room;
 };
 
-/* What is to be written, or is being written. */
+/* A batch that is to be written, or is being written. */
 struct batch {
-	uint64_t from; /* where it begins in the log */
+	uint64_t from; /* where in the log it begins */
 	struct bytes bytes;
-	struct bytes lines; /* of the table */
-	struct bytes gaps;  /* where they are in the log, 8 bytes each, little-endian */
+	struct bytes lines; /* bytes of the table */
+	struct bytes gaps;  /* places of gaps in the log, 8 bytes each, little-endian */
 	struct pieces pieces;
 };
 
 enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
 
 struct log_writer {
-	struct feeder feeder; /* its log is entered while the pool has something of it */
+	struct feeder feeder; /* FEEDER's log is entered while the pool works on it */
 	struct log_writer_events events;
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* NEXT is to be written */
-	bool proven;	   /* the disk has taken what was written last */
-	uint64_t began_ms; /* the last write */
+	bool flushed;	   /* NEXT was flushed, so it is to be written */
+	bool proven;	   /* the disk has taken the last batch */
+	uint64_t began_ms; /* when the last write began */
 	size_t began_len;
-	struct loop_timer pause; /* until a busy log is written on */
-	struct loop_timer rest;	 /* until the buffers of one that was busy go */
+	struct loop_timer pause; /* runs until a busy log is written again */
+	struct loop_timer rest;	 /* runs until the buffers of a log that was busy are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
-	/* Pool, while OPENING, WRITING, LOOKING or SYNCING: */
+	/* The pool's, while OPENING, WRITING, LOOKING or SYNCING: */
 	int dir_fd;
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* bytes of the log */
-	bool timed;	  /* there is a table of lines: nothing else stands in its place */
-	unsigned gaps;	  /* of those on disk, when it was opened */
+	bool timed;	  /* there is a table of lines: nothing else has its name */
+	unsigned gaps;	  /* how many gaps were on disk when the log was opened */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
 	int err;
@@ -138,7 +142,10 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 
 /* --- on the pool --- */
 
-/* The table, made. A descriptor, or a negative errno. Another log's writer may make the folder meanwhile. */
+/*
+ * Open the table, and make it if need be. Returns a descriptor, or a negative errno. The writer of another log may make
+ * the folder meanwhile.
+ */
 static int open_table(const struct log_writer *w, int flags)
 {
 	char dir[FOLDER_PATH_MAX];
@@ -150,7 +157,7 @@ static int open_table(const struct log_writer *w, int flags)
 	return fd;
 }
 
-/* The file of gaps, which only a log has that lacks something. A descriptor, or a negative errno. */
+/* Open the file of gaps, which only a log has that lacks something. Returns a descriptor, or a negative errno. */
 static int open_gaps(const struct log_writer *w, int flags)
 {
 	cleanup_free char *name = text_print("%s.gaps", w->key);
@@ -158,7 +165,7 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-/* B is added to the file FD, which is closed; FD may be a negative errno. */
+/* Append B to the file FD, which is closed then; FD may be a negative errno. */
 static int append(int fd, const struct bytes *b)
 {
 	cleanup_fd int file = fd;
@@ -166,7 +173,9 @@ static int append(int fd, const struct bytes *b)
 	return file < 0 ? file : file_write_all(file, b->v, b->len);
 }
 
-/* By their times the lines of the log's end are known when they come again, so none may be missing in the table. */
+/*
+ * The lines of the log's end are recognized by their times when they come again, so none may be missing in the table.
+ */
 static void write_work(void *data)
 {
 	struct log_writer *w = data;
@@ -185,7 +194,7 @@ static void write_work(void *data)
 		w->on_disk = (uint64_t)st.st_size;
 }
 
-/* Those with bytes behind them; what a kill has left of others is met again. */
+/* Count the gaps that have bytes of the log behind them; any other was written before a kill, and will be met again. */
 static int gaps_begin(struct log_writer *w)
 {
 	cleanup_fd int fd = open_gaps(w, O_RDWR);
@@ -202,8 +211,8 @@ static int gaps_begin(struct log_writer *w)
 }
 
 /*
- * Make the table fit the log, which can be read from FD. If something else stands in its place, the log has no times,
- * and the merged log a worse order.
+ * Make the table fit the log, which can be read from FD. If something else has the table's name, the log's lines have
+ * no times, and a worse order in the merged log.
  */
 static int lines_begin(struct log_writer *w, int fd)
 {
@@ -237,7 +246,7 @@ static void open_work(void *data)
 		w->err = gaps_begin(w);
 }
 
-/* The record of the line that byte AT is in; or, of records that follow one another with its time, the first. */
+/* Find the record of the line that byte AT is in; or, if records before it have the same time, the first of these. */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
 	struct lines_record before;
@@ -251,7 +260,7 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* The lines of the end of the log. */
+/* Read the lines of the end of the log. */
 static int read_lines(int fd, struct log_known *k)
 {
 	struct lines_reader r;
@@ -281,7 +290,7 @@ static void known_work(void *data)
 
 	k->bytes = mem_grow(NULL, n + 1, 1);
 	got = fd < 0 ? fd : file_read_at(fd, k->bytes, n, k->from);
-	/* One that is shorter was cut by somebody. */
+	/* A log that is shorter was cut off by somebody. */
 	w->err = got < 0 ? (int)got : (size_t)got < n ? -EIO : 0;
 	if (w->err < 0 || !w->timed)
 		return;
@@ -289,7 +298,7 @@ static void known_work(void *data)
 	w->err = table < 0 ? table : read_lines(table, k);
 }
 
-/* The directory SUB of the folder, or with KEY the file of it. */
+/* Sync the directory SUB of the folder, or with KEY that file in it. */
 static int sync_one(const struct log_writer *w, const char *sub, const char *key)
 {
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
@@ -314,7 +323,7 @@ static void sync_work(void *data)
 		w->err = sync_one(w, "lines", NULL);
 }
 
-/* It may wait for the disk too: what was written goes to a server by then. */
+/* Closing may wait for the disk, too: by then bytes that were written go to a server. */
 static void close_work(void *data)
 {
 	struct log_writer *w = data;
@@ -338,7 +347,7 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* W, which nobody uses any more, goes. */
+/* Free W, which nobody uses any more. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);
@@ -350,7 +359,7 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-/* Who follows the log may have what is written from memory. */
+/* Let those who follow the log have the batch that is being written from memory. */
 static void writer_show(struct log_writer *w)
 {
 	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
@@ -367,7 +376,7 @@ static void write_next(struct log_writer *w)
 	w->began_ms = loop_now_ms();
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
-	/* What this calls hands the bytes to readers, and never comes back to W. */
+	/* This hands the bytes to readers, and does not call back into W. */
 	if (w->proven && w->work.bytes.len <= EARLY_MAX) {
 		writer_show(w);
 		file_notify(w->feeder.file);
@@ -396,7 +405,7 @@ static void write_soon(struct log_writer *w)
 		write_next(w);
 }
 
-/* The buffers of batches that are empty go. */
+/* Free the buffers of empty batches. */
 static void writer_rest(struct log_writer *w)
 {
 	if (w->work.bytes.len == 0)
@@ -469,7 +478,7 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/* The log's file is there, or is refused: then W hears by itself why. */
+/* The log's file is there, or is refused, and then opening it tells why. */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;

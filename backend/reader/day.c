@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list.jsonl, list-1.jsonl and so on, as backend/keep/lister.h writes them. */
+/* Reads list.jsonl, list-1.jsonl and so on, as backend/keep/lister.h writes them. */
 #include "backend/reader/day.h"
 
 #include <uthash.h>
@@ -63,7 +63,7 @@ struct taken {
 	UT_hash_handle hh;
 };
 
-/* Note NAME in TABLE. False: it is there already. */
+/* Enter NAME into TABLE. False: it is there already. */
 static bool take(struct taken **table, const char *name)
 {
 	struct taken *t;
@@ -107,7 +107,7 @@ void day_settle(struct day_list *list)
 		} else if (spec_name_is_file(name) && take(&ids, name)) {
 			other = spec_job_copy(job);
 			spec_set(&other->id, name);
-			/* It has the other name in it. */
+			/* The other line has that name in it. */
 			spec_text_unref(take_ptr(other->line));
 			list->jobs[i] = spec_job_pack(other);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Days and jobs are tables under a lock, which any thread reads and which handlers and the pool fill. Only the I/O
+ * Days and jobs are tables under a lock; handlers and the pool fill them, and any thread reads them. Only the I/O
  * thread puts jobs of recent days into the store, after each reading, and takes them out again.
  *
  *	the archive is | what is shown of it	   | what ends it
@@ -29,19 +29,20 @@
 #include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 
-#define FRESH_MS    5000   /* a look does not lead to another reading */
-#define OFTEN_MS    30000  /* while somebody looks */
-#define LOOKED_MS   600000 /* who has looked so long ago looks no more */
-#define OLD_MS	    300000 /* how often days are read that began long ago */
-#define LEFT_MS	    3000   /* what has left jobs/ may be in the archive by then */
-#define FIRST_S	    3	   /* who looks first waits no longer */
-#define FIND_MS	    8000   /* nor who looks for a name in all days */
-#define LISTS_MAX   16	   /* list.jsonl and its like of a day */
-#define DAYS_MAX    4000   /* days of an archive that are seen */
-#define OTHERS_MAX  16	   /* days that are known beside the recent ones */
-#define JOBS_MAX    200000 /* of recent days */
+/* After a reading this young a look at the history does not lead to another. */
+#define FRESH_MS    5000
+#define OFTEN_MS    30000  /* how often the archive is read while somebody looks */
+#define LOOKED_MS   600000 /* how long somebody who has looked counts as looking */
+#define OLD_MS	    300000 /* how often days that began long ago are read */
+#define LEFT_MS	    3000   /* when a job that has left jobs/ may be in the archive */
+#define FIRST_S	    3	   /* how long the first who looks waits */
+#define FIND_MS	    8000   /* and how long somebody who looks for a name in all days */
+#define LISTS_MAX   16	   /* the most lists (list.jsonl and its like) of a day */
+#define DAYS_MAX    4000   /* the most days of an archive that are seen */
+#define OTHERS_MAX  16	   /* days that are kept in memory beside the recent ones */
+#define JOBS_MAX    200000 /* the most jobs of recent days */
 #define SOURCE_MAX  4096
-#define UID_MAX	    4096 /* bytes of a file uid */
+#define UID_MAX	    4096 /* the largest file uid */
 #define MISSING_MAX 64	 /* names of which it is known that no day has them */
 
 enum whose { UNKNOWN, OURS, REFUSED };
@@ -49,12 +50,12 @@ enum whose { UNKNOWN, OURS, REFUSED };
 struct day;
 
 struct entry {
-	const char *uid; /* of JOB's first snapshot, which FIRST keeps */
+	const char *uid; /* uid of JOB's first snapshot, which FIRST keeps */
 	const struct spec_job *first, *job;
-	const struct spec_job *put; /* what the store was given; NULL: nothing */
-	char *folder;		    /* "DAY/ID" in the archive; NULL: not known */
+	const struct spec_job *put; /* the snapshot that the store was given; NULL: none */
+	char *folder;		    /* its folder in the archive, "DAY/ID"; NULL: not known */
 	struct day *day;
-	uint64_t completed; /* loop_now_ms; when all of it was read */
+	uint64_t completed; /* when all of it was read, by loop_now_ms */
 	bool found;	    /* it is in the table */
 	UT_hash_handle hh;
 };
@@ -62,9 +63,9 @@ struct entry {
 struct day {
 	char name[11];
 	char digest[65];
-	struct entry *entries; /* by creation */
+	struct entry *entries; /* in the order of creation */
 	size_t n, passed_over;
-	uint64_t read, used; /* loop_now_ms */
+	uint64_t read, used; /* when it was read and when it was used, by loop_now_ms */
 	bool recent;
 	struct day *prev, *next;
 };
@@ -93,7 +94,7 @@ struct reader {
 	struct spool *spool;
 	char *dir, *namespace, *source;
 	int64_t history_keep;
-	atomic_int whose; /* enum whose */
+	atomic_int whose; /* an enum whose */
 	atomic_ullong looked, refreshed;
 	sem_t first; /* posted when the first reading is over */
 	atomic_bool read;
@@ -106,12 +107,12 @@ struct reader {
 	loop_fn stopped;
 	void *stopped_data;
 
-	struct lock lock; /* of all below */
+	struct lock lock; /* protects all members below */
 	struct day *days;
 	struct entry *all;  /* by uid */
-	char *why;	    /* REFUSED */
-	struct names names; /* of the days, when they were listed last, */
-	uint64_t listed;    /* loop_now_ms */
+	char *why;	    /* if REFUSED: the reason */
+	struct names names; /* names of the days, as they were last listed */
+	uint64_t listed;    /* when they were listed, by loop_now_ms */
 	struct missing missing[MISSING_MAX];
 	size_t n_missing;
 };
@@ -136,7 +137,7 @@ static struct entry *find_entry(struct reader *r, const char *uid)
 	return e;
 }
 
-/* D is in no table any more afterwards. */
+/* Take D out of all tables. */
 static void remove_day(struct reader *r, struct day *d)
 {
 	for (size_t i = 0; i < d->n; i++)
@@ -145,7 +146,7 @@ static void remove_day(struct reader *r, struct day *d)
 	DL_DELETE(r->days, d);
 }
 
-/* E, of the old list of a day, is told of in the new list as JOB: is it the same? */
+/* E is in the old list of a day, and JOB in the new list: are they the same? */
 static bool is_same(const struct entry *e, const struct spec_job *job)
 {
 	const struct spec_text *a = e->first->line, *b = job->line;
@@ -161,7 +162,7 @@ static void set_job(const struct spec_job **to, const struct spec_job *job)
 	*to = job;
 }
 
-/* What is known of the jobs of OLD stays known. */
+/* Keep for D what is known of the jobs of OLD. */
 static void take_over(struct reader *r, struct day *d, const struct day *old)
 {
 	for (size_t i = 0; i < d->n; i++) {
@@ -205,7 +206,7 @@ static void day_free(struct day *d)
 	free(d);
 }
 
-/* LIST, of which nothing is left, as the day NAME. */
+/* Make LIST, of which nothing is left then, the day NAME. */
 static void install(struct reader *r, const char *name, struct day_list *list, bool recent)
 {
 	struct day *d = new0(struct day), *old, *other, *oldest = NULL;
@@ -250,8 +251,8 @@ static void install(struct reader *r, const char *name, struct day_list *list, b
 }
 
 /*
- * list.jsonl, list-1.jsonl and so on of DAY. -EALREADY: the digest of all of them is KNOWN ("": none), so they were not
- * read again. *RET is empty unless this is 0.
+ * Read list.jsonl, list-1.jsonl and so on of DAY. -EALREADY: the digest of all of them is KNOWN ("": none), so they
+ * were not read again. *RET is empty unless this is 0.
  */
 static int read_lists(struct reader *r, const char *day, const char *known, struct day_list *ret)
 {
@@ -288,7 +289,7 @@ static int read_lists(struct reader *r, const char *day, const char *known, stru
 	return err;
 }
 
-/* What is known of day NAME is not older than MS, or it is read. */
+/* Read day NAME, unless what is known of it is no older than MS. */
 static int read_day(struct reader *r, const char *name, uint64_t ms, bool recent)
 {
 	char known[65] = "";
@@ -336,7 +337,7 @@ static void copy_names(struct names *to, const struct names *from)
 		to->v[i] = text_copy(from->v[i]);
 }
 
-/* The days of the archive, which are not listed more often than FRESH_MS says. */
+/* The names of the archive's days, which are listed no more often than each FRESH_MS. */
 static int list_days(struct reader *r, struct names *ret)
 {
 	cleanup(names_clear) struct names fresh = {0};
@@ -346,7 +347,7 @@ static int list_days(struct reader *r, struct names *ret)
 	if (atomic_load(&r->whose) != OURS) {
 		cleanup_free char *why = NULL;
 
-		/* One that could not be asked yet whose it is. */
+		/* An archive that could not be asked yet whose jobs it has. */
 		return atomic_load(&r->whose) == UNKNOWN && remote_away(r->remote, &why)
 			       ? -EHOSTUNREACH
 			       : 0;
@@ -444,7 +445,7 @@ static void refresh(void *data)
 
 /* --- the store; I/O thread --- */
 
-/* JOB as the store is to have it, beside what is there; NULL: it can't. */
+/* JOB as the store is to have it, beside the jobs that it has; NULL: it can't have it. */
 static struct spec_job *make_shown(struct reader *r, const struct spec_job *job,
 				   const struct spec_job *there)
 {
@@ -456,7 +457,7 @@ static struct spec_job *make_shown(struct reader *r, const struct spec_job *job,
 		name = text_copy(there->id);
 	} else if (holder && !streq(holder->uid, job->uid) &&
 		   (!holder->archived || holder->created > job->created)) {
-		/* A newer job has the name, or one whose folder is called so. */
+		/* A newer job has the name, or a folder has it. */
 		name = text_print("%s~%.8s", job->id, job->uid);
 	}
 	if (name && !streq(name, job->id)) {
@@ -472,7 +473,7 @@ static struct spec_job *make_shown(struct reader *r, const struct spec_job *job,
 	return spec_job_pack(copy);
 }
 
-/* Put the job UID of the archive into the store, unless it is there, or somebody else knows it. */
+/* Put the job UID of the archive into the store, unless it is there or another part of kxfs knows it. */
 static void show_job(struct reader *r, const char *uid)
 {
 	const struct spec_job *there cleanup_job = store_get_uid(r->store, uid);
@@ -505,7 +506,7 @@ static void show_job(struct reader *r, const char *uid)
 	spec_job_unref(shown);
 }
 
-/* The store has all jobs of recent days that nobody else knows, and nothing else of the archive. */
+/* Let the store have all jobs of recent days that no other part knows, and nothing else of the archive. */
 static void show(struct reader *r)
 {
 	cleanup(names_clear) struct names uids = {0};
@@ -521,7 +522,7 @@ static void show(struct reader *r)
 			n += d->recent ? d->n : 0;
 		uids.v = new0_n(char *, n);
 		DL_FOREACH(r->days, d) {
-			/* The newest first: older ones get out of their way. */
+			/* The newest come first, so that the older ones get other names. */
 			for (size_t i = d->n; d->recent && i-- > 0;)
 				uids.v[uids.n++] = text_copy(d->entries[i].uid);
 		}
@@ -612,7 +613,7 @@ void reader_look(struct reader *r)
 		loop_post(r->loop, kick, r);
 	if (atomic_load(&r->read))
 		return;
-	/* Whoever it wakes wakes the next. */
+	/* Each one that is woken wakes the next. */
 	if (wait_for(&r->first, FIRST_S))
 		sem_post(&r->first);
 }
@@ -627,7 +628,7 @@ int reader_days(struct reader *r, char ***ret, size_t *ret_n)
 	*ret_n = names.n;
 	if (!err)
 		return 0;
-	/* What is known is shown. */
+	/* What is known already is shown. */
 	names_clear(&names);
 	names = (struct names){0};
 	{
@@ -642,14 +643,14 @@ int reader_days(struct reader *r, char ***ret, size_t *ret_n)
 	return names.n ? 0 : err;
 }
 
-/* What is known of DAY is fresh, or it can't be read. */
+/* Read DAY unless what is known of it is fresh. 0, or a negative errno if it can't be read. */
 static int need_day(struct reader *r, const char *day)
 {
 	return day_is(day) && atomic_load(&r->whose) == OURS ? read_day(r, day, FRESH_MS, false)
 							     : -ENOENT;
 }
 
-/* Under the lock: DAY, if it has any job; else NULL. */
+/* The day DAY, if it has any job; else NULL. Under the lock. */
 static struct day *use_day(struct reader *r, const char *name)
 {
 	struct day *d = find_day(r, name);
@@ -715,7 +716,7 @@ static bool is_missing(struct reader *r, const char *id)
 	return false;
 }
 
-/* The job of DAY that the archive calls ID; -ENOENT: it has none. */
+/* Find the job of DAY that the archive calls ID; -ENOENT: there is none. */
 static int find_in(struct reader *r, const char *day, const char *id, const struct spec_job **ret)
 {
 	cleanup_free char *name = text_print("%s/%s/%s/uid", r->namespace, day, id), *uid = NULL;
@@ -755,7 +756,7 @@ int reader_find(struct reader *r, const char *id, const struct spec_job **ret)
 			d = find_day(r, names.v[i]);
 			recent = d && d->recent;
 		}
-		if (recent) /* the store has its jobs */
+		if (recent) /* the store has the jobs of a recent day */
 			continue;
 		err = find_in(r, names.v[i], id, ret);
 		if (!err)
@@ -791,7 +792,7 @@ static int read_whole(struct reader *r, const struct spec_job *job, struct spec_
 
 		if (err && err != -ENOENT)
 			return err;
-		/* It may be anything, and another's. */
+		/* The text may be anything, or another job's. */
 		if (err || spec_snapshot_parse(text, len, &found) < 0 ||
 		    !streq(found->uid, job->uid))
 			continue;
@@ -812,8 +813,8 @@ static int read_whole(struct reader *r, const struct spec_job *job, struct spec_
 }
 
 /*
- * *RET (a new reference): what the archive has of JOB, which somebody else may know; *RET_FOLDER (malloc'ed; NULL: not
- * wanted): NAMESPACE/DAY/ID.
+ * Set *RET (a new reference) to what the archive has of JOB, which another part of kxfs may know too, and *RET_FOLDER
+ * (malloc'ed; may be NULL) to NAMESPACE/DAY/ID. -ENOENT: the archive does not have the job.
  */
 static int read_job(struct reader *r, const struct spec_job *job, const struct spec_job **ret,
 		    char **ret_folder)
@@ -831,7 +832,7 @@ static int read_job(struct reader *r, const struct spec_job *job, const struct s
 			return -ENOENT;
 		known = spec_job_ref(e ? e->job : job);
 		folder = e && e->folder ? text_copy(e->folder) : NULL;
-		/* One that goes on may have more by now. */
+		/* There may be more by now of a job that goes on. */
 		if (e && !known->brief && !spec_job_has_ended(known) &&
 		    loop_now_ms() >= e->completed + OFTEN_MS)
 			e = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call belongs to two, the thread that waits and the I/O thread, which has it in a list until the archive has
- * answered. Who is second frees it, so a thread that has waited long enough leaves it behind.
+ * A call belongs to two: the thread that waits, and the I/O thread, which has it in a list until the archive has
+ * answered. The one that is done with it last frees it, so a thread that has waited long enough leaves it behind.
  */
 #include "backend/reader/remote.h"
 
@@ -26,7 +26,7 @@ struct call {
 	struct remote *remote;
 	atomic_uint refs;
 	sem_t answered;
-	char *name, *after; /* AFTER: of a list; NULL: from the first */
+	char *name, *after; /* AFTER: for a list; NULL: from the first name */
 	bool list;
 	uint64_t off;
 	size_t n;
@@ -35,17 +35,17 @@ struct call {
 	struct listed *listed;
 	size_t n_listed;
 	bool more;
-	struct call *prev, *next; /* I/O thread */
+	struct call *prev, *next; /* of the I/O thread */
 };
 
 struct remote {
 	struct loop *loop;
 	struct archive *archive;
 	char *dir;
-	struct call *calls; /* I/O thread: those that are under way */
+	struct call *calls; /* of the I/O thread: calls that are under way */
 	atomic_bool stopping;
-	atomic_ullong until; /* loop_now_ms until which it is not asked */
-	struct lock lock;    /* of what is below */
+	atomic_ullong until; /* the archive is not asked before that, by loop_now_ms */
+	struct lock lock;    /* protects the members below */
 	int64_t since;
 	char *why;
 };
@@ -155,7 +155,7 @@ static struct call *call_new(struct remote *r, const char *name)
 	return c;
 }
 
-/* 0 or a negative errno; it is the caller's in any case. */
+/* Make the call C and wait for it. 0 or a negative errno; the caller frees C in any case. */
 static int make(struct remote *r, struct call *c)
 {
 	cleanup_free char *late = text_print("%s: does not answer", r->dir);

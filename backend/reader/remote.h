@@ -12,19 +12,25 @@ struct remote;
 /* As archive_new. Any thread. */
 int remote_new(struct loop *loop, const struct archive_place *place, struct remote **ret,
 	       char **ret_text);
-void remote_free(struct remote *r); /* after the loop has stopped; NULL is allowed */
-/* I/O thread: whoever waits is told -EHOSTUNREACH, and so is whoever comes. FN(DATA) as archive_stop says. */
+void remote_free(struct remote *r); /* to be called after the loop has stopped; NULL is allowed */
+/*
+ * I/O thread: whoever waits is told -EHOSTUNREACH, and so is whoever asks later. FN(DATA) is called as archive_stop
+ * says.
+ */
 void remote_stop(struct remote *r, loop_fn fn, void *data);
 
-/* Below: any thread but the I/O thread. Errors are those of archive.h, but that what is away is -EHOSTUNREACH. */
+/*
+ * The functions below are for any thread but the I/O thread. Errors are those of archive.h; while the archive is away
+ * it is -EHOSTUNREACH.
+ */
 
-/* As archive_get; *RET is malloc'ed. What can be no name is -ENOENT. */
+/* Like archive_get; *RET is malloc'ed. For a NAME that no object can have: -ENOENT. */
 int remote_get(struct remote *r, const char *name, uint64_t off, size_t n, char **ret,
 	       size_t *ret_n);
-/* As archive_list, but all of them, as far as MAX has room; FN is called for each, in their order. */
+/* Like archive_list, for all names, as far as MAX has room; FN is called for each, in their order. */
 int remote_list(struct remote *r, const char *prefix, size_t max,
 		void (*fn)(void *data, const struct archive_object *object), void *data);
-/* Try it, though it is away. */
+/* Ask the archive next time, although it is away. */
 void remote_try(struct remote *r);
-/* Since when it has been away (ns; 0: it is not), with the reason, malloc'ed. */
+/* Since when the archive has been away (ns; 0: it is not), with the reason, malloc'ed. */
 int64_t remote_away(struct remote *r, char **ret_why);

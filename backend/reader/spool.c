@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread at a time does something to the folder of a job, and others that want the same wait for it. Parts are
+ * One thread at a time works on the folder of a job, and others that want the folder wait for it. Parts of a log are
  * fetched one after the other and appended; the table of lines is replaced before, so that it tells of all bytes. The
  * merged log is made of the fetched logs like that of any job (backend/output/), on the I/O thread.
  */
@@ -23,16 +23,16 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define WAIT_S	   9 /* for another thread, or for what is merged */
+#define WAIT_S	   9 /* the longest wait for another thread, or for the merged log */
 #define KEY_MAX	   4096
-#define PARTS_MAX  200000 /* of a log: 1.6 TB */
+#define PARTS_MAX  200000 /* parts of a log: 1.6 TB */
 #define PREFIX_MAX 300
 
 struct folder {
 	char *uid;
-	uint64_t bytes, used; /* loop_now_ms */
+	uint64_t bytes, used; /* USED: when it was last used, by loop_now_ms */
 	bool busy, removing;
-	bool merged; /* all that is there is in the merged log */
+	bool merged; /* everything in the folder is in the merged log */
 	UT_hash_handle hh;
 };
 
@@ -42,7 +42,7 @@ struct spool {
 	struct output *output, *of_mount;
 	char *dir;
 	uint64_t limit;
-	struct lock lock; /* of what is below */
+	struct lock lock; /* protects the members below */
 	pthread_cond_t changed;
 	struct folder *folders; /* by uid */
 	uint64_t bytes;
@@ -51,7 +51,7 @@ struct spool {
 
 /* --- folders --- */
 
-/* Under the lock. */
+/* The folder UID, made if need be. Under the lock. */
 static struct folder *need(struct spool *s, const char *uid)
 {
 	struct folder *f;
@@ -65,7 +65,7 @@ static struct folder *need(struct spool *s, const char *uid)
 	return f;
 }
 
-/* The folder UID is this thread's alone now. False: another has it still. */
+/* Take the folder UID for this thread alone. False: another thread still has it. */
 static bool enter(struct spool *s, const char *uid)
 {
 	struct timespec until;
@@ -109,7 +109,7 @@ static void on_removed(void *data, int err)
 	struct removal *m = data;
 	struct spool *s = m->spool;
 
-	(void)err; /* the next start finds what is left */
+	(void)err; /* the next start finds what is left behind */
 	{
 		lock_scope(&s->lock);
 		struct folder *f = need(s, m->uid);
@@ -130,7 +130,9 @@ static void remove_one(void *data)
 	output_job_remove(m->spool->output, m->uid, on_removed, m);
 }
 
-/* Have N bytes more, of the folder UID, which this thread has entered. -ENOSPC: the limit is below that. */
+/*
+ * Make room for N bytes more for the folder UID, which this thread has taken. -ENOSPC: the limit does not allow them.
+ */
 static int take_room(struct spool *s, const char *uid, uint64_t n)
 {
 	const uint64_t others = output_bytes(s->of_mount);
@@ -175,10 +177,10 @@ static int take_room(struct spool *s, const char *uid, uint64_t n)
 
 /* --- what the archive has of a log --- */
 
-/* Parts, which follow each other from the first byte. */
+/* Parts of a log, which follow each other from the first byte on. */
 struct parts {
 	uint64_t size;
-	bool broken; /* what follows does not */
+	bool broken; /* the parts after these do not follow */
 };
 
 static void on_part(void *data, const struct archive_object *object)
@@ -190,7 +192,7 @@ static void on_part(void *data, const struct archive_object *object)
 	if (p->broken)
 		return;
 	p->size += object->size;
-	/* Only the last may have less, behind which nothing fits. */
+	/* Only the last part may be shorter, so nothing may follow a short one. */
 	p->broken = object->size < ARCHIVE_MAX;
 }
 
@@ -203,7 +205,7 @@ static int size_of(struct spool *s, const char *prefix, uint64_t *ret)
 	return err;
 }
 
-/* Where the log KEY of JOB stands below FOLDER, "ROLE-K/log.N"; malloc'ed. -ENOENT: nowhere. */
+/* Find where the log KEY of JOB stands below FOLDER: "ROLE-K/log.N"; malloc'ed. -ENOENT: nowhere. */
 static int find_log(struct spool *s, const struct spec_job *job, const char *folder,
 		    const char *key, char **ret)
 {
@@ -217,7 +219,7 @@ static int find_log(struct spool *s, const struct spec_job *job, const char *fol
 				name = keep_log_name(&job->replicas[i], j, &n);
 	if (!name)
 		return -ENOENT;
-	/* Another writer's may have had the number. */
+	/* The number may be that of another writer's log. */
 	for (; n <= KEEP_MAX_LOGS && !err; n++) {
 		cleanup_free char *file = text_print("%s/%s.%u.key", folder, name, n);
 		cleanup_free char *text = NULL;
@@ -249,7 +251,7 @@ static uint64_t size_here(const struct spool *s, const char *uid, const char *su
 									  : 0;
 }
 
-/* Append the bytes FROM .. TO of what stands at NAME to the file FD. */
+/* Append the bytes FROM .. TO of the parts at NAME to the file FD. */
 static int append(struct spool *s, const char *name, int fd, uint64_t from, uint64_t to)
 {
 	while (from < to) {
@@ -290,7 +292,7 @@ static int fetch_lines(struct spool *s, const char *uid, const char *key, const 
 	return err ? err : disk_rename(AT_FDCWD, new, AT_FDCWD, to, false);
 }
 
-/* What the archive has of log KEY is in the folder of JOB, which this thread has entered. */
+/* Fetch what the archive has of log KEY into the folder of JOB, which this thread has taken. */
 static int fetch(struct spool *s, const struct spec_job *job, const char *folder, const char *key)
 {
 	static const char *const subs[] = {"", "logs", "lines"};
@@ -326,12 +328,15 @@ static int fetch(struct spool *s, const struct spec_job *job, const char *folder
 
 /* --- the merged log --- */
 
-/* It belongs to two: the thread that waits and the I/O thread; who is second frees it. */
+/*
+ * A log that is being merged. It belongs to two: the thread that waits and the I/O thread; the one that is done with it
+ * last frees it.
+ */
 struct merging {
 	struct spool *spool;
 	const struct spec_job *job;
 	struct output_job *output;
-	size_t n; /* logs that are not in the merged log yet, and one more while they begin */
+	size_t n; /* logs that are not in the merged log yet, and one more while they are begun */
 	unsigned refs;
 	sem_t done;
 };
@@ -387,7 +392,7 @@ static void merge(void *data)
 	merging_unref(m);
 }
 
-/* All logs that the merged log of JOB is made of. */
+/* Fetch all logs of which the merged log of JOB is made. */
 static int fetch_merged(struct spool *s, const struct spec_job *job, const char *folder)
 {
 	struct merging *m;
@@ -402,7 +407,7 @@ static int fetch_merged(struct spool *s, const struct spec_job *job, const char 
 				continue;
 			err = fetch(s, job, folder, r->logs[j].key);
 			any |= !err;
-			/* One that nobody has captured is missing in it. */
+			/* A log that nobody has captured is missing in the merged log. */
 			if (err == -ENOENT)
 				err = 0;
 		}
@@ -433,7 +438,7 @@ int spool_log(struct spool *s, const struct spec_job *job, const char *folder, c
 	if (!enter(s, job->uid))
 		return -ETIMEDOUT;
 	err = key ? fetch(s, job, folder, key) : fetch_merged(s, job, folder);
-	if (err == -ENOENT) /* nobody has captured it */
+	if (err == -ENOENT) /* nobody has captured this log */
 		err = 0;
 	if (err == -EHOSTUNREACH)
 		here = key ? size_here(s, job->uid, "logs", key) : is_merged(s, job->uid);
@@ -507,7 +512,7 @@ void spool_load(struct spool *s)
 	(void)disk_list(AT_FDCWD, path, load_folder, s);
 }
 
-/* All that is there was fetched before anybody could open it. */
+/* Everything was fetched before anybody could open the log. */
 static void on_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
 	(void)data, (void)id, (void)key;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs of an archive in the state directory, where they are read as any others: STATE/fetched/jobs/UID has the form of
- * the folder of a job (backend/output/output.h). What is there is the beginning of what the archive has, since that
- * only grows. It takes what the spool has left of its limit; what was not read for longest goes.
+ * Logs of an archive are fetched into the state directory, and read there like any others: STATE/fetched/jobs/UID has
+ * the form of the folder of a job (backend/output/output.h). A log there is the beginning of the archive's, which only
+ * grows. The fetched logs may take the room that the spool has left of its limit; those that were not read for the
+ * longest time are removed.
  */
 #pragma once
 
@@ -14,22 +15,23 @@
 
 struct spool;
 
-/* OUTPUT is the mount's, whose bytes count in the LIMIT. Before the loop runs. */
+/* OUTPUT is the mount's, whose bytes count in the LIMIT, too. To be called before the loop runs. */
 int spool_new(struct loop *loop, struct remote *remote, struct output *output,
 	      const char *state_dir, uint64_t limit, struct spool **ret, char **ret_text);
-void spool_free(struct spool *s);			  /* after the loop; NULL is allowed */
+/* To be called after the loop has stopped; NULL is allowed. */
+void spool_free(struct spool *s);
 void spool_start(struct spool *s);			  /* I/O thread */
 void spool_stop(struct spool *s, loop_fn fn, void *data); /* I/O thread */
 
-/* On the pool, once and before all below: what an earlier mount has left there. */
+/* Runs on the pool, once and before the functions below: finds what an earlier mount has left there. */
 void spool_load(struct spool *s);
 /*
- * As output_log, of JOB, whose directory in the archive is FOLDER; KEY NULL: the merged log. Waits. One that the
- * archive has not is -ENOENT, or, if the archive is away, what is there of it.
+ * Like output_log, for JOB, whose directory in the archive is FOLDER; KEY NULL: the merged log. This waits. -ENOENT:
+ * the archive does not have the log; if the archive is away, this gives what was fetched of it.
  */
 int spool_log(struct spool *s, const struct spec_job *job, const char *folder, const char *key,
 	      enum log_form form, struct log **ret);
-/* Its size, though it was not fetched; of what is merged or stamped 0 then. */
+/* The size of such a log, also if it was not fetched; then that of a merged or stamped one is 0. */
 int spool_stat(struct spool *s, const struct spec_job *job, const char *folder, const char *key,
 	       enum log_form form, struct log_stat *ret);
 uint64_t spool_bytes(struct spool *s);

@@ -15,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/record/dry_run.h"
 
-/* The file ("-": standard input), or as much of it as shows that it is too large. */
+/* Read the file ("-": standard input), or as much of it as shows that it is too large. */
 static int read_file(const char *path, char **ret, size_t *ret_len)
 {
 	cleanup_file FILE *f = fopen(streq(path, "-") ? "/dev/stdin" : path, "rbe");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The command kxfs --dry-run=FILE: the manifest that a file would make, without a mount or a cluster. */
+/* The command kxfs --dry-run=FILE: prints the manifest that a file would make, without a mount or a cluster. */
 #pragma once
 
 struct options;
 
-/* The manifest to standard output, or what is wrong to standard error. Returns the status to exit with. */
+/* Print the manifest to standard output, or what is wrong to standard error. Returns the status to exit with. */
 int dry_run_main(const struct options *o);

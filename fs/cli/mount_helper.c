@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From "mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]" to kxfs's own words. */
+/*
+ * Translates "mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]" into kxfs's own command line.
+ */
 #include "fs/cli/mount_helper.h"
 
 #include <errno.h>
@@ -15,7 +17,10 @@ bool mount_helper_is(const char *name)
 	return streq(slash ? slash + 1 : name, "mount.kxfs");
 }
 
-/* What LETTER asks for that kxfs does not do; NULL: it is done anyhow, or about mount(8)'s own words and tables. */
+/*
+ * What LETTER asks for that kxfs does not do; NULL: kxfs does it anyhow, or LETTER only concerns mount(8)'s own output
+ * and tables.
+ */
 static const char *not_done(int letter)
 {
 	switch (letter) {
@@ -35,12 +40,12 @@ static const char *not_done(int letter)
 int mount_helper_args(int argc, char **argv, int *ret_argc, char ***ret_argv, char **ret_text)
 {
 	static char dash_o[] = "-o",
-		    end[] = "--"; /* argv is of char *, though nobody writes to it */
+		    end[] = "--"; /* argv has char *, though nobody writes to them */
 	cleanup_free char **words = new0_n(char *, 2 * (size_t)argc + 2);
 	int n = 0, c;
 
 	words[n++] = argv[0];
-	optind = 0; /* starts anew, also in a second call */
+	optind = 0; /* so that getopt starts anew, also in a second call */
 	while ((c = getopt(argc, argv, ":sfnvN:t:o:")) != -1) {
 		const char *why = not_done(c);
 

@@ -11,7 +11,7 @@
 bool mount_helper_is(const char *name);
 
 /*
- * The words of kxfs's own command line that mean what the helper's ARGV says, ending with NULL: the array is malloc'ed,
- * its texts are ARGV's. 0, or -EINVAL with *RET_TEXT (malloc'ed).
+ * Make the words of kxfs's own command line that mean the same as the helper's ARGV; they end with NULL. The array is
+ * malloc'ed, its texts are ARGV's. 0, or -EINVAL with *RET_TEXT (malloc'ed).
  */
 int mount_helper_args(int argc, char **argv, int *ret_argc, char ***ret_argv, char **ret_text);

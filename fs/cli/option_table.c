@@ -64,7 +64,7 @@ static int parse_time(const char *text, int64_t max, int64_t *ret)
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* Digits of BASE (8 or 10) alone. */
+/* Parse digits of BASE (8 or 10), and nothing else. */
 static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{0}};
@@ -89,7 +89,7 @@ static int bad_value(const struct option_def *def, const char *value, const char
 	return refuse(-EINVAL, ret_text, "-o %s=%s: not %s", def->name, value, wanted);
 }
 
-/* A bool, which the option turns on. */
+/* Set a bool, which the option turns on. */
 SETTER(set_on)
 {
 	(void)value, (void)ret_text;
@@ -104,7 +104,7 @@ SETTER(set_text)
 	return 0;
 }
 
-/* The working directory is another later. */
+/* A path is made absolute, since the working directory is another one later. */
 SETTER(set_archive)
 {
 	if (*value != '/' && strncmp(value, "s3://", 5) != 0)
@@ -121,7 +121,7 @@ SETTER(set_endpoint)
 	return set_text(o, def, value, ret_text);
 }
 
-/* An enum whose values are named in the row's ARG, "own|all|none", in their order. */
+/* Set an enum whose values the row's ARG names, "own|all|none", in their order. */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);

@@ -51,12 +51,12 @@ static void set_defaults(struct options *o)
  * --- generic options of mount(8), about which kxfs has nothing to say: so it can stand in fstab ---
  */
 
-/* Handed to the kernel. */
+/* Options that are handed to the kernel. */
 static const char *const generic_kernel[] = {
 	"async", "atime", "dirsync", "exec", "noatime", "noexec", "sync",
 };
 
-/* Accepted; they change nothing here. */
+/* Options that are accepted, and change nothing here. */
 static const char *const generic_ignored[] = {
 	"auto",	      "comment",     "defaults",   "dev",	    "diratime",
 	"fsname",     "group",	     "lazytime",   "loud",	    "_netdev",
@@ -75,7 +75,7 @@ static bool has_word(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
-/* WORD is NAME or NAME=VALUE. False: there is no such option. */
+/* Set the generic option WORD, which is NAME or NAME=VALUE. False: there is no such option. */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
@@ -90,7 +90,7 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* WORD (an option as it was given) is none; NEAR (NULL: nothing) is what may have been meant. */
+/* Refuse WORD, which was given as an option and is none; NEAR (NULL: nothing) is what may have been meant. */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -146,7 +146,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(name, ret_text);
 }
 
-/* The list is split at commas; a comma that belongs to a value is written "\\,". */
+/* Set the options of LIST, which is split at commas; a comma that belongs to a value is written "\\,". */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -186,7 +186,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return r;
 }
 
-/* The operands: at most MAX. */
+/* The operands that a command takes: at most MAX. */
 static const struct {
 	int max;
 	const char *usage;
@@ -259,7 +259,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 
 /* --- flags --- */
 
-/* What getopt could not read: "?" or ":" as C says. */
+/* Refuse what getopt could not read: C is "?" or ":". */
 static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
@@ -272,7 +272,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* The same letter in its other case: -v. */
+	/* The letter may be meant in its other case, as -v. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -326,7 +326,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	*ret_text = NULL;
 	set_defaults(ret);
 	getopt_tables(shorts, longs);
-	optind = 0; /* starts anew, also in a second call */
+	optind = 0; /* so that getopt starts anew, also in a second call */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_def *d = option_table;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors with words. */
+/* Errors with a text for people. */
 #include "fs/cli/refuse.h"
 
 #include "spec/base/mem.h"

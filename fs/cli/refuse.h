@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors with words: an errno for the program and a sentence for the person, in one return. */
+/* Errors with a text: an errno for the program and a sentence for people, in one return. */
 #pragma once
 
 #include "spec/base/base.h"
@@ -10,5 +10,7 @@
  */
 int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
 
-/* Print it for who gave the command. TEXT may quote a server or a plugin; NULL: the words of ERR are printed. */
+/*
+ * Print TEXT for the user who gave the command. It may quote a server or a plugin; NULL: the words for ERR are printed.
+ */
 void refuse_say(int err, const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options on the command line. Which there are is the business of the kinds of jobs; here they
- * are collected until it is known which kind is meant.
+ * Run options on the command line. The kinds of jobs say which options there are; here they are collected until it is
+ * known which kind is meant.
  */
 #include "fs/cli/run_options.h"
 
@@ -42,7 +42,7 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 	return 0;
 }
 
-/* The kind whose option NAME is, of those that the mount's SOURCE may turn out to mean. */
+/* The kind that has the option NAME, of those that the mount's SOURCE may turn out to mean. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(o->backend);

@@ -14,7 +14,7 @@
 const char *const source_backends[] = {"volcano", "mcad",  "appwrapper", "jobset",
 				       "job",	  "local", NULL};
 
-/* The backend that TEXT begins with; NULL: none. */
+/* The name of the backend with which TEXT begins; NULL: none. */
 static const char *find_backend(const char *text)
 {
 	const char *colon = strchr(text, ':');
@@ -32,14 +32,14 @@ bool source_has_backend(const char *text)
 	return find_backend(text) != NULL;
 }
 
-/* A word without a known backend: most probably a backend that does not exist, or no colon. */
+/* Refuse TEXT, which has no known backend: most probably its backend does not exist, or the colon is missing. */
 static int refuse_unknown(const char *text, char **ret_text)
 {
 	const char *colon = strchr(text, ':');
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
 	const char *near = spec_suggest(word, source_backends);
 
-	/* So short a word is near to many names that a namespace may have. */
+	/* A word this short is near to many names that a namespace may have. */
 	if (near && !colon && strlen(near) <= 3 && !streq(word, near))
 		return 0;
 	if (near)

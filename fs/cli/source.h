@@ -14,11 +14,11 @@ struct source {
 	char *namespace; /* "" not given */
 };
 
-/* Parse TEXT. 0, or -EINVAL with *RET_TEXT (malloc'ed). The texts of *RET are the caller's in both cases. */
+/* Parse TEXT. 0, or -EINVAL with *RET_TEXT (malloc'ed). The caller owns the texts of *RET in both cases. */
 int source_parse(const char *text, struct source *ret, char **ret_text);
 
 /* Does TEXT begin with a backend and a colon? */
 bool source_has_backend(const char *text);
 
-/* The backends that there are, without colons, up to NULL. */
+/* The names of all backends, without colons, up to a NULL. */
 extern const char *const source_backends[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who runs this command, by the user database, and his home. */
+/* Finds who runs this command, by the user database, and their home. */
 #include "fs/cli/who.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who runs this command: what submissions are signed with, and where "~" is. */
+/* Who runs this command: the name in submissions, and the directory that "~" means. */
 #pragma once
 
 #include "spec/base/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fork, and a pipe on which one byte says that the child is up; its end without one says no. */
+/* Forks, with a pipe: one byte on it says that the child is up, and its end without one that the child is not. */
 #include "fs/mount/daemon.h"
 
 #include <errno.h>
@@ -26,14 +26,14 @@ void daemon_prepare(int keep)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* End the child, and then this process by the signal that came: what a mount at the same place needs is free then. */
+/* End the child, and then this process by the signal that came: then the mount point is free for another mount. */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
 	struct signalfd_siginfo came;
 	ssize_t n = read(interrupt->fd, &came, sizeof(came));
 
 	kill(child, SIGTERM);
-	interrupt_release(interrupt); /* from here on another signal ends us at once */
+	interrupt_release(interrupt); /* from here on another signal ends this process at once */
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (n == sizeof(came))
@@ -89,10 +89,13 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
-		/* A parent that is killed can't pass that on, so the kernel sends us what it would have sent. */
+		/*
+		 * If the parent is killed it can't pass that on, so the kernel sends this process the signal that the
+		 * parent would have sent.
+		 */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
-			raise(SIGTERM); /* it was killed before that */
+			raise(SIGTERM); /* the parent was killed before that */
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
 		d->verdict_fd = fds[1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Becoming a daemon in two steps: fork before anything has a thread, and let go of the terminal
- * only when all is well. Between them the child's messages reach the user; the parent waits for
- * its verdict and makes it the command's exit status.
+ * Becomes a daemon in two steps: forks before anything has a thread, and lets go of the terminal only when all is well.
+ * Between the two the child's messages reach the user; the parent waits until the child says whether it is up, and
+ * makes that the command's exit status.
  */
 #pragma once
 
@@ -15,23 +15,23 @@ struct daemon {
 #define DAEMON_INIT ((struct daemon){.verdict_fd = -1})
 
 /*
- * First of all: descriptors 0 to 2 are open, those that the caller forgot to close are closed (a
- * daemon must not keep a shell's pipe open, nor hand it to jobs), SIGPIPE is ignored. KEEP (-1: none), which the caller
- * did not forget, stays open, and is closed at an exec.
+ * To be called first of all. Afterwards descriptors 0 to 2 are open, and SIGPIPE is ignored. Descriptors that the
+ * caller forgot to close are closed, since a daemon must not keep a shell's pipe open, nor hand it to jobs. KEEP (-1:
+ * none), which the caller did not forget, stays open, and is closed at an exec.
  */
 void daemon_prepare(int keep);
 
 /*
- * Fork. In the child: 0. In the parent, once the child has come up or failed: 1, and *RET_STATUS
- * is what to exit with. A negative errno: there is no child. SIGINT, SIGTERM or SIGHUP to the parent ends the child
- * by SIGTERM and then, when the child has gone, the parent by itself; a second one does not wait for the child.
- * These signals are blocked in the child. Until daemon_ready it gets SIGTERM also when the parent is killed, for nobody
- * waits for it any more.
+ * Fork. Returns 0 in the child. Returns 1 in the parent, when the child has come up or failed, with *RET_STATUS to exit
+ * with. A negative errno: there is no child. SIGINT, SIGTERM or SIGHUP to the parent ends the child by SIGTERM and,
+ * when the child has gone, the parent itself; a second such signal does not wait for the child. These signals are
+ * blocked in the child. Until daemon_ready the child gets SIGTERM also when the parent is killed, since nobody waits
+ * for it any more.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 
 /*
- * All is well: leave the parent's terminal, session and directory, and let it end with success. -EPIPE: the parent is
- * gone, nobody wants us any more. In the foreground only the directory is left.
+ * All is well: leave the parent's terminal, session and directory, and let the parent end with success. -EPIPE: the
+ * parent is gone, so nobody wants this process any more. In the foreground only the directory is left.
  */
 int daemon_ready(struct daemon *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The report's parts: this machine (FUSE, the state directory) is looked at here, the cluster by backend_examine, whose
- * findings are printed as they come.
+ * The parts of the report: this file looks at this machine (FUSE, the state directory), and backend_examine at the
+ * cluster; its findings are printed as they come.
  */
 #include "fs/mount/doctor.h"
 
@@ -17,7 +17,7 @@
 
 struct report {
 	bool lacks, wrong;
-	bool no_fuse; /* that alone is not WRONG: kxfs capture needs none */
+	bool no_fuse; /* FUSE is missing, which alone is not wrong, since kxfs capture needs none */
 };
 
 static void on_finding(void *data, enum backend_grade grade, const char *text)
@@ -114,7 +114,7 @@ static void look_at_cluster(const struct options *o, struct report *r)
 int doctor_main(const struct options *o)
 {
 	struct report r = {0};
-	bool here; /* might local: be meant, and work? */
+	bool here; /* could local: be meant, and would it work? */
 
 	diag_setup(o->log_level, true);
 	about_version();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A semaphore to wait for, and a timer that has the metrics written on the pool. */
+/* A semaphore on which the main thread waits, and a timer that has the metrics written on the pool. */
 #include "fs/mount/headless.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@ struct headless {
 	/* I/O thread: */
 	struct loop_timer timer;
 	struct work metrics;
-	int told; /* with which error the metrics could not be written, when that was said last; 0: they can */
+	/* The error with which the metrics could not be written, as was last said; 0: they can be. */
+	int told;
 };
 
 static void metrics_run(void *data)

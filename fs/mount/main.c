@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kxfs: batch jobs as a directory. The command; what it does is in run.c. */
+/* kxfs: batch jobs as a directory. This is the command; run.c does what it asks for. */
 #include "backend/backend.h"
 #include "fs/cli/dry_run.h"
 #include "fs/cli/mount_helper.h"

@@ -10,7 +10,7 @@
 
 #include "spec/base/mem.h"
 
-/* "\040" and its like become what they stand for, in place. */
+/* Replace "\040" and its like by the characters that they stand for, in place. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -28,7 +28,7 @@ static void unescape(char *s)
 	*to = 0;
 }
 
-/* One line; false: not understood. */
+/* Parse one line; false: it is not understood. */
 static bool parse_line(const char *line, struct mountinfo *ret)
 {
 	const char *tail = strstr(line, " - ");
@@ -45,7 +45,7 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 	return true;
 }
 
-/* The row of mount ID. 0, -ENOENT, or another negative errno when the list can't be read. */
+/* Find the row of mount ID. 0, -ENOENT, or another negative errno if the list can't be read. */
 static int find(FILE *f, int id, struct mountinfo *ret)
 {
 	cleanup_free char *line = NULL;

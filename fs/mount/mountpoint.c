@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of a mount point, each with words that say what to do, and unmounting. */
+/* Checks a mount point, each check with a text that says what to do; and unmounts. */
 #include "fs/mount/mountpoint.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "fs/mount/mountinfo.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* dead mounts that may lie on each other */
+#define MAX_DEAD    16	  /* dead mounts that may lie one above the other */
 #define HELPER_MS   10000 /* fusermount3 gets this long */
 #define FUSE_DEVICE "/dev/fuse"
-#define FUSE_MAJOR  10 /* of that */
+#define FUSE_MAJOR  10 /* FUSE_DEV's major number */
 #define FUSE_MINOR  229
 
-/* Run fusermount3 with ARGV, quiet on standard output. Its status, or a negative errno. */
+/* Run fusermount3 with ARGV, without its standard output. Returns its status, or a negative errno. */
 static int run_helper(char *const *argv)
 {
 	posix_spawn_file_actions_t files;
@@ -126,7 +126,7 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 	return 0;
 }
 
-/* Is PATH where a kxfs is mounted, dead or alive? Asks nobody. */
+/* Is a kxfs mounted on PATH, dead or alive? Asks no file system. */
 static bool is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
@@ -149,7 +149,7 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/* Does nobody serve PATH any more? The kernel's memory of its attributes is not asked. */
+/* Does no process serve PATH any more? The kernel's memory of its attributes would not tell. */
 static bool is_dead(const char *path)
 {
 	struct statx st;
@@ -158,7 +158,7 @@ static bool is_dead(const char *path)
 	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* Take away the dead mounts of kxfs on PATH; refuse a live one. */
+/* Unmount the dead mounts of kxfs on PATH; refuse PATH if one is alive. */
 static int replace_dead(const char *path, char **ret_text)
 {
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
@@ -198,7 +198,7 @@ static int check_empty(const char *path, char **ret_text)
 	return 0;
 }
 
-/* The directory itself is locked, so that it does not matter what else the two have in common. */
+/* The mount point itself is locked, so it does not matter what else two such processes have in common. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -221,7 +221,7 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
-	/* What was mounted before that lock could be had. */
+	/* Another process may have mounted there before this one got the lock. */
 	if (r == 0)
 		r = replace_dead(path, ret_text);
 	if (r < 0)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The directory that is mounted on: what must be right before, dead mounts of a kxfs that
- * crashed, and taking a mount away.
- */
+/* The directory that is mounted on: checks before a mount, dead mounts of a kxfs that crashed, and unmounting. */
 #pragma once
 
 #include "spec/base/base.h"
@@ -13,21 +10,25 @@
 int mountpoint_check_fuse(char **ret_text);
 
 /*
- * A NAME like /dev/fd/N is no path but descriptor N of /dev/fuse, which who has started kxfs has mounted with and hands
- * over, as libfuse knows it too: N, above 2; -1: it is a path, or NULL. Such a mount is used as it is, and who has made
- * it takes it away.
+ * A NAME like /dev/fd/N is not a path but descriptor N of /dev/fuse: whoever started kxfs has mounted with it and
+ * passes it on, which libfuse knows, too. Returns N, which is above 2; -1: NAME is a path, or NULL. Such a mount is
+ * used as it is, and taken away by the one who made it.
  */
 int mountpoint_passed(const char *name);
 
-/* The canonical path of NAME, which must be a directory; its mount may be dead. One that is passed: NAME. */
+/*
+ * Find the canonical path of NAME, which must be a directory; its mount may be dead. For a descriptor that is passed:
+ * NAME.
+ */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Make PATH (canonical) ready to be mounted on: dead mounts of kxfs are taken away; a live one, one that another
- * process is about to make, a directory that is not empty or not ours to mount on is refused with *RET_TEXT.
- * *RET_LOCK is a descriptor: until it is closed everywhere, nobody else gets as far as this. -1: it can't be locked.
+ * Make PATH (canonical) ready to be mounted on: dead mounts of kxfs are taken away. Refused with *RET_TEXT are a mount
+ * that is alive or that another process is about to make, a directory that is not empty, and one on which this user may
+ * not mount. *RET_LOCK is a descriptor: until all copies of it are closed, nobody else gets as far as this. -1: it
+ * can't be locked.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
-/* Take away what is mounted on PATH, also when it is in use. 0 or a negative errno. Bounded. */
+/* Unmount what is on PATH, also if it is in use. 0 or a negative errno. Takes a limited time. */
 int mountpoint_detach(const char *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One datagram a message. libsystemd would do the same, and bring six libraries into every
- * process that only wants to say READY=1.
+ * Sends one datagram for each message. libsystemd would do the same, and bring six libraries into a process that only
+ * wants to say READY=1.
  */
 #include "fs/mount/notify.h"
 
@@ -17,7 +17,7 @@ void notify_init(struct notify *n)
 		memcpy(n->address.sun_path, path, len);
 		n->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 		if (path[0] == '@')
-			/* an abstract socket; its name has no end mark */
+			/* an abstract socket, whose name begins with a NUL */
 			n->address.sun_path[0] = 0;
 		else
 			n->len++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Telling systemd (or who else set NOTIFY_SOCKET) how far we are: sd_notify's protocol. */
+/* Tells systemd, or whoever else has set NOTIFY_SOCKET, how far this process is, by sd_notify's protocol. */
 #pragma once
 
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 struct notify {
 	struct sockaddr_un address;
-	socklen_t len; /* 0: nobody wants to know */
+	socklen_t len; /* length of ADDRESS; 0: nobody wants to know */
 };
 
 /* Read $NOTIFY_SOCKET and take it out of the environment, so that jobs do not inherit it. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: check, fork, make the modules, start them, serve, and take all down in reverse (T8:
- * nothing has a thread before the fork). Signals end the run on the I/O thread; everything else
- * here is the FUSE thread, which is the main thread.
+ * One run: checks, forks, makes the modules, starts them, serves, and takes all down in reverse order (T8: nothing has
+ * a thread before the fork). Signals end the run on the I/O thread; everything else here runs on the FUSE thread, which
+ * is the main thread.
  *
- * There are two sorts of runs: a mount, and kxfs capture, which is the same without what is mounted: neither a mount
- * point, a tree, submit/ nor a session, but struct headless.
+ * There are two sorts of runs: a mount, and kxfs capture, which has no mount point, no tree, no submit/ and no session,
+ * but struct headless.
  */
 #include "fs/mount/run.h"
 
@@ -29,9 +29,11 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-#define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
-#define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#define PATIENCE_MS    3000 /* whoever waits longer for the mount gets a message that says why */
+/* How long, beyond the grace, to wait for the last holder of the state directory to end. */
+#define HOLDER_MS    10000
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* A user who waits longer than this for the mount gets a message that says why. */
+#define PATIENCE_MS    3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 #define ROOT_MAX       11
@@ -40,26 +42,27 @@ struct run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer patience, expire;
-	struct work ending; /* says so in the state directory */
+	struct work ending; /* writes into the state directory that the run is ending */
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
 	struct submit *submit, *dryrun;
-	struct node_entry_def root[ROOT_MAX]; /* what is in the root of the mount */
+	struct node_entry_def root[ROOT_MAX]; /* the entries of the mount's root */
 	struct daemon daemon;
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/* of kxfs capture, which has none of fs, tree, submit, dryrun and session */
+	/* Of kxfs capture alone, which has no fs, tree, submit, dryrun and session. */
 	struct headless *headless;
 	char *mountpoint;    /* NULL: it is kxfs capture */
-	int mountpoint_lock; /* until it is mounted; -1: none */
+	int mountpoint_lock; /* the lock until it is mounted; -1: none */
 	char *work_dir;
 	char *submitter;
 	char *home;	/* NULL: unknown */
-	bool started;	/* the loop */
-	atomic_bool up; /* the backend: the first list is in, or can't be had */
-	int signal_err; /* of loop_signal; set on the I/O thread before backend_start returns */
+	bool started;	/* the loop was started */
+	atomic_bool up; /* the backend has its first list, or has told that it can't be had */
+	/* Result of loop_signal; set on the I/O thread before backend_start returns. */
+	int signal_err;
 };
 
 static void clear(struct run *r)
@@ -72,7 +75,7 @@ static void clear(struct run *r)
 	free(r->home);
 }
 
-/* Jobs run where the command is given; in the mount itself they would keep it busy for ever. */
+/* Jobs run in the directory where the command is given; if that were in the mount, they would keep it busy for ever. */
 static int check_work_dir(struct run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
@@ -86,7 +89,7 @@ static int check_work_dir(struct run *r, char **why)
 	return 0;
 }
 
-/* What is mounted, but for what depends on the state directory. */
+/* The backend's configuration, but for what depends on the state directory. */
 static struct backend_config config_of(const struct run *r)
 {
 	static const enum backend_capture capture[] = {
@@ -125,7 +128,7 @@ static struct backend_config config_of(const struct run *r)
 	};
 }
 
-/* Who named no backend, and has no cluster (ERR), is told what needs none. */
+/* If the user has named no backend and has no cluster (ERR), WHY also tells what needs none. */
 static void advise(const struct run *r, int err, char **why)
 {
 	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
@@ -136,7 +139,7 @@ static void advise(const struct run *r, int err, char **why)
 			*why, r->options->mountpoint);
 }
 
-/* Where the state is kept: as the options say, or named after what is mounted. */
+/* Choose the state directory: the one in the options, or one that is named after the jobs. */
 static int choose_state(const struct run *r, char **ret, char **why)
 {
 	const struct backend_config config = config_of(r);
@@ -152,7 +155,9 @@ static int choose_state(const struct run *r, char **ret, char **why)
 	return err ? err : state_default(key, ret, why);
 }
 
-/* A disk that takes nothing more is no reason to hide what it has: then it can be removed, too, to make room. */
+/*
+ * If the disk takes nothing more, the mount becomes read-only: what it has should be seen, and be removed to make room.
+ */
 static int heed_flaw(struct run *r, char **why)
 {
 	int err = state_flaw(r->state);
@@ -174,7 +179,7 @@ static int heed_flaw(struct run *r, char **why)
 	return 0;
 }
 
-/* All that can be known to be wrong before anything is started. */
+/* Check whatever can be known to be wrong before anything is started. */
 static int check(struct run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -235,7 +240,7 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&r->tree, log);
 }
 
-/* history/ comes first: who removes all in this order keeps what was cancelled by that. */
+/* history/ comes first: whoever removes everything in this order then keeps the jobs that this cancels. */
 static void make_root(struct run *r)
 {
 	const struct node_entry_def root[ROOT_MAX] = {
@@ -261,14 +266,14 @@ static void make_root(struct run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* What a mount has above its backend. */
+/* Make the modules of a mount that stand above its backend. */
 static int make_mount(struct run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		/* Where one is that was handed over is not known here. */
+		/* If the mount was passed on as a descriptor, its place is not known here. */
 		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
@@ -415,7 +420,9 @@ static int start(struct run *r, char **why)
 	return err || r->headless ? err : start_mount(r, why);
 }
 
-/* Mounted, if it is a mount, and the first list is in. 0, or an error when nobody wants it any more. */
+/*
+ * The run is mounted, if it is a mount, and the first list is in: tell so. 0, or an error if nobody wants it any more.
+ */
 static int tell_ready(struct run *r)
 {
 	const struct options *o = r->options;
@@ -456,7 +463,10 @@ static void on_ending(void *data)
 	work_start(&r->ending, r->loop);
 }
 
-/* False: something waits for the disk without an end, and may go on at any moment with what unmake would free. */
+/*
+ * End the run. False: something waits for the disk without an end, and may go on at any moment with what unmake would
+ * free.
+ */
 static bool end(struct run *r)
 {
 	bool stopped, idle;
@@ -476,7 +486,7 @@ static bool end(struct run *r)
 	return stopped && idle;
 }
 
-/* In the order in which they hold each other. */
+/* Free the modules, each before those that it uses. */
 static void unmake(struct run *r)
 {
 	if (r->fs)
@@ -492,14 +502,14 @@ static void unmake(struct run *r)
 	loop_free(r->loop);
 }
 
-/* The child's, or without a fork the process's, whole life. */
+/* The whole life of the child, or of the process if there was no fork. */
 static int live(struct run *r, char **why)
 {
 	int err;
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 	sigset_t set;
 
-	/* Signals wait for the I/O thread, which takes them (loop_signal): this thread is for requests. */
+	/* These signals are for the I/O thread (loop_signal), since this thread serves requests. */
 	sigemptyset(&set);
 	for (size_t i = 0; i < array_size(signals); i++)
 		sigaddset(&set, signals[i]);
@@ -521,7 +531,7 @@ static int live(struct run *r, char **why)
 	} else {
 		refuse_say(err, *why);
 	}
-	/* The lock on STATE is held until it is dead. */
+	/* The process ends here, and its lock on STATE with it. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	unmake(r);
@@ -536,7 +546,7 @@ int run(struct options *o)
 	int err;
 
 	daemon_prepare(mountpoint_passed(o->mountpoint));
-	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes it away */
+	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes PATH out of the environment */
 	diag_setup(o->log_level, true);
 	notify_init(&r.notify);
 	err = check(&r, &why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE session. Three things are not left to libfuse: waking its loop for certain, seeing
- * that the mount is gone while somebody still has files open in it (umount -l), and unmounting,
- * which it would do by path, whoever's mount is there by then.
+ * The FUSE session. Three things are not left to libfuse: to wake its loop for certain; to see that the mount is gone
+ * while somebody still has files open in it (umount -l); and to unmount, which libfuse would do by path, even if that
+ * has another mount by then.
  */
 #include "fs/mount/session.h"
 
@@ -20,20 +20,20 @@
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
-#define MAX_BOUND 16 /* mounts of ours that may lie on each other */
+#define MAX_BOUND 16 /* mounts of this session that may lie one above the other */
 
 struct session {
 	struct fs *fs;
 	struct fuse_session *fuse;
 	const char *mountpoint;
-	pthread_t thread; /* that has made it */
-	bool mounted;	  /* that thread */
+	pthread_t thread; /* the thread that has made the session */
+	bool mounted;	  /* for that thread: it is mounted */
 	struct mountinfo mount;
 	atomic_bool served; /* session_serve has returned: no need to wake it */
 	/* I/O thread: */
 	bool stopping;
 	struct loop_timer wake;
-	int mounts_fd; /* /proc/self/mountinfo */
+	int mounts_fd; /* descriptor of /proc/self/mountinfo */
 	struct loop_watch *watch;
 };
 
@@ -50,7 +50,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* that it came is enough: a system call that waits returns */
+	(void)sig; /* it is enough that the signal came: a system call that waits returns */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -73,7 +73,8 @@ static struct fuse_session *open_session(struct fs *fs, const struct options *o)
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret)
 {
-	struct sigaction wake = {.sa_handler = on_wake_signal}; /* no SA_RESTART */
+	/* Without SA_RESTART, so that a system call returns. */
+	struct sigaction wake = {.sa_handler = on_wake_signal};
 	struct fuse_session *se;
 
 	fuse_set_log_func(log_fuse);
@@ -91,8 +92,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * The signal may come after libfuse has tested its flag and before its read, and is then lost; so
- * it is sent until the loop has returned.
+ * The signal may come after libfuse has tested its flag and before its read, and is then lost; so this sends it until
+ * the loop has returned.
  */
 static void wake(void *data)
 {
@@ -139,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* The kernel's first request: only when it is answered the mount can be used. */
+/* Serve the kernel's first request: only when that is answered can the mount be used. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -186,10 +187,9 @@ int session_serve(struct session *s)
 }
 
 /*
- * Put a pipe without a reader in the place of the FUSE device. Closing the device ends every
- * request that nobody will answer now; that its number stays taken means that a late answer can't
- * reach somebody else's file; and a pipe in this state tells fuse_session_unmount (as the
- * device does when nothing is mounted) to leave whatever is mounted at the path alone.
+ * Put a pipe without a reader in the place of the FUSE device. Closing the device ends every request that nobody will
+ * answer now. Since its number stays taken, a late answer can't reach another file. And a pipe in this state tells
+ * fuse_session_unmount, as the device does when nothing is mounted, to leave whatever is mounted at the path alone.
  */
 static void cut(struct session *s)
 {
@@ -205,8 +205,8 @@ static void cut(struct session *s)
 }
 
 /*
- * Unmount what is mounted at our path as long as it is our file system: somebody else may have
- * mounted there meanwhile, or ours may have been bound onto itself.
+ * Unmount our file system from our path, as often as it is there: somebody else may have mounted there meanwhile, or
+ * ours may have been bound onto itself.
  */
 static void detach(const struct session *s)
 {
@@ -246,7 +246,8 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		fuse_session_unmount(s->fuse); /* frees; the mount itself is gone, see cut() */
+		/* This frees memory; the mount itself is gone, see cut(). */
+		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)
 		close(s->mounts_fd);

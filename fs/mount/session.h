@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the FUSE session: mount, serve, notice that the mount was taken away, stop, unmount.
- * The thread that calls session_new is the FUSE thread (rule T1).
+ * The life of the FUSE session: it mounts, serves, notices that the mount was taken away, stops, and unmounts. The
+ * thread that calls session_new is the FUSE thread (rule T1).
  */
 #pragma once
 
@@ -18,7 +18,7 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, unless that was done (mountpoint_passed), and answer the kernel's first request; the loop runs. 0;
+ * Mount, unless that was done by others (mountpoint_passed), and answer the kernel's first request; the loop runs. 0;
  * -ECANCELED: session_stop was called meanwhile; or a negative errno. FUSE thread.
  */
 int session_mount(struct session *s);
@@ -29,14 +29,14 @@ int session_mount(struct session *s);
  */
 int session_serve(struct session *s);
 
-/* End what waits, and make session_serve return. I/O thread; may be called again. */
+/* End the requests that wait, and make session_serve return. I/O thread; may be called more than once. */
 void session_stop(struct session *s);
 
 /*
- * Take the mount away, in use or not, if it is there and was not passed; whoever is in it gets ENOTCONN from
- * here on. Answers that come later go nowhere. FUSE thread, after session_serve.
+ * Unmount, in use or not, if the mount is there and was not passed on to us; its users get ENOTCONN from here on.
+ * Answers that come later go nowhere. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);
 
-/* After loop_stop. NULL is allowed. */
+/* To be called after loop_stop. NULL is allowed. */
 void session_free(struct session *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state directory: checks with words that say what to do, and its locks. All of it waits for the disk. */
+/* The state directory: checks, with texts that say what to do, and its locks. All functions wait for the disk. */
 #include "fs/mount/state.h"
 
 #include <errno.h>
@@ -19,34 +19,40 @@
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 
-#define PROBE_BYTES 65536 /* so much must have room at the start */
+#define PROBE_BYTES 65536 /* bytes for which there must be room at the start */
 #define RETRY_MS    100
-#define PATIENCE_MS 500 /* who waits longer is told for what */
+#define PATIENCE_MS 500 /* a user who waits longer for a lock is told for what */
 /* How long a process that has been killed may still hold the lock. */
 #define DEAD_MS 5000
 
-/* STATE/version. What is kept here, and what is said to helpers of local jobs, changes with the number. */
+/*
+ * STATE/version. The number changes with what is kept in the state directory, and with what is said to helpers of local
+ * jobs.
+ */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 4\n"
-/* What this version reads too. It is version 4 from then on, since an older kxfs would misread what is kept now. */
+/*
+ * The older version that this one reads, too. The directory is of version 4 from then on, since an older kxfs would
+ * misread what is kept now.
+ */
 #define OLDER_TEXT  "kxfs state 3\n"
 #define VERSION_MAX 64
 #define LOCK_FILE   "lock"
 #define PROBE_FILE  "probe"
 #define READY_FILE  "ready"
-#define NEW_FILE    ".version.new" /* as file_write calls it */
+#define NEW_FILE    ".version.new" /* the name under which file_write writes it */
 #define WHERE_MAX   128
 
 struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * Both are locked: the directory, since a file in it can be removed, and STATE/lock, since another machine that
-	 * shares the file system sees the locks of files alone.
+	 * Both are locked: the directory, since a file in it can be removed; and STATE/lock, since another machine that
+	 * shares the file system sees only the locks of files.
 	 */
 	int dir_fd, lock_fd;
-	int flaw;    /* -EROFS, -ENOSPC, -EDQUOT: the disk takes nothing more; 0: it does */
-	bool locked; /* by this mount, not by another one */
+	int flaw;    /* why the disk takes nothing more: -EROFS, -ENOSPC, -EDQUOT; 0: it does */
+	bool locked; /* this mount has the locks, not another one */
 	char *made; /* the first directory of the path that was made for this mount; NULL: none, or it is mounted */
 };
 
@@ -54,14 +60,14 @@ struct state {
 struct holder {
 	bool is_told; /* a kxfs has written it, of whatever version */
 	bool is_here; /* its PID means for us what it means for it */
-	int pid;      /* 0: unknown */
+	int pid;      /* its process; 0: unknown */
 	enum state_phase phase;
-	char mountpoint[PATH_MAX]; /* in its own mount namespace */
+	char mountpoint[PATH_MAX]; /* a path of its own mount namespace */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* The machine, and which of its process ids are meant. */
+/* A text for the machine, and for the pid namespace in which its numbers count. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -93,7 +99,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	return 0;
 }
 
-/* The canonical path of DIR, whose last parts need not exist. malloc'ed; NULL with errno. */
+/* The canonical path of DIR, of which the last parts need not exist. malloc'ed; NULL with errno. */
 static char *canonical(const char *dir)
 {
 	cleanup_free char *head = text_copy(dir);
@@ -121,7 +127,7 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* mkdir -p with mode 0700. *MADE: the first that was not there. */
+/* Like mkdir -p with mode 0700. *MADE: the first directory that was not there. */
 static int make(const char *dir, char **made)
 {
 	cleanup_free char *path = text_copy(dir);
@@ -161,7 +167,7 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- who holds it --- */
 
-/* What STATE/lock says. 0, also when it says nothing; -EINVAL: it is not kxfs's. */
+/* Read STATE/lock. 0, also if it says nothing; -EINVAL: kxfs has not written it. */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =
@@ -178,7 +184,7 @@ static int read_holder(const struct state *s, struct holder *ret)
 		return -EINVAL;
 	ret->is_told = true;
 	if (sscanf(text, "pid %*d\nphase %*s\nwhere %127s\nmountpoint %n", where, &at) < 1 || !at) {
-		ret->pid = 0; /* another version's words */
+		ret->pid = 0; /* a text of another version */
 		return 0;
 	}
 	find_where(here);
@@ -190,7 +196,9 @@ static int read_holder(const struct state *s, struct holder *ret)
 	return 0;
 }
 
-/* Has the holder's mount gone, so that it will end by itself? Of a process that can't be seen only its word counts. */
+/*
+ * Has the holder's mount gone, so that it will end by itself? If its process can't be seen, only the lock file tells.
+ */
 static bool is_ending(const struct holder *h)
 {
 	return h->phase == STATE_ENDING ||
@@ -236,7 +244,7 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 
 /* --- what it is --- */
 
-/* Does it hold nothing but what a first start leaves that is killed, and what file systems make? */
+/* Is nothing in the directory but what a first start that was killed leaves, and what file systems make? */
 static bool is_empty(const struct state *s)
 {
 	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
@@ -257,9 +265,9 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Is it ours, and of this version, or empty? What another version has kept is not touched, not even moved: jobs that
- * it started may still be running there. Nor is what is somebody else's, like state=$HOME: nothing in it is changed,
- * not even its permissions, before this has returned 0.
+ * Check that the directory is ours, and of this version, or empty. What another version has kept is not touched, not
+ * even moved, since jobs that it started may still run there. Nor is a directory of another purpose, like state=$HOME:
+ * nothing in it is changed, not even its permissions, before this has returned 0.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -305,13 +313,13 @@ static int check_ours(const struct state *s, char **ret_text)
 		path, path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/* Is it that the disk takes nothing more, so that what it has can be shown, and removed to make room? */
+/* Does ERR mean that the disk takes nothing more? Then what it has can be shown, and removed to make room. */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Make of it what it has to be, and see that a file of some size can be written. It is ours, and locked. */
+/* Make the directory what it has to be, and see that a file of some size can be written. It is ours, and locked. */
 static int settle(struct state *s, char **ret_text)
 {
 	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
@@ -342,7 +350,7 @@ static int settle(struct state *s, char **ret_text)
 
 /* --- taking it --- */
 
-/* Both locks. Not every file system has those of directories. */
+/* Take both locks. Not every file system has locks of directories. */
 static int try_lock(const struct state *s)
 {
 	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -413,7 +421,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 		r = lock(s, wait_ms, ret_text);
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
-	/* Once more: who held it until now may have been another version. */
+	/* Check again, since whoever held it until now may have been another version. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -487,7 +495,7 @@ void state_enter(struct state *s, enum state_phase phase)
 	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
 			  where, s->mountpoint);
 
-	/* Only people and waiters read it: a full disk must not end the mount. */
+	/* Only people, and those who wait for the lock, read it, so a full disk must not end the mount. */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {
@@ -515,8 +523,8 @@ void state_close(struct state *s)
 		const struct dirent *e;
 
 		/*
-		 * The mount never came up: remove what every start writes, and then the directories that were made
-		 * for it, if empty.
+		 * The mount never came up: remove what each start writes, and then the directories that were made for
+		 * it, if they are empty.
 		 */
 		while (d && (e = readdir(d)))
 			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&

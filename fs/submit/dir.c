@@ -20,7 +20,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* A file expires this long after its job has finished, ns. */
+/* A file expires this long after its job has finished, in ns. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -56,7 +56,7 @@ static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Its job is in jobs/ or by now in history/. One that is nowhere any more was in jobs/. */
+/* The link leads to the job in jobs/ or, by now, in history/; if the job is in neither, to jobs/. */
 static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	struct backend *b = dir_of(node)->config.backend;
@@ -115,7 +115,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	int64_t changed = names_changed(s->names);
 
 	(void)fs;
-	/* As /tmp: everybody makes files, only owners remove them. */
+	/* As in /tmp, everybody makes files, and only owners remove them. */
 	if (s->config.allow_other)
 		st->st_mode = S_IFDIR | 01777;
 	node_set_times(st, changed, changed);
@@ -182,7 +182,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (!err)
 		err = submit_file_open(fs, req, s, u, fi);
 	if (err) {
-		/* Somebody has made it since the kernel looked: with ESTALE it looks again. */
+		/* Somebody has made the file since the kernel looked for it: after ESTALE the kernel looks again. */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
@@ -202,10 +202,10 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 
 /* --- unlink and rename --- */
 
-/* A request that waits for the disk. */
+/* A request to change a name, which waits for the disk. */
 struct change {
 	struct submit *s;
-	struct upload *upload; /* a reference, and (of a rename) open */
+	struct upload *upload; /* a reference; for a rename the upload is open, too */
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
 	pid_t process;
@@ -292,7 +292,7 @@ static void dir_renamed(void *data, int err)
 	save_name(c->s, c->newname, dir_rename_over, c);
 }
 
-/* The bytes are in memory, and it is known whether they were launched. */
+/* The bytes are in memory, and it is known whether they were launched: do the rename. */
 static void dir_rename_go(void *data, int err)
 {
 	struct change *c = data;
@@ -303,10 +303,10 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/* It gets another name, so it does not matter that this one does not submit. */
+	/* The file gets another name, so it no longer matters that this name does not submit. */
 	if (!spec_name_submits(c->name) && names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
 		save_name(s, c->name, NULL, NULL);
-	/* The verdict on a file that is still written or being launched comes without a rename. */
+	/* If the file is still being written or launched, its verdict comes without this rename. */
 	if (spec_name_submits(c->newname) && upload_size(u) > 0 &&
 	    names_state(s->names, u) != NAME_LAUNCHED && !names_busy(s->names, u)) {
 		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
@@ -429,7 +429,7 @@ char *submit_job_of(struct submit *s, const char *file)
 
 /* --- expiry; I/O thread --- */
 
-/* When the job of NAME was over; INT64_MAX: it is not. Of a job that is gone, the time when it was launched. */
+/* When the job of NAME was over; INT64_MAX: it is not. For a job that is gone, the time at which it was launched. */
 static int64_t expire_finished(struct submit *s, const char *name)
 {
 	const enum backend_place places[] = {BACKEND_JOBS, BACKEND_HISTORY};
@@ -452,17 +452,17 @@ static int64_t expire_finished(struct submit *s, const char *name)
 	return finished;
 }
 
-/* Remove NAME, whose file, if there is one, has not been changed since BEFORE. */
+/* Remove NAME, unless its file was changed after BEFORE. */
 static void expire_one(struct submit *s, const char *name, int64_t before)
 {
 	struct upload *u cleanup_upload = NULL;
 	int err = names_expire(s->names, name, before, &u);
 
 	if (err == -EAGAIN)
-		save_file(s, u, SAVE_LOAD, NULL, NULL, NULL); /* then the next time */
+		save_file(s, u, SAVE_LOAD, NULL, NULL, NULL); /* removed the next time, then */
 	if (!err)
 		save_file(s, u, SAVE_RENAME, NULL, NULL, NULL);
-	/* It is open, or was changed since: it is no longer the file of that job. */
+	/* The file is open, or was changed since: it is no longer the file of that job. */
 	if (err && err != -ENOENT)
 		return;
 	names_remove(s->names, name, SUBMIT_NAME_JOB);

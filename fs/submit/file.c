@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of a file of submit/ or dryrun/: bytes go straight to and from the upload. Which close ends the writing
- * is the question of flush and release; writer.h has the means to answer it, launch.h does what follows.
+ * The class of a file of submit/ or dryrun/: bytes go straight to and from the upload. Flush and release have to find
+ * out which close ends the writing; writer.h tells them what /proc says, and launch.h does what follows.
  */
 #include "fs/submit/file.h"
 
@@ -18,7 +18,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* How long the bytes of a file are waited for that is not in memory. */
+/* How long an open waits for bytes that are not in memory. */
 #define FILE_OPEN_MS 10000
 
 struct file_node {
@@ -31,11 +31,11 @@ struct open_file {
 	struct submit *s;
 	struct upload *upload;
 	bool writable;
-	struct upload_writer writer; /* of the upload's list if WRITABLE */
+	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct record_owner owner;
-	pid_t wrote_tid; /* the thread that wrote last, and its process */
+	pid_t wrote_tid; /* the thread that last wrote, and its process */
 	pid_t wrote;
-	bool looked; /* whether its writer can be looked at is known */
+	bool looked; /* it is known whether its writer can be looked at */
 	struct holders holders;
 };
 
@@ -72,7 +72,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* The record of U says of its content what does not hold any more, or does not say yet what holds. */
+/* The record of U says of its content what does not hold any more, or does not yet say what holds: have it written. */
 static void file_save_record(struct submit *s, struct upload *u)
 {
 	char name[NAME_MAX + 1];
@@ -81,7 +81,7 @@ static void file_save_record(struct submit *s, struct upload *u)
 		save_name(s, name, NULL, NULL);
 }
 
-/* PROCESS, which has no handle (yet), makes SIZE that of U. FRESH: to begin a content of its own. */
+/* PROCESS, which has no handle (yet), sets the size of U to SIZE. FRESH: in order to begin a content of its own. */
 static int file_truncate(struct submit *s, struct upload *u, pid_t process,
 			 struct record_owner owner, bool fresh, off_t size)
 {
@@ -108,7 +108,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 	const struct record_owner owner = launch_owner(s, req);
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
-	/* With ESTALE the kernel looks again what has the name now. */
+	/* After ESTALE the kernel looks again which file has the name now. */
 	int there = names_of(s->names, u, name) ? upload_open(u, empties) : -ESTALE;
 	int err = there == -EAGAIN ? 0 : there;
 	struct open_file *h;
@@ -171,17 +171,16 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	}
 }
 
-/* The process of thread TID, which uses H; 0: not known, as for all who use an H whose opener is not known. */
+/* The process of thread TID, which uses H; 0: not known, as for all that use H if its opener is not known. */
 static pid_t file_process(const struct open_file *h, pid_t tid)
 {
 	return h->writer.unseen && h->writer.opener == 0 ? 0 : writer_process(tid);
 }
 
 /*
- * PROCESS closes H. Is it the one that has opened it, and done with writing? It is not while it
- * has another descriptor (a shell that puts its output aside), nor while a child that wrote
- * last has one (Popen(stdout=f), and then f.close()). Of processes that can't be looked at WHO closes says as much as
- * can be known.
+ * PROCESS closes H. Has PROCESS opened it, and is it done with writing? It is not while it has another descriptor (a
+ * shell that puts its output aside), nor while a child that wrote last has one (Popen(stdout=f), and then f.close()).
+ * If the processes can't be looked at, WHO closes tells as much as can be known.
  */
 static bool file_is_done(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -214,12 +213,12 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	process = file_process(h, tid);
-	/* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */
+	/* If a signal is ending the writer of H, it has written only a part, until somebody writes the file again. */
 	if (h->writer.dirty && process != 0 &&
 	    (process == h->writer.opener || process == h->wrote) && process_stat(tid, &stat) == 0 &&
 	    stat.killed)
 		upload_set_flaw(h->upload, ECANCELED);
-	/* If the writing is not over here, the release submits. */
+	/* If the writing is not over here, the release submits the file. */
 	if (file_is_done(h, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -257,7 +256,7 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
 }
 
-/* PROCESS is the first that changes INO through H: can H's writer be looked at? */
+/* PROCESS is the first that changes INO through H: find out whether H's writer can be looked at. */
 static void file_look(struct open_file *h, pid_t process, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -273,7 +272,7 @@ static void file_look(struct open_file *h, pid_t process, uint64_t ino)
 		     s->name);
 }
 
-/* PROCESS changes the bytes of INO through H; WHO: as holders.h knows it. 0 or -EBUSY. */
+/* PROCESS wants to change the bytes of INO through H; WHO is its number as in holders.h. 0 or -EBUSY. */
 static int file_claim(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
 {
 	pid_t other;
@@ -342,15 +341,15 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* A size that is set when the bytes are in memory. */
+/* A change of size that waits until the bytes are in memory. */
 struct sizing {
 	struct submit *s;
-	struct upload *upload; /* a reference, and open */
+	struct upload *upload; /* a reference; the upload is open, too */
 	pid_t process;
 	struct record_owner owner;
 	uint64_t ticket;
 	off_t size;
-	struct stat st; /* of the node */
+	struct stat st; /* attributes of the node */
 	double timeout;
 };
 
@@ -432,7 +431,7 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/* The tag is not the name, which changes and then means another file. */
+	/* The tag is not the name, since a file's name can change and then mean another file. */
 	const char *tag = upload_tag(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);

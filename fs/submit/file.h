@@ -5,11 +5,11 @@
 #include "fs/submit/save.h"
 #include "fs/vfs/node.h"
 
-/* The node of U under DIR, as a reference. */
+/* The node of U in DIR, as a reference. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
 /*
- * Make the handle in FI for U, and empty it if FI says so. 0; -EAGAIN: made, but save_load must run before it is used;
- * any other errno: there is no handle.
+ * Make the handle in FI for U, and empty U if FI says so. 0; -EAGAIN: the handle is made, but SAVE_LOAD has to run
+ * before it is used; any other errno: there is no handle.
  */
 int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
 		     struct fuse_file_info *fi);

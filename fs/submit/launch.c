@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Launches, those of this mount and those that the last one left; see launch.h. The steps of one:
+ * Launches of this mount, and those that the last mount left; see launch.h. The steps of one:
  *
  *	what is under way			| what ends it	| next
  *	the disk gets the bytes and the record	| it has them	| asked for the owner's name; refused
@@ -26,28 +26,30 @@
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
 
-/* How long the name of a user is waited for, who has not mounted. */
+/* How long the name of a user is waited for who is not the one that mounted. */
 #define LAUNCH_OWNER_MS 5000
 
 struct launch {
 	struct submit *s;
-	struct upload *upload; /* a reference, and open */
-	bool rename;	  /* UPLOAD gets NAME when it is accepted and the request still waits */
-	pid_t process;	  /* that renames */
-	uint64_t version; /* of the content that TEXT is */
+	struct upload *upload; /* a reference; the upload is open, too */
+	/* UPLOAD gets NAME if the content is accepted while the request still waits */
+	bool rename;
+	pid_t process;	  /* the process that renames */
+	uint64_t version; /* version of the content that TEXT is */
 	struct name_launch number;
-	uint64_t ticket; /* 0: nobody waits */
+	uint64_t ticket; /* ticket of the request that waits; 0: none does */
 	struct record_owner owner;
-	char *submitter; /* user@host, if that is not who mounted */
+	char *submitter; /* user@host, if that is not the user who mounted */
 	char *text;
 	size_t len;
-	mode_t readable;	 /* the bits of S_IRGRP and S_IROTH that its file has */
-	char name[NAME_MAX + 1]; /* under which it is submitted */
-	int err;		 /* the verdict */
-	int unnamed;		 /* why it has not got NAME, though it was launched */
-	char *why;		 /* the text of a refusal */
-	char *id;		 /* of the job */
-	char *made;		 /* the manifest, for dryrun/ */
+	mode_t readable;	 /* which of S_IRGRP and S_IROTH its file has */
+	char name[NAME_MAX + 1]; /* the name under which it is submitted */
+	int err;		 /* the verdict; 0: launched */
+	/* Why the file did not get NAME although its content was launched. */
+	int unnamed;
+	char *why;  /* the text of a refusal */
+	char *id;   /* id of the job */
+	char *made; /* the manifest, for dryrun/ */
 };
 
 static void launch_free(struct launch *l)
@@ -98,7 +100,7 @@ static void launch_on_shown(void *data, int err)
 	launch_free(l);
 }
 
-/* Show the verdict, under the name that the file has now, if that submits. */
+/* Show the verdict under the name that the file has now, if that submits. */
 static void launch_show(struct launch *l)
 {
 	struct names *names = l->s->names;
@@ -116,7 +118,7 @@ static void launch_show(struct launch *l)
 		save_soon(l->s, l->upload);
 	}
 	upload_concluded(l->upload, l->number.number, !l->err);
-	/* A manifest that nobody asks for any more is no verdict: the file may be asked about again. */
+	/* A manifest that nobody asks for any more is no verdict, so that the file may be asked about again. */
 	names_concluded(names, l->name, l->upload, version, &l->number,
 			l->err || (l->s->dry && !l->made) ? NULL : digest, l->err == -EINPROGRESS);
 	if (l->err && (!l->s->dry || current))
@@ -149,7 +151,7 @@ static void launch_on_renamed(void *data, int err)
 	launch_show(l);
 }
 
-/* The content was accepted: the file gets the name for which it was launched. */
+/* The content was accepted: give the file the name for which it was launched. */
 static void launch_finish(struct launch *l)
 {
 	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
@@ -178,7 +180,10 @@ static void launch_on_text(void *data, int err)
 	launch_finish(l);
 }
 
-/* The same for a dry run, which has no job to show: the file itself shows what came of it, if its name submits. */
+/*
+ * Like launch_on_reply, for a dry run, which has no job to show: the file itself becomes the manifest, if its name
+ * submits.
+ */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
@@ -216,7 +221,7 @@ static void launch_send(struct launch *l)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/* The name of an owner who has not mounted may come from a network. */
+/* The owner of a launch who has not mounted, whose name may come from a network. */
 struct owner {
 	uid_t uid;
 	char *name;
@@ -297,7 +302,7 @@ static void launch_saved(void *data, int err)
 
 /* --- the beginning --- */
 
-/* Take the content of U, which is open, as it is now, to be launched as NAME; nothing is done yet. */
+/* Make a launch of the present content of U, which is open, as NAME; nothing is done yet. */
 static int launch_new(struct submit *s, struct upload *u, const char *name,
 		      struct record_owner owner, struct launch **ret)
 {
@@ -311,8 +316,8 @@ static int launch_new(struct submit *s, struct upload *u, const char *name,
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * Who may read the file as it is shown. Its job belongs to who mounts, so to another group than a file of
-	 * others.
+	 * The bits say who may read the file as it is shown. The job belongs to the user who mounts, so its group
+	 * differs from that of other users' files.
 	 */
 	upload_stat(u, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
@@ -365,7 +370,7 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner ow
 		launch_refuse(s, name, upload_flaw(u), owner);
 }
 
-/* Who copies a file here under a name that does not submit should not wait for a job in vain. */
+/* A user who copies a file here under a name that does not submit should not wait for a job in vain: say so. */
 static void launch_explain_name(struct submit *s, const char *name, struct record_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -438,7 +443,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
-		/* The name may have been taken away a moment ago, before it could be launched. */
+		/* The name may have been taken from the file a moment ago, before it could be launched. */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
 		launch_wait(s, u, SAVE_BYTES, req);
@@ -523,7 +528,7 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 		launch_displace(s, there, process);
 	names_of(s->names, u, old);
 	names_move(s->names, u, name);
-	/* In this order: in between, both records say that the file was launched. */
+	/* The records are written in this order, so that in between both say that the file was launched. */
 	save_name(s, name, NULL, NULL);
 	if (*old && !streq(old, name))
 		save_name(s, old, NULL, NULL);
@@ -531,7 +536,7 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 
 /* --- what the last mount left: it was killed, or the machine went down --- */
 
-/* The record of a name that has a verdict which may not be on disk, whatever happens to the machine. */
+/* A name with a verdict that is perhaps not on disk: its record is to be there whatever happens to the machine. */
 struct told {
 	struct submit *s;
 	char name[NAME_MAX + 1];
@@ -568,8 +573,8 @@ void submit_launched(struct submit *s, const char *file, const char *id, const c
 }
 
 /*
- * What is in NAME, if the job ID was launched from it, is not launched again by a rename. It may be another file: one
- * that was to be replaced by the rename that launched the job, which came too late.
+ * The job ID was launched from NAME: see to it that a rename does not launch the content again. The file may be another
+ * one, which was to be replaced by the rename that launched the job but came too late.
  */
 static void recover_file(struct submit *s, const char *name, const char *id)
 {
@@ -584,7 +589,7 @@ static void recover_file(struct submit *s, const char *name, const char *id)
 		return;
 	if (!job)
 		job = backend_job(b, BACKEND_HISTORY, id);
-	/* A job that runs twice is worse than a file that has to be copied. */
+	/* That a job runs twice is worse than that a file has to be copied again. */
 	if (job && !loop_is_here(s->fs->loop) &&
 	    backend_text(b, job, BACKEND_APPDEF, &sent, &n) == 0)
 		spec_sha256(sent, n, digest);

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From contents to verdicts: a launch takes what is in the file now, gives it to the backend, and when that has
- * answered shows the verdict and answers the request that waits. The verdict is the same if nobody waits any more: a
- * request to the backend is never taken back.
+ * Leads from contents to verdicts: a launch takes the present content of a file, gives it to the backend, shows the
+ * verdict when that has answered, and answers the request that waits. If nobody waits any more the verdict is the same,
+ * since a request to the backend is never taken back.
  */
 #pragma once
 
 #include "fs/submit/save.h"
 #include "fs/vfs/fuse.h"
 
-/* How long a close and a rename wait. */
+/* How long a close and a rename may wait. */
 #define LAUNCH_CLOSE_MS	 30000
 #define LAUNCH_RENAME_MS 3000
 
-/* The owner of what the process behind REQ makes. */
+/* The owner of files that the process behind REQ makes. */
 struct record_owner launch_owner(const struct submit *s, fuse_req_t req);
 
 /*
- * The writer W of U is done: submit the content, if there is anything to submit. REQ is answered when what was written
- * is on disk, and with the verdict; NULL: nobody waits. FUSE thread.
+ * The writer W of U is done: submit the content, if there is anything to submit. REQ is answered with the verdict when
+ * the bytes are on disk, too; NULL: nobody waits. FUSE thread.
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req);
-/* Answer REQ when WHAT, SAVE_BYTES or SAVE_SYNC, has been done for U. FUSE thread. */
+/* Answer REQ when WHAT (SAVE_BYTES or SAVE_SYNC) was done for U. FUSE thread. */
 void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req);
 /*
- * Submit U, whose bytes are in memory, as NAME, which it gets when the job is accepted and the request with TICKET
- * still waits; PROCESS has asked for it.
+ * Submit U, whose bytes are in memory, as NAME. U gets that name if the job is accepted while the request with TICKET
+ * still waits; PROCESS has sent it.
  */
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct record_owner owner,
 		   pid_t process, uint64_t ticket);
@@ -35,9 +35,12 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 /* mv takes the EINVAL of a rename for "cannot move to a subdirectory of itself". */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
-/* The content of U is not what its writer meant (upload_flaw): show that, if its name submits. */
+/* The content of U is not what its writer meant (upload_flaw): show that, if U's name submits. */
 void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner owner);
-/* PROCESS could not write U, whose writer is OTHER (0: the file is not what it has opened any more): show that. */
+/*
+ * Show that PROCESS could not write U, since OTHER is its writer (0: the file is no longer the one that PROCESS has
+ * opened).
+ */
 void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
 		      struct record_owner owner);
 /* PROCESS removes or replaces U: whoever writes it is told that it has lost the file. */

@@ -37,7 +37,7 @@ int submit_name_check(const char *name)
 
 	if (strlen(name) > max)
 		return -ENAMETOOLONG;
-	/* Leading dots are for scratch files; all else as everywhere in the tree. */
+	/* Leading dots are for scratch files; else names are those of the whole tree. */
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names in submit/ and dryrun/: which may be made, and which are those of verdicts. Pure. */
+/* Names in submit/ and dryrun/: which of them users may make, and which are verdicts. Pure. */
 #pragma once
 
 #include <limits.h>
@@ -11,13 +11,13 @@
 
 enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
 
-/* 0: a file of this name may be made; -EINVAL, -ENAMETOOLONG, -EPERM (names of verdicts). */
+/* May a user make a file of this name? 0; or -EINVAL, -ENAMETOOLONG, -EPERM (the name of a verdict). */
 int submit_name_check(const char *name);
-/* What NAME stands for. If it is that of a verdict, *RET_BASE is the name that it is about. */
+/* What NAME stands for. If it is a verdict, *RET_BASE is the name on which it is. */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
 /*
- * Of a NAME that does not submit: is it one that an editor or another program gives to a file on its way ("4913",
- * "sedX3k9dw", "app.yaml.1f3a", "app.yaml~", "tmp.x")?
+ * NAME does not submit. Is it one that an editor or another program gives to a file on its way ("4913", "sedX3k9dw",
+ * "app.yaml.1f3a", "app.yaml~", "tmp.x")?
  */
 bool submit_name_is_passing(const char *name);

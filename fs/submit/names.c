@@ -12,11 +12,11 @@
 #include "spec/base/name.h"
 #include "spec/base/utf8.h"
 
-/* A launch under way; after a start, one that the last mount left. */
+/* A launch that is under way; after a start, one that the last mount left. */
 struct pending {
-	char uuid[RECORD_UUID]; /* "" an older kxfs did not note it */
-	bool left;		/* nobody of this mount waits for it */
-	bool doubt;		/* the backend tells later what became of it */
+	char uuid[RECORD_UUID]; /* "": an older kxfs did not note it */
+	bool left;		/* it was left: nobody in this mount waits for it */
+	bool doubt;		/* the backend will tell later what became of it */
 	struct pending *next;
 };
 
@@ -24,15 +24,16 @@ struct name {
 	char *text;
 	struct upload *file; /* a reference; NULL: there is no file of that name */
 	enum name_state state;
-	uint64_t version;	    /* of the content that is LAUNCHING or LAUNCHED */
-	char digest[RECORD_DIGEST]; /* of LAUNCHED and CLAIMED; "": whatever it is */
+	uint64_t version; /* version of the content that is LAUNCHING or LAUNCHED */
+	/* Digest of the content that is LAUNCHED or CLAIMED; "": any content is. */
+	char digest[RECORD_DIGEST];
 	struct pending *pending;
-	char *job; /* id; NULL: none */
+	char *job; /* id of the job; NULL: none */
 	int64_t job_time;
-	uint64_t job_number; /* of the launch that made JOB */
-	char *error;	     /* NULL: none */
+	uint64_t job_number; /* number of the launch that made JOB */
+	char *error;	     /* text of the error; NULL: none */
 	int64_t error_time;
-	uint64_t number; /* of the last launch that ended */
+	uint64_t number; /* number of the last launch that ended */
 	struct record_owner owner;
 	char *news; /* id of the newest job that the backend reported at the start; NULL: none */
 	uint64_t news_number;
@@ -40,13 +41,13 @@ struct name {
 };
 
 struct names {
-	struct lock *lock; /* constant, as US */
+	struct lock *lock; /* constant, as is US */
 	struct record_owner us;
 	struct name *table;
-	struct name *files; /* those that have one, by it */
-	uint64_t number;    /* of the last launch */
+	struct name *files; /* the names that have a file, by that */
+	uint64_t number;    /* number of the last launch */
 	uint64_t reported;
-	uint64_t tags; /* that were made */
+	uint64_t tags; /* how many tags were made */
 	int64_t changed;
 };
 
@@ -64,7 +65,7 @@ static int make_uuid(uint64_t number, char ret[RECORD_UUID])
 	return 0;
 }
 
-/* 0: it is another sort of UUID. */
+/* The number of the launch UUID; 0: it is another sort of UUID. */
 static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
@@ -125,7 +126,7 @@ static void free_name(struct names *all, struct name *n)
 	free(n);
 }
 
-/* What is shown of N has changed; a name of which nothing is known any more goes. */
+/* What is shown of N has changed: note that, and free a name of which nothing is known any more. */
 static void show(struct names *all, struct name *n)
 {
 	all->changed = loop_time_ns();
@@ -173,7 +174,7 @@ static void remove_pending(struct name *n, struct pending *p)
 	free(p);
 }
 
-/* The file U, whose reference is given away, is called N now. */
+/* Let N be the name of the file U, whose reference is given away. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -182,7 +183,7 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 	all->changed = loop_time_ns();
 }
 
-/* The file of N has no name any more; its reference is the caller's. */
+/* Take the file from N; its reference is the caller's. */
 static struct upload *detach(struct names *all, struct name *n)
 {
 	struct upload *u = n->file;
@@ -261,7 +262,7 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* A file may have had that name before, and be called otherwise now. */
+/* A file may have had that name before, and have another one now. */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)
@@ -323,7 +324,7 @@ void names_drop(struct names *all, struct upload *u)
 	upload_unref(u);
 }
 
-/* The file that loses its name TO; its reference is the caller's. */
+/* Give U the name TO. Returns the file that loses that name; its reference is the caller's. */
 static struct upload *move(struct names *all, struct upload *u, const char *to)
 {
 	struct upload *lost;
@@ -344,8 +345,8 @@ static struct upload *move(struct names *all, struct upload *u, const char *to)
 	if ((content.state == NAME_LAUNCHED || content.state == NAME_CLAIMED) &&
 	    spec_name_submits(n->text) && spec_name_submits(to) && (n->job || n->error)) {
 		/*
-		 * The verdict of N becomes that of TARGET. A launch under way stays with the name under which it
-		 * was submitted.
+		 * The verdict of N becomes that of TARGET. A launch that is under way stays with the name under which
+		 * it was submitted.
 		 */
 		free(target->job);
 		free(target->error);
@@ -519,7 +520,10 @@ void names_accepted(struct names *all, const char *name, uint64_t number, const 
 
 	lock_scope(all->lock);
 	n = make(all, name);
-	/* That an older one, which an earlier mount has left, was not launched after all is no verdict any more. */
+	/*
+	 * If it turns out that an older launch, which an earlier mount has left, did not happen, that is no verdict any
+	 * more.
+	 */
 	LL_FOREACH_SAFE(n->pending, p, next)
 		if (p->left && number_of(p->uuid) < number)
 			remove_pending(n, p);
@@ -633,7 +637,7 @@ void names_record(struct names *all, const char *name, struct record *ret, struc
 	ret->owner = n->owner;
 }
 
-/* The file with this inode number, which is most probably called NAME. */
+/* The name of the file with this inode number, which is most probably called NAME. */
 static struct name *find_ino(struct names *all, const char *name, uint64_t ino)
 {
 	struct name *n = find(all, name);
@@ -708,12 +712,12 @@ bool names_take_unfinished(struct names *all, char **name)
 	return false;
 }
 
-/* Was a launch of this number, of N (NULL: no such name is known), told before the last mount ended? */
+/* Was the verdict on launch NUMBER of N (NULL: no such name is known) told before the last mount ended? */
 static bool is_old(const struct names *all, const struct name *n, uint64_t number)
 {
 	if (all->reported != UINT64_MAX)
 		return number <= all->reported;
-	/* Of a file without any record nothing was told. */
+	/* If a file has no record at all, nothing was told of it. */
 	return !number || !n || !n->file || n->state != NAME_WRITING || n->job || n->error;
 }
 

@@ -17,12 +17,12 @@
 #define RECORD_HEAD_1 "kxfs submit 1\n"
 /* Launches of one name that are under way. */
 #define RECORD_MAX_PENDING 1000
-/* No record is larger: the other lines are bounded by the length of a name. */
+/* The largest record: the other lines are bounded by the length of a name. */
 #define RECORD_MAX (RECORD_MAX_ERROR + 1024 + RECORD_MAX_PENDING * 48)
 
 /* --- text --- */
 
-/* Stands for the digest where nobody knows it. */
+/* Stands for a digest that nobody knows. */
 static const char unknown[RECORD_DIGEST] =
 	"0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -53,7 +53,7 @@ char *record_text(const struct record *r)
 	return text;
 }
 
-/* The decimal number at *P, at most MAX, and the character END behind it. */
+/* Take the decimal number at *P, at most MAX, and the character END behind it. */
 static bool take_number(const char **p, uint64_t max, char end, uint64_t *ret)
 {
 	char *after;
@@ -122,7 +122,8 @@ static bool take_pending(const char **p, struct record *r)
 
 	if (n == RECORD_UUID - 1 && strspn(*p, "0123456789abcdef-") == n)
 		memcpy(uuid, *p, n);
-	else if (n == 0 || strspn(*p, "0123456789") != n) /* the time of version 1 tells nothing */
+	/* The time that version 1 has here tells nothing. */
+	else if (n == 0 || strspn(*p, "0123456789") != n)
 		return false;
 	if ((*p)[n] != '\n' || r->n_pending == RECORD_MAX_PENDING)
 		return false;
@@ -154,7 +155,7 @@ static bool take_owner(const char **p, struct record *r)
 	return r->owned;
 }
 
-/* The last line, and the text behind it up to the end of the record. */
+/* Take the last line, and the text behind it up to the end of the record. */
 static bool take_error(const char **p, struct record *r)
 {
 	uint64_t n;
@@ -168,7 +169,7 @@ static bool take_error(const char **p, struct record *r)
 }
 
 static const struct {
-	const char *key; /* with what follows it */
+	const char *key; /* the key, with the character that follows it */
 	bool (*take)(const char **p, struct record *r);
 } lines[] = {
 	{"launched ", take_launched}, {"told\n", take_told},	  {"writing\n", take_writing},
@@ -234,7 +235,7 @@ bool record_is_empty(const struct record *r)
 struct records {
 	char *state_dir;
 	char *path;
-	char *temp; /* in STATE: a name in the directory itself could be that of a record */
+	char *temp; /* in STATE, since in the directory itself its name could be that of a record */
 	int state_fd;
 	int fd;
 };
@@ -334,7 +335,7 @@ void records_aside(struct records *all, const char *name, int err)
 {
 	char *from cleanup_free = text_print("%s/%s", all->path, name);
 	char *dir cleanup_free = text_print("%s/unread", all->state_dir);
-	/* Room is left for the number that file_aside may add. */
+	/* The name leaves room for the number that file_aside may add. */
 	char *to cleanup_free = text_print("%s/%.*s.record", dir, NAME_MAX - 20, name);
 	char *place cleanup_free = NULL;
 	int moved = disk_mkdir(AT_FDCWD, dir);

@@ -14,10 +14,10 @@
  *	owner UID GID		the owner of NAME.job and NAME.error; absent: the user who mounts
  *	error TIME BYTES	NAME.error, and its text, which is the rest of the record
  *
- * Version 1 had the time of a launch that was under way in the place of its UUID, and a line `writing` where a file had
- * not been told.
+ * Version 1 had the time of a launch that was under way in place of its UUID, and a line `writing` if the content had
+ * no verdict yet.
  *
- * Lines that do not apply are absent. Of a record that is damaged, or of another version, nothing is believed: its
+ * Lines that do not apply are absent. A record that is damaged, or of another version, is not believed in any part: its
  * reader moves it out of the way (records_aside) and reports it.
  */
 #pragma once
@@ -26,10 +26,10 @@
 
 #include "spec/base/base.h"
 
-/* Bytes of a NAME.error. */
+/* The most bytes of a NAME.error. */
 #define RECORD_MAX_ERROR 32768
 #define RECORD_DIGEST	 65 /* bytes of a digest with its NUL */
-#define RECORD_UUID	 37 /* of a UUID */
+#define RECORD_UUID	 37 /* bytes of a UUID with its NUL */
 
 struct record_owner {
 	uid_t uid;
@@ -39,42 +39,52 @@ struct record_owner {
 /* Plain data: names.c fills it, and takes it. */
 struct record {
 	bool is_launched;
-	/* Of a launched file; 0: it is not on disk, and there is no such line. */
+	/* The inode number of a launched file; 0: it is not on disk, and there is no such line. */
 	uint64_t launched_ino;
 	char launched[RECORD_DIGEST]; /* "": not known */
 	bool told;
-	char *job; /* id; NULL: none */
+	char *job; /* id of the job; NULL: none */
 	int64_t job_time;
-	char (*pending)[RECORD_UUID]; /* "" of version 1 */
+	char (*pending)[RECORD_UUID]; /* UUIDs; "": as version 1 has it */
 	size_t n_pending;
-	bool file_owned; /* FILE_OWNER is set: only root's kxfs can tell the disk */
+	bool file_owned; /* FILE_OWNER is set, since only root's kxfs can give it to the disk */
 	bool owned;	 /* OWNER is set */
 	struct record_owner file_owner, owner;
-	char *error; /* NULL: none */
+	char *error; /* text of NAME.error; NULL: none */
 	int64_t error_time;
 };
 
 void record_add_pending(struct record *r, const char *uuid);
-/* malloc'ed. */
+/* The text of R, malloc'ed. */
 char *record_text(const struct record *r);
-/* TEXT[LEN] is '\0'. 0, -ENOTSUP (another version) or -EINVAL (damaged). *RET is to be cleared in all cases. */
+/*
+ * Read a record. TEXT[LEN] is '\0'. 0, -ENOTSUP (another version) or -EINVAL (damaged). *RET is to be cleared in all
+ * cases.
+ */
 int record_parse(const char *text, size_t len, struct record *ret);
 void record_clear(struct record *r);
 bool record_is_empty(const struct record *r);
 
-/* A directory of records, STATE/NAME.records. What follows may wait for the disk; one thread at a time. */
+/*
+ * A directory of records, STATE/NAME.records. The functions below may wait for the disk, and only one thread may call
+ * them at a time.
+ */
 struct records;
-/* It is made if need be. 0 or a negative errno. */
+/* Open the directory, and make it if need be. 0 or a negative errno. */
 int records_open(const char *state_dir, const char *name, struct records **ret);
 void records_free(struct records *all); /* NULL is allowed */
-/* Its path; borrowed. */
+/* The path of the directory; borrowed. */
 const char *records_path(const struct records *all);
 
-/* Make the record of NAME be R; it is removed if R is empty. 0 or a negative errno: the old record is still there. */
+/* Let the record of NAME be R; if R is empty, it is removed. 0, or a negative errno: the old record is still there. */
 int records_write(struct records *all, const char *name, const struct record *r);
-/* 0, -ENOENT, or as record_parse. */
+/* Read the record of NAME. 0, -ENOENT, or as record_parse. */
 int records_read(struct records *all, const char *name, struct record *ret);
-/* Call FN with each name. 0 or a negative errno. */
+/* Call FN for the name of each record. 0 or a negative errno. */
 int records_each(struct records *all, void (*fn)(void *data, const char *name), void *data);
-/* Move what can't be read to STATE/unread/. ERR, as records_read gave it, is in the message about it. */
+/*
+ * Keep a record that can't be read in STATE/unread/, before another takes its place. Until then it also keeps its name,
+ * if the disk has links, so that a power cut leaves one of the two. The message about it has ERR, as records_read gave
+ * it.
+ */
 void records_aside(struct records *all, const char *name, int err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files and records, written and read, and what is synced; see save.h. */
+/* Writes and reads files and records, and syncs them; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-/* Bytes of STATE/submit.reported, a number. */
+/* The most bytes of STATE/submit.reported, a number. */
 #define REPORTED_MAX 32
-/* A number of a launch is less; an older kxfs wrote a time, which is more. */
+/* The number of a launch is less than this; an older kxfs wrote a time here, which is more. */
 #define REPORTED_END (UINT64_C(1) << 48)
 /* How long names are collected before they are synced together. */
 #define SYNC_MS 500
@@ -27,7 +27,7 @@ struct sync_name {
 	struct sync_name *next;
 };
 
-/* Of the I/O thread, but at the start. */
+/* Its members belong to the I/O thread, except during the start. */
 struct saver {
 	struct work_queue queue;
 	struct sync_name *waiting;
@@ -41,26 +41,26 @@ struct saver {
 
 /* --- the queue --- */
 
-/* Beside those of enum save_what. */
+/* What is done, beside enum save_what. */
 enum { RECORD = SAVE_TEXT + 1, NOTHING };
 
 struct save {
 	struct work work;
 	struct submit *s;
 	int what;
-	struct upload *file; /* a reference; NULL: it is about none */
-	char *text;	     /* of enum save_what; of RECORD the name */
+	struct upload *file; /* a reference; NULL: no file is concerned */
+	char *text;	     /* the text of enum save_what; with RECORD the name */
 	struct record record;
 	char digest[RECORD_DIGEST];
 	save_fn fn;
 	void *data;
 };
 
-/* R, the record of NAME, whose file is FILE (NULL: there is none). */
+/* Write R, the record of NAME, whose file is FILE (NULL: there is none). */
 static int write_record(const struct submit *s, const char *name, struct record *r,
 			struct upload *file)
 {
-	/* Its number is known once it is on disk; one that is not there yet can't have been launched. */
+	/* The file's number is known once it is on disk; a file that is not there yet can't have been launched. */
 	r->launched_ino = r->is_launched && file ? upload_ino(file) : 0;
 	return records_write(s->records, name, r);
 }
@@ -71,8 +71,8 @@ static char *reported_path(const struct submit *s)
 }
 
 /*
- * The number stands in a file of its own, so that it outlives every record. It is written over the one before it, in
- * as many digits: a new file in the place of the old one would cost each launch an inode and a block.
+ * The number stands in a file of its own, so that it outlives every record. It is written over the last one, with as
+ * many digits: a new file for each launch would cost an inode and a block.
  */
 static int write_reported(const char *path, uint64_t reported)
 {
@@ -81,7 +81,7 @@ static int write_reported(const char *path, uint64_t reported)
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
 	int err = fd < 0 ? fd : file_pwrite_all(fd, text, (size_t)n, 0);
 
-	return err ? err : disk_truncate(fd, (uint64_t)n); /* it may have been damaged */
+	return err ? err : disk_truncate(fd, (uint64_t)n); /* the file may have been damaged */
 }
 
 static int save_what(struct save *save)
@@ -178,13 +178,16 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
-/* Is ERR that of a file that the disk does not give now, and may give another time? */
+/* Does ERR mean that the disk does not give the file now, but may another time? */
 static bool is_away(int err)
 {
 	return err == -EIO || err == -ESTALE;
 }
 
-/* A damaged number is not known; one that the disk does not give now would leave names without their verdict. */
+/*
+ * If the number is damaged, it is not known; but if the disk does not give it now, the start fails, or names would stay
+ * without their verdict.
+ */
 static int reported_load(const struct submit *s, uint64_t *ret)
 {
 	char *path cleanup_free = reported_path(s);
@@ -194,7 +197,8 @@ static int reported_load(const struct submit *s, uint64_t *ret)
 
 	*ret = 0;
 	if (err == -ENOENT || (!err && len == 0))
-		return 0; /* nothing was launched yet, or a crash came right after the first launch */
+		/* Nothing was launched before, or a crash came right after the first launch. */
+		return 0;
 	if (is_away(err)) {
 		diag(DIAG_WARNING, "%s: %s", path, strerror(-err));
 		return err;
@@ -214,12 +218,15 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | flags);
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
-	/* A file that is gone needs no sync, and nobody waits for an error any more. */
+	/* A file that is gone needs no sync, and by now nobody waits for an error. */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
 
-/* All of them, and only then that they are told: what is told of already is not told again by the next start. */
+/*
+ * Sync all names, and only then write that they are told, if they are: the next start does not tell again what counts
+ * as told.
+ */
 static void sync_run(void *data)
 {
 	const struct submit *s = data;
@@ -284,7 +291,7 @@ static void sync_begin(void *data, int err)
 	work_start(&s->saver->sync, s->fs->loop);
 }
 
-/* All names whose verdict is known by now are taken. */
+/* Take all names whose verdict is known by now. */
 static void sync_take(struct submit *s)
 {
 	struct saver *saver = s->saver;
@@ -368,8 +375,8 @@ static void load_record(void *data, const char *name)
 	if (!is_name)
 		return;
 	/*
-	 * It may have said that the file was launched. So neither this mount nor the next launches it again, or says
-	 * that nothing was launched; until the backend reports a launch, or it is written again.
+	 * The record may have said that the file was launched. So neither this mount nor a later one launches it again,
+	 * or says that nothing was launched, until the backend reports a launch or the file is written again.
 	 */
 	u = names_file(s->names, name);
 	if (u)
@@ -379,7 +386,7 @@ static void load_record(void *data, const char *name)
 		"in jobs/ and history/. Write it again to launch it.",
 		name, records_path(s->records), name, fault);
 	names_refused(s->names, name, names_next(s->names), text, s->us);
-	/* What the disk can't read now is read at the next start, perhaps. */
+	/* A record that the disk can't read now may be read by the next start. */
 	if (unreadable)
 		return;
 	names_record(s->names, name, &lost, &file);
@@ -432,7 +439,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* What is under way still, hangs. */
+	/* A sync that is still under way hangs. */
 	if (saver->waiting && atomic_load(&s->recovered) && !saver->syncing &&
 	    !saver->queue.first) {
 		sync_take(s);

@@ -17,42 +17,42 @@
 #include "spec/base/time.h"
 
 struct uploads {
-	struct lock *lock; /* constant, as all but the counts */
+	struct lock *lock; /* constant, as are all members but the counts */
 	int dir_fd;
 	struct record_owner us;
 	uint64_t scratch; /* bytes of scratch files */
 	uint64_t memory;  /* of all files */
 };
 
-/* What the disk has to have of a file beside its bytes. */
+/* Attributes of a file that the disk has to have beside its bytes. */
 struct attr {
 	mode_t mode;
 	struct record_owner owner;
-	int64_t atime, mtime, ctime; /* ns */
+	int64_t atime, mtime, ctime; /* times in ns */
 };
 
-/* Fields without a remark: under the lock. */
+/* A file. Members without a remark are under the lock. */
 struct upload {
-	struct uploads *all; /* constant, as TAG */
+	struct uploads *all; /* constant, as is TAG */
 	char *tag;
-	unsigned refs;	 /* names, nodes, handles, launches, the disk's queue */
-	unsigned n_open; /* who needs the bytes */
+	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
+	unsigned n_open; /* how many need the bytes in memory */
 	bool named, submits;
-	bool loaded; /* BYTES has all */
+	bool loaded; /* BYTES has all bytes */
 	char *bytes;
-	size_t room; /* of BYTES; part of all->memory */
+	size_t room; /* memory of BYTES; a part of all->memory */
 	uint64_t size;
-	uint64_t charged; /* part of all->scratch */
+	uint64_t charged; /* its part of all->scratch */
 	uint64_t version;
 	int flaw;
 	struct attr attr;
 	struct upload_writer *writers;
-	/* What the disk does not have yet: the bytes from LOW to HIGH, size and attributes. */
+	/* What the disk does not have yet: the bytes from LOW to HIGH, the size, the attributes. */
 	uint64_t low, high;
 	bool unsaved;
-	bool asked;  /* for a save that has not begun */
-	bool saving; /* one runs, and may fail */
-	/* Of the disk's queue, and before the mount is up. */
+	bool asked;  /* a save was asked for, and has not begun */
+	bool saving; /* a save is running, and may fail */
+	/* Of the disk's queue, and of the start before the mount is up: */
 	ino_t ino; /* 0: it is not on disk */
 	char name[NAME_MAX + 1];
 };
@@ -79,7 +79,7 @@ static void set_room(struct upload *u, size_t room)
 		free(take_ptr(u->bytes));
 }
 
-/* Nobody needs the bytes in memory any more, as soon as they are on disk. */
+/* Free the bytes in memory, which nobody needs any more, as soon as they are on disk. */
 static void unload(struct upload *u)
 {
 	if (u->n_open > 0 || u->unsaved || u->saving || !u->loaded)
@@ -96,7 +96,7 @@ static void touch(struct upload *u, bool bytes)
 	u->unsaved = true;
 }
 
-/* Have SIZE bytes, those that are new being zero. */
+/* Let U have SIZE bytes; new ones are zero. */
 static void resize(struct upload *u, uint64_t size)
 {
 	if (size > u->room)
@@ -107,7 +107,7 @@ static void resize(struct upload *u, uint64_t size)
 	charge(u);
 }
 
-/* The bytes from OFF to END have changed, which may end the flaw of U. */
+/* The bytes from OFF to END have changed, which may end U's flaw. */
 static void changed(struct upload *u, uint64_t off, uint64_t end)
 {
 	u->low = u->low < u->high ? min_of(u->low, off) : off;
@@ -358,7 +358,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	lock_scope(u->all->lock);
 	touch(u, true);
 	if (u->version != version) {
-		/* The disk has TEXT in the place of what was written since. */
+		/* The disk has TEXT in place of the bytes that were written since. */
 		u->low = 0;
 		u->high = u->size;
 		return 0;
@@ -410,7 +410,7 @@ void upload_stat(struct upload *u, struct stat *st)
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* May this process give a file to GID? */
+/* May this process give a file to group GID? */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -481,7 +481,7 @@ void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
 
 int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh, pid_t *other)
 {
-	/* A child that writes through the handle of its parent writes for the process that has opened it. */
+	/* A child that writes through the handle of its parent writes for the process that opened it. */
 	pid_t owner = w ? w->opener : process;
 	struct upload_writer *o;
 
@@ -620,8 +620,8 @@ static bool take_piece(struct upload *u, struct piece *ret)
 	lock_scope(u->all->lock);
 	u->asked = false;
 	/*
-	 * The queue does one thing after the other, so a file without a name has none on disk either, where another
-	 * may be called so by now.
+	 * The queue does one thing after the other, so if the file has no name here, it has none on disk either, where
+	 * another file may have that name by now.
 	 */
 	if (!u->named)
 		u->unsaved = false;
@@ -638,7 +638,7 @@ static bool take_piece(struct upload *u, struct piece *ret)
 	return true;
 }
 
-/* Make the file that U is on disk, or open it. */
+/* Open the file that U is on disk, or make it. */
 static int open_file(struct upload *u)
 {
 	int flags = u->ino ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
@@ -669,7 +669,7 @@ static int save_piece(struct upload *u, const struct piece *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can give files away; for other users the owner is kept in memory. */
+	/* Only root can give files away; for other users the owner stands in memory alone. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -727,7 +727,7 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 	return 0;
 }
 
-/* Has U a name, also on disk? */
+/* Has U a name that it also has on disk? */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc says of a process that writes: see writer.h. Runs on the FUSE thread, so nothing here
- * may make a request to our own mount: what a descriptor refers to is read from its fdinfo, and a statx that takes what
- * the kernel has in memory says whether that is in our mount.
+ * What /proc says of a process that writes: see writer.h. All of it runs on the FUSE thread, so nothing here may make a
+ * request to our own mount: the file of a descriptor is read from its fdinfo, and a statx that is answered from the
+ * kernel's memory says whether it is in our mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/* The text after "\nKEY:" (or at the start), without the blanks that follow; NULL: no such line. */
+/* The text after "\nKEY:" (or KEY: at the start), without the blanks that follow it; NULL: there is no such line. */
 static const char *writer_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -58,7 +58,7 @@ int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 	return 0;
 }
 
-/* A short text file of /proc, cut at the buffer's size: what we need is near the beginning. */
+/* Read a short text file of /proc, cut at the buffer's size: what is needed stands near the beginning. */
 static int writer_read(int dir, const char *path, char *buf, size_t size)
 {
 	int fd cleanup_fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -96,9 +96,9 @@ pid_t writer_process(pid_t tid)
 }
 
 /*
- * Is descriptor NAME of the process on the filesystem of MOUNTPOINT? st_ino is a hash of a name, so
- * two mounts of kxfs give the same numbers. AT_STATX_DONT_SYNC with an empty mask asks no
- * filesystem anything. When in doubt: yes.
+ * Is descriptor NAME of the process on the filesystem of MOUNTPOINT? (st_ino does not tell: it is a hash of a name, so
+ * two mounts of kxfs give the same numbers.) AT_STATX_DONT_SYNC with an empty mask asks no filesystem. When in doubt:
+ * yes.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {
@@ -137,7 +137,7 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 			return -E2BIG;
 		err = writer_read(dirfd(infos), d->d_name, buf, sizeof(buf));
 		if (err == -ENOENT)
-			continue; /* closed meanwhile by another thread */
+			continue; /* another thread has closed it meanwhile */
 		if (err < 0)
 			return err;
 		err = writer_parse_fdinfo(buf, &fd);

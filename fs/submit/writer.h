@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Find out which process is writing a file, and whether it is done. The kernel says neither: a FLUSH comes
- * at each close of each copy of a descriptor, with the number of a thread. /proc has what is missing: to
- * which process the thread belongs, and which descriptors the process still has. (Whether a signal is
- * ending it is in backend/base/process.h.) Parsers are pure functions of text; the other functions read
- * /proc, never wait, and return an error when they can't know (another user, hidepid, another pid
- * namespace). For a writer of which they can't, holders.h is all there is.
+ * Finds out which process is writing a file, and whether it is done. The kernel tells neither: it sends a FLUSH at each
+ * close of each copy of a descriptor, with the number of a thread. /proc has what is missing: to which process the
+ * thread belongs, and which descriptors the process still has. (Whether a signal is ending it is in
+ * backend/base/process.h.) Parsers are pure functions of text; the other functions read /proc, never wait, and return
+ * an error when they can't know (another user, hidepid, another pid namespace). For a writer that can't be looked at
+ * there is only holders.h.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "spec/base/base.h"
 
-/* If a process has more descriptors than this, it counts as not known what they are. */
+/* If a process has more descriptors than this, they are not looked at, and count as not known. */
 #define WRITER_MAX_FDS 4096
 
 struct writer_fd {
@@ -21,12 +21,12 @@ struct writer_fd {
 	bool writable;
 };
 
-/* Tgid of the text of /proc/TID/status; 0: it has none. */
+/* The Tgid in the text of /proc/TID/status; 0: it has none. */
 pid_t writer_parse_tgid(const char *status);
-/* The text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
+/* Read the text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret);
 
-/* The name of PID's program, as ps shows it; "": not known. */
+/* The name of the program of PID, as ps shows it; "": not known. */
 void writer_command(pid_t pid, char *ret, size_t size);
 /* The process of thread TID; 0: not known. */
 pid_t writer_process(pid_t tid);
@@ -36,8 +36,8 @@ pid_t writer_process(pid_t tid);
  */
 int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
 /*
- * Processes OPENER and WROTE (0: not known) have opened and are just writing the file INO. 0: they can be looked at;
+ * Processes OPENER and WROTE (0: not known) have opened the file INO, and are writing it now. 0: both can be looked at;
  * -EACCES: they are another user's; -ESRCH: they are not there, so their numbers are those of another pid namespace,
- * by chance also of processes that are here.
+ * which may by chance also be those of processes here.
  */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);

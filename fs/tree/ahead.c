@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading ahead: see ahead.h. The bytes between BEGIN and END of the log are in a ring of memory. The FUSE thread
- * answers from them, and moves BEGIN; one work on the pool puts what follows behind END, and moves that. Neither
- * touches the bytes of the other, so they are copied without the lock.
+ * answers from these, and moves BEGIN; one work on the pool puts the next bytes behind END, and moves END. Neither
+ * touches the other's bytes, so they are copied without the lock.
  *
  *	fill    | what is under way                | what ends it                                  | next
  *	NONE    | nothing                          | who reads on finds room in the ring           | WANTED
@@ -34,12 +34,12 @@ struct ahead {
 	struct log *log;
 	/* FUSE thread: */
 	uint64_t next; /* where the last read has ended */
-	uint64_t run;  /* bytes in a row before that */
+	uint64_t run;  /* bytes that were read in a row before that */
 
-	char *ring; /* NULL: there is none; FUSE thread, while nothing is under way */
+	char *ring; /* NULL: there is no ring; of the FUSE thread while nothing is under way */
 	struct lock lock;
-	pthread_cond_t step; /* one has ended */
-	/* Lock: */
+	pthread_cond_t step; /* a step has ended */
+	/* Under the lock: */
 	unsigned refs; /* the open file's, and one for each work on the pool */
 	uint64_t begin, end;
 	enum fill fill;
@@ -98,7 +98,7 @@ void ahead_close(struct ahead *a)
 
 /* --- on the pool --- */
 
-/* May the next step be read? Where, and how many bytes. */
+/* May the next step be read? If so, where, and how many bytes. */
 static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 {
 	uint64_t room;
@@ -115,7 +115,10 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 	return true;
 }
 
-/* GOT bytes of N are there; what can't be read is met by who needs it. NEXT follows, unless there is no more now. */
+/*
+ * A step has ended: GOT bytes of N are there. A byte that can't be read is met by whoever needs it. NEXT follows,
+ * unless the log has no more now.
+ */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
 	lock_scope(&a->lock);
@@ -147,7 +150,7 @@ static void ahead_fill(void *data)
 	} while (more && left > 0);
 	if (more)
 		ahead_post(a);
-	/* Here, since closing the log may wait for the disk, too. */
+	/* This is done here, since closing the log may wait for the disk, too. */
 	ahead_unref(a);
 }
 
@@ -158,7 +161,7 @@ static void ahead_on_post(void *data)
 	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
-/* It is WANTED, and the work has a reference. */
+/* Have the pool fill A, which is WANTED; the work has a reference. */
 static void ahead_post(struct ahead *a)
 {
 	loop_post(a->tree->fs->loop, ahead_on_post, a);
@@ -166,7 +169,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* There is a ring; have it filled if there is room, and nothing is under way. */
+/* Have the ring of A filled, if it has room and nothing is under way. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -180,8 +183,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * Are the SIZE bytes at OFF in the ring? What a thread is reading is waited for, as the disk would be; what none has
- * begun is not, since all of them may wait for a slow disk: then that begins behind these bytes.
+ * Are the SIZE bytes at OFF in the ring? Bytes that a thread is reading are waited for, as one would wait for the disk.
+ * Bytes that no thread has begun to read are not, since all threads may wait for a slow disk: then the ring goes on
+ * behind them.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -224,7 +228,7 @@ static void ahead_answer(struct ahead *a, fuse_req_t req, size_t size, uint64_t 
 	a->begin = off + size;
 }
 
-/* The end was reached, and nothing follows soon. */
+/* The end was reached, and nothing is expected soon: give up the ring. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -236,7 +240,7 @@ static void ahead_rest(struct ahead *a)
 	ahead_drop_ring(a);
 }
 
-/* SIZE bytes before AT were read in the ordinary way: shall more be there when they are asked for? */
+/* SIZE bytes before AT were read in the ordinary way: if they are many in a row, make a ring for those that follow. */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
 	if (!a->ring) {
@@ -246,7 +250,7 @@ static void ahead_begin(struct ahead *a, uint64_t at)
 			atomic_fetch_sub(&a->tree->aheads, 1);
 			return;
 		}
-		/* A large page, if there is one: the kernel copies faster from it. */
+		/* Use a large page, if there is one, from which the kernel copies faster. */
 		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
 	}
 	{

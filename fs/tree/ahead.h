@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading ahead: who reads a log from front to end gets what comes next from memory, since a thread of the pool has
- * read it from disk, or rendered it, while the kernel copied what was before. What has been printed never changes, so
- * what was read is right for ever. Bytes that no thread has begun to read are never waited for, but read at once.
+ * Reading ahead: somebody who reads a log from front to end gets the next bytes from memory, since a thread of the pool
+ * has read them from disk, or rendered them, while the kernel copied those before. Output never changes, so bytes that
+ * were read stay right. Bytes that no thread has begun to read are never waited for, but read at once.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 struct ahead;
 struct tree;
 
-/* For one open file. LOG becomes its own. FUSE thread, as the others. */
+/* Read ahead for one open file. LOG is taken over. FUSE thread, as for the other functions. */
 struct ahead *ahead_new(struct tree *t, struct log *log);
-/* Nobody reads any more; a step that is under way on the pool comes to its end. NULL is allowed. */
+/* Nobody reads the file any more; a step that is under way on the pool still ends. NULL is allowed. */
 void ahead_close(struct ahead *a);
 
 struct log *ahead_log(const struct ahead *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * history/.archive/DAY/ID: every day of an archive, and the jobs that were created on it. What is asked for may have to
- * be read there, so each handler waits for it as it would for a disk.
+ * be read from the archive, so each handler waits for that as it would for a disk.
  */
 #include <errno.h>
 
@@ -54,7 +54,7 @@ static const struct node_class day_class = {
 	.list = day_list,
 };
 
-/* The names of all days; a listing, or NULL for who looks for NAME alone: -ENOENT if it is not there. */
+/* Put the names of all days into L; or, with L NULL, look for NAME alone: -ENOENT if there is no such day. */
 static int find_days(struct fs *fs, struct node *dir, struct listing *l, const char *name)
 {
 	char **days cleanup_free = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes`: every job as it is now, a line "TIME - SYNC", then a line for every change.
- * What a reader has not fetched yet is kept for it within a bound; beyond, lines are dropped
- * and counted in a line "TIME - LOST N". What is read is made on the I/O thread.
+ * The file `changes`: every job as it is now, a line "TIME - SYNC", then a line for every change. Lines that a reader
+ * has not fetched yet are kept for it up to a bound; beyond that lines are dropped, and counted in a line "TIME - LOST
+ * N". The lines are made on the I/O thread.
  */
 #include "fs/tree/changes.h"
 
@@ -12,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* Bytes kept for a reader that has fallen behind, beyond the jobs as they were at its open. */
+/* Bytes that are kept for a reader that has fallen behind, beside the lines of its open. */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -21,7 +21,7 @@ struct changes {
 	struct stream stream;
 	struct backend *backend;
 	char *text;
-	size_t head; /* bytes of TEXT that have been read */
+	size_t head; /* bytes of TEXT that were read */
 	size_t len, room;
 	uint64_t base; /* the offset in the stream of TEXT's first byte */
 	size_t bound;  /* bytes that may be kept */
@@ -105,7 +105,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 {
 	struct changes *c = changes_of(s);
 
-	/* A read at OFF says that everything before has arrived; head(1) goes back to the end of its last line. */
+	/* A read at OFF shows that everything before has arrived; head(1) goes back to the end of its last line. */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
@@ -120,7 +120,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* Does a reader of this file want to know? What is only in history/ is none of his. */
+/* Does a reader of this file want to know of this change? Jobs that are only in history/ do not concern it. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;

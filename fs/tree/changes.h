@@ -8,5 +8,5 @@
 /* the file; changes_link_class (tree.h) leads to it */
 extern const struct node_class changes_class;
 
-/* If S is an open `changes`, add what the news are, and return true. I/O thread. */
+/* If S is an open `changes`, add the news to it and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);

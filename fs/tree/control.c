@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MOUNT/.kxfs, what the daemon says of itself: info, metrics, log, help, and the hidden .live/changes. */
+/* MOUNT/.kxfs, where the daemon tells about itself: info, metrics, log, help, and the hidden .live/changes. */
 #include <errno.h>
 
 #include "backend/base/diag.h"
@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* What .kxfs/help shows. A test holds its names against the tree. */
+/* The text of .kxfs/help. A test compares its names with the tree. */
 static const char help_text[] =
 	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) and it runs\n"
 	"  NAME                  reads back as it was written\n"
@@ -56,7 +56,7 @@ static const char help_text[] =
 	"\n"
 	"Manual: kxfs(1), kxfs-layout(5), appdef(5).\n";
 
-/* WRITE into a malloc'ed text. */
+/* Make a malloc'ed text of what WRITE prints. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
 			char **ret, size_t *ret_len)
 {
@@ -68,8 +68,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Can those be looked at who write in submit/? Process 1 is the only program of its container, so all others are in
- * another pid namespace.
+ * Can processes that write in submit/ be looked at? Process 1 here is the only program of its container, so all others
+ * are in another pid namespace.
  */
 static const char *control_writers(const struct tree *t)
 {
@@ -137,7 +137,8 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	(void)fs;
-	place_state_is_gone(tree_of(node)); /* if it is, this is where one looks */
+	/* If the state directory is gone, the log is where one looks. */
+	place_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow`: see follow.h. A line that has just come is handed on from the memory of the log's writer
- * (log_read_early); all else is read on the pool, a step at a time, and given to the reader from there. So a log that
- * hangs holds up those who follow it, and nobody else.
+ * The file `follow`: see follow.h. A line that has just come is given to the reader from the memory of the log's writer
+ * (log_read_early); all other bytes are read on the pool, a step at a time. So a log that hangs holds up those who
+ * follow it, and nobody else.
  *
  *	doing	| what is under way			| what ends it			| next
  *	RESTS	| nothing; the reader is given what was	| the reader needs the next log	| OPENS
@@ -12,9 +12,9 @@
  *	READS	| the pool reads on in the log; the	| done, or refused		| RESTS
  *		| reader is given what was read before	|				|
  *
- * News carry nothing: whenever the reader is served, it is asked anew what is known of the log (log_peek) and of the
- * job. So what comes to be known while the pool is at work is not missed. That the log has ended is believed when the
- * pool has read it to its end after that.
+ * News only say that something has changed: whenever the reader is served, follow looks anew at what is known of the
+ * log (log_peek) and of the job. So it misses nothing that becomes known while the pool is at work. It believes that
+ * the log has ended when the pool has read it to its end after it learned that.
  */
 #include "fs/tree/follow.h"
 
@@ -23,12 +23,12 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 
-/* So many bytes are read at once. */
+/* Bytes that are read at once. */
 #define FOLLOW_STEP (256u << 10)
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
-/* N bytes of the log, from AT on. */
+/* N bytes of the log, at AT. */
 struct chunk {
 	uint64_t at;
 	char *bytes;
@@ -39,19 +39,19 @@ struct follow {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	char *replica; /* its directory; "" for a job's */
+	char *replica; /* name of the replica's directory; "": it is the follow of a job */
 	enum follow_state state;
-	char *key;     /* of the log that was opened last; NULL: none yet, or the merged log */
-	uint64_t base; /* where it begins, or (OPENS) the next one, in the stream */
-	struct log_early early; /* what was given of it before it was on disk */
-	struct chunk given;	/* from which the reader is given, while more is read */
+	char *key;     /* key of the log that was opened last; NULL: none yet, or the merged log */
+	uint64_t base; /* where that log begins in the stream; in OPENS: where the next one does */
+	struct log_early early; /* bytes that were given before they were on disk */
+	struct chunk given;	/* the bytes that the reader is being given, while more are read */
 
-	/* The pool's, unless it RESTS; but the log may be asked for what is in memory while it READS: */
+	/* The pool's, unless the follow RESTS; but while it READS the log may be asked for bytes in memory. */
 	struct work work;
-	const struct spec_job *job; /* OPENS: a log of this job */
+	const struct spec_job *job; /* OPENS: the job whose log it is */
 	const char *next;	    /* OPENS: its key */
 	struct log *log;	    /* NULL: none is open */
-	struct log_stat st;	    /* of the log, when it was read last */
+	struct log_stat st;	    /* status of the log when it was last read */
 	struct chunk read;	    /* the bytes that were read last */
 };
 
@@ -62,7 +62,7 @@ static struct follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* What is there of the log, and a step of it. */
+/* Read the status of the log, and a step of its bytes. */
 static int follow_step(struct follow *f)
 {
 	struct chunk *c = &f->read;
@@ -78,7 +78,7 @@ static int follow_step(struct follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/* Somebody has cut it off: it gives nothing any more. */
+	/* Somebody has cut off the log: it gives nothing any more. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -125,7 +125,7 @@ static bool chunk_has(const struct chunk *c, uint64_t at)
 	return at >= c->at && at - c->at < c->n;
 }
 
-/* Have the pool read at AT. */
+/* Have the pool work, in STATE, at AT. */
 static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
@@ -138,8 +138,8 @@ static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 }
 
 /*
- * The key of the attempt after the one that is being read (of the first when KEY is NULL). NULL: none yet, then *LAST
- * says that none will come.
+ * The key of the attempt after the one that is being read (with KEY NULL: of the first one); with AGAIN, of that one
+ * itself. NULL: there is none yet, and *LAST says whether none will come.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -184,7 +184,7 @@ static int follow_switch(struct follow *f)
 	return follow_begin(f, FOLLOW_OPENS, 0);
 }
 
-/* Up to SIZE bytes at AT of those that were read. 0: none of them. */
+/* Give up to SIZE bytes at AT of those that were read. 0: none of these is there. */
 static size_t follow_give(struct follow *f, const char **ret, size_t size, uint64_t at)
 {
 	uint64_t end;
@@ -227,7 +227,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
-	/* Who is told of an error may try again. */
+	/* Whoever gets an error may try again. */
 	err = f->work.err;
 	f->work.err = 0;
 	if (err)

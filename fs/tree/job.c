@@ -124,7 +124,7 @@ static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 		*ret = log_node_merged(fs, dir, *name == 'l' ? LOG_PLAIN : LOG_STAMPED);
 		return 0;
 	}
-	/* Who reads the states of all jobs need not wait for the rest of each. */
+	/* Whoever reads the states of all jobs need not wait for the rest of each job. */
 	if (!streq(name, "state"))
 		job = place_whole(dir, &err);
 	if (node_lookup_in(fs, dir, job_table, name, ret) == 0)

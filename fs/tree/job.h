@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of files that jobs and replicas have in common, and the directories made of them. */
+/* The sorts of files that jobs and replicas have in common, and the directories made of these. */
 #pragma once
 
 #include "fs/tree/place.h"
 #include "fs/vfs/text.h"
 
-/* What a job's files show (job_text.c, job_ctl.c). */
+/* The texts of a job's files (job_text.c, job_ctl.c). */
 extern const struct text_class job_state_text, job_status_text, job_json_text, job_why_text;
 extern const struct text_class job_usage_text, job_events_text, job_archived_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
@@ -13,8 +13,8 @@ extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 /* The node of the merged log in DIR, a job's directory; a new reference (log_file.c). */
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
- * The node NAME in DIR for the log KEY. FIRST: it is the first that the replica has under this name; KEY
- * NULL: it will be. So a reader who opens `log` before the program runs reads on when it does.
+ * The node NAME in DIR for the log KEY. FIRST: the log is the first that the replica has under this name; KEY NULL: it
+ * has not begun, and will be the first. So a reader who opens `log` before the program runs reads on when it does.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file ctl of a job: reading it lists the actions that the job would obey now, writing one, with what it names,
- * does it. The write fails if the action does; .kxfs/log says why.
+ * The file ctl of a job: to read it lists the actions that the job would obey now; to write one, with its argument,
+ * carries it out. The write fails if the action does; .kxfs/log says why.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* backend_control answers within 5 s; this is for when it does not. */
+/* backend_control answers within 5 s; this limit is for the case that it does not. */
 #define JOB_CTL_MS 10000
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -30,7 +30,7 @@ struct job_ctl {
 	struct fs *fs;
 	uint64_t ticket;
 	size_t size;
-	char *id; /* of the job, for messages */
+	char *id; /* id of the job, for messages */
 };
 
 static void job_ctl_free(struct job_ctl *c)
@@ -53,7 +53,10 @@ static void job_ctl_done(void *data, const struct backend_result *result)
 	job_ctl_free(c);
 }
 
-/* The words of a write, without white space around them; -EINVAL: they are no action. *RET as of spec_action_parse. */
+/*
+ * The words of a write, without white space around them; -EINVAL: they are no action. *RET is what spec_action_parse
+ * sets.
+ */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
 	char word[SPEC_MAX_NAME + 32];
@@ -70,7 +73,7 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 	return spec_action_parse(word, ret);
 }
 
-/* 0: ACTION may be asked of the job. */
+/* May ACTION be asked of the job of NODE? 0, or a negative errno. */
 static int job_ctl_check(const struct node *node, int action)
 {
 	const struct spec_job *job cleanup_job = place_job(node);

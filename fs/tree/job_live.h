@@ -9,10 +9,10 @@
 #include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
-/* A name that is a link to the blocking file of the same name in .live/ beside it. */
+/* A link to the blocking file of the same name in .live/ beside it. */
 extern const struct node_class live_link_class;
 extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
 extern const struct node_dir_class live_links_class; /* live/ */
 
-/* Is S a wait, and for the end of JOB? I/O thread. */
+/* Is S a wait for the end of JOB? I/O thread. */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);

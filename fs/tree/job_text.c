@@ -54,7 +54,7 @@ static int job_render_usage(struct fs *fs, struct node *node, char **ret, size_t
 	return job_render(node, spec_status_usage, ret, ret_len);
 }
 
-/* A text that the backend has; its size is known without rendering it. */
+/* A text that the backend has. Its size is found without rendering it. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -80,7 +80,7 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 	return job_backend_text(node, BACKEND_APPDEF, ret, ret_len);
 }
 
-/* The file `events` has the time of its last line, since an event is no change of the job. */
+/* The time of the file `events` is that of its last line, since an event is no change of the job. */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -136,7 +136,7 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
-	/* No more than the file that was submitted: it may have secrets in it. */
+	/* Nobody may read app.yaml who might not read the file that was submitted: it may have secrets in it. */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jobs/ and history/: one directory a job, and their removal: rmdir of a job cancels it, rmdir
- * of one in the history removes it for good.
+ * jobs/ and history/: one directory for each job. A rmdir in jobs/ cancels the job, a rmdir in history/ removes the job
+ * for good.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* A rmdir blocks its directory for others, so it waits shortly; the outcome is found out anyway. */
+/* A rmdir blocks its directory for others, so it waits only a short time; the request to the backend goes on. */
 #define JOBS_RMDIR_MS 3000
 
 static enum backend_place jobs_place(const struct node *dir)
@@ -29,7 +29,7 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* What is in the directory beside its jobs. */
+/* The files in the directory beside its jobs. */
 static const struct node_entry_def *jobs_files(const struct node *dir)
 {
 	static const struct node_entry_def none[] = {{0}};
@@ -54,7 +54,7 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 	return false;
 }
 
-/* A job whose id is the name of a file here is shown under its id and a "-", with which no id ends. */
+/* A job whose id is the name of a file here is shown under its id and a "-"; no id ends with one. */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
 	size_t len = strlen(name);
@@ -68,7 +68,7 @@ static const struct spec_job *jobs_find(const struct node *dir, const char *name
 	return backend_job(tree_of(dir)->backend, jobs_place(dir), id);
 }
 
-/* Is the archive asked, where the history does not have what DIR is asked for? */
+/* If the history does not have a job, is the archive asked? */
 static bool jobs_has_archive(const struct node *dir)
 {
 	return jobs_place(dir) == BACKEND_HISTORY && backend_has_archive(tree_of(dir)->backend);
@@ -83,7 +83,7 @@ static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct
 	if (node_lookup_in(fs, dir, jobs_files(dir), name, ret) == 0)
 		return 0;
 	job = jobs_find(dir, name);
-	/* It may be too old for the history to list, or was not read yet. */
+	/* The job may be too old to be listed in the history, or was not read yet. */
 	if (!job && jobs_has_archive(dir))
 		err = serve_disk_begin(fs);
 	if (!job && !err) {
@@ -150,7 +150,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	enum backend_place place = jobs_place(dir);
 	const struct spec_job *job cleanup_job = jobs_find(dir, name);
 	struct jobs_removal *r;
-	/* What was found in no place but the archive is not ours to remove. */
+	/* A job that only the archive has is not ours to remove. */
 	int err = job ? 0 : jobs_has_archive(dir) ? -EPERM : -ENOENT;
 
 	if (!err && place == BACKEND_JOBS)
@@ -171,7 +171,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, jobs_removed, r);
 }
 
-/* The files of history/ are no job's: removing them is accepted and changes nothing. */
+/* The files of history/ are no job's: removing one is accepted and changes nothing. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	(void)fs;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made anew only when it is
- * asked for after a job has changed, or an age in it; all who open it meanwhile share it. FUSE thread.
+ * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made anew only when
+ * somebody asks for it after a job, or an age in it, has changed; all who open it meanwhile share it. FUSE thread, but
+ * for the making: of 100 000 jobs that takes seconds, in which others are served.
  */
 #include "fs/tree/place.h"
 
-#define QUEUES_MAX 64 /* as the backend asks for at one time */
+#define QUEUES_MAX 64 /* the most queues that the backend asks for at one time */
 
 struct list_text {
 	struct spec_list *list;
@@ -57,7 +58,7 @@ static void list_make(struct list_text *t, struct backend *b, enum backend_place
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
 
-	/* In this order: what changes in between is seen the next time. */
+	/* The revision is read first: a change in between is then seen the next time. */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	spec_text_unref(t->text);

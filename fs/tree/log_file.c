@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log as a file, as it was printed or with stamps: it grows, its size is true, a read at its end returns nothing.
- * Opening a log waits until what had been printed by then is in it. One that the user has no right to read is EACCES.
+ * A log as a file, as it was printed or with stamps: it grows, its size is true, and a read at its end returns nothing.
+ * Opening a log waits until what had been printed by then is in it. A log that the user has no right to read gives
+ * EACCES.
  */
 #include <errno.h>
 
@@ -14,19 +15,20 @@
 
 /* How long an open waits for output that is on its way. */
 #define LOG_OPEN_MS 10000
-/* What a reader is told to read at once: cat, cp and others then ask a few times for a large log. */
+/* The size that a reader is told to read at once: cat, cp and others then need few reads for a large log. */
 #define LOG_READ (1 << 20)
 
 struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	char *key; /* NULL: merged; or the replica's first attempt, which has not begun */
+	/* NULL: the merged log; or the log of the replica's first attempt, which has not begun */
+	char *key;
 };
 
 struct log_handle {
 	struct handle handle;
-	struct ahead *ahead; /* reads the log; NULL: that has not begun */
+	struct ahead *ahead; /* reads the log; NULL: the log has not begun */
 };
 
 static void log_handle_free(struct handle *h)
@@ -37,7 +39,7 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* Has what LN shows begun by now, and is it still there? Finds its key when it has. FUSE thread. */
+/* Has the log of LN begun, and is it still there? If so, LN gets its key. FUSE thread. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
@@ -53,7 +55,7 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 	return true;
 }
 
-/* Open what NODE shows. *RET stays as it is when it has not begun. */
+/* Open the log of NODE. *RET stays as it is if the log has not begun. */
 static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -73,7 +75,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	serve_disk_end(t->fs);
 	if (err)
 		return err;
-	if (*ret) /* another read of the same open file was faster */
+	if (*ret) /* another read of the same open file has done this meanwhile */
 		log_unref(log);
 	else
 		*ret = ahead_new(t, log);
@@ -81,8 +83,8 @@ static int log_file_find(struct node *node, struct ahead **ret)
 }
 
 /*
- * Its size and time. One that can't be read, or that somebody has removed, has a name all the same, for rm -r to
- * remove; opening it says why.
+ * The size and time of the log. A log that can't be read, or that somebody has removed, has a name all the same, so
+ * that rm -r can remove it; opening it says why.
  */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
@@ -163,7 +165,7 @@ static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size
 	int err = 0;
 
 	(void)fs;
-	/* What had not begun at the open may have begun since. */
+	/* A log that had not begun at the open may have begun since. */
 	if (!lh->ahead)
 		err = log_file_find(node, &lh->ahead);
 	if (!err && lh->ahead && log_is_denied(ahead_log(lh->ahead)))
@@ -201,7 +203,7 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct node *node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	struct log_node *ln = container_of(node, struct log_node, node);
 
-	/* One that is known already may be read by a handler that waits for a disk. */
+	/* A node that is known already may be in use by a handler that waits for a disk. */
 	if (fresh) {
 		ln->merged = merged;
 		ln->form = form;
@@ -224,7 +226,7 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 	if (first)
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
-	/* The key is in the tag: a new attempt's "log" is a new file, the old one stays as it was. */
+	/* The tag contains the key, so the "log" of a new attempt is a new file, and the old one stays as it was. */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);
 }

@@ -31,7 +31,7 @@ const struct spec_job *place_job(const struct node *node)
 	return backend_job_by_uid(p->tree->backend, p->uid);
 }
 
-/* May an archive have logs of the replica of P that JOB lacks? */
+/* Can an archive have logs of P's replica that JOB lacks? */
 static bool lacks_logs(const struct place *p, const struct spec_job *job)
 {
 	const struct spec_replica *r = p->replica ? spec_job_replica(job, p->replica) : NULL;
@@ -87,7 +87,7 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* Who has read that a job has ended must find its times changed as well. */
+	/* Whoever has read that a job has ended must find its times changed, too. */
 	node_set_live(node, !job->finished);
 	return 0;
 }

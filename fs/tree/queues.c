@@ -29,7 +29,7 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 	return backend_queue_text(b, name, ret, ret_len);
 }
 
-/* Times of the queue NAME. */
+/* Set the times of ST to those of the queue NAME. */
 static int queue_times(struct backend *b, const char *name, struct stat *st)
 {
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) = backend_queue(b, name);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of few places; a text goes into the one that its snapshot and its function lead to. */
+/* A table of a few texts; the snapshot and the function of a text say where it stands. */
 #include "fs/tree/rendered.h"
 
 #include "spec/base/mem.h"
 
-/* Enough for who watches some jobs; the snapshots that they hold are few. */
+/* Enough for somebody who watches some jobs; the snapshots that these texts hold are few. */
 #define PLACES 16
 /* A larger text is not kept: rendering it takes its time anyway. */
 #define KEPT_MAX (64u << 10)
 
 struct rendered {
 	struct {
-		/* a reference, so no other has its address; NULL: empty */
+		/* a reference, so that no other snapshot has its address; NULL: empty */
 		const struct spec_job *job;
 		rendered_fn fn;
 		char *text;

@@ -35,7 +35,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* For `kubectl exec -it $(cat .../pod) -- sh`. */
+/* The name of the pod, for `kubectl exec -it $(cat .../pod) -- sh`. */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -87,7 +87,7 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* The logs of R stand in groups, one a container: the end of the one that begins at FIRST. */
+/* The logs of R stand in groups, one for each container. Returns the end of the group that begins at FIRST. */
 static size_t replica_logs_end(const struct spec_replica *r, size_t first)
 {
 	size_t end = first + 1;
@@ -102,18 +102,18 @@ static char *replica_log_name(const char *container, size_t i, size_t n)
 {
 	const char *dot = *container ? "." : "";
 
-	/* The newest of a container has no number. */
+	/* The newest log of a container has no number. */
 	return i + 1 == n ? text_print("%s%slog", container, dot)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
 
-/* Will R have a log? It is shown already: `tail -f` right after a submission is to work. */
+/* Will R have a log that has not begun? It is shown already, so that `tail -f` works right after a submission. */
 static bool replica_log_is_due(const struct spec_job *job, const struct spec_replica *r)
 {
 	return !job->archived && !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
-/* The log that NAME is; "stamped" is the newest one of the replica itself, in its other form. */
+/* Find the log that NAME stands for; "stamped" is the newest log of the replica itself, in its other form. */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_job *job,
 				     const struct spec_replica *r, const char *name)
 {
@@ -127,7 +127,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = replica_logs_end(r, first);
-		/* The number at its end says which it may be; else it is the newest. */
+		/* A number at the end of NAME says which log it may be; without one it is the newest. */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The backend's news, handed on to the blocking files that are open. I/O thread. */
+/* Hands the backend's news on to the blocking files that are open. I/O thread. */
 #include "fs/tree/tree.h"
 
 #include "fs/tree/changes.h"

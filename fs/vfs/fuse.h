@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfuse's low-level API at the version that kxfs is written for: include this, never it. */
+/* libfuse's low-level API at the version that kxfs is written for. Include this file, never libfuse's own. */
 #pragma once
 
 #define FUSE_USE_VERSION 310

@@ -8,7 +8,8 @@
 #include "fs/vfs/handle.h"
 #include "spec/base/mem.h"
 
-#ifndef FOPEN_NOFLUSH /* headers older than Linux 5.16; such a kernel does not look at it */
+/* Headers older than those of Linux 5.16 lack it; a kernel that old ignores it. */
+#ifndef FOPEN_NOFLUSH
 #define FOPEN_NOFLUSH (1 << 5)
 #endif
 
@@ -56,7 +57,7 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi)
 	h->free(h);
 }
 
-/* libfuse before 3.11 has no name for FOPEN_NOFLUSH, so the answer is made here, as the kernel reads it. */
+/* libfuse before 3.11 does not know FOPEN_NOFLUSH, so this makes the answer itself, as the kernel reads it. */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed)
 {
 	struct fuse_open_out out = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of a directory in one block of memory: 10 000 jobs are two allocations that double. */
+/*
+ * Names of a directory in one block of memory, and their offsets in another; each doubles when it is full, for 10 000
+ * jobs, too.
+ */
 #include "fs/vfs/listing.h"
 
 #include "spec/base/mem.h"
@@ -22,7 +25,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* How many items to make room for, so that NEED fit where there was room for ROOM. */
+/* For how many items to make room if NEED are needed and there is room for ROOM. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a directory held when it was opened: a snapshot of names that its handle keeps, so that a
- * reader neither skips nor repeats an entry while jobs come and go. FUSE thread only.
+ * The names that a directory had when it was opened. Its handle keeps them, so that a reader neither skips nor repeats
+ * an entry while jobs come and go. FUSE thread only.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
 struct listing {
-	char *names; /* NUL-terminated, one after the other */
+	char *names; /* the names, each with its NUL, one after the other */
 	size_t used, room;
 	size_t *starts; /* offset of each name */
 	size_t n, slots;
 };
 
-/* "." and ".." are in it. */
+/* Make a listing, with "." and ".." in it. */
 struct listing *listing_new(void);
 void listing_free(struct listing *l);
 define_cleanup(listing_freep, struct listing *, listing_free)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of nodes: found by key, kept while the kernel, a handle or a child needs them. All of
- * this runs on the FUSE thread, so there is no lock.
+ * The table of nodes, which are found by key, and kept while the kernel, a handle or a child needs them. All of this
+ * runs on the FUSE thread, so there is no lock.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -13,11 +13,14 @@
 
 struct node_table {
 	struct node *by_key;
-	struct node *all; /* also those that are not found by their key any more */
+	struct node *all; /* all nodes, also those that are not found by their key any more */
 	struct node *root;
 };
 
-/* FNV-1a: short keys, no adversary gains by a collision of numbers that only find -samefile reads. */
+/*
+ * FNV-1a: keys are short, and nobody gains by making two of these numbers equal, which only find -samefile and its like
+ * read.
+ */
 static uint64_t node_hash(const char *key)
 {
 	uint64_t h = 14695981039346656037u;
@@ -33,7 +36,7 @@ static char *node_key(const struct node *parent, const char *tag)
 	size_t len = strlen(parent->key), tag_size = strlen(tag) + 1;
 	char *key = mem_grow(NULL, len + 1 + tag_size, 1);
 
-	/* Not text_print: ls of 10 000 jobs comes here 10 000 times. */
+	/* text_print would be too slow here: ls of 10 000 jobs comes here 10 000 times. */
 	memcpy(key, parent->key, len);
 	key[len] = '/';
 	memcpy(key + len + 1, tag, tag_size);
@@ -185,7 +188,7 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err;
 }
 
-/* What a node of entry E in DIR is about. */
+/* The object of a node for entry E in DIR. */
 static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
 {
 	return e->object ? e->object : dir->object;
@@ -261,7 +264,7 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/* The kernel forgets nothing when it unmounts, so what it still counts is freed here. */
+/* The kernel forgets no node when it unmounts, so those that it still counts are freed here. */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -273,23 +276,23 @@ void node_table_free(struct node_table *t)
 	free(t);
 }
 
-/* The kernel gets NODE, whose attributes are in E. */
+/* Give the kernel NODE, whose attributes are in E. */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
-	/* A node may be live while its name is not: of a job that runs only the times change. */
+	/* A node may be live while its name is not: for a job that runs only the times change. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 }
 
-/* The kernel gets NODE without its attributes, which it asks for when somebody wants them. */
+/* Give the kernel NODE without its attributes, for which it asks when somebody wants them. */
 static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */
+	/* The kernel uses even a size that it must not keep: a smaller one would cut off what a reader has mapped. */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;
@@ -319,7 +322,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return 0;
 	}
 	err = node_entry(fs, node, e);
-	/* Sizes of files are never kept so: who reads a file goes by them. */
+	/* The size of a file is never kept like this, since its readers go by it. */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;

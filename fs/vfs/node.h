@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes: what the kernel knows of the tree. A node is a place in the tree that has been looked
- * up; its class says how such a place behaves. Only the FUSE thread touches nodes (no lock).
+ * Nodes: what the kernel knows of the tree. A node is a place in the tree that has been looked up; its class says how
+ * such a place behaves. Only the FUSE thread touches nodes (no lock).
  *
- * A node is found again by its key: its parent's key, "/", and a tag that is its name or, where
- * one name can mean different things in turn (the log of a new attempt, a job of the same id),
- * tells them apart. st_ino is a hash of the key, so it is the same after a remount. The nodeid is
- * the node's address. A node lives while the kernel counts lookups of it, a handle is open on it,
- * or a child of it lives.
+ * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name; or, where one name
+ * can mean different things in turn (the log of a new attempt, a job of the same id), a text that tells these apart.
+ * st_ino is a hash of the key, so it is the same after a remount. The nodeid is the node's address. A node lives while
+ * the kernel counts lookups of it, a handle is open on it, or a child of it lives.
  *
- * What a node is about is its object, which this folder never looks into: the classes that are put together to a
- * tree agree on its type. A new node has the object of its parent, unless its class or its entry gives it another.
+ * A node has an object, the thing that it stands for. This folder never looks into it: the classes of a tree agree on
+ * its type. A new node has the object of its parent, unless its class or its entry gives it another.
  */
 #pragma once
 
@@ -23,36 +22,40 @@ struct listing;
 struct node;
 
 /*
- * What a kind of place does. An operation that is absent answers as the comment says. Those with
- * a request must answer it, at once or by parking it (fs/vfs/park.h); they never wait.
+ * What a sort of place does. If an operation is absent, the kernel gets the answer that the operation's comment names.
+ * Operations with a request must answer it, at once or by parking it (fs/vfs/park.h); they never wait.
  */
 struct node_class {
 	const char *name;
-	mode_t mode; /* type and permissions, before umask; types decide most defaults */
-	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
+	mode_t mode; /* type and permissions before umask; most defaults follow from the type */
+	size_t size; /* size of the structure that begins with struct node; 0: struct node alone */
 
-	bool live; /* node.live of a new node; its name too may mean another one at any moment */
+	/* The value of node.live in a new node; if true, the node's name may also mean another node at any moment. */
+	bool live;
 	/*
-	 * Its attributes cost a rendering. Who reads a directory gets only its type and
-	 * number, and the kernel asks for the rest when somebody wants it; rm -r and tab completion never do.
+	 * Its attributes cost a rendering. Whoever reads a directory gets only its type and number, and the kernel asks
+	 * for the rest when somebody wants it, which rm -r and tab completion never do.
 	 */
 	bool costly;
 	/*
-	 * Its attributes are read from disk. A lookup too gets only type and number, since the kernel has one lookup
-	 * in a directory under way at a time: what hangs there would hold up all that is beside it.
+	 * Its attributes are read from disk. A lookup too gets only its type and number: the kernel does only one
+	 * lookup in a directory at a time, so a lookup that hangs would hold up everything beside it.
 	 */
 	bool on_disk;
 
-	/* Fill what differs from the defaults of any node. 0 or a negative errno. Absent: defaults. */
+	/*
+	 * Set the attributes that differ from the defaults of any node. 0 or a negative errno. Absent: all are
+	 * defaults.
+	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
 	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names but "." and ".." with listing_add(). 0 or a negative errno. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
-	/* malloc'ed target of a symbolic link; its length is the link's size. */
+	/* The malloc'ed target of a symbolic link, whose length is the link's size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
-	/* Absent: opened without a handle; EPERM for writing. */
+	/* Absent: the file is opened without a handle; EPERM for writing. */
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
@@ -63,12 +66,12 @@ struct node_class {
 	void (*release)(struct fs *fs, fuse_req_t req, struct node *node,
 			struct fuse_file_info *fi);
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
-		     struct fuse_pollhandle *ph); /* absent: always ready */
-	/* Absent: times are accepted and ignored, size 0 too on a writable file; else EPERM. */
+		     struct fuse_pollhandle *ph); /* absent: it is always ready */
+	/* Absent: times are accepted and ignored, and so is size 0 of a writable file; anything else is EPERM. */
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
 
-	/* Of a directory. Absent: EPERM. */
+	/* For directories. Absent: EPERM. */
 	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       mode_t mode, struct fuse_file_info *fi);
 	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
@@ -76,34 +79,36 @@ struct node_class {
 	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       struct node *newdir, const char *newname, unsigned flags);
 
-	/* Release what the structure holds beyond struct node. */
+	/* Free what the structure holds beside struct node. */
 	void (*free)(struct node *node);
 };
 
 struct node {
 	const struct node_class *class;
 	struct node *parent; /* a reference; NULL for the root */
-	void *object;	     /* what it is about; borrowed */
+	void *object;	     /* the thing that it stands for; borrowed */
 	char *key;
 	uint64_t ino;	  /* st_ino */
-	uint64_t lookups; /* counted by the kernel */
-	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
-	bool live; /* attributes change at any moment: the kernel keeps them only of a listing (node_listed) */
-	bool stale; /* out of the table: the next lookup of the name makes a new node */
-	off_t size; /* as the kernel was told last */
+	uint64_t lookups; /* lookups that the kernel counts */
+	/* LOOKUPS, if there are any, count as one; children and handles as one each */
+	unsigned refs;
+	/* Its attributes change at any moment: the kernel keeps only those that came with a listing (node_listed). */
+	bool live;
+	bool stale; /* it is out of the table, and the next lookup of its name makes a new node */
+	off_t size; /* the size that the kernel was last told */
 	UT_hash_handle hh;
-	struct node *prev, *next; /* of all nodes */
+	struct node *prev, *next; /* the list of all nodes */
 };
 
-/* A table with a root of class ROOT, which is about OBJECT. */
+/* Make a table with a root of class ROOT, which stands for OBJECT. */
 struct node_table *node_table_new(const struct node_class *root, void *object);
 /* Frees all nodes that are left; after the session. NULL is allowed. */
 void node_table_free(struct node_table *t);
 
 /*
- * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
- * to the kernel (ops.c) or drops (node_put). A made one is zeroed beyond struct node: *FRESH (which may be NULL)
- * says so, and the caller fills it.
+ * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives to the kernel
+ * (ops.c) or drops (node_put). *FRESH (FRESH may be NULL) says that it was made: then it is zeroed beyond struct node,
+ * and the caller fills it.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
@@ -111,7 +116,7 @@ void node_put(struct fs *fs, struct node *node);
 /* The next lookup of this place makes a new node with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
 
-/* From now on it is about OBJECT, and LIVE or not. */
+/* From now on NODE stands for OBJECT, and is LIVE or not. */
 void node_set_object(struct node *node, void *object);
 void node_set_live(struct node *node, bool live);
 
@@ -121,47 +126,50 @@ const char *node_name(const struct node *node);
 /* The node whose nodeid the kernel gives; the root is FUSE_ROOT_ID. */
 struct node *node_of(struct fs *fs, fuse_ino_t id);
 
-/* The kernel counts one lookup more / N less. */
+/* The kernel counts one lookup more; or N fewer. */
 void node_looked_up(struct node *node);
 void node_forget(struct fs *fs, struct node *node, uint64_t n);
 
-/* What can be said of any node (type, mode, owner, st_ino, times of the mount), then the class's getattr. */
+/*
+ * The attributes that any node has (type, mode, owner, st_ino, times of the mount), then those that the class's getattr
+ * sets.
+ */
 int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 
-/* Times of ST in ns since 1970; atime is mtime. */
+/* Set the times of ST, given in ns since 1970; atime is mtime. */
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
 /*
- * What a lookup or create is answered with. On success the kernel's lookup is counted: when the reply
- * can't be sent, node_forget(..., 1). The caller's own reference stays the caller's.
+ * Fill E with the answer to a lookup or create. On success the kernel's lookup is counted; if the reply can't be sent,
+ * the caller calls node_forget(..., 1). The caller still owns its own reference.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
- * The same for an entry of a directory that is read: without the attributes of a costly node;
- * with those of a directory kept, even if it is live, since who lists asks for them next.
+ * Like node_entry, for an entry of a directory that is read: without the attributes of a costly node; and the kernel
+ * keeps the attributes of a directory even if it is live, since whoever lists asks for them next.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * A directory whose entries are fixed: a table that ends with a NULL name. HIDDEN ones are found but not
- * listed. WHEN, if given, decides whether the entry is there. OBJECT: what its node is about; NULL: the same as
- * the directory.
+ * An entry of a directory whose entries are fixed: its table ends with a NULL name. A HIDDEN entry is found but not
+ * listed. WHEN, if it is not NULL, decides whether the entry is there. OBJECT: what its node stands for; NULL: the same
+ * as the directory.
  */
 struct node_entry_def {
 	const char *name;
 	const struct node_class *class;
 	bool hidden;
-	bool (*when)(void *object, struct node *dir); /* OBJECT as above */
+	bool (*when)(void *object, struct node *dir); /* OBJECT is that of the entry */
 	void *object;
 };
 int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def *table,
 		   const char *name, struct node **ret);
 void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
 
-/* The root of a mount. Its object is the table of what is in it: each entry is about one part of the mount. */
+/* The root of a mount. Its object is the table of its entries, each of which stands for one part of the mount. */
 extern const struct node_class node_root_class;
 
-/* A class that is nothing but such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS }, .entries }. */
+/* A class that is only such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS }, .entries }. */
 struct node_dir_class {
 	struct node_class class;
 	const struct node_entry_def *entries;

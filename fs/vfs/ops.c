@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations that the kernel calls: find the node, call its class, or give the answer that a
- * class without that operation stands for (node.h). No operation waits (rule T1). Extended attributes and locks are
- * left out of the table on purpose: the kernel then answers alone.
+ * The operations that the kernel calls: each finds the node and calls its class, or gives the answer that node.h names
+ * for a class without the operation. No operation waits (rule T1). Extended attributes and locks are left out of the
+ * table on purpose: the kernel then answers alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 			FUSE_CAP_AUTO_INVAL_DATA);
 }
 
-/* Entry NAME of DIR, *RET with a reference; or a negative errno. */
+/* Find the entry NAME of DIR: *RET with a reference; or a negative errno. */
 static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	if (strlen(name) > NAME_MAX)
@@ -275,7 +275,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* Not ENOSYS: that would switch poll off for the whole mount. */
+	/* The answer is not ENOSYS, which would switch poll off for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
@@ -289,7 +289,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* once begun, reading from the start again is rewinddir(3) */
+	bool read; /* reading has begun, so to read from the start again is rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -328,8 +328,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Add entry I of a directory to BUF. The bytes it took; 0: it does not fit. An entry that has gone
- * meanwhile takes none and *GONE is set.
+ * Add entry I of a directory to BUF. Returns the bytes that it took; 0: it does not fit. An entry that has gone
+ * meanwhile takes none, and sets *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)
@@ -341,7 +341,7 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	*gone = false;
 	if (need > room)
 		return 0;
-	if (i < 2) { /* "." and "..": the kernel takes only the number and the type */
+	if (i < 2) { /* "." and "..": the kernel uses only their number and type */
 		e.attr.st_ino = i == 1 && dir->parent ? dir->parent->ino : dir->ino;
 		e.attr.st_mode = S_IFDIR;
 		return fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
@@ -361,7 +361,10 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	const char *name;
 	size_t used = 0;
 
-	/* Names have come and gone since it was opened; one that has gone itself is read as it was. */
+	/*
+	 * Names may have come and gone since the directory was opened; if the directory itself has gone, it is read as
+	 * it was.
+	 */
 	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
 		listing_free(dir->listing);
 		dir->listing = again;

@@ -2,10 +2,10 @@
 /*
  * Parked requests: a table from ticket to request under one leaf lock. Whoever takes the entry out of the table owns
  * the answer; that is the whole of "exactly once". Interrupts arrive on the FUSE thread while libfuse holds a lock of
- * the request, so they only note what is to be answered. A thread of park's own answers it; the same thread ticks
- * while something with a deadline is parked. It does nothing else, so nothing that a disk stops can stop it. Deadlines
- * are counted in its ticks and not by a clock: while the machine stands still nobody can be answered, and after it,
- * however long it was, one tick has passed.
+ * the request, so their handler only notes what is to be answered. A thread of park's own gives that answer; the same
+ * thread ticks while a request with a deadline is parked. It does nothing else, so a disk that hangs can't stop it.
+ * Deadlines are counted in its ticks and not by a clock: while the machine stands still nobody can be answered, and
+ * after it, however long it was, one tick has passed.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -20,7 +20,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* How often deadlines are looked at, and whether a disk hangs. */
+/* How often deadlines are checked, and requests that wait for a disk. */
 #define PARK_TICK_MS 50
 /* A request that waits for a disk is told to hang at its second tick, and gets ETIMEDOUT after 10 s. */
 #define PARK_HELD_TICKS (10000 / PARK_TICK_MS)
@@ -28,38 +28,38 @@
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* held: it is answered by this, on FD; else 0 */
+	uint64_t unique; /* if it is held: its number, by which FD is given the answer; else 0 */
 	int fd;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* until its deadline; 0: it has none any more. Lock */
-	bool live;	/* set once interrupts are to be noted; FUSE thread */
-	bool early;	/* interrupted before that; FUSE thread */
+	unsigned ticks; /* ticks until its deadline; 0: it has none any more. Under the lock */
+	bool live;	/* interrupts are noted from now on; FUSE thread */
+	bool early;	/* an interrupt came before that; FUSE thread */
 	UT_hash_handle hh;
 };
 
-/* An answer that the thread is to give, if nobody has given another before. */
+/* An answer that the thread is to give, unless another was given before. */
 struct park_answer {
-	uint64_t ticket; /* 0: tell that something hangs */
+	uint64_t ticket; /* 0: say that something hangs */
 	int err;
 	struct park_answer *prev, *next;
 };
 
 struct park {
-	uint64_t next; /* ticket; FUSE thread */
+	uint64_t next; /* the next ticket; FUSE thread */
 	void (*hangs)(void *data);
 	void *hangs_data;
 	pthread_t thread;
 	bool started;
 	struct lock lock;
-	pthread_cond_t news; /* for the thread */
-	/* Lock: */
+	pthread_cond_t news; /* wakes the thread */
+	/* Under the lock: */
 	struct parked *table;
 	struct park_answer *answers;
 	size_t count[PARK_N_KINDS];
-	bool ticking; /* something with a deadline is parked */
-	bool ended;   /* no request is parked any more */
-	bool over;    /* the thread is to end */
+	bool ticking; /* a request with a deadline is parked */
+	bool ended;   /* no request may be parked any more */
+	bool over;    /* the thread has to end */
 };
 
 struct park *park_new(void)
@@ -89,7 +89,7 @@ static struct parked *park_take(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* Waits until a running interrupt callback is through, so it must not be called under a lock. */
+/* This waits until a running interrupt callback has returned, so it must not be called under a lock. */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;
@@ -100,7 +100,7 @@ static fuse_req_t park_release(struct parked *p)
 	return req;
 }
 
-/* The handler of a held request still has it, and its own answer will go nowhere. */
+/* If the request is held, its handler still has it, and the handler's own answer will go nowhere. */
 static void park_answer(struct parked *p, int err)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
@@ -133,7 +133,7 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* The thread is to answer TICKET with ERR. Under the lock. */
+/* Have the thread answer TICKET with ERR. Under the lock. */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);
@@ -145,8 +145,8 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 }
 
 /*
- * Called by libfuse on the FUSE thread, with the request's lock held: so it may only note it. The
- * entry can't vanish meanwhile, since park_release waits for this to end.
+ * Called by libfuse on the FUSE thread, with the request's lock held, so it may only note the interrupt. The entry
+ * can't vanish meanwhile, since park_release waits for this to return.
  */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
@@ -161,7 +161,7 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 	park_note(p->park, p->ticket, EINTR);
 }
 
-/* One tick more. Under the lock. */
+/* Count one tick more. Under the lock. */
 static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
@@ -187,7 +187,7 @@ static struct timespec park_tick_after_now(void)
 	return spec_time_spec(spec_time_of(t) + PARK_TICK_MS * 1000000L);
 }
 
-/* Wait until something is to be answered, and tick meanwhile. NULL: the thread is to end. */
+/* Wait until there is an answer to give, and tick meanwhile. NULL: the thread is to end. */
 static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
 {
 	struct park_answer *a;
@@ -267,7 +267,7 @@ void park_free(struct park *park)
 	free(park);
 }
 
-/* Put P into the table; from here on it may be gone at any moment. False: the mount ends. */
+/* Put P into the table; from here on it may be gone at any moment. False: the mount is ending. */
 static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);
@@ -282,7 +282,7 @@ static bool park_insert(struct park *park, struct parked *p)
 	return true;
 }
 
-/* Park P, which is filled but for what is the same for all. */
+/* Park P, in which the members are set that differ from request to request. */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
 	uint64_t ticket = park->next++;
@@ -291,7 +291,7 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->req = req;
 	p->park = park;
 	p->kind = kind;
-	/* Interrupts are read by whoever has the turn, so one comes either here or after this function. */
+	/* Whichever thread has the turn reads interrupts, so one comes either here or after this function. */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {
 		park_answer(p, EINTR);

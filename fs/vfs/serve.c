@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve: see serve.h. Park's thread calls serve_stalled when it finds at a tick that a request hangs;
- * that sees to it that one thread does not hang. A thread that finds another serving when its request is done ends. The
- * kernel may let go of the node and the open file of a request that was answered for its handler (FORGET, RELEASE):
- * such requests are kept until the handler has returned.
+ * The threads that serve: see serve.h. When park's thread finds at a tick that a request hangs, it calls serve_stalled,
+ * which sees to it that one thread can serve. A thread that finds another one serving when its request is done ends.
+ * The kernel may let go of the node and the open file of a request that was answered for its handler (by FORGET,
+ * RELEASE): such messages of the kernel are kept until the handler has returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -16,7 +16,7 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* More requests than this do not wait for a disk at a time; each has a thread. */
+/* The most requests that wait for a disk at a time; each has a thread. */
 #define SERVE_MOST 32
 
 struct kept {
@@ -27,12 +27,13 @@ struct kept {
 struct server {
 	struct serve *all;
 	pthread_t thread;
-	struct server *prev, *next; /* lock */
-	fuse_req_t req;		    /* that it handles */
-	uint64_t unique, nodeid;    /* of that request */
-	uint64_t ticket;	    /* while it waits for a disk */
-	bool on_disk;		    /* turn */
-	struct kept *kept;	    /* turn */
+	struct server *prev, *next; /* under the lock */
+	fuse_req_t req;		    /* the request that it handles */
+	uint64_t unique, nodeid;    /* its number, and the node that it is about */
+	uint64_t ticket;	    /* its ticket, while it waits for a disk */
+	bool on_disk;		    /* for the one that has the turn */
+	/* Messages of the kernel that wait for its handler; for the one that has the turn. */
+	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;
 };
@@ -40,13 +41,14 @@ struct server {
 struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
-	int err;	      /* why the session has ended; turn */
-	pthread_mutex_t turn; /* no struct lock: whoever has it calls back, replies and renders */
+	int err; /* why the session has ended; for the one that has the turn */
+	/* No struct lock, since whoever has it calls back, replies and renders. */
+	pthread_mutex_t turn;
 	struct lock lock;
 	pthread_cond_t ended;
-	/* Lock: */
+	/* Under the lock: */
 	struct server *servers;
-	unsigned n, on_disk; /* servers; those of them that wait for a disk */
+	unsigned n, on_disk; /* how many servers there are, and how many of them wait for a disk */
 };
 
 static _Thread_local struct server *server_here;
@@ -92,7 +94,7 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 	return false;
 }
 
-/* Give BUF to who still uses what it lets go of. The caller has the turn. False: nobody does. */
+/* Keep BUF for a server that still uses what BUF lets go of. The caller has the turn. False: no server does. */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {
 	struct server *other;
@@ -133,7 +135,7 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 	pthread_mutex_unlock(&s->turn);
 }
 
-/* Is this thread needed? If not, or if the session is over, it is none of them any more. */
+/* Is this thread still needed? If not, or if the session is over, it is taken out of the list. */
 static bool stay(struct server *me)
 {
 	struct serve *s = me->all;
@@ -174,7 +176,7 @@ static void *server_run(void *data)
 	return NULL;
 }
 
-/* One more, unless one serves or there are too many. 0 or a negative errno. */
+/* Start one more thread, unless one serves or there are too many. 0 or a negative errno. */
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);
@@ -240,7 +242,7 @@ void serve_disk_end(struct fs *fs)
 	me->on_disk = false;
 }
 
-/* A request waits long for a disk. Park's thread. */
+/* A request has waited long for a disk. Park's thread. */
 static void serve_stalled(void *data)
 {
 	server_start(data);

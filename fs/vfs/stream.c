@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all blocking files share: handing requests from the FUSE thread to the I/O thread, keeping
- * the reads that wait, serving them when something happened, and poll().
+ * What all blocking files share: requests are handed from the FUSE thread to the I/O thread, reads that wait are kept,
+ * and served when something has happened, and poll() is answered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@ struct stream_read {
 };
 
 struct streams {
-	struct stream *list; /* I/O thread */
-	size_t count;	     /* atomic */
+	struct stream *list; /* of the I/O thread */
+	size_t count;	     /* read and written atomically */
 };
 
 struct streams *streams_new(void)
@@ -68,7 +68,7 @@ static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint
 	return s->err ? s->err : s->class->read(s, ret, size, off);
 }
 
-/* Would a read where the next one will be be answered now? */
+/* Would the next read be answered at once, if it goes on where the last one ended? */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = stream_take(s, NULL, 1, s->pos);
@@ -76,7 +76,7 @@ static bool stream_is_ready(struct stream *s)
 	return n != -EAGAIN && n != -EINPROGRESS;
 }
 
-/* Answer the reads that wait, in their order, as far as there is something to say. */
+/* Answer the reads that wait, in their order, as far as there is anything for them. */
 static void stream_serve(struct stream *s)
 {
 	struct stream_read *r, *next;
@@ -89,7 +89,7 @@ static void stream_serve(struct stream *s)
 		if (n == -EINPROGRESS || (n == -EAGAIN && !r->nonblock))
 			return;
 		DL_DELETE(s->reads, r);
-		/* Claimed before the bytes are taken: an interrupted read must not swallow any. */
+		/* The request is claimed before bytes are taken, so that an interrupted read swallows none. */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)
 			n = stream_take(s, &bytes, r->size, r->off);
@@ -131,7 +131,7 @@ void stream_hold(struct stream *s)
 	s->held++;
 }
 
-/* S goes if nobody has it any more. */
+/* Free S if nobody has it any more. */
 static void stream_end(struct stream *s)
 {
 	if (!s->closed || s->held > 0)

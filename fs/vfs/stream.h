@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files whose reading blocks. A stream belongs to the I/O thread from its open to its release; the FUSE thread only
- * hands requests over (loop_post keeps their order), so there is no lock. A read is parked until the stream's class
- * has something to say; poll() is answered, and pollers are woken when something comes.
+ * hands requests over (loop_post keeps their order), so there is no lock. A read is parked until the stream's class has
+ * bytes for it; poll() is answered, and pollers are woken when bytes come.
  */
 #pragma once
 
@@ -10,18 +10,18 @@
 
 struct stream;
 
-/* What a kind of stream does; I/O thread. */
+/* What a sort of stream does; I/O thread. */
 struct stream_class {
-	size_t size; /* of the structure that begins with struct stream */
-	/* Begin. 0 or a negative errno, which every read then gives. Absent: nothing is to be done. */
+	size_t size; /* size of the structure that begins with struct stream */
+	/* Begin. 0 or a negative errno, which every read then gives. Absent: nothing has to begin. */
 	int (*start)(struct stream *s);
 	/*
-	 * Up to SIZE bytes at OFF: the count, and in *RET where they are, until the next call of a function of S
-	 * (RET is NULL: only say whether there would be any). 0: the end; -EAGAIN: nothing yet; -EINPROGRESS: it is
+	 * Give up to SIZE bytes at OFF: returns how many, and in *RET where they are, until the next call of a function
+	 * of S (RET is NULL: only say how many there would be). 0: the end; -EAGAIN: no byte yet; -EINPROGRESS: that is
 	 * being found out, and S is held meanwhile; another negative errno.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
-	/* Release what the structure holds beyond struct stream. */
+	/* Free what the structure holds beside struct stream. */
 	void (*stop)(struct stream *s);
 };
 
@@ -30,25 +30,25 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err;       /* of start */
-	unsigned held; /* it stays until this is 0, also when it is closed */
+	int err;       /* what start returned */
+	unsigned held; /* S stays until this is 0, also after it was closed */
 	bool closed;
 	struct stream_read *reads;
-	struct fuse_pollhandle *poll; /* who wants to be woken; NULL: nobody */
-	uint64_t pos;		      /* where the next read will be, for poll() */
+	struct fuse_pollhandle *poll; /* whom to wake; NULL: nobody */
+	uint64_t pos;		      /* where the next read is expected, for poll() */
 	struct stream *prev, *next;
 };
 
-/* A stream of CLASS, which the caller fills and gives to stream_open. FUSE thread. */
+/* Make a stream of CLASS, which the caller fills and gives to stream_open. FUSE thread. */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
 /* Answer the open REQ with S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
-/* Call FN for each that is open; FN may not close any. I/O thread. */
+/* Call FN for each stream that is open; FN may not close any. I/O thread. */
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
-/* There may be more to read: serve who waits. I/O thread. */
+/* There may be more to read: serve the reads that wait. I/O thread. */
 void stream_wake(struct stream *s);
-/* Something is done for S, which stays until then; afterwards who waits is served. I/O thread. */
+/* Something is being done for S, which stays until stream_unhold; then the reads that wait are served. I/O thread. */
 void stream_hold(struct stream *s);
 void stream_unhold(struct stream *s);
 
@@ -62,7 +62,7 @@ void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fus
 #define STREAM_OPS .read = stream_read, .poll = stream_poll, .release = stream_release
 
 struct streams *streams_new(void);
-/* And every stream that is left; after loop_stop. NULL is allowed. */
+/* Frees every stream that is left, too; to be called after loop_stop. NULL is allowed. */
 void streams_free(struct streams *all);
-/* How many are open. Any thread. */
+/* How many streams are open. Any thread. */
 size_t streams_count(struct fs *fs);

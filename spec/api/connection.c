@@ -108,7 +108,7 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 
 /* --- the fields of an entry --- */
 
-/* An entry that is read. */
+/* The entry that is being read. */
 struct reader {
 	const char *file;
 	const struct spec_yaml *item;
@@ -158,7 +158,7 @@ static void set_text(struct reader *r, const struct spec_yaml *v, const char *ke
 	*ret = text_copy(text);
 }
 
-/* The same of text that becomes part of a header line: it has no control characters. */
+/* Like set_text, for a text that becomes part of a header line: it must have no control characters. */
 static void set_header(struct reader *r, const struct spec_yaml *v, const char *key, char **ret)
 {
 	set_text(r, v, key, ret);
@@ -209,7 +209,7 @@ static void read_path(struct reader *r, const char *key, char **ret)
 	make_absolute(r, ret);
 }
 
-/* Base64 of PEM. */
+/* Read PEM that is written as base64. */
 static void read_pem(struct reader *r, const char *key, char **ret)
 {
 	cleanup(text_wipe) char *text = NULL;
@@ -241,7 +241,7 @@ static const struct spec_yaml *read_list(struct reader *r, const char *key, cons
 
 typedef void (*set_fn)(struct reader *r, const struct spec_yaml *v, const char *key, char **ret);
 
-/* The list KEY of WHAT, each set by SET, which calls it ITEM in errors. */
+/* Read the list KEY of WHAT, each item by SET, which calls it ITEM in errors. */
 static void read_texts(struct reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -417,7 +417,7 @@ static void read_impersonation(struct reader *r, struct spec_connection *ret)
 		      "as-uid, as-groups and as-user-extra need \"as\", the user to act as");
 }
 
-/* Does a user have credentials that exclude each other, or half of one? */
+/* Check that a user does not have credentials that exclude each other, or half of one. */
 static void check_user(struct reader *r, const struct spec_connection *c)
 {
 	const struct spec_yaml *provider = field(r, "auth-provider");
@@ -475,7 +475,7 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 	return kubeconfig_find(k, "context", name, ret) ? 0 : unknown_context(k, name, place, e);
 }
 
-/* The entry of KIND that the context R names. False: it names none, or one that does not exist (an error). */
+/* Find the entry of KIND that the context R names. False: it names none, or one that does not exist (an error). */
 static bool find_named(const struct spec_kubeconfig *k, struct reader *r, const char *kind,
 		       struct kubeconfig_entry *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event of a watch. The object in it may have a megabyte and is parsed by who wants it, so here the
- * text is only scanned.
+ * Takes an event of a watch apart. The object in it may have a megabyte, and whoever wants it parses it, so the text is
+ * only scanned here.
  */
 #include "spec/api/event.h"
 
@@ -59,7 +59,7 @@ int spec_event_parse(const char *json, size_t len, struct spec_event *ret)
 		return -EINVAL;
 	e.object = mem_copy(object.p, e.len);
 	if (e.type == SPEC_EVENT_ERROR) {
-		/* Of a Status. */
+		/* The object of an ERROR event, a Status. */
 		cleanup_free struct spec_value *o = NULL;
 
 		if (spec_value_parse_map(e.object, e.len, &o) == 0)

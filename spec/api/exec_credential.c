@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ExecCredential objects: what an exec plugin is given, and what it answers. The answer is full of secrets,
+ * ExecCredential objects: those that an exec plugin is given, and those that it answers with. The answer has secrets,
  * so an error about it has positions and names of fields, never its text.
  */
 #include <errno.h>

@@ -26,8 +26,8 @@ struct spec_exec {
 };
 
 /*
- * Every string is never NULL; "" is "not given". Paths are absolute. What becomes a header line has
- * no control characters, a server or proxy is a URL of a scheme that is known.
+ * A connection. No string is NULL; "" means "not given". Paths are absolute. A text that becomes a header line has no
+ * control characters; a server or proxy is a URL of a known scheme.
  */
 struct spec_connection {
 	char *context;
@@ -49,45 +49,44 @@ struct spec_connection {
 	struct spec_pair *as_extra; /* key, value; a key may occur again */
 	size_t n_as_extra;
 	struct spec_exec exec;
-	bool bare; /* of no kubeconfig */
+	bool bare; /* it is of no kubeconfig */
 };
 
-/* The connection to SERVER, of no kubeconfig and with no credentials. */
+/* Make the connection to SERVER, of no kubeconfig and without credentials. */
 void spec_connection_bare(struct spec_connection *ret, const char *server);
 void spec_connection_clear(struct spec_connection *c);
 
-/* An empty one, to merge into. */
+/* Make an empty kubeconfig, to merge into. */
 struct spec_kubeconfig *spec_kubeconfig_new(void);
 void spec_kubeconfig_free(struct spec_kubeconfig *k);
 define_cleanup(spec_kubeconfig_freep, struct spec_kubeconfig *, spec_kubeconfig_free)
 
 /*
- * Merge the text of one file, whose relative paths are relative to where FILE, an absolute path, is.
- * Unknown fields are ignored, as kubectl does; an empty file is allowed and adds nothing. 0 or the errno
- * of E, whose positions are in this file.
+ * Merge the text of one file, whose relative paths are relative to the directory of FILE, an absolute path. Unknown
+ * fields are ignored, as kubectl does; an empty file is allowed and adds nothing. 0 or the errno of E, whose positions
+ * are in this file.
  */
 int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
 			  struct spec_errors *e);
 
 /*
- * The connection of CONTEXT ("": the current one). An unknown context (with a suggestion), cluster or
- * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by
- * Kubernetes), a plugin that wants a terminal: an error in E with the position (file and line, in its
- * path) and what to do; only the first is reported. E is empty before. *RET is to be cleared in any
- * case.
+ * Make the connection of CONTEXT ("": the current one). Errors are an unknown context (with a suggestion), cluster or
+ * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by Kubernetes), and a
+ * plugin that wants a terminal: E gets the first one, with its position (line, and the file in its path) and what to
+ * do. E is empty before. *RET is to be cleared in any case.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
- * What can be mounted: each context with its namespace, "CONTEXT/NAMESPACE" as on the command line, in the order of the
- * files. An array that ends with NULL; it and its texts are malloc'ed.
+ * The namespaces that can be mounted: each context with its namespace, "CONTEXT/NAMESPACE" as on the command line, in
+ * the order of the files. An array that ends with NULL; it and its texts are malloc'ed.
  */
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
 /*
- * The connection of a pod of the cluster (service account): HOST and PORT are from its environment,
- * NAMESPACE is from its file, or "". 0, -EINVAL.
+ * Make the connection of a pod of the cluster (service account): HOST and PORT are from its environment, NAMESPACE is
+ * from its file, or "". 0, -EINVAL.
  */
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret);
@@ -101,12 +100,12 @@ char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 struct spec_credential {
 	char *token;		  /* "" none */
 	char *cert_pem, *key_pem; /* both or neither */
-	int64_t expires;	  /* ns since 1970; 0: does not */
+	int64_t expires;	  /* ns since 1970; 0: it does not expire */
 };
 
 void spec_credential_clear(struct spec_credential *c);
 /*
- * A plugin's stdout. API_VERSION is what the kubeconfig asked for. 0 or the errno of E. *RET is to be
+ * Read a plugin's stdout. API_VERSION is the one that the kubeconfig asked for. 0 or the errno of E. *RET is to be
  * cleared in any case.
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,

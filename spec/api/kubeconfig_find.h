@@ -5,14 +5,14 @@
 #include "spec/api/kubeconfig.h"
 #include "spec/yaml/yaml.h"
 
-/* An entry of one of the lists: the map that it names, NULL when it is empty. All are borrowed. */
+/* An entry of one of the lists: the map in it that has its name, NULL if it is empty. All is borrowed. */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */
 	const struct spec_yaml *item; /* {name: NAME, KIND: body} */
 	const struct spec_yaml *body;
 };
 
-/* The entry NAME of the KIND "context", "cluster" or "user". */
+/* Find the entry NAME of the KIND "context", "cluster" or "user". */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 

@@ -10,7 +10,7 @@
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
-/* The annotation KEY, as long as O stays; "" none. */
+/* The annotation KEY, valid as long as O; "": none. */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
@@ -121,7 +121,7 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 
 	if (err < 0)
 		return err;
-	/* A reply to a request still has what the splitter drops from lists and watches. */
+	/* A reply to a request still has the members that the splitter drops from lists and watches. */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&
 	    json_object_is_type(metadata, json_type_object))
 		json_object_object_del(metadata, "managedFields");

@@ -10,35 +10,37 @@
 /* Was the object made by the write SUBMISSION (annotation kxfs/submission)? */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
-/* What an object is that a reply is to bring; NULL: anything. */
+/* The object that a reply is to bring; NULL: any. */
 struct spec_object_wanted {
 	const char *kind;
 	const char *name;
 	const char *uid;
-	/* That made it, if it says so: a webhook may have taken the annotations off. */
+	/* The submission that made it, if it says so: a webhook may have taken the annotations off. */
 	const char *submission;
 };
 
-/* Is it one object of a cluster, and that which is wanted? A Status is none. */
+/* Is the text one object of a cluster, and the one that is wanted? A Status is none. */
 bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
-/* Is it a Status that tells of success? */
+/* Is the text a Status that tells of success? */
 bool spec_object_is_success(const char *json, size_t len);
 /*
  * Is version A of an object or a list older than version B, or the same? Versions are numbers that only grow; others
  * are not compared.
  */
 bool spec_version_is_up_to(const char *a, const char *b);
-/* The "name" or "uid" (KEY) in its metadata, at most 254 bytes, malloc'ed, as it stands there; "": none. */
+/*
+ * The "name" or "uid" (KEY) in the object's metadata, at most 254 bytes, malloc'ed, as it is written there; "": none.
+ */
 char *spec_object_name(const char *json, size_t len, const char *key);
 
-/* What a list of pods says of the run of one container. */
+/* What a list of pods tells about the run of one container. */
 struct spec_listed_run {
-	char *uid;    /* of the first pod of the list, malloc'ed; "": the list has none */
+	char *uid;    /* uid of the first pod of the list, malloc'ed; "": the list has none */
 	int restarts; /* runs of the container before its newest; -1: its status does not say */
 	bool between; /* the newest run has ended, and the container waits to run again */
 };
 
-/* Of CONTAINER, whatever sort it is. 0 or -EINVAL: it is no list. */
+/* Find the run of CONTAINER, whatever sort of container it is. 0, or -EINVAL: the text is no list. */
 int spec_object_listed_run(const char *json, size_t len, const char *container,
 			   struct spec_listed_run *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an answer that is no success means to a user. Servers, webhooks and proxies all answer in this way;
- * a refusal that is known gets a text of ours, any other is quoted, cleaned and shortened.
+ * What an answer that is no success means to a user. Servers, webhooks and proxies all answer in this way; kxfs has its
+ * own text for refusals that it knows, and quotes any other, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -51,7 +51,7 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* Leave of the page TEXT (HTML) the words that a person would see. */
+/* Reduce the page TEXT (HTML) to the words that a person would see. */
 static void strip_page(char *text)
 {
 	char *to = text;
@@ -63,7 +63,7 @@ static void strip_page(char *text)
 		memmove(to, p, n);
 		to += n;
 		p += n;
-		/* What a script or a style says is nothing for people. */
+		/* The text of a script or a style is not for people. */
 		if (strncasecmp(p, "<script", 7) == 0 && strcasestr(p, "</script"))
 			p = strcasestr(p, "</script");
 		else if (strncasecmp(p, "<style", 6) == 0 && strcasestr(p, "</style"))
@@ -104,7 +104,7 @@ static int put(struct reply *r, int err, const char *fmt, ...)
 	return err;
 }
 
-/* What was asked, WHAT became of it, and the server's message. */
+/* Write what was asked, WHAT became of it, and the server's message. */
 static int put_failed(struct reply *r, int err, const char *what)
 {
 	/* "create jobs.batch.volcano.sh NAME" */
@@ -283,7 +283,9 @@ static int not_found(struct reply *r)
 			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
 			   "it.",
 			   resource, product);
-	/* The kubelet answers so; the pod itself exists, else the server would have answered without asking it. */
+	/*
+	 * The kubelet answers so; the pod itself exists, or the server would have answered without asking the kubelet.
+	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN, "its node does not know the pod %s yet, or any more",
 			   r->asked->name);
@@ -334,7 +336,7 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
-		/* Those of several products have one name; the service that it runs in tells them apart. */
+		/* Webhooks of several products have one name; the service of each tells them apart. */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nTell who runs the cluster.",
@@ -416,7 +418,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* So the API server answers for what is not installed. */
+	/* This is how the API server answers for a product that is not installed. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

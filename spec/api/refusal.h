@@ -19,18 +19,17 @@ struct spec_asked {
 char *spec_asked_resource(const char *plural, const char *api_version);
 
 /*
- * The errno of a reply that is not 2xx, or is 2xx and not what was asked for, with its text for people:
- * one to three lines without a newline at the end, no Go dump, no credential; says what to do where
- * that is known. BODY is a Status object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES, -EDQUOT,
- * -ENOENT, -EOPNOTSUPP, -EEXIST, -ESTALE (a precondition; 410), -EAGAIN (nothing was done; may be asked
- * again), -ETIMEDOUT, -EIO. *RET_TEXT is malloc'ed.
+ * The errno of a reply that is not 2xx, or that is 2xx and not what was asked for, with its text for people: one to
+ * three lines without a newline at the end, no Go dump, no credential, with what to do if that is known. BODY is a
+ * Status object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES, -EDQUOT, -ENOENT, -EOPNOTSUPP, -EEXIST, -ESTALE (a
+ * precondition; 410), -EAGAIN (nothing was done; it may be asked again), -ETIMEDOUT, -EIO. *RET_TEXT is malloc'ed.
  */
 int spec_reply_errno(int status, const char *body, size_t len, const struct spec_asked *asked,
 		     char **ret_text);
 
 /*
- * Is it certain that a request which was answered so, and not with success, had no effect? Only the API server itself
- * can say that, by a Status: what stands before it (a proxy, a login page) may answer in place of a reply that it has
- * lost. But nobody passes on what he does not accept: 401, 413 and 429 are believed whoever says them.
+ * Is it certain that a request with this answer, which is no success, had no effect? Only the API server itself can say
+ * that, by a Status: whatever stands before it (a proxy, a login page) may answer in place of a reply that it has lost.
+ * But nobody passes on a request that they do not accept: so 401, 413 and 429 are believed whoever sends them.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each answer is read by what its elements are called; what nobody asks for is passed over. */
+/* Each answer is read by the names of its elements; elements that nobody asks for are passed over. */
 #include "spec/api/s3.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* --- lists --- */
 
-/* The last of LIST is being read; its name may be NULL still. */
+/* The list that is being read; the name of its last item may be NULL still. */
 struct listing {
 	struct spec_s3_list *list;
 	char *name;

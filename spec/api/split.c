@@ -19,9 +19,10 @@
  *   DONE          only white space: a LIST is over   (an error)
  *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
  *
- * Only the levels are walked through member by member of which some members are kept and others not. Most bytes stand
- * in what is kept or dropped as a whole, where no more than brackets and quotes are looked for, eight bytes at once. So
- * is what is left of an object in which something was found wrong.
+ * Only levels of which some members are kept and others are not are read member by member: as deep as tables go, since
+ * a list in a list, which none expects, is kept as a whole. Most bytes are in values that are kept or dropped as a
+ * whole, where only brackets and quotes are looked for, eight bytes at once. The rest of an object in which something
+ * was found wrong is passed over in the same way.
  */
 #include "spec/api/split.h"
 
@@ -33,7 +34,7 @@
 #include "spec/base/value.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
-#define MAX_KEY	   32	/* longer than all keys that matter */
+#define MAX_KEY	   32	/* keys that matter are shorter than this */
 #define END	   (-1) /* no byte is left */
 #define FIRST_ROOM 4096
 #define MOST_ROOM  (1u << 20) /* a larger buffer is given back after use */
@@ -54,13 +55,13 @@ enum state {
 };
 
 enum place {
-	WHOLE,	 /* what is kept, or passed over, as a whole */
+	WHOLE,	 /* a value that is kept, or passed over, as a whole */
 	DROPPED, /* a member of an object that is not kept */
 	LIST,
 	LIST_METADATA,
 	ITEMS,
 	EVENT,
-	OBJECT, /* and all levels in it that have a table */
+	OBJECT, /* an object, and all levels in it that have a table */
 };
 
 /* Where a value stands; PICK is the table of an OBJECT. */
@@ -71,7 +72,7 @@ struct where {
 
 struct level {
 	bool list;
-	bool some; /* a member was copied */
+	bool some; /* a member of it was copied */
 	struct where where;
 };
 
@@ -90,24 +91,25 @@ struct spec_split {
 	char key[MAX_KEY];
 	size_t key_len; /* may be larger than MAX_KEY: a long key */
 
-	bool copying;	 /* what is read goes to OUT */
-	bool dropping;	 /* but not the present member */
-	const char *run; /* bytes of the input that go to OUT too, but are not there yet */
+	bool copying;	 /* bytes that are read go to OUT */
+	bool dropping;	 /* but not those of the present member */
+	const char *run; /* bytes of the input that belong to OUT, but are not there yet */
 	size_t run_len;
 	const char *comma;    /* in the input, before the present member of an object */
-	struct where value;   /* where the present one stands */
-	unsigned captured_at; /* depth around what is copied */
-	enum place captured;  /* and what it is */
+	struct where value;   /* where the present value stands */
+	unsigned captured_at; /* the depth around the value that is copied */
+	enum place captured;  /* and which place it has */
 	char *out;	      /* with a NUL at its end once there is something */
 	size_t out_len, out_room;
 	size_t key_at; /* where the present member begins in OUT, its comma included */
-	int wrong;     /* as spec_split_fn says, of what is captured: no more of it goes to OUT */
+	/* What is wrong (as in spec_split_fn) with the value that is copied: no more of it goes to OUT. */
+	int wrong;
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
 };
 
-/* All but what tells who has set which field. */
+/* All members but those that tell who has set which field. */
 static const struct spec_pick metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -141,7 +143,7 @@ void spec_split_free(struct spec_split *s)
 
 /* --- the output --- */
 
-/* The run goes to OUT, as far as there is room. */
+/* Copy the run to OUT, as far as there is room. */
 static void flush(struct spec_split *s)
 {
 	const char *bytes = s->run;
@@ -163,7 +165,7 @@ static void flush(struct spec_split *s)
 	s->out[s->out_len] = '\0';
 }
 
-/* BYTES are a part of the input. What stands side by side there is copied at once. */
+/* Copy BYTES, which are a part of the input. Bytes that stand side by side there are copied at once. */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
 	if (!s->copying || s->wrong)
@@ -199,7 +201,7 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/* Of the object whose beginning is the output tell what is known. */
+/* Deliver what is known of the object whose beginning is the output. */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -231,7 +233,7 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* What was captured has come to its end. */
+/* The value that was copied has come to its end: deliver it. */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -488,7 +490,7 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/* A key with escapes is taken for an unknown one. */
+	/* A key with escapes counts as an unknown one. */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);
@@ -508,7 +510,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* How deep it is matters only of what somebody will parse. */
+	/* The depth only matters in values that somebody will parse. */
 	const size_t max = s->copying && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
@@ -553,7 +555,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* the input goes */
+	s->comma = comma; /* the caller's input goes */
 	return s->err;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The body of a LIST or of a watch, as it arrives: cuts it into objects without ever holding the
- * whole, and drops what kxfs has no use for before anything is stored. Bounded: an object of at most
- * SPEC_MAX_WATCHED bytes after dropping, nested 2 * SPEC_MAX_DEPTH deep. One that is more is passed over to its
- * end, and all others still come, since anybody may make such an object. Of what is kept or dropped as a whole
- * no more is checked than that its brackets and strings end; what is kept is checked by who parses the object.
- * Pure; a splitter belongs to one thread.
+ * Cuts the body of a LIST or of a watch, as it arrives, into objects without ever holding the whole, and drops the
+ * members that kxfs does not use before anything is stored. Bounded: an object of at most SPEC_MAX_WATCHED bytes after
+ * dropping, nested 2 * SPEC_MAX_DEPTH deep. An object that is more is passed over to its end, and all others still
+ * come, since anybody may make such an object. Values that are kept or dropped as a whole are only checked for brackets
+ * and strings that end; whoever parses the object checks the rest. Pure; a splitter belongs to one thread.
  */
 #pragma once
 
@@ -19,33 +18,33 @@ enum spec_split_form {
 };
 
 /*
- * One object, NUL-terminated, borrowed. WRONG is 0; -EFBIG: it is too large, -ELOOP: it is nested too deep, and JSON
- * has no more of it than name, uid and resourceVersion, each if it stands before the place where that was found. A
- * negative errno ends the feeding with it. Must not feed or free the splitter.
+ * One object, NUL-terminated, borrowed. WRONG is 0; or -EFBIG: it is too large, -ELOOP: it is nested too deep; then
+ * JSON only has its name, uid and resourceVersion, each if it stands before the place where that was found. If this
+ * returns a negative errno, the feeding ends with it. It must not feed or free the splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
 /*
- * Of each object is kept what PICK says, which must stay; NULL: all but metadata.managedFields. A watch that fails
- * gives a Status in place of an object, of which the code is needed. A key with escapes, or one of 32 bytes or more,
- * is in no table, and kept.
+ * Of each object the members that PICK names are kept; PICK must stay; NULL: all but metadata.managedFields. A watch
+ * that fails gives a Status in place of an object, whose code is needed. A key with escapes, or one of 32 bytes or
+ * more, is in no table, and is kept.
  */
 struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
 				  spec_split_fn fn, void *data);
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
- * More bytes, any pieces. 0, -EINVAL: not JSON or not of the form; -EFBIG: a list's metadata is; what FN
- * returned. After an error every call gives the same again.
+ * Feed more bytes, cut anywhere. 0; -EINVAL: not JSON, or not of the form; -EFBIG: a list's metadata is too large; or
+ * what FN returned. After an error every call gives the same error again.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 
-/* Of a LIST, the token of the next page; "" it has not come yet, or there is none. Valid until the next call. */
+/* In a LIST, the token of the next page; "": it has not come yet, or there is none. Valid until the next call. */
 const char *spec_split_next(const struct spec_split *s);
 
 /*
- * The body is over. A LIST: its metadata, valid until spec_split_free; -EINVAL: it is not whole. A
- * watch cut in the middle of an event is no error: the rest is dropped. RET may be NULL.
+ * The body is over. For a LIST RET gets its metadata, valid until spec_split_free; -EINVAL: it is not whole. A watch
+ * that is cut in the middle of an event is no error: the rest is dropped. RET may be NULL.
  */
 struct spec_list_meta {
 	const char *resource_version; /* "" none */

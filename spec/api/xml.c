@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass over the bytes; the path of what is open is the only state, and bounds how deep it goes. */
+/* One pass over the bytes; the only state is the path of the open elements, whose length bounds their depth. */
 #include "spec/api/xml.h"
 
 #include "spec/base/mem.h"
@@ -26,7 +26,7 @@ static bool begins(const struct reader *r, const char *word)
 	return (size_t)(r->end - r->p) >= strlen(word) && memcmp(r->p, word, strlen(word)) == 0;
 }
 
-/* Go behind the next WORD. */
+/* Move behind the next WORD. */
 static bool skip_to(struct reader *r, const char *word)
 {
 	while (r->p < r->end && !begins(r, word))
@@ -37,7 +37,7 @@ static bool skip_to(struct reader *r, const char *word)
 	return true;
 }
 
-/* The character C, which XML allows, as UTF-8. */
+/* Put the character C, if XML allows it, as UTF-8. */
 static bool put_char(struct reader *r, unsigned long c)
 {
 	unsigned char *to = (unsigned char *)r->value + r->n;
@@ -66,7 +66,7 @@ static bool put_char(struct reader *r, unsigned long c)
 	return true;
 }
 
-/* What stands at P begins with '&'. It never has more bytes than the reference to it. */
+/* Read the entity at P, which begins with '&'. The character never has more bytes than the reference to it. */
 static bool read_entity(struct reader *r)
 {
 	static const struct {

@@ -13,5 +13,8 @@
  */
 typedef void (*spec_xml_fn)(void *data, const char *path, const char *value);
 
-/* All elements of TEXT, of LEN bytes, as they end. False: it is no such XML, which may show after some were told. */
+/*
+ * Read all elements of TEXT, of LEN bytes, as they end. False: it is no such XML; some elements may have been told by
+ * then.
+ */
 bool spec_xml_read(const char *text, size_t len, spec_xml_fn fn, void *data);

@@ -23,7 +23,7 @@
 	{                                                                                          \
 		.name = key, .required = must, .load = reader, .offset = at                        \
 	}
-/* One that TorchX writes as null when it is not given. */
+/* A field that TorchX writes as null when it is not given. */
 #define NULLABLE(key, reader, at)                                                                  \
 	{                                                                                          \
 		.name = key, .nullable = true, .load = reader, .offset = at                        \
@@ -109,7 +109,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names of variables must get through execve, and the API server takes printable ASCII. */
+/* Names of variables must be possible for execve, and the API server accepts only printable ASCII. */
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -133,7 +133,7 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* A map of names to whole numbers from MIN to MAX. */
+/* Read a map of names to whole numbers from MIN to MAX. */
 static void read_counts(struct app_reader *r, const struct app_path *path,
 			const struct spec_yaml *node, int64_t min, int64_t max,
 			struct spec_counts *counts)
@@ -220,7 +220,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* What TorchX writes into an AppDef and no manifest of it shows. */
+/* Pass over a field that TorchX writes into an AppDef and that no manifest shows. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -435,7 +435,10 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 		  near ? "did you mean " : "it is ", near ? near : all, near ? "?" : "");
 }
 
-/* No scheduler looks at it, so what is not text in it, as overlays for other schedulers, is no error. */
+/*
+ * No scheduler looks at this field, so a value in it that is no text, such as an overlay for another scheduler, is no
+ * error.
+ */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
 {
@@ -482,14 +485,14 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const struct spec_scheduler *scheduler; /* whose rules names follow */
+	const struct spec_scheduler *scheduler; /* the scheduler whose rules names follow */
 	struct lh_table *tasks;			/* normalised role name -> index + 1 */
-	size_t app_len;				/* of the normalised app name */
-	size_t pod_len;				/* of the longest pod name */
-	size_t pod_role;			/* whose it is */
+	size_t app_len;				/* length of the normalised app name */
+	size_t pod_len;				/* length of the longest pod name */
+	size_t pod_role;			/* the role that has it */
 };
 
-/* NAME as it will be part of the names of jobs and pods; NULL: nothing is left, an error. */
+/* NAME as a part of the names of jobs and pods; NULL: nothing of it is left, which is an error. */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
 {
@@ -504,7 +507,7 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	return NULL;
 }
 
-/* Two roles of one normal form would have tasks of the same name. Takes NAME over. */
+/* Check that no two roles have tasks of the same name, as those with one normal form would have. NAME is taken over. */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef: what a user writes, or TorchX. Fields, types and defaults are TorchX 0.7.0's (with the retry
- * policy ROLE of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing
- * required field is an error with line, column and path. docs/appdef.5 is its manual.
+ * The AppDef: what a user writes, or TorchX. Fields, types and defaults are TorchX 0.7.0's (with the retry policy ROLE
+ * of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing required field is an
+ * error with line, column and path. docs/appdef.5 is its manual.
  *
- * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from
- * that (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c
- * writes it with all defaults. run_options.h is what is given beside it, macro.h and label.h are for those
- * who make objects of it. The folder knows no kinds of jobs: what reading depends on (which schedulers
- * there are, whose rules names follow, which options) is an argument.
+ * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from that
+ * (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c writes it with all
+ * defaults. run_options.h has what is given beside the AppDef; macro.h and label.h are for those who make objects of
+ * it. The folder knows no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow,
+ * which options) is an argument.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ enum spec_retry {
 	SPEC_RETRY_HOT_SPARE
 };
 
-/* Plain data: app.c fills it in. */
+/* What a replica asks for. Plain data: app.c fills it in. */
 struct spec_resource {
 	double cpu;    /* logical cores; <= 0: not set */
 	int64_t gpu;   /* <= 0: not set */
@@ -43,7 +43,7 @@ struct spec_resource {
 	struct spec_counts devices;
 };
 
-/* Plain data: app.c fills it in. */
+/* A role. Plain data: app.c fills it in. */
 struct spec_role {
 	char *name;
 	char *image;
@@ -63,7 +63,7 @@ struct spec_role {
 	char *metadata; /* JSON text of a map */
 };
 
-/* Plain data, as its roles are. It owns all that it points to. */
+/* An AppDef. Plain data, as its roles are. It owns all that it points to. */
 struct spec_app {
 	char *name;
 	struct spec_role *roles;
@@ -73,11 +73,11 @@ struct spec_app {
 	char *scheduler_args; /* JSON text of a map; NULL: not given */
 };
 
-/* Something that runs jobs, as far as an AppDef depends on it. */
+/* What an AppDef has to know of something that runs jobs. */
 struct spec_scheduler {
-	const char *name;   /* as a document's `scheduler` has it: "volcano" */
-	const char *also;   /* another one whose documents it runs too; NULL: none */
-	const char *torchx; /* TorchX's name of it, which a document may give too */
+	const char *name;   /* its name in a document's `scheduler`: "volcano" */
+	const char *also;   /* another scheduler whose documents it runs, too; NULL: none */
+	const char *torchx; /* TorchX's name for it, which a document may give, too */
 	/*
 	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of
 	 * the job (from 0); APP and ROLE are the lengths of normal forms. NULL: names are made to fit.
@@ -105,7 +105,7 @@ struct spec_app_rules {
 };
 
 /*
- * As spec_yaml_parse, of a document that may be an AppDef. If it is what `torchx run --dryrun --json` prints, *RET
+ * Like spec_yaml_parse, for a document that may be an AppDef. If it is what `torchx run --dryrun --json` prints, *RET
  * is the AppDef in it, with `scheduler` and `scheduler_args`, at the positions in which they stand.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);

@@ -53,7 +53,7 @@ static bool is_of_plugin(const char *key)
 	return false;
 }
 
-/* The AppDef of ROOT, which is taken over. One for the scheduler "kxfs" is for any mount. */
+/* The AppDef of ROOT, which is taken over. An AppDef for the scheduler "kxfs" is for any mount. */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg"), n = 0;
@@ -65,7 +65,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		move(root, scheduler, app, "scheduler");
 	options = cfg ? root->v[cfg] : NULL;
 	if (options && options->type == SPEC_YAML_MAP) {
-		/* Without those that are null, and those that are for the plug-in of TorchX. */
+		/* Options that are null, and those that are for the plug-in of TorchX, are left out. */
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of an AppDef: text, numbers, maps. Text is taken as it is written. A number must be
- * written so that every reader of YAML takes it for the same one: what readers disagree on ("010" is 8
- * to one and 10 to another) is refused with the reason.
+ * The values of an AppDef: text, numbers, maps. Text is taken as it is written. A number must be written so that every
+ * reader of YAML takes it for the same number: a form on which readers disagree ("010" is 8 to one and 10 to another)
+ * is refused with the reason.
  */
 #include "spec/app/app_value.h"
 
@@ -38,8 +38,8 @@ char *app_path_text(const struct app_path *path)
 }
 
 /*
- * A file with very many errors must not cost as many texts: an error at NODE is only counted when there
- * is no room for more and NODE is behind all that are reported.
+ * Is an error at NODE only counted? A file with very many errors must not cost as many texts: so it is when there is no
+ * room for more, and NODE is behind all that are reported.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -93,7 +93,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* What others call our fields. */
+/* Names that others have for our fields. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -145,7 +145,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has reported a key that stands twice; the first counts. */
+		/* The parser has reported a key that stands twice, and the first one counts. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -323,7 +323,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 
 /* --- anything --- */
 
-/* No NUL anywhere in NODE. */
+/* Check that there is no NUL anywhere in NODE. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

@@ -22,8 +22,9 @@ struct app_path {
 };
 
 /*
- * A field of a map: its name, and what reads it into the struct (at OFFSET). Where LOAD is NULL, it is a
- * whole number from MIN to MAX (int64_t). A null is refused before, or taken for a field that is not given.
+ * A field of a map: its name, and the function that reads it into the struct (at OFFSET). If LOAD is NULL, it is a
+ * whole number from MIN to MAX (int64_t). A null is refused before LOAD is called, or taken for a field that is not
+ * given.
  */
 struct app_field {
 	const char *name;
@@ -49,7 +50,7 @@ char *app_path_text(const struct app_path *path);
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into);
 
-/* If NODE is not of TYPE, or null: an error, and false. HINT says how to write it; may be "". */
+/* Is NODE of TYPE? If not, or if it is null, this adds an error. HINT says how to write it; may be "". */
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
@@ -72,7 +73,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 void app_read_text_map(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member);
 
-/* A whole number from MIN to MAX. */
+/* Read a whole number from MIN to MAX. */
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret);
 

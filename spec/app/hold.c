@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The conditions of a held job as a document has them: each a member of scheduler_args. */
+/* Reads the conditions of a held job from its document, where each is a member of scheduler_args. */
 #include "spec/app/hold.h"
 
 #include <errno.h>

@@ -37,7 +37,7 @@ char *spec_label_clean(const char *value)
 	size_t n = 0;
 
 	for (; *value && n < SPEC_MAX_NAME; value++) {
-		/* A character is one ".", however many bytes it has. */
+		/* A character becomes one ".", however many bytes it has. */
 		if (((unsigned char)*value & 0xc0) == 0x80)
 			continue;
 		if (n > 0 || is_alnum(*value))

@@ -13,13 +13,13 @@
 bool spec_label_is_valid(const char *value);
 
 /*
- * VALUE as a label value: each other character becomes ".", what is then neither letter nor digit
- * at the ends is dropped, the rest is cut to 63. A valid value stays as it is. malloc'ed.
+ * VALUE as a label value: each other character becomes "."; then anything but letters and digits is dropped at the
+ * ends, and the rest is cut to 63. A valid value stays as it is. malloc'ed.
  */
 char *spec_label_clean(const char *value);
 
 /*
- * The user of SUBMITTER (user@host) as a label value, the same on every host: the name if it can be one, else what of
- * it can and a hash of the whole, so that different users have different labels. malloc'ed.
+ * The user of SUBMITTER (user@host) as a label value, the same on every host: the name if it can be a value; else the
+ * part of it that can be, and a hash of the whole, so that different users have different labels. malloc'ed.
  */
 char *spec_label_user(const char *submitter);

@@ -15,7 +15,7 @@ static bool is_ident(char c, bool first)
 }
 
 /*
- * TEXT begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
+ * Match a macro at TEXT, which begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
  */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {

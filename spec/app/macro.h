@@ -16,5 +16,5 @@ struct spec_macros {
 	const char *rank0_env; /* the name of the variable that holds rank 0's host */
 };
 
-/* TEXT with macros replaced, malloc'ed. */
+/* TEXT with its macros replaced, malloc'ed. */
 char *spec_macro_expand(const char *text, const struct spec_macros *m);

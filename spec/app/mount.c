@@ -32,11 +32,11 @@ static const struct mount_kind mount_kinds[] = {
 			       "type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]"},
 };
 
-/* What is being read, and what of it is known so far. */
+/* The mount that is being read, as far as it is known. */
 struct mount_reader {
 	const struct spec_yaml *node;
 	const struct app_path *path;
-	const char *home; /* string form only */
+	const char *home; /* for the string form only */
 	struct spec_errors *e;
 	bool failed;
 	struct spec_mount *v;
@@ -148,15 +148,15 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	} else if (option != MOUNT_PERM && !*value->text) {
 		wrong(r, value, key->text, "must not be empty");
 	} else {
-		/* It is set already if the key stands twice, which the parser has refused. */
+		/* The field is set already if the key stands twice, which the parser has refused. */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
 	}
 }
 
 /*
- * The enum spec_mount_type of a map that does not say it, as TorchX writes one, with all fields of the kind. -1: they
- * are those of none.
+ * The enum spec_mount_type of a map that does not name it, as TorchX writes one, with all fields of the kind. -1: the
+ * fields fit no kind.
  */
 static int kind_of_keys(const struct spec_yaml *node)
 {
@@ -253,7 +253,7 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 	return -1;
 }
 
-/* SRC of a bind mount, a leading "~" replaced. malloc'ed; NULL: it can't be, which is an error. */
+/* SRC of a bind mount, with a leading "~" replaced. malloc'ed; NULL: that is not possible, which is an error. */
 static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 {
 	size_t home_len = r->home ? strlen(r->home) : 0;
@@ -274,7 +274,7 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 	return text_print("%.*s%.*s", (int)home_len, r->home, (int)(len - 1), src + 1);
 }
 
-/* Is OPTION there? If it is missing or empty, that is an error, for a mount of this KIND needs it. */
+/* Is OPTION given? If it is missing or empty, that is an error, since a mount of this KIND needs it. */
 static bool is_given(struct mount_reader *r, const struct options *o, enum mount_option option,
 		     const struct mount_kind *kind)
 {

@@ -13,7 +13,7 @@ struct app_path;
 
 enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
 
-/* Plain data: mount.c fills it in. */
+/* A mount. Plain data: mount.c fills it in. */
 struct spec_mount {
 	enum spec_mount_type type;
 	char *src; /* host path, or the claim's name */

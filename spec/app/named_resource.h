@@ -10,7 +10,7 @@
 /* Fill RET for NAME. -ENOENT: no such name (*SUGGESTION is a near one or NULL). */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 
-/* Release all that they hold; they are empty afterwards. */
+/* Free all that COUNTS holds; it is empty afterwards. */
 void spec_counts_clear(struct spec_counts *counts);
 void spec_resource_clear(struct spec_resource *r);
 

@@ -19,7 +19,7 @@
 
 struct value {
 	bool given;
-	bool refused;	/* an error about it was reported */
+	bool refused;	/* an error about it was reported already */
 	char *text;	/* TEXT */
 	int64_t number; /* INT, BOOL, TIME */
 };
@@ -67,7 +67,7 @@ void spec_options_free(struct spec_options *o)
 	free(o);
 }
 
-/* IN_FILE: it stands in scheduler_args, which have more. */
+/* Refuse NAME. IN_FILE: it stands in scheduler_args, which may have more than the options of a mount. */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
 {
@@ -137,7 +137,7 @@ static int set_time(struct value *v, const struct spec_option *option, const cha
 	return 0;
 }
 
-/* A decimal number, all of TEXT; out of range counts as one at the range's end. */
+/* Read a decimal number, all of TEXT; a number out of range becomes the end of the range. */
 static bool parse_int(const char *text, int64_t *ret)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -290,7 +290,8 @@ int spec_options_merge(struct spec_options *o, const char *json, const char *nam
 		       struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
-	struct spec_hold hold cleanup(spec_hold_clear) = {0}; /* who holds the job reads it, too */
+	/* Whoever holds the job reads it, too. */
+	struct spec_hold hold cleanup(spec_hold_clear) = {0};
 	int ret = json ? spec_value_parse(json, strlen(json), &args) : 0;
 
 	for (size_t i = 0; args && i < args->n; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: what TorchX's schedulers take in addition to the AppDef, under their own names. A mount
- * has some ("-o queue=research"), a job may have its own (scheduler_args), which take precedence. All are
- * typed and checked by a table of options, which the caller has.
+ * Run options: the options that TorchX's schedulers take in addition to the AppDef, under their own names. A mount has
+ * some ("-o queue=research"), a job may have its own (scheduler_args), which take precedence. All are typed and checked
+ * by a table of options, which the caller has.
  */
 #pragma once
 
@@ -21,12 +21,12 @@ struct spec_option {
 	const char *name;
 	enum spec_option_type type;
 	bool required;
-	int64_t min, max;    /* of an INT or a TIME */
+	int64_t min, max;    /* bounds of an INT or a TIME */
 	const char *help;    /* one line for people */
-	const char *refusal; /* why it can't be had, for people; NULL: it can */
+	const char *refusal; /* why it can't be given, for people; NULL: it can */
 };
 
-/* What kxfs adds to TorchX's options, for the tables of all that can do it; docs/deviations.md. */
+/* Options that kxfs adds to TorchX's, for the tables of all kinds that have them; docs/deviations.md. */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
 		.name = "time_limit", .type = SPEC_OPTION_TIME, .min = 1, .max = SPEC_MAX_LIMIT,   \
@@ -56,7 +56,7 @@ define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
 		     struct spec_errors *e);
 
-/* Is VALUE one of the option NAME of TABLE? 0, or the errno with *RET_TEXT (malloc'ed, a line). */
+/* Is VALUE possible for the option NAME of TABLE? 0, or the errno with *RET_TEXT (malloc'ed, a line). */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
@@ -70,8 +70,8 @@ int spec_options_merge(struct spec_options *o, const char *json, const char *nam
 /* Are all required options given? */
 int spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
-/* The value of an option that the kind has (another is a bug); NULL, false: not given. */
+/* The value of an option that the kind has (another is a bug); NULL or false: it is not given. */
 const char *spec_options_text(const struct spec_options *o, const char *name);
-/* Of a TIME, too. */
+/* The number of an INT or a TIME. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
 bool spec_options_bool(const struct spec_options *o, const char *name);

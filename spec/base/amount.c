@@ -54,7 +54,7 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 	return true;
 }
 
-/* What SUFFIX multiplies by; 0: there is no such suffix. */
+/* The factor that SUFFIX stands for; 0: there is no such suffix. */
 static double scale(const char *suffix)
 {
 	static const struct {
@@ -92,7 +92,7 @@ double spec_amount_value(const char *text)
 	size_t n = whole + (text[whole] == '.') + fraction;
 	double value = 0, digit = 1, by = scale(text + n);
 
-	/* strtod takes more than this grammar allows, and asks the locale what the decimal point is. */
+	/* strtod accepts more than this grammar allows, and asks the locale what the decimal point is. */
 	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
 		return -1;
 	for (size_t i = 0; i < whole; i++)
@@ -109,7 +109,7 @@ static bool is_bytes(const char *name)
 	       strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
 }
 
-/* At most DIGITS behind the point, and no zeros at the end. */
+/* Print VALUE with at most DIGITS behind the point, and no zeros at the end. */
 static void put_number(FILE *out, double value, int digits)
 {
 	char text[400];

@@ -19,7 +19,7 @@ struct spec_amounts {
 	size_t n;
 };
 
-/* From a map of resources, which may be NULL; A is empty before. */
+/* Read A, which is empty before, from a map of resources, which may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
 void spec_amounts_clear(struct spec_amounts *a);
 /* The amount of NAME, borrowed; "" if the list has none. */
@@ -28,5 +28,5 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 
 /* The value of TEXT in whole units (cores, bytes, pieces); negative: it is no amount. */
 double spec_amount_value(const char *text);
-/* VALUE of resource NAME for people: "2.4", "1.5 GiB". */
+/* Print VALUE of resource NAME for people: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

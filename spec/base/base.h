@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers that every file of kxfs may use: cleanup by scope (rule E3: a reader can see from one
- * function alone that it does not leak), moving ownership, and a few macros.
+ * Small helpers that every file of kxfs may use: cleanup by scope (rule E3: a reader can see from one function alone
+ * that it does not leak), moving ownership, and a few macros.
  *
- * The folder: what every part of spec/ stands on, and depends on nothing of ours. mem.h allocates (and
- * never fails), error.h is the list of a document's errors, tree.h makes JSON values that are written, value.h
- * parses all that is read, read.h reads their members, span.h finds members in JSON text without
- * parsing it, time.h, amount.h, name.h, words.h, utf8.h and line.h know the notations of times, quantities,
- * names and texts, and base64.h, sha256.h and url.h those of bytes. shared.h is a text that several hold.
- * limits.h has every bound on data from outside. All of it is pure and may be called on any thread; values
- * that it returns belong to the caller.
+ * The folder: every part of spec/ uses it, and it uses nothing else of kxfs. mem.h allocates (and never fails), error.h
+ * is the list of a document's errors, tree.h makes JSON values that are written, value.h parses all that is read,
+ * read.h reads their members, span.h finds members in JSON text without parsing it, time.h, amount.h, name.h, words.h,
+ * utf8.h and line.h know the notations of times, quantities, names and texts, and base64.h, sha256.h and url.h those of
+ * bytes. shared.h is a text that several hold. limits.h has every bound on data from outside. All functions are pure
+ * and may be called on any thread; values that they return belong to the caller.
  */
 #pragma once
 
@@ -94,7 +93,7 @@ static inline int take_fd(int *fd)
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-/* Equal as strings; NULL equals only NULL. */
+/* Are A and B equal as strings? NULL equals only NULL. */
 static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);

@@ -5,8 +5,8 @@
 #include "spec/base/base.h"
 
 /*
- * The bytes that TEXT encodes (*RET_LEN, and a NUL behind them), malloc'ed; line breaks in TEXT are
- * ignored. NULL: TEXT is no base64.
+ * Decode TEXT, malloc'ed (*RET_LEN bytes, and a NUL behind them); line breaks in TEXT are ignored. NULL: TEXT is no
+ * base64.
  */
 char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
 

@@ -13,13 +13,16 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* A longer text loses its middle: its beginning has what is wrong, and its end what to do. */
+/*
+ * The longest text of an error; a longer one loses its middle, since its beginning says what is wrong and its end what
+ * to do.
+ */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* shorter words are part of too many others */
+#define PART_MIN    4 /* words that are shorter are part of too many others */
 
 static void clear(struct spec_error *x)
 {
@@ -64,7 +67,7 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* Put NEW (taken over) in its place; where there is no room, the last error of the document is dropped. */
+/* Put NEW (taken over) in its place in the list; if there is no room, the last error of the document is dropped. */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
@@ -172,7 +175,7 @@ char *spec_errors_text(const struct spec_errors *e, const char *file)
 	return ret;
 }
 
-/* Edit distance with transpositions of neighbours, ignoring case. Both at most SUGGEST_MAX long. */
+/* The edit distance of A and B, with transpositions of neighbours, ignoring case. Both are at most SUGGEST_MAX long. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t rows[3][SUGGEST_MAX + 1];
@@ -216,7 +219,7 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/* as many edits as letters make any word of any other */
+		/* with as many edits as letters any word becomes any other */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

@@ -19,7 +19,8 @@ struct spec_errors {
 	struct spec_error *v;
 	size_t n;
 	size_t dropped; /* errors beyond SPEC_MAX_ERRORS */
-	int err;	/* the errno of the worst: -EFBIG (a bound) or -EINVAL; 0: none */
+	/* The errno of the worst error: -EFBIG (a bound) or -EINVAL; 0: there is none. */
+	int err;
 };
 
 #define SPEC_ERRORS_INIT ((struct spec_errors){0})
@@ -46,8 +47,8 @@ typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_lin
 void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data);
 
 /*
- * The text for people, one error a line: "FILE:LINE:COLUMN: path: text\n" (parts that are not
- * known are left out), then a line that counts what was dropped. malloc'ed.
+ * The text of E for people, one error a line: "FILE:LINE:COLUMN: path: text\n" (parts that are not known are left out),
+ * then a line that counts the errors that were dropped. malloc'ed.
  */
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 
@@ -55,8 +56,8 @@ char *spec_errors_text(const struct spec_errors *e, const char *file);
 void spec_errors_key(FILE *out, const char *key, bool first);
 
 /*
- * The word of WORDS (NULL-terminated) nearest to WORD, for "did you mean"; NULL when none is
- * near: edit distance (with transpositions, ignoring case) at most 1 + length/4, or else the
- * first that holds WORD as a part ("replicas": "num_replicas").
+ * The word of WORDS (NULL-terminated) that is nearest to WORD, for "did you mean"; NULL: none is near. Near is an edit
+ * distance (with transpositions, ignoring case) of at most 1 + length/4; or else the first that has WORD as a part
+ * ("replicas": "num_replicas").
  */
 const char *spec_suggest(const char *word, const char *const *words);

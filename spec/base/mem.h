@@ -11,15 +11,15 @@
 
 #define returns_memory __attribute__((malloc, returns_nonnull, warn_unused_result))
 
-/* SIZE bytes (0: at least one) of zeros. */
+/* SIZE zero bytes (SIZE 0: at least one). */
 returns_memory void *mem_zero(size_t size);
-/* N things of SIZE bytes of zeros. */
+/* N things of SIZE zero bytes each. */
 returns_memory void *mem_zero_n(size_t n, size_t size);
-/* P (NULL: nothing yet) with room for N things of SIZE bytes; what is new is not set. */
+/* P (NULL: nothing yet), made large enough for N things of SIZE bytes; new bytes are not set. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * P, an array of N things of SIZE bytes that was made by this function alone (NULL: of none), with room for one more.
- * It doubles at powers of two, so nobody has to note how much room there is.
+ * P, an array of N things of SIZE bytes that was made by this function alone (NULL: an empty one), with room for one
+ * more. The room doubles at powers of two, so nobody has to note how much there is.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* A copy of N bytes, and a '\0' behind them. */
@@ -31,12 +31,12 @@ returns_memory char *mem_copy(const void *bytes, size_t n);
 
 /* A copy of TEXT, which is not NULL. */
 returns_memory char *text_copy(const char *text);
-/* What printf would print. */
+/* The text that printf would print. */
 returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
-/* *FIELD is freed and becomes that. The arguments may point into the old text. */
+/* Free *FIELD and set it to the text that printf would print. The arguments may point into the old text. */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
-/* In a function with "..." behind its FMT: that of its own arguments. */
+/* In a function with "..." behind its FMT: the text of its own arguments. */
 #define text_of_args(fmt)                                                                          \
 	({                                                                                         \
 		va_list args_;                                                                     \
@@ -47,7 +47,7 @@ printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 		text_;                                                                             \
 	})
 
-/* Overwrite *FIELD, a secret, and release it; it is NULL afterwards, and may be before. */
+/* Overwrite *FIELD, a secret, and free it; it is NULL afterwards, and may be before. */
 void text_wipe(char **field);
 
 /* A stream whose bytes become *RET (malloc'ed, NUL-terminated) and *RET_LEN when it is closed. */
@@ -55,9 +55,9 @@ __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * Fields of which many are empty, since a mount may show ten thousand jobs: all empty ones are one static string.
- * Such a field is therefore set and released through these functions alone. The strings of a job, of its parts, of
- * amounts and of a record are of this sort.
+ * Fields of which many are empty, since a mount may show ten thousand jobs: all empty ones are one static string. So
+ * such a field is set and freed through these functions alone. The strings of a job, of its parts, of amounts and of a
+ * record are of this sort.
  */
 char *spec_empty(void);
 /* Release *FIELD (NULL is allowed) and make it a copy of VALUE (NULL counts as ""). */

@@ -11,14 +11,14 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* No vowels, no y, no 8: no word comes out by chance. The first 20 are the letters. */
+/* No vowels, no y, no 8, so that no word comes out by chance. The first 20 are the letters. */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define MAX_OBJECT_NAME 253
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-#define SUFFIX_USUAL   12 /* one in 2 000 of all 64-bit numbers makes fewer */
+#define SUFFIX_USUAL   12 /* characters; one in 2 000 of all 64-bit numbers makes fewer */
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 {

@@ -34,8 +34,8 @@ bool spec_name_is_label(const char *name);
 bool spec_name_is_object(const char *name);
 
 /*
- * May NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control
- * character, no leading '.'?
+ * Can NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control character, no leading
+ * '.'?
  */
 bool spec_name_is_file(const char *name);
 
@@ -47,14 +47,14 @@ bool spec_name_is_file(const char *name);
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * Is a TORCHX_JOB_ID of the AppDef the handle of TorchX's scheduler kxfs (contrib/torchx)? Then it stays; any other
- * lacks the namespace, or names nothing.
+ * Is JOB_ID, the TORCHX_JOB_ID of an AppDef, the handle of TorchX's scheduler kxfs (contrib/torchx)? Then it stays; any
+ * other one lacks the namespace, or names nothing.
  */
 bool spec_name_is_handle(const char *job_id);
 
 /*
- * Does the file NAME say from which random bits the id of its job is made, as train~HEX.json with 32 hexadecimal
- * digits does? The same ones then for a dry run and for the job, in RET; their suffixes are as long as usual.
+ * Does the file NAME determine the random bits of its job's id, as train~HEX.json with 32 hexadecimal digits does? Then
+ * RET has them, the same for a dry run and for the job; their suffixes are as long as usual.
  */
 bool spec_name_seed(const char *name, uint64_t ret[2]);
 

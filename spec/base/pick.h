@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which members of an object somebody reads. Of an object of the cluster a dozen members of a hundred matter, so the
- * others are dropped where the text is cut (spec/api/split.h), before anything is stored. Private to spec/, but for the
- * tables that it gives out.
+ * Tables of the members that are read of an object. An object of the cluster may have a hundred members, of which a
+ * dozen matter; the others are dropped where the text is cut (spec/api/split.h), before anything is stored. Private to
+ * spec/, but for the tables that it gives out.
  */
 #pragma once
 
@@ -13,8 +13,8 @@ struct spec_pick {
 	const char *key;
 	bool keep;
 	/*
-	 * A table of what is kept within it, which is said of each item where the member is a list. A value that is
-	 * neither an object nor a list is kept. NULL: KEEP says it of all that is in it.
+	 * A table of what is kept within the member; if the member is a list, within each of its items. A value that is
+	 * neither an object nor a list is kept. NULL: KEEP holds for all that is in it.
 	 */
 	const struct spec_pick *of;
 };

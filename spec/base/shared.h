@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that several hold at once: what snapshots of one job have in common, and what all who have opened a file
- * read. Immutable once others can see it, reference counted with atomics: any thread may hold one.
+ * Texts that have several owners at once: texts that the snapshots of one job have in common, and texts that all who
+ * have opened a file read. Immutable once others can see it, reference counted with atomics: any thread may hold one.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* Plain data. */
+/* A text with its length. Plain data. */
 struct spec_text {
 	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
 	size_t len;
-	char text[]; /* and a NUL */
+	char text[]; /* the bytes, and a NUL */
 };
 
 /* A copy of LEN bytes, with one reference; of zeros, for the caller to fill, if TEXT is NULL. */

@@ -5,8 +5,8 @@
 #include <endian.h>
 
 /*
- * Eight bytes at once. HAS and HAS_LESS say whether one of them is C, or below C; whoever is told so looks at each.
- * equal() has the lowest bit of each byte that is C, and no other.
+ * Eight bytes at once. HAS and HAS_LESS say whether one of them may be C, or below C; the caller then looks at each
+ * byte. equal() has the lowest bit of each byte that is C, and no other.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -19,7 +19,7 @@ static uint64_t equal(uint64_t w, unsigned char c)
 	return ~(some | v) >> 7 & EACH(1);
 }
 
-/* Of the lowest bits of eight bytes: in each byte the sum up to that one, and in the highest that of all. */
+/* The sums of the lowest bits of eight bytes: each byte gets the sum up to it, so the highest one that of all. */
 static uint64_t sums(uint64_t bits)
 {
 	return bits * EACH(1);
@@ -58,8 +58,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * nest_byte of the eight bytes W at once. False: nothing is done, since they may end the nest, or go too deep, or have
- * a backslash.
+ * Like nest_byte, for the eight bytes W at once. False: nothing was done, since they may end the nest, or go too deep,
+ * or have a backslash.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -69,9 +69,9 @@ static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 		return false;
 	if (n->string && !quotes)
 		return true;
-	/* A byte is within a string if up to it there was an odd number of quotes. */
+	/* A byte is within a string if there was an odd number of quotes up to it. */
 	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
-	w |= EACH(0x20); /* makes one of both sorts of brackets */
+	w |= EACH(0x20); /* makes the two sorts of brackets equal */
 	open = sums(equal(w, '{') & ~within) >> 56;
 	close = sums(equal(w, '}') & ~within) >> 56;
 	if (close >= n->depth || open > max - n->depth)
@@ -177,7 +177,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* The value of KEY in OBJECT; PART: also one that is cut off. */
+/* Find the value of KEY in OBJECT; PART: also a value that is cut off. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

@@ -7,7 +7,7 @@
 
 #include "spec/base/base.h"
 
-/* A part of the text, END is behind it. Plain data. */
+/* A part of a text; END is behind it. Plain data. */
 struct spec_span {
 	const char *p, *end;
 };
@@ -18,20 +18,21 @@ static inline size_t spec_span_len(struct spec_span s)
 }
 
 /*
- * The value of KEY in the map that S is: the last, if there are several, as a parser would take it; a
- * key with escapes is not recognised. False: the map has no such member, or what comes before it is no JSON.
+ * Find the value of KEY in the map S; if there are several, the last one, as a parser would. A key with escapes is not
+ * recognised. False: the map has no such member, or what comes before it is no JSON.
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
-/* As spec_span_member; of a text that ends within the value, what there is of the value. */
+/* Like spec_span_member; if the text ends within the value, *RET is the part that is there. */
 bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret);
 
 /* Is S the string TEXT? */
 bool spec_span_is(struct spec_span s, const char *text);
 
 /*
- * Passing over what stands in brackets, which may come in pieces. DEPTH is 1 behind the bracket that opens it, and 0
- * behind the one that closes it; all else is false at first. Whether brackets are of one sort is not looked at.
+ * Passes over what is in brackets, which may come in several parts. DEPTH is 1 behind the bracket that opens, and 0
+ * behind the one that closes it; all other members are false at first. It is not checked that two brackets are of one
+ * sort.
  */
 struct spec_nest {
 	size_t depth;
@@ -39,10 +40,13 @@ struct spec_nest {
 };
 
 /*
- * Goes on at P. Returns where it stops: at END, behind the closing bracket, or behind one that goes deeper than MAX
+ * Go on at P. Returns where it stops: at END, behind the closing bracket, or behind a bracket that goes deeper than MAX
  * (then the DEPTH is MAX + 1).
  */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 
-/* Where the run of plain characters of a string ends that begins at P: at END, a quote, a backslash or a control. */
+/*
+ * Where the run of plain characters ends that begins at P in a string: at END, a quote, a backslash or a control
+ * character.
+ */
 const char *spec_span_plain(const char *p, const char *end);

@@ -16,7 +16,7 @@ static bool take_char(struct cursor *c, char a, char b)
 	return true;
 }
 
-/* Exactly N digits, from MIN to MAX. */
+/* Take exactly N digits, a number from MIN to MAX. */
 static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 {
 	int value = 0;
@@ -35,7 +35,7 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 	return true;
 }
 
-/* Seconds east of Greenwich. */
+/* Take an offset, in seconds east of Greenwich. */
 static bool take_offset(struct cursor *c, int *ret)
 {
 	int sign, hours, minutes;
@@ -53,7 +53,10 @@ static bool take_offset(struct cursor *c, int *ret)
 	return true;
 }
 
-/* Days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so leap days end them. */
+/*
+ * The days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so that a leap day is the
+ * last of its year.
+ */
 static int64_t days_of(int year, int month, int day)
 {
 	static const int before_month[] = {306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275};

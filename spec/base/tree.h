@@ -62,18 +62,18 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 }
 
 /*
- * The number that TEXT is in JSON or YAML: a whole one, beyond 64 bits a double, as JSON readers take it, and beyond
- * doubles a string.
+ * The number of TEXT in JSON or YAML: a whole one; beyond 64 bits a double, as JSON readers take it; beyond doubles a
+ * string.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
 /*
- * A double as the shortest decimal that reads back as the same value, in a form that is a float
- * to JSON, YAML 1.1 and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
+ * Write a double as the shortest decimal that reads back as the same value, in a form that is a float in JSON, YAML 1.1
+ * and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
  */
 void spec_tree_double_text(double value, char ret[32]);
 
-/* A tree that means V, of which it keeps nothing; NULL: V is null. */
+/* A tree with the value V, of which it keeps nothing; NULL: V is null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
 /* A tree of JSON text; NULL: the text is null, or no JSON (value.h). */
 struct json_object *spec_tree_parse(const char *text);
@@ -81,10 +81,13 @@ struct json_object *spec_tree_parse(const char *text);
 /* VALUE as JSON text on one line without spaces, malloc'ed. */
 char *spec_tree_print(struct json_object *value);
 
-/* As spec_tree_add, but KEY is copied, and O may have it already. */
+/* Like spec_tree_add, but KEY is copied, and O may have it already. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
-/* What stands in VALUE (may be NULL) at PATH, keys joined by dots; "": VALUE. NULL: nothing. Borrowed. */
+/*
+ * The value in VALUE (may be NULL) at PATH, which is keys joined by dots; "": VALUE itself. NULL: there is none.
+ * Borrowed.
+ */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
 /* Add all members of FROM, whose keys are literals; the values are shared. */

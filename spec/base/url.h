@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text in the query or the path of a URL. */
+/* Escapes text for the query or the path of a URL. */
 #pragma once
 
 #include "spec/base/base.h"

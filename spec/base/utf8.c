@@ -42,7 +42,7 @@ int spec_utf8_hex4(const char *p)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/* A control character is none of them, whatever it is with that bit. */
+		/* A control character is no digit, whatever it becomes with that bit. */
 		if (digit < 0 || (unsigned char)p[i] < 0x20)
 			return -1;
 		ret = ret << 4 | digit;
@@ -73,10 +73,7 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/*
- * The length of the character at S, which is not the end; 0: it is no UTF-8. *RET_CLEAN says whether it may
- * be copied as it is.
- */
+/* The length of the character at S, which is not the end; 0: it is no UTF-8. *RET_CLEAN: it may be copied as it is. */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {
 	uint32_t c;

@@ -13,9 +13,9 @@
  */
 size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
 
-/* The number of the four hexadecimal digits that P begins with; -1: they are none. */
+/* The number of the four hexadecimal digits at P; -1: these are not four such digits. */
 int spec_utf8_hex4(const char *p);
-/* The character of a pair of surrogates; 0: HIGH and LOW are none. */
+/* The character of a pair of surrogates; 0: HIGH and LOW are no pair. */
 uint32_t spec_utf8_pair(int high, int low);
 
 /* Is TEXT, of LEN bytes, UTF-8? */

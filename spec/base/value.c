@@ -15,18 +15,18 @@
 #include "spec/base/span.h"
 #include "spec/base/utf8.h"
 
-/* A splitter lets through what is nested less deep. */
+/* A splitter lets everything through that is nested less deep. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
 
-#define REPLACEMENT 0xfffd /* of half a surrogate pair */
+#define REPLACEMENT 0xfffd /* in place of half a surrogate pair */
 
 struct parser {
-	char *p; /* in the copy, which ends with a NUL */
+	char *p; /* where parsing is in the copy, which ends with a NUL */
 	/* Where the last word ends: a NUL comes there once the byte there has been read. NULL: no word waits for it. */
 	char *word_end;
 	struct spec_value *low;		    /* behind the last value that stands at the low end */
 	struct spec_value *high;	    /* the first value that has moved to the high end */
-	struct spec_value *open[MAX_DEPTH]; /* maps and lists that have not ended */
+	struct spec_value *open[MAX_DEPTH]; /* the maps and lists that have not ended */
 	unsigned depth;
 };
 
@@ -38,7 +38,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* The next byte that is no white space; S moves behind it. */
+/* Take the next byte that is no white space: S moves behind it. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -72,7 +72,10 @@ static char *put_utf8(char *to, unsigned c)
 	return to;
 }
 
-/* The escape \uXXXX, or two of them, at S behind the "u". Returns behind what was put at TO; NULL: it is none. */
+/*
+ * Decode the escape \uXXXX, or two of them, at S behind the "u". Returns the place behind what was put at TO; NULL: it
+ * is no such escape.
+ */
 static char *put_unicode(struct parser *s, char *to)
 {
 	int c = spec_utf8_hex4(s->p);
@@ -91,8 +94,8 @@ static char *put_unicode(struct parser *s, char *to)
 }
 
 /*
- * Behind the quote that opens a string: its text of *RET_LEN bytes; NULL: it does not end, or is none. END is that of
- * the copy.
+ * Read a string behind the quote that opens it. Returns its text of *RET_LEN bytes; NULL: it does not end, or is wrong.
+ * END is the end of the copy.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
@@ -195,7 +198,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 
 /* --- structure --- */
 
-/* A value that comes next, or a map or a list that begins; KEY is that of a member. */
+/* Read the value that comes next, or the beginning of a map or a list; KEY is its key in a map. */
 static bool begin(struct parser *s, const char *key, const char *end)
 {
 	struct spec_value *v = s->low++;
@@ -212,7 +215,7 @@ static bool begin(struct parser *s, const char *key, const char *end)
 	return true;
 }
 
-/* A member or an item of the innermost map or list. */
+/* Read a member or an item of the innermost map or list. */
 static bool item(struct parser *s, const char *end)
 {
 	const char *key;
@@ -226,7 +229,7 @@ static bool item(struct parser *s, const char *end)
 	return key && take(s) == ':' && begin(s, key, end);
 }
 
-/* All of the text: a value and what is in it. */
+/* Read the whole text: a value and all that is in it. */
 static bool parse(struct parser *s, const char *end)
 {
 	if (!begin(s, "", end))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON text from outside as values that are only read (read.h). All of one text stand in one piece of memory with the
- * text itself, so ten thousand objects are read without making and freeing a million small pieces. Private to spec/.
+ * A JSON text from outside as values that are only read (read.h). All values of a text stand in one block of memory
+ * with the text itself, so ten thousand objects are read without making and freeing a million small blocks. Private to
+ * spec/.
  */
 #pragma once
 
@@ -17,21 +18,23 @@ enum spec_value_type {
 };
 
 struct spec_value {
-	const char *key; /* of a member of a map; else "" */
-	/* A string without quotes and escapes, or the word as it stands; "" of a map or a list. */
+	const char *key; /* its key, if it is a member of a map; else "" */
+	/* The string, without quotes and escapes; or the word as it is written; "" for a map or a list. */
 	const char *text;
-	/* Those of a map or a list, in their order; a map may have a key twice. */
+	/* The values in a map or a list, in their order; a map may have a key twice. */
 	const struct spec_value *items;
 	unsigned n; /* values in a map or a list; bytes of a string, which may hold a NUL */
 	enum spec_value_type type;
 };
 
 /*
- * The value JSON (LEN bytes, which the caller has bounded), nested at most as deep as a splitter lets through; that its
- * strings are UTF-8 is not checked. 0 and *RET, which is released by free() with all that is in it; -EINVAL: it is no
- * JSON, or INT_MAX bytes and more.
+ * Parse JSON (LEN bytes, which the caller has bounded), nested at most as deep as a splitter lets through; it is not
+ * checked that its strings are UTF-8. 0 and *RET, which free() frees with all that is in it; -EINVAL: it is no JSON, or
+ * has INT_MAX bytes or more.
  */
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
-/* spec_value_parse of a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it is no map, or longer. */
+/*
+ * Like spec_value_parse, for a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it is no map, or longer.
+ */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);

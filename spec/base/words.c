@@ -54,10 +54,12 @@ struct spec_words spec_words_pull(const char *message)
 {
 	const char *last = "";
 
-	/* Errors of a chain are joined by ": ". */
+	/* The errors of a chain are joined by ": ". */
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
-	/* Some chains end with "Back-off pulling image ...": that the pull is tried again is no cause. */
+	/*
+	 * Some chains end with "Back-off pulling image ...", which is no cause: it says that the pull is tried again.
+	 */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }
 
@@ -115,7 +117,7 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *preemption = strstr(message, " preemption: ");
 	const char *end = strstr(message, ". ");
 
-	/* The sentence that counts the nodes is the cause; what plugins add about preemption is cut off. */
+	/* The sentence that counts the nodes is the cause; the text that plugins add about preemption is cut off. */
 	return preemption && end && end < preemption
 		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
 		       : to_end(message);

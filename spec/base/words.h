@@ -32,11 +32,11 @@ struct spec_words spec_words_start(const char *message);
 /* Why no node takes a pod: without what the scheduler tried to push away. */
 struct spec_words spec_words_unschedulable(const char *message);
 /*
- * Some servers pass on an error of another as Go prints its struct. TEXT becomes the message of that error, which
- * is the quoted text behind "Message:". False: TEXT is no such dump, and unchanged.
+ * Some servers pass on an error of another one as Go prints its struct. TEXT becomes the message of that error, which
+ * is the quoted text behind "Message:". False: TEXT is no such dump, and is unchanged.
  */
 bool spec_words_undump(char *text);
-/* TEXT becomes one line without control characters, of about MAX bytes at most, cut between characters. */
+/* Make TEXT one line without control characters, of about MAX bytes at most, cut between characters. */
 void spec_words_clean(char *text, size_t max);
 /* The persistent volume claim that is missing according to MESSAGE; empty: it names none. */
 struct spec_words spec_words_claim(const char *message);

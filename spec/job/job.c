@@ -63,7 +63,7 @@ int spec_action_parse(const char *text, char **ret)
 			continue;
 		if (!actions[i].argument)
 			return *rest ? -EINVAL : i;
-		/* It becomes the value of a label. */
+		/* The argument becomes the value of a label. */
 		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
 			return -EINVAL;
 		*ret = text_copy(rest);
@@ -109,7 +109,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	struct spec_log log = {.complete = from->complete, .gap = from->gap};
 	size_t at = r->n_logs;
 
-	/* A log stands behind the others of its container; the replica's own come first. */
+	/* A log stands behind the other logs of its container; those of the replica's own container come first. */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -152,7 +152,7 @@ void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *o
 	free(own);
 }
 
-/* *TO becomes a copy of FROM of its own, or NULL as that. */
+/* Set *TO to a copy of FROM that is its own, or to NULL if FROM is NULL. */
 static void set_copy(void *to, const void *from, size_t size)
 {
 	void *copy = from ? memcpy(mem_grow(NULL, 1, size), from, size) : NULL;
@@ -222,7 +222,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* FIELD is another's so far. */
+/* Make a copy of FIELD, which still belongs to another job. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -243,7 +243,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_role_status *roles = job->roles;
 	struct spec_replica *replicas = job->replicas;
-	/* Others may be counting their references to FROM just now. */
+	/* Other threads may be counting their references to FROM at this moment. */
 	const size_t head = offsetof(struct spec_job, id);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -336,7 +336,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &size);
 	end = mem_grow(NULL, size, 1);
-	/* The strings stand last, since all else has to be aligned. */
+	/* The strings stand last, since everything else has to be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));

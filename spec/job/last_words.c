@@ -11,7 +11,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* it began before P */
+	bool cut; /* the line began before P */
 };
 
 struct lines {
@@ -27,7 +27,7 @@ static bool is_blank(const struct line *l)
 	return true;
 }
 
-/* The first or the last lines of N bytes at TEXT that are not blank; a '\r' ends a line too. */
+/* Split N bytes at TEXT into lines: the first or the last ones that are not blank; a '\r' ends a line, too. */
 static struct lines split(const char *text, size_t n, bool first)
 {
 	struct lines ret = {0};
@@ -58,7 +58,7 @@ static void put_line(FILE *out, struct line l)
 	char text[LINE_MAX + 1];
 	cleanup_free char *clean = NULL;
 
-	/* Of a line of which the beginning is missing anyway, the end says more. It is cut between characters. */
+	/* If the beginning of a line is missing anyway, its end says more. The line is cut between characters. */
 	if (l.cut)
 		l.p += l.n - n;
 	while (n < l.n && !l.cut && n > 0 && ((unsigned char)l.p[n] & 0xc0) == 0x80)
@@ -91,7 +91,7 @@ char *spec_last_lines(const char *text, size_t n, bool part)
 {
 	struct lines lines = split(text, n, false);
 
-	/* A part of a line is better than nothing. */
+	/* To have a part of a line is better than to have nothing. */
 	if (part && lines.n > 0 && lines.v[0].p == text) {
 		lines.v[0].cut = true;
 		if (lines.n > 1)
@@ -134,7 +134,7 @@ const struct spec_log *spec_last_log(const struct spec_job *job)
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
 	const struct spec_log *ret = NULL;
 
-	/* They stand oldest first. */
+	/* The logs stand oldest first. */
 	for (size_t i = 0; r && i < r->n_logs; i++)
 		if (streq(r->logs[i].container, r->blamed))
 			ret = &r->logs[i];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list keeps the bytes of all jobs, in the order in which they are shown: of list.jsonl its lines, of the table the
- * cells of each line but for its age. A new text takes over the bytes of the snapshots that it has seen before, which
+ * A list keeps the bytes of all jobs, in the order in which they are shown: for list.jsonl the lines, for the table the
+ * cells of each line but the age. A new text takes over the bytes of the snapshots that the list has seen before, which
  * it knows by their revision, and makes those of the others. The table is then put together from its cells, since the
  * width of a column depends on all jobs and an age on the time.
  *
- * An age has one unit, of which there are at least two: 119s, 119m, 47h, 2d. So the text of old jobs stays the same
- * for long. Ages are counted in whole seconds, so that ages alone change a text at most once a second.
+ * An age has one unit, of which there are at least two: 119s, 119m, 47h, 2d. So the text of old jobs stays the same for
+ * long. Ages are counted in whole seconds, so that ages alone change a text at most once a second.
  */
 #include "spec/job/list.h"
 
@@ -20,7 +20,7 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
 #define GAP 2 /* blanks between two columns */
-/* An id is never cut, since it is the name of a directory; a longer one than this has its line to itself. */
+/* An id is never cut, since it is the name of a directory; an id that is longer than this makes its own line longer. */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
@@ -30,14 +30,14 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 struct row {
 	uint64_t revision;
 	int64_t changed, created; /* ns */
-	const char *bytes;	  /* in the kept text; of a fresh row malloc'ed */
+	const char *bytes;	  /* in the text that is kept; in a fresh row malloc'ed */
 	size_t len;
 	bool fresh, wanted; /* while a new text is made */
 };
 
 struct spec_list {
 	enum spec_list_form form;
-	struct row *rows; /* as they are shown */
+	struct row *rows; /* in the order in which they are shown */
 	size_t n;
 	/* By revision: a table of MASK + 1 places, at most half of them taken. */
 	struct row **index;
@@ -47,7 +47,7 @@ struct spec_list {
 
 /* --- the cells of a line, each ended by a NUL; there is none for the age --- */
 
-/* TEXT as one word of at most MAX bytes. */
+/* Put TEXT as one word of at most MAX bytes. */
 static char *put_cell(char *to, const char *text, size_t max)
 {
 	char *const begin = to;
@@ -76,7 +76,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* How many replicas run or have done so with success, of those that are wanted. */
+	/* Count the replicas that run or have succeeded, of those that are wanted. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -104,8 +104,8 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 /* --- ages --- */
 
 /*
- * "12m"; "-" of a job whose creation is not known, and what was CREATED (ns) after NOW (s), by another clock, is new.
- * Returns its length. *UNTIL (s) becomes earlier if the age ends before it.
+ * Print an age, "12m"; "-" if it is not known when the job was created. A job that, by another clock, was created
+ * (CREATED, ns) after NOW (s) is new. Returns the length. *UNTIL (s) becomes earlier if the age changes before it.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -123,7 +123,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* printf would take a third of the time in which all of a table is made. */
+	/* printf would take a third of the time in which a whole table is made. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -138,8 +138,8 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
-	bool kinds;  /* there are jobs of several: the column KIND is shown */
-	size_t size; /* of all lines, at most */
+	bool kinds;  /* there are jobs of several kinds, so the column KIND is shown */
+	size_t size; /* size of all lines, at most */
 	char *to;
 };
 
@@ -234,7 +234,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-/* What is shown first: the last changed, of those the newest. */
+/* The order of rows: the one that changed last is first, and of several of these the newest. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -264,7 +264,7 @@ static void index_rows(struct spec_list *list)
 	}
 }
 
-/* All rows in their order: the old ones that are WANTED, which are in theirs, and N_FRESH of FRESH. */
+/* Merge all rows in their order: the old ones that are WANTED, which are in that order, and N_FRESH of FRESH. */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)
 {

@@ -17,11 +17,12 @@ struct spec_list *spec_list_new(enum spec_list_form form);
 void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
- * The N snapshots JOBS as they are shown at NOW, while they have not been confirmed since STALE_SINCE (0: they are
- * confirmed); both in ns. A new reference. *RET_UNTIL: up to then the text stays what it is, if no job changes.
+ * The text of the N snapshots JOBS at NOW, while they have not been confirmed since STALE_SINCE (0: they are
+ * confirmed); both in ns. A new reference. Until *RET_UNTIL the text stays the same, if no job changes.
  *
- * In a table each job has one line, and each field is one word of printable ASCII, "-" where there is nothing: what
- * else a cluster or a user may have written into a field is shown as "?", and the rest of what is very long as "...".
+ * In a table each job has one line, and each field is one word of printable ASCII, "-" where there is nothing: any
+ * other character that a cluster or a user may have written into a field is shown as "?", and the rest of a long field
+ * as "...".
  */
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
 				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The members of a line, one after the other; what is missing or of another type counts as empty. */
+/* Reads the members of a line, one after the other; a member that is missing or of another type counts as empty. */
 #include "spec/job/listed.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static enum spec_state read_state(const struct spec_value *o)
 	return SPEC_UNKNOWN;
 }
 
-/* The roles of JOB, which has as many, with their replicas. */
+/* Read the roles of JOB, which has as many, with their replicas. */
 static int read_roles(const struct spec_value *roles, struct spec_job *job)
 {
 	size_t at = 0;
@@ -74,7 +74,7 @@ static void read_transitions(const struct spec_value *list, struct spec_transiti
 	}
 }
 
-/* As spec_job.flavors has them. */
+/* Read flavors, as spec_job.flavors has them. */
 static void read_flavors(const struct spec_value *list, struct spec_job *job)
 {
 	cleanup_free char *all = text_copy("");
@@ -130,7 +130,10 @@ static void read_job(const struct spec_value *o, struct spec_job *job)
 	job->history = job->archived = job->brief = true;
 }
 
-/* Does TEXT begin with the uid of JOB, and may it be shown as it is? Then that is its line, without the uid. */
+/*
+ * If TEXT begins with the uid of JOB, and may be shown as it is, make it the job's line, without the uid. False: it may
+ * not.
+ */
 static bool take_line(struct spec_job *job, const char *text, size_t len)
 {
 	cleanup_free char *head = text_print("{\"uid\":\"%s\",", job->uid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots as tables of fields. The object is written as one text, byte for byte: it is the server's, and may hold
+ * Snapshots as tables of fields. The object is written as one text, byte for byte, since it is the server's and may be
  * anything.
  */
 #include "spec/job/snapshot.h"
@@ -15,8 +15,9 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000	     /* of one replica */
-#define USAGE_MAX	  (INT64_C(1) << 53) /* of one figure: JSON's readers have no larger ones */
+#define SNAPSHOT_MAX_LOGS 100000 /* the most logs of one replica */
+/* The largest figure: JSON's readers have no larger ones. */
+#define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
 #define ROLE(name, type, ...)	 SPEC_FIELD(struct spec_role_status, name, type, __VA_ARGS__)

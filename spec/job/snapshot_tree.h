@@ -8,8 +8,9 @@
 
 enum spec_snapshot_form {
 	SPEC_SNAPSHOT_WHOLE,
-	SPEC_SNAPSHOT_NO_LOGS, /* whoever reads it knows the logs of each replica */
-	SPEC_SNAPSHOT_PEOPLE, /* what people want to know of a job and its replicas; it can't be read back */
+	SPEC_SNAPSHOT_NO_LOGS, /* without logs: whoever reads it knows the logs of each replica */
+	/* For people, who want to know of a job and its replicas; it can't be read back. */
+	SPEC_SNAPSHOT_PEOPLE,
 };
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);

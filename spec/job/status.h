@@ -11,18 +11,21 @@
 /* "RUNNING\n"; static. */
 const char *spec_status_state(enum spec_state state);
 
-/* Of a local job, status and a replica's lack what only a cluster fills; status.json has all keys, and usage too. */
+/*
+ * status and status.json. For a local job status, and a replica's, lack what only a cluster fills; status.json has all
+ * keys, and usage, too.
+ */
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* The text of status.json on one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
-/* One short paragraph and a newline; empty when there is nothing to say. */
+/* The text of why: one short paragraph and a newline; empty if there is nothing to say. */
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
-/* What `why` says of the first replica that waits for something, malloc'ed, without a newline; "": none does. */
+/* The words of `why` about the first replica that waits for something, malloc'ed, without a newline; "": none does. */
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);
-/* The file usage of a job, and of a replica: keys are always there, null is what is not known. */
+/* The file usage of a job, and of a replica: it always has all keys; a value that is not known is null. */
 void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			       size_t *ret_len);
@@ -30,8 +33,8 @@ void spec_status_replica_usage(const struct spec_job *job, const struct spec_rep
 void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
 
 /*
- * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines
- * and backslashes in a field are escaped as \t, \n, \\. The reason of a job that has left jobs/
- * is "Removed"; of one that has done so for good (GONE) JOB is the last snapshot.
+ * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines and backslashes in a
+ * field are escaped as \t, \n, \\. The reason of a job that has left jobs/ is "Removed"; if it has left for good
+ * (GONE), JOB is its last snapshot.
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);

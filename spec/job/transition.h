@@ -25,36 +25,36 @@ enum spec_state {
 extern const char *const spec_state_words[];
 /* "RUNNING" */
 const char *spec_state_name(enum spec_state state);
-/* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
+/* Is it SUCCEEDED, FAILED or CANCELLED, which end a wait? */
 bool spec_state_is_final(enum spec_state state);
 
 struct json_object;
 struct spec_value;
 
-/* Plain data. */
+/* The beginning of a phase. Plain data. */
 struct spec_transition {
 	int64_t time;
 	enum spec_state state;
 	char *phase; /* the backend's own word; "": it has said none yet */
 };
 
-/* Empty when all is 0. */
+/* The transitions of a job. All zeros is an empty list. */
 struct spec_transitions {
 	struct spec_transition *v;
 	size_t n;
 };
 
 /*
- * From TIME on the job is in STATE and PHASE; nothing is added if it was so already. Beyond SPEC_MAX_TRANSITIONS the
- * oldest is forgotten.
+ * From TIME on the job is in STATE and PHASE; nothing is added if it was already. Beyond SPEC_MAX_TRANSITIONS the
+ * oldest one is forgotten.
  */
 void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
 			  int64_t time);
-/* TO is empty. */
+/* Copy FROM to TO, which is empty. */
 void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
 void spec_transitions_clear(struct spec_transitions *t);
 
-/* As the member "transitions" of O, for the state directory. */
+/* Write T as the member "transitions" of O, for the state directory. */
 void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
-/* And back; O without one is no error. 0 or -EINVAL. */
+/* Read the member that spec_transitions_write writes; an O without one is no error. 0 or -EINVAL. */
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts is: a replica that
- * was never started has used nothing, any other one whose figures nobody has makes it unknown.
+ * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts is. A replica that
+ * was never started has used nothing; any other replica of which there are no figures makes the sum unknown.
  */
 #include "spec/job/usage_tree.h"
 
@@ -14,25 +14,26 @@
 #define CORE	 1000.0 /* thousandths */
 #define PER_CENT 100.0
 
-/* What is known of each source. */
+/* What each source tells. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* what was used after the last look is not known */
+	bool is_sampled; /* it does not tell what was used after the last look */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
 };
 
-/* Of one replica, or of several. */
+/* The figures of one replica, or of several. */
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
 	bool is_known;	     /* somebody tells what was used */
 	int64_t begun, seen; /* ns, from when and until when; 0: not known */
-	double core_ns;	     /* of the time of the cores that it was given; -1: not known */
+	/* core-nanoseconds of the time for which it was given cores; -1: not known */
+	double core_ns;
 };
 
-/* Add N to *SUM, which is unknown from then on if N is, or if the sum is too large. */
+/* Add N to *SUM, which is unknown from then on if N is unknown or the sum is too large. */
 static void add(int64_t *sum, int64_t n)
 {
 	if (*sum < 0 || n < 0 || __builtin_add_overflow(*sum, n, sum))
@@ -111,7 +112,7 @@ static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;
 
-	/* What was given as good as nothing can have used any multiple of it. */
+	/* If nearly nothing was given, any multiple of that may have been used. */
 	if (!f->is_known || f->used.cpu_us < 0 || f->core_ns < 1 || used > 1e9 * f->core_ns)
 		return UNKNOWN;
 	return (int64_t)llround(used / f->core_ns * PER_CENT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What replicas were given, and what they have used of it. Whatever is -1 is not known. */
+/* What replicas were given, and what they have used of it. A figure of -1 is not known. */
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
-/* What each replica of a role may use. Plain data: filled by whoever makes the job. */
+/* What each replica of a role is given. Plain data: filled by whoever makes the job. */
 struct spec_request {
 	int64_t cpu;	      /* thousandths of a core */
 	int64_t memory;	      /* bytes that are set aside for it */
@@ -24,6 +24,6 @@ struct spec_usage {
 	int64_t cpu_us;			 /* of CPU time */
 	int64_t cpu_now;		 /* thousandths of a core */
 	int64_t memory_now, memory_peak; /* bytes */
-	int64_t samples;		 /* how often it was looked at while it ran */
+	int64_t samples;		 /* how many looks there were while it ran */
 	int64_t first, last; /* when the first and the last figures were taken, ns; 0: never */
 };

@@ -6,7 +6,8 @@
 #include "spec/job/job.h"
 
 /*
- * Of R, a replica of JOB, or of all of JOB's replicas together (R is NULL). All keys are there; what is not known is
- * null. It depends on the snapshot alone: what runs is shown as it was when it was looked at last.
+ * The usage of R, a replica of JOB, or of all of JOB's replicas together (R is NULL). All keys are there; a value that
+ * is not known is null. It depends on the snapshot alone, so a replica that runs is shown as the last look has found
+ * it.
  */
 struct json_object *spec_usage_tree(const struct spec_job *job, const struct spec_replica *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of `why`: what a person would otherwise piece together from status and logs. It is one paragraph, and empty
- * for a job that does what it should. Texts from outside are made one line.
+ * The text of `why`: what people would otherwise have to put together from status and logs. It is one paragraph, and
+ * empty for a job that does what it should. Texts from outside are made one line.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -12,13 +12,13 @@
 
 #define LOCAL_ID_LEN 64
 
-/* Longer messages are cut here; the whole is in status. */
+/* Longer messages are cut here; status has all of them. */
 #define MESSAGE_MAX 500
 /* SIGKILL, of every system. */
 #define KILL 9
-/* What was seen to use less was hardly ended because there was no more memory. */
+/* A replica that was seen to use less than this was hardly ended for want of memory. */
 #define MUCH_MEMORY (INT64_C(64) << 20)
-/* So many ranges of replicas are named; status has all. */
+/* The most ranges of replicas that are named; status has all. */
 #define MAX_RANGES 50
 
 /* Print W as a part of one line, cut when it is long. */
@@ -27,7 +27,7 @@ static void put_words(FILE *out, struct spec_words w)
 	for (size_t i = 0; i < w.n; i++) {
 		unsigned char c = (unsigned char)w.p[i];
 
-		/* It is cut between characters only. */
+		/* The text is cut between characters. */
 		if (i >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
 			fputs(" ...", out);
 			return;
@@ -82,7 +82,7 @@ static void put_code(FILE *out, int code)
 	}
 }
 
-/* Did R's program end by itself? Else its reason says who ended it. */
+/* Did R's program end by itself? If not, R's reason says who ended it. */
 static bool is_own_end(const struct spec_replica *r)
 {
 	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
@@ -119,7 +119,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system takes: put what is long into a file.", out);
 		return;
 	}
-	if (strncmp(message, "its ", strlen("its ")) == 0) { /* output, or helper, of a local one */
+	/* The output, or the helper, of a local replica. */
+	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program is not to blame: write the file again when that is mended.",
 		      out);
 		return;
@@ -144,8 +145,7 @@ static void put_limit(FILE *out, const struct spec_job *job, const struct spec_r
 }
 
 /*
- * Print how much memory R was seen to use, if it may have been ended for that. What came after the last look is not in
- * it.
+ * Print how much memory R was seen to use, if it may have been ended for that. Use after the last look is not counted.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -200,7 +200,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often it was tried again; AGAIN: it is about to be. */
+/* Print how often the job was tried again; AGAIN: it is about to be. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -246,7 +246,7 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/* Print which of the N replicas that failed they are, of a job whose replicas have one role: 1, 4-6. */
+/* Print which N replicas failed, in a job whose replicas have one role: 1, 4-6. */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
 	const char *mark = ": ";
@@ -357,7 +357,7 @@ static void why_cancelled(FILE *out, const struct spec_job *job)
 }
 
 /*
- * The id, as hexadecimal digits, of which kxfs and TorchX make the tag of a local image ("sha256:ID" is REPO:ID then).
+ * The id, in hexadecimal digits, of which kxfs and TorchX make the tag of a local image ("sha256:ID" becomes REPO:ID).
  * Empty: IMAGE has no such tag.
  */
 static struct spec_words local_id(struct spec_words image)
@@ -536,7 +536,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	}
 }
 
-/* That output of a cluster's job is not captured now, since the disk does not take it. */
+/* Say that output of a cluster's job is not captured now, since the disk does not take it. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
 	const struct spec_replica *first = NULL;
@@ -594,7 +594,7 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The texts that it quotes come from outside. */
+	/* The texts that `why` quotes come from outside. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);

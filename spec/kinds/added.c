@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is taken out of a manifest before it is submitted: what the server and kxfs set in every object, and what
- * controllers and their webhooks have put into one that was in a cluster. Kueue admits no copy that has its notes of
- * another admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim that it has named itself.
+ * Removes fields from a manifest before it is submitted: those that the server and kxfs set in every object, and those
+ * that controllers and their webhooks have put into an object that was in a cluster. Kueue admits no copy that has its
+ * notes of another admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim that it has named
+ * itself.
  *
- * What a flavor of Kueue has added to the node selector and the tolerations of an AppWrapper stands in a list of its
- * own. In a JobSet it stands among what a person has asked for, and nothing tells them apart, so there it stays.
+ * Node selectors and tolerations that a flavor of Kueue has added to an AppWrapper stand in a list of their own. In a
+ * JobSet they stand among those that a person has asked for, and nothing tells them apart, so there they stay.
  */
 #include "spec/kinds/added.h"
 
@@ -32,8 +33,8 @@ enum where {
 #define MAX_KEYS 10
 
 /*
- * KEYS of the map at the path AT are removed; if a list is there, its items of these names, which are texts or maps.
- * VALUE: only where that is the value; NULL: whatever it is.
+ * Remove KEYS of the map at the path AT; if a list is there, its items of these names, which are texts or maps. VALUE:
+ * only if that is the value; NULL: whatever it is.
  */
 struct added {
 	enum where where;
@@ -203,7 +204,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* Is ITEM of a list such a place? */
+/* Is ITEM, of a list, such a place? */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -216,7 +217,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* In each item of the LIST of O. */
+/* Remove from each item of the LIST of O. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

@@ -26,33 +26,33 @@ extern const struct spec_control spec_job_control;
 const struct spec_kind *spec_kind_at(size_t i);
 /* The kind of this name; NULL: none. */
 const struct spec_kind *spec_kind_find(const char *name);
-/* The first kind that an AppDef's scheduler may call so: by its own name, or TorchX's; NULL: none. */
+/* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL: none. */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
-/* The rules for reading an AppDef that will run as a job of KIND; NULL: as one of any kind, or on this machine. */
+/* The rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any kind, or on this machine. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
 
-/* What a cluster may serve, and what is made of it. */
+/* A version of an API that a cluster may serve, and the kind that is made of it. */
 struct spec_served {
 	const char *source; /* the word of SOURCE that may mean it */
 	const char *api_version;
 	const char *plural;
-	const struct spec_kind *kind; /* NULL: it is known, and refused: */
+	const struct spec_kind *kind; /* NULL: it is known, and refused; then INSTEAD says */
 	const char *instead;	      /* what to do, for people; NULL: nothing */
 };
 
 /*
- * The I-th thing to ask a cluster for that SOURCE ("": any) may mean, the best first: what it does not
- * serve is passed over. NULL: no more.
+ * The I-th row to ask a cluster for that SOURCE ("": any) may mean, in the order of preference; rows that it does not
+ * serve are passed over. NULL: there are no more.
  */
 const struct spec_served *spec_served_at(const char *source, size_t i);
 
 /* How many words of SOURCE there are that mean kinds which a mount of all kinds shows. */
 #define SPEC_MAX_SOURCES 4
 /*
- * What a mount of all kinds shows of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList): for
- * each word of SOURCE, in the order of preference, the best row that is served, which may have no kind; NULL:
- * none is. LIST is NULL: it is not known, so the best row of each. 0; -EINVAL: it is no such list.
+ * Find what a mount of all kinds shows of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList):
+ * for each word of SOURCE, in the order of preference, the best row that is served, which may have no kind; NULL: none
+ * is. LIST is NULL: it is not known, so the best row of each. 0; -EINVAL: it is no such list.
  */
 int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES]);
 /* Is the object of VIEW made by a job of KIND, as a JobSet makes Jobs? Then it is not shown beside that. */

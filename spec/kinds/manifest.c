@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents to objects. This is the main file of the folder, which knows what a cluster can be asked to run:
+ * Makes objects of documents. This is the main file of the folder, which knows what a cluster can be asked to run:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
  *   volcano/, mcad/, appwrapper/, jobset/, job/   a kind each: make.c its objects, read.c them back (struct
@@ -9,11 +9,10 @@
  *   added.c           what others have put into such an object, which is taken out
  *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
  *
- * What several kinds are made of is in spec/pods.
+ * The parts that several kinds have in common are in spec/pods.
  *
- * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All of it is
- * pure and has no thread. Errors that come from the kinds have a path, whose place in the document is looked for in
- * the end.
+ * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All functions
+ * are pure. Errors that come from the kinds have a path, whose place in the document is looked for at the end.
  */
 #include "spec/kinds/manifest.h"
 
@@ -29,7 +28,7 @@
 
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* An object that is at most so many times too large is made, so that its exact size can be told. */
+/* An object that is at most this many times too large is made, so that its exact size can be told. */
 #define FAR_TOO_LARGE 4
 
 void spec_manifest_free(struct spec_manifest *m)
@@ -49,7 +48,7 @@ static void build_clear(struct spec_build *b)
 	json_object_put(b->object);
 }
 
-/* APP is NULL for a ready manifest, whose replicas are not known. */
+/* Refuse an object for its size. APP is NULL for a ready manifest, whose replicas are not known. */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
 	const char *least = exact ? "" : "at least ";
@@ -72,7 +71,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/* B's options are the mount's; here they become the job's. */
+/* Build APP. B's options are the mount's; here they become the job's. */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -89,7 +88,7 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 
 /* --- what kxfs adds --- */
 
-/* The map FIELD of MAP, made if it is not there; NULL: MAP or FIELD is none, which the server will refuse. */
+/* The map FIELD of MAP, made if it is not there; NULL: MAP or FIELD is no map, which the server will refuse. */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
 	struct json_object *ret = json_object_object_get(map, field);
@@ -101,7 +100,7 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 	return json_object_is_type(ret, json_type_object) ? ret : NULL;
 }
 
-/* USER is NULL: OBJECT loses the label that it may have from the job that it is a copy of. */
+/* Set the label of USER. NULL: OBJECT loses the label that it may have from the job that it is a copy of. */
 static void put_user(struct json_object *object, const char *user)
 {
 	struct json_object *labels = user ? need_map(need_map(object, "metadata"), "labels")
@@ -114,8 +113,8 @@ static void put_user(struct json_object *object, const char *user)
 }
 
 /*
- * The object and its pods say that they are USER's (NULL: nobody's), so that a mount can ask for these alone. Pods that
- * something makes that is wrapped (a batch Job) are not shown, so they needn't.
+ * Label the object and its pods as USER's (NULL: nobody's), so that a mount can ask for these alone. Pods that a
+ * wrapped object makes (a batch Job) are not shown, so they need no label.
  */
 static void put_users(struct spec_build *b, const char *user)
 {
@@ -171,7 +170,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
-/* Is one of RQ's kinds called so by a document? */
+/* Does SCHEDULER, in a document, mean KIND? */
 static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 {
 	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
@@ -231,7 +230,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		/* Of a mount of several kinds an option is for those that have it. */
+		/* In a mount of several kinds an option is for those that have it. */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_ready_is(root)) {

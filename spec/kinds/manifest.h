@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the text of a document to the object that is sent to a cluster: an AppDef is built into one
- * of a kind of the mount, a ready manifest (apiVersion and kind) is checked and passed on. Pure: what is
- * random or from outside is a parameter.
+ * Makes the object that is sent to a cluster of the text of a document: an AppDef becomes an object of a kind of the
+ * mount, a ready manifest (apiVersion and kind) is checked and passed on. Pure: randomness and anything from outside
+ * are parameters.
  */
 #pragma once
 
@@ -11,13 +11,16 @@
 
 /* What a manifest is made for. Plain data. */
 struct spec_manifest_request {
-	/* The mount's: one; or, if KIND is NULL, several, of which the document says one; else it is the first. */
+	/*
+	 * The mount's kind; or, if KIND is NULL, its several kinds, of which the document names one; if it does not, it
+	 * is the first.
+	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
-	const char *home; /* as in spec_app_parse */
+	const char *home; /* see spec_app_parse */
 	bool mine;	  /* the mount finds its jobs by SPEC_LABEL_USER, so it can't be left out */
 	struct spec_identity identity;
 };
@@ -25,7 +28,7 @@ struct spec_manifest_request {
 struct spec_manifest {
 	const struct spec_kind *kind;
 	char *id;   /* the object's name */
-	bool named; /* the document gave it; else it is random */
+	bool named; /* the document gave the name; else it is random */
 	char *json; /* the object, on one line */
 	size_t json_len;
 	int64_t ttl; /* seconds from its end until the cluster removes it; -1: it does not */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ready manifests: checking one, and giving it another name. It is sent as it is, but for what others have added
+ * Checks ready manifests, and gives them other names. A manifest is sent as it is, without what others have added
  * (added.c), so that a job's manifest.yaml can be submitted again.
  *
  * A name with a random suffix stands for its job wherever it is written: in the names of what an AppWrapper wraps, in
@@ -63,7 +63,7 @@ static const char *get_text(const struct spec_yaml *map, const char *key, const 
 	return NULL;
 }
 
-/* As get_text, but that it is absent is an error too. */
+/* Like get_text, but if it is absent that is an error, too. */
 static const char *need_text(const struct spec_yaml *map, const char *key, const char *path,
 			     struct spec_errors *e)
 {
@@ -141,8 +141,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * NAME with the suffix of V, in place of its own if it has one; malloc'ed. It is not longer then, since other names are
- * made of it.
+ * NAME with the suffix of V, in place of its own if it has one; malloc'ed. It does not get longer, since other names
+ * are made of it.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -211,7 +211,7 @@ static void replace_all(struct json_object *value, const struct names *names)
 		replace_all(json_object_array_get_idx(value, i), names);
 }
 
-/* Nothing that OBJECT wraps, which is called ID now, may be called as what the job OLD wraps. */
+/* Check that nothing that OBJECT wraps, which is called ID now, has the name of something that the job OLD wraps. */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
 {
@@ -238,8 +238,8 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 
 /*
  * Give OBJECT, of KIND and called *ID, another name: the same with another random suffix, which is *ID then. 0, or the
- * errno of E: -EEXIST: it is launched beside an object that is still there, and what it wraps would be called as that
- * one's is.
+ * errno of E: -EEXIST: it is launched beside an object that is still there, and what it wraps would have the names of
+ * what that wraps.
  */
 static int rename_object(struct json_object *object, const struct spec_kind *kind,
 			 const struct spec_identity *who, char **id, struct spec_errors *e)

@@ -8,9 +8,9 @@
 #include "spec/pods/kind.h"
 #include "spec/yaml/yaml.h"
 
-/* Has the document what only a manifest has? */
+/* Has the document fields that only a manifest has? */
 bool spec_ready_is(const struct spec_yaml *root);
-/* The kind that such a document is of, by its apiVersion and kind; NULL: none that is known. */
+/* The kind of such a document, by its apiVersion and kind; NULL: none that is known. */
 const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 
 /*

@@ -8,16 +8,17 @@
 #include "spec/pods/kind.h"
 
 struct spec_right {
-	const struct spec_kind *kinds[3]; /* whose jobs need it; all NULL: those of any kind */
-	const char *group;		  /* of the API; "": the core */
-	const char *resource;		  /* "pods/log" */
-	const char *verbs[4];		  /* ends with NULL */
-	bool cluster;			  /* the resource is in no namespace */
-	const char *cost; /* what is missed without it; NULL: without it there is no mount */
+	/* The kinds whose jobs need it; all NULL: those of any kind. */
+	const struct spec_kind *kinds[3];
+	const char *group;    /* the group of the API; "": the core */
+	const char *resource; /* "pods/log" */
+	const char *verbs[4]; /* ends with NULL */
+	bool cluster;	      /* the resource is in no namespace */
+	const char *cost;     /* what is missed without it; NULL: without it there is no mount */
 };
 
-/* The I-th; NULL: no more. */
+/* The I-th right; NULL: there are no more. */
 const struct spec_right *spec_right_at(size_t i);
-/* What is missed where RESOURCE can't be listed and watched; NULL: there is no mount then. Static. */
+/* What is missed if RESOURCE can't be listed and watched; NULL: there is no mount then. Static. */
 const char *spec_right_cost(const char *resource);
 bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind);

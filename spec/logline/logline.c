@@ -32,14 +32,14 @@ enum place { BEFORE, CONTENT, MIDDLE, OTHER };
 struct spec_logline {
 	struct overlap *overlap; /* NULL: what comes is new */
 	struct spec_logline_past *past;
-	int64_t since; /* the stream was asked for from then on; 0: from the log's start */
+	int64_t since; /* the stream was asked for from this time on; 0: from the log's start */
 	bool force, gap;
 	enum place place;
 	uint64_t n;   /* bytes of the stream */
 	size_t entry; /* bytes of content since the last time, up to SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
 	int64_t line_ns;
-	char prefix[PREFIX_MAX]; /* what may be a time, and came in pieces */
+	char prefix[PREFIX_MAX]; /* bytes of what may be a time, if it came in several parts */
 	size_t n_prefix;
 	char second[SECOND_CHARS]; /* the last time that was parsed, down to the second */
 	int64_t second_ns;
@@ -100,7 +100,7 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 
 /* --- lines and their content --- */
 
-/* All that was known has come, or is missing: what follows is new. */
+/* All known output has come, or is missing: the rest is new. */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	int err = overlap_release(l->overlap, fn, data);
@@ -109,7 +109,7 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 	return err;
 }
 
-/* The stream does not show what is known. LINE: the line that begins now is the first that is newer. */
+/* The stream does not show the known end. LINE: the line that begins now is the first that is newer. */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
 	if (!l->force)
@@ -121,7 +121,7 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* A line of time NS begins, or (PART) a part of one, with N bytes of content that are at hand. */
+/* A line of time NS begins, or (PART) a part of one; N bytes of its content are at hand. */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
@@ -211,7 +211,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/* What is before a line's content comes in pieces: C is one byte of the line's time, or of something else. */
+/* The bytes before a line's content come in several parts: C is one byte of the line's time, or of something else. */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -250,7 +250,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times in the middle of lines --- */
 
-/* May these be the beginning of a time, as a kubelet writes it, and its blank? */
+/* Can TEXT be the beginning of a time, as a kubelet writes it, and its blank? */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";
@@ -301,7 +301,7 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 
 /* --- the bytes of a stream --- */
 
-/* Content, up to the end of its line, or to where it may be cut. How many bytes. */
+/* Take content, up to the end of its line, or to where the line may be cut. Returns how many bytes. */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -321,7 +321,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Some of N bytes that are no content. How many. */
+/* Take some of N bytes that are no content. Returns how many. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -368,7 +368,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return min_of(err, 0);
 }
 
-/* Has the stream before this one ended here too? Then it is likely to be whole; else that is noted for the next one. */
+/* Did the stream before this one end here, too? Then it is likely to be whole; else that is noted for the next one. */
 static bool has_ended_again(struct spec_logline *l)
 {
 	struct spec_logline_past *past = l->past;
@@ -385,7 +385,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->place == MIDDLE && l->n_prefix > 0) {
-		/* A line has been cut, and the stream ends within what may be the time of its next part. */
+		/* A line was cut, and the stream ends within what may be the time of its next part. */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

@@ -23,17 +23,17 @@
 
 #define SPEC_LOGLINE_ENTRY 16384 /* bytes in which the runtime cuts a line */
 
-/* A line of the log begins at byte AT; its time in ns since 1970, 0: it is not known. */
+/* A line of the log: it begins at byte AT, and has the time NS since 1970; 0: that is not known. */
 struct spec_line {
 	uint64_t at;
 	int64_t ns;
 };
 
 /*
- * The end of the log, as far as it is known. Plain data: who reads the log fills it in for spec_logline_new. BYTES are
- * those from FROM to SIZE. LINES are in the order of the log, the first of them is the one in which FROM lies, or one
- * before it (none: no time is known). Lines of one time share the record of the first of them; of the last record it
- * is not certain that the lines after it share its time, since a crash of the machine may have lost records.
+ * The end of the log, as far as it is known. Plain data: whoever reads the log fills it in for spec_logline_new. BYTES
+ * are those from FROM to SIZE. LINES are in the order of the log; the first of them is the one in which FROM lies, or
+ * one before it (no lines: no time is known). Lines of one time share the record of the first of them; for the last
+ * record it is not certain that the lines after it share its time, since a crash of the machine may have lost records.
  */
 struct spec_logline_known {
 	uint64_t from, size;
@@ -42,55 +42,55 @@ struct spec_logline_known {
 	size_t n_lines;
 };
 
-/* What the streams before this one have taught; all 0 at first. Belongs to the caller, who keeps it for the next. */
+/* What earlier streams have shown; all 0 at first. It belongs to the caller, who keeps it for the next stream. */
 struct spec_logline_past {
-	bool plain; /* a line went on past SPEC_LOGLINE_ENTRY without a time there */
-	bool blind; /* what is known is not there: if FORCE, what is newer is taken without a comparison */
-	/* The last stream ended within what is known, after so many bytes, when it was asked for from SINCE on. */
+	bool plain; /* a line went on beyond SPEC_LOGLINE_ENTRY without a time there */
+	/* The known end is not there: with FORCE newer output is taken without a comparison. */
+	bool blind;
+	/* The last stream ended within the known end, after N bytes, when it was asked for from SINCE on. */
 	bool ended;
 	uint64_t n;
 	int64_t since;
 };
 
-/* Output has come since: the next stream is compared with what is known, whatever was seen before. */
+/* Output has come since: the next stream is compared with the known end, whatever earlier ones have shown. */
 void spec_logline_compare_again(struct spec_logline_past *past);
 
 struct spec_logline;
 
 /*
- * A stream begins. KNOWN is taken over: its BYTES and LINES (malloc'ed) are freed as soon as they are not needed
- * any more. FORCE: where the stream does not show what is known, take what is newer than that all the same,
- * and count it as a gap; and where it may begin in the middle of a known line, take it for that. Else these are
- * -ESTALE. PAST is borrowed.
+ * A stream begins. KNOWN is taken over: its BYTES and LINES (malloc'ed) are freed as soon as they are not needed any
+ * more. FORCE: if the stream does not show the known end, take all newer output all the same, and count a gap; and if
+ * it may begin in the middle of a known line, assume that it does. Without FORCE both are -ESTALE. PAST is borrowed.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);
 void spec_logline_free(struct spec_logline *l);
 
-/* *RET_NS is the time (a whole second) from which on the stream is to be asked for; false: from the log's start. */
+/* Set *RET_NS to the time (a whole second) from which on the stream is to be asked for; false: from the log's start. */
 bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
 
 /*
- * Bytes of output, to be appended; borrowed. NS is the time of their line: of the last one that began, as the
- * stream gives it. A negative errno: they are not taken; it ends the feeding.
+ * Bytes of output, to be appended; borrowed. NS is the time of their line: of the last one that began, as the stream
+ * gives it. Returns 0; or a negative errno if they are not taken, which ends the feeding.
  */
 typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
 
 /*
- * The next bytes of the stream. 0; -EAGAIN (only if FORCE): some of what is new was taken for known at first, begin
- * another stream; -ESTALE: the stream does not show what is known (it was rotated away, or this
- * is another run's output, or, if the known end does not begin at 0, the clock was set back); what FN returned.
+ * Feed the next bytes of the stream. 0; -EAGAIN (only with FORCE): some new output was first taken for known, so begin
+ * another stream; -ESTALE: the stream does not show the known end (it was rotated away, or this is another run's
+ * output, or, if the known end does not begin at 0, the clock was set back); or what FN returned.
  */
 int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 		      void *data);
 
 /*
- * The stream is over, properly; FN may get the last of it. 0: all that it had is known now. -EAGAIN: it ended within
- * what is known already, so there may be more. -ESTALE: it has none of that. What FN returned.
+ * The stream has ended in order; FN may get the last of it. 0: all that it had is known now. -EAGAIN: it ended within
+ * the known end, so there may be more. -ESTALE: it has nothing of that. Or what FN returned.
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
-/* Output was lost before what was given out, or may have been (FORCE). */
+/* Was output lost before what was given out, or may it have been (FORCE)? */
 bool spec_logline_gap(const struct spec_logline *l);
-/* The beginning of what the stream had instead of output; "": nothing, or it had output. */
+/* The beginning of the text that the stream had instead of output; "": there was none, or it had output. */
 const char *spec_logline_text(const struct spec_logline *l);

@@ -6,13 +6,13 @@
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* Bytes by which a line whose time is not known is recognised. */
+/* Bytes that are needed to recognise a line whose time is not known. */
 #define PROOF 256
 
 struct guess {
 	uint64_t at; /* the byte of the log that comes next in the stream */
 	uint64_t n;  /* bytes since the guess was made */
-	bool timed;  /* the line that it was made for is known by its time */
+	bool timed;  /* it was made for a line that is known by its time */
 	bool part;   /* it was made for a part of a line, which may have any later time */
 };
 
@@ -20,15 +20,15 @@ struct overlap {
 	struct spec_logline_known known;
 	bool force;
 	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if one is not known */
-	bool begun;		  /* a line of the stream has begun */
+	bool begun;		  /* a line of the stream is open */
 	int64_t ns;		  /* its time */
-	bool skipped; /* a line that is newer than all that is known was taken for known */
+	bool skipped;		  /* a line that is newer than the known end was taken for known */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
-	/* A guess for a part has reached the end of the log, and does not count: more may be new, or another run's. */
+	/* A guess for a part has reached the end of the log, but does not count: more may be new, or of another run. */
 	bool doubtful;
 
-	/* A guess has reached the end of the log, and what has come since then is held: */
+	/* A guess has reached the end of the log, and all that has come since then is held: */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
@@ -78,11 +78,11 @@ void overlap_free(struct overlap *o)
 
 int64_t overlap_since(const struct overlap *o)
 {
-	/* What was printed after the clock had been set back shows only in a stream from before that. */
+	/* Output that was printed after the clock had been set back only shows in a stream from before that. */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
-/* The record of the line that byte AT lies in. */
+/* The index of the record of the line in which byte AT lies. */
 static size_t record_of(const struct overlap *o, uint64_t at)
 {
 	size_t low = 0, high = o->known.n_lines;
@@ -98,7 +98,7 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/* Are the N bytes the known ones at AT, as far as there are any, and they are at hand? */
+/* Are the N bytes equal to the known ones at AT, as far as there are any and they are at hand? */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -116,7 +116,7 @@ static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, siz
 
 /* --- guesses --- */
 
-/* What begins a line of the stream. */
+/* How a line of the stream begins. */
 struct line_start {
 	int64_t ns;
 	const char *next; /* N bytes of the line */
@@ -130,7 +130,7 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Guesses for the places after LINE, up to END, where a line begins (EACH: all of them may have the time of the
+ * Make guesses for the places after LINE, up to END, where a line begins (EACH: all of them may have the time of the
  * stream's line, and TIMED: they are known to), and where the runtime may have cut one.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
@@ -155,7 +155,7 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	}
 }
 
-/* Which known lines may be the one that begins in the stream? The first of them are the better guesses. */
+/* Make guesses which known lines may be the one that begins in the stream. The first of them are the better guesses. */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -243,7 +243,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/* A line that is known is found among the guesses for any line before it that is, or for itself. */
+	/* A known line is found among the guesses for any known line before it, or for itself. */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)
@@ -252,7 +252,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	return OVERLAP_KNOWN;
 }
 
-/* The guess number I says that all that is known has come. */
+/* The guess number I says that the whole known end has come. */
 static void reach(struct overlap *o, size_t i)
 {
 	const struct guess g = o->guesses[i];
@@ -284,7 +284,7 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* Never more than the known end has bytes, since a guess says so of each. */
+		/* There are never more bytes than the known end has, since a guess says that each is known. */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexed Jobs. The object does not grow with the number of replicas: what differs between these is their index, which
- * the cluster puts into a variable; where a macro names the replica, that variable stands.
+ * Indexed Jobs. The object does not grow with the number of replicas: these differ only in their index, which the
+ * cluster puts into a variable, and a macro that names the replica becomes that variable.
  */
 #include "spec/pods/indexed.h"
 

@@ -11,40 +11,41 @@ struct spec_control; /* spec/view/control.h: what ctl does */
 struct spec_build;   /* spec/pods/pod.h: what a kind is given, and what it makes */
 struct spec_reader;  /* spec/view/reader.h: how its objects are read */
 
-/* Who submits what. Plain data, chosen by the caller, since spec/ has no randomness of its own. */
+/* Who submits, and what. Plain data, chosen by the caller, since spec/ has no randomness of its own. */
 struct spec_identity {
 	uint64_t random[2];	/* for the job's name */
-	const char *namespace;	/* the mount's */
-	const char *submission; /* UUID of this write */
+	const char *namespace;	/* the mount's namespace */
+	const char *submission; /* UUID of this submission */
 	const char *submitter;	/* user@host */
-	const char *user;	/* value of SPEC_LABEL_USER, of who mounts */
+	const char *user;	/* value of SPEC_LABEL_USER: the user who mounts */
 	bool rename;		/* a ready manifest gets a new name, since its own is taken */
 	bool old_exists; /* the object that has the name is still there, with all that it wraps */
 };
 
-/* Plain data: each kind is one constant. */
+/* A kind. Plain data: each kind is one constant. */
 struct spec_kind {
-	const char *name;	 /* "volcano": in SOURCE and in an AppDef's scheduler */
+	const char *name;	 /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
 	const char *also;	 /* another kind whose AppDefs it runs too; NULL: none */
-	const char *scheduler;	 /* TorchX's name of it, in an AppDef's scheduler and its handles */
-	const char *api_version; /* of the object */
+	const char *scheduler;	 /* TorchX's name for it, in an AppDef's scheduler and in handles */
+	const char *api_version; /* version of its object */
 	const char *kind;
 	const char *plural;	  /* in the API's paths */
-	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
-	/* one that they have in common with those of other kinds; NULL: none */
+	const char *pod_selector; /* labels that all pods of its jobs have; "": none */
+	/* a label that they have in common with pods of other kinds; NULL: none */
 	const char *pods_also;
 	/*
 	 * The path of the list that its pods stand in, and in each item of it the path of the pod or its template:
-	 * "spec.tasks" and "template". Items that are no pods are passed over. What is no list is the only item.
+	 * "spec.tasks" and "template". Items that are no pods are passed over. If there is no list, the value at the
+	 * path is the only item.
 	 */
 	const char *pods, *pod;
-	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
+	/* The API version of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
-	/* The pods of a role stand in the object once, however many replicas it has. */
+	/* The object has the pods of a role once, however many replicas that has. */
 	bool one_template;
 	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
-	/* As in struct spec_scheduler. */
+	/* See struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 	/* Make the object's name and the object. 0, or an errno that is in the build's errors. */
 	int (*build)(struct spec_build *b);

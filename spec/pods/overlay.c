@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overlays. Merging copies the maps that lead to a change and shares everything else, so that an overlay over a
- * thousand replicas costs little.
+ * Overlays. To merge means to copy the maps that lead to a change and to share everything else, so that an overlay over
+ * a thousand replicas costs little.
  */
 #include "spec/pods/overlay.h"
 
@@ -63,7 +63,7 @@ static char *place_text(const struct place *at)
 	return ret;
 }
 
-/* The field that KEY is about: what follows the operator. */
+/* The field that KEY is about: the part behind the operator. */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -75,7 +75,7 @@ static const char *key_field(const char *key)
 	return key;
 }
 
-/* Is it said of the overlay, rightly, that it is for a pod? That is no part of the pod. */
+/* Does KEY say, rightly, that the overlay is for a pod? That is no part of the pod. */
 static bool is_type(const char *key, struct json_object *value)
 {
 	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;
@@ -175,7 +175,7 @@ static void refuse(struct merge *m, const struct place *at, const char *text)
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* A new map with MAP's entries but its nulls, which count as absent. */
+/* A new map with MAP's entries, except nulls, which count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
 	struct json_object *ret = spec_tree_map();
@@ -323,7 +323,7 @@ static void apply_key(struct merge *m, const struct place *at, struct json_objec
 		json_object_object_del(map, field);
 }
 
-/* MAP is not shared, and is changed. */
+/* Merge into MAP, which is not shared, and is changed. */
 static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
@@ -338,7 +338,7 @@ static void merge_into(struct merge *m, const struct place *at, struct json_obje
 	}
 }
 
-/* Make FIELD of POD, which must be a map, one that is not shared. */
+/* Make FIELD of POD, which must be a map, a map that is not shared. */
 static void own_map(struct merge *m, const struct place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pods of a job, in three steps: what all of them share, what those of a role share (image, resources, ports,
- * volumes, node selector), and the pod of one replica, with its macros filled in, the overlay,
- * and TorchX's labels over that. Order and spelling of everything is TorchX's; docs/deviations.md lists what is not.
+ * The pods of a job are made in three steps: the parts that all of them share; those that the pods of a role share
+ * (image, resources, ports, volumes, node selector); and the pod of one replica, with its macros filled in, the
+ * overlay, and TorchX's labels over that. Order and spelling are TorchX's; docs/deviations.md lists the exceptions.
  */
 #include "spec/pods/pod.h"
 
@@ -21,7 +21,7 @@
 #define IMAGE	      "TORCHX_IMAGE"
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
-#define KUEUE_START_S 300	/* for the pods of an attempt to start */
+#define KUEUE_START_S 300	/* how long the pods of an attempt may take to start */
 #define LOCAL_IMAGE   "sha256:" /* the id of an image of the local Docker daemon */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
@@ -44,8 +44,9 @@ int spec_build_name(struct spec_build *b, const char *controller)
 }
 
 /*
- * The limit in the pods counts for each attempt, and from when its node knows of it; Kueue's for all attempts together,
- * and from when the job is let in. So that the first is what usually ends a job, and says why, Kueue's is longer.
+ * The limit in the pods counts for each attempt, and from when its node knows of it; Kueue's counts for all attempts
+ * together, and from when the job is let in. Kueue's is longer, so that usually the other one ends the job, and says
+ * why.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -174,7 +175,7 @@ static int make_image(struct spec_pod_role *r)
 	return 0;
 }
 
-/* AMOUNT, which the parser has bounded, becomes KEY's limit; less RESERVED it becomes its request. */
+/* Make AMOUNT, which the parser has bounded, KEY's limit, and AMOUNT less RESERVED its request. */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
 {
@@ -441,9 +442,9 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
- * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right. What
- * others refer to comes before them.
+ * The user's variables in their order, then TorchX's. If the user has set one of TorchX's too, it stands where the user
+ * put it, with TorchX's value; but a handle of TorchX's scheduler kxfs stays. Variables to which others refer come
+ * before these.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -507,7 +508,7 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 	return ret;
 }
 
-/* VALUE with the macros in all its texts replaced; keys stay. It shares what has none. */
+/* VALUE with the macros in all its texts replaced; keys stay. It shares parts that have none. */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
 	struct json_object *ret;
@@ -531,7 +532,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* Is the role's overlay, expanded by M, another for each replica? */
+/* Does the role's overlay, expanded by M, differ from replica to replica? */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -542,7 +543,7 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 	return !json_object_equal(one, two);
 }
 
-/* *POD with the role's overlay over it. 0, or an errno that is in the build's errors. */
+/* Apply the role's overlay to *POD. 0, or an errno that is in the build's errors. */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
 {
@@ -637,7 +638,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		uint64_t bytes = 500; /* of each pod, without the texts of its AppDef */
+		uint64_t bytes = 500; /* bytes of each pod, without the texts of its AppDef */
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);
 		bytes += r->metadata ? strlen(r->metadata) : 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A role's pods, as all kinds have them: container, resources, volumes, variables, labels, and the
- * overlay. What replicas share is made once and shared by reference, so that a thousand of them
- * take milliseconds.
+ * A role's pods, as all kinds have them: container, resources, volumes, variables, labels, and the overlay. Parts that
+ * replicas share are made once and shared by reference, so that a thousand of them take milliseconds.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 
 #define POD_TORCHX_VERSION "0.7.0" /* the version that manifests equal */
 
-/* Run options of the kinds whose pods have them all, for their tables. */
+/* Run options of the kinds whose pods have all of these, for their tables. */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
 	 .type = SPEC_OPTION_NAME,                                                                 \
@@ -39,12 +38,12 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	printf_like(3, 4);
 
 /*
- * Choose the job's name where CONTROLLER makes a Service of it. 0, or -EINVAL, which is in the build's errors: a
- * name of a Service begins with a letter.
+ * Choose the job's name for a kind whose CONTROLLER makes a Service of that name. 0, or -EINVAL, which is in the
+ * build's errors: a name of a Service begins with a letter.
  */
 int spec_build_name(struct spec_build *b, const char *controller);
 
-/* Set what B's options say of the queue of Kueue in the labels of the object, if there is one. */
+/* Set in the labels of the object what B's options say of a queue of Kueue, if there is one. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
 /* Set the time after which the cluster removes the object when it has ended, if there is one. */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
@@ -59,7 +58,7 @@ struct spec_pods {
 	 * number, which the cluster fills in; and RANK0_HOST is rank 0's host as all pods know it.
 	 */
 	const char *replica_id;
-	const char *rank0_host;	 /* NULL: nobody knows it, and there is no such variable */
+	const char *rank0_host;	 /* NULL: it is not known, and there is no such variable */
 	const char *network;	 /* Multus network; NULL: none */
 	const char *hosts_dir;	 /* where the kind mounts the names of hosts; NULL: nowhere */
 	int64_t reserved_cpu;	 /* millicores of the host that requests leave out */
@@ -72,7 +71,7 @@ struct spec_pods {
 	struct json_object *number; /* the variable that REPLICA_ID refers to; NULL: none */
 };
 
-/* Make what the kind has not set. The build's id has been chosen. */
+/* Make the members that the kind has not set. The build's id was chosen before. */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
@@ -85,10 +84,11 @@ struct spec_pod_role {
 	const struct spec_role *role;
 	size_t index;
 	struct json_object *labels;
-	struct json_object *spec;      /* of the pod, without its container; a kind may add to it */
+	/* Spec of the pod, without its container; a kind may add to it. */
+	struct json_object *spec;
 	struct json_object *container; /* without name, image, command and variables */
 	struct json_object *image;
-	struct json_object *image_env; /* the variable that holds it */
+	struct json_object *image_env; /* the variable that holds the image */
 	struct json_object *command;   /* NULL: it has macros */
 	struct json_object **env;      /* one for each variable of the role; NULL: it has macros */
 	struct json_object *more_env;  /* variables that the kind adds behind */
@@ -103,12 +103,14 @@ int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t inde
 void spec_pod_role_clear(struct spec_pod_role *r);
 
 /*
- * The pod of replica K, whose container is NAME: {metadata, spec}, both its own. NULL: an error, which is in the
+ * Make the pod of replica K, whose container is NAME: {metadata, spec}, both its own. NULL: an error, which is in the
  * build's errors.
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
-/* The I-th item of OBJECT, of KIND, that may hold a pod or a template at the path KIND->pod. NULL: no more. */
+/*
+ * The I-th item of OBJECT, of KIND, that may have a pod or a template at the path KIND->pod. NULL: there are no more.
+ */
 struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object,
 				 size_t i);
 
@@ -118,7 +120,7 @@ int64_t spec_pods_least_retries(const struct spec_app *app);
 size_t spec_pods_digits(size_t n);
 
 /*
- * A lower bound of the bytes that the pods of APP take as JSON in an object of KIND: tells what is far too
- * large before it is made.
+ * A lower bound of the bytes that the pods of APP take as JSON in an object of KIND, which shows before it is made that
+ * an object is far too large.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kubernetes' rules for mounts, resources and variables of a container. The paths of errors name the field, and
+ * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the field, and
  * manifest.c finds its line.
  */
 #include "spec/pods/pod_check.h"
@@ -98,7 +98,7 @@ static int check_mounts(struct spec_pod_role *r)
 
 /* --- devices --- */
 
-/* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME, where quotas have a prefix of their own? */
+/* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME? Quotas have a prefix of their own. */
 static bool is_resource(const char *name)
 {
 	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
@@ -115,7 +115,7 @@ static bool is_resource(const char *name)
 	       slash[1] && spec_label_is_valid(slash + 1);
 }
 
-/* What a role requests of the device KEY beside `devices`, which then has its limit; in COUNT's unit. */
+/* How much of the device KEY a role requests beside `devices`, which is then its limit; in COUNT's unit. */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
 	const struct spec_resource *have = &r->role->resource;

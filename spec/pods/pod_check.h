@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the API server would refuse of a role's pods, or never start, said where it is written. Private to pod.c. */
+/*
+ * Finds what the API server would refuse in a role's pods, or never start, so that an error names the place in the
+ * document. Private to pod.c.
+ */
 #pragma once
 
 #include "spec/pods/pod.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Controllers follow spec.suspend in every phase but the last ones, and Kueue spec.active of a Workload, and labels. */
+/*
+ * Controllers follow spec.suspend in every phase but the last ones; Kueue follows spec.active of a Workload, and
+ * labels.
+ */
 #include "spec/pods/suspend.h"
 
 #include <errno.h>
@@ -8,7 +11,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* What ctl can't do in a queue then, and what does the same without the right. */
+/* What ctl can't do in a queue without the right, and what has the same effect without it. */
 static const char no_right[] =
 	"it is in a queue of Kueue, where that is active of its Workload, and this user has no right to "
 	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its app.yaml, copied into "
@@ -47,7 +50,7 @@ static bool is_asked(const struct spec_control_job *job)
 }
 
 /*
- * Has a limit of its own put JOB out? Kueue then puts it out again as soon as its Workload is active
+ * Has a limit of its own ended JOB? Kueue then ends it again as soon as its Workload is active
  * (pkg/controller/core/workload_controller.go).
  */
 static bool is_out_for_good(const struct spec_control_job *job)
@@ -174,8 +177,8 @@ void suspend_request(const char *api_version, const char *plural, const char *re
 
 	*ret = (struct spec_control_request){.resource = resource};
 	/*
-	 * A LocalQueue that is not there would keep the job waiting, and a class that is not would keep Kueue from
-	 * looking at it at all.
+	 * A LocalQueue that does not exist would keep the job waiting, and a class that does not exist would keep Kueue
+	 * from looking at it at all.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
@@ -209,7 +212,7 @@ void suspend_request(const char *api_version, const char *plural, const char *re
 	suspend_patch(ret, asked, api_version, plural, "suspend", suspend ? "true" : "false");
 }
 
-/* Has its Workload what the label that ACTION sets asks for? */
+/* Has the Workload what the label that ACTION sets asks for? */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
@@ -234,7 +237,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* A job that Kueue has let in first stays in its old queue. */
+		/* A job that Kueue has let in before that stays in its old queue. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an AppWrapper wraps, whatever its version: names, pod groups, pods and the service, and how its pods are found
- * again in its object and in the cluster. Names are TorchX's, with what does not work corrected.
+ * Makes the objects in an AppWrapper, whatever its version: names, pod groups, pods and the service; and finds its pods
+ * again in its object and in the cluster. Names are TorchX's, corrected where those would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -17,7 +17,7 @@
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8)  /* characters, which have 3e11 values */
 #define MIN_ROOM     ((int64_t)24) /* for name and suffix, however many roles there are */
-/* Of 63 characters, for what is put behind names; and one more for each role. */
+/* Characters, of 63, that are kept for what is put behind names; and one more for each role. */
 #define NAME_RESERVE 7
 
 void wrap_clear(struct wrap *w)
@@ -75,8 +75,8 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 
 /*
  * Choose the job's id, which leaves room for what is put behind it for each role. TorchX's suffix shrinks down to 3
- * characters, which are too few to tell jobs apart; here the app's name is cut before that happens, and what it is cut
- * from is its normal form, since what that lacks takes no room.
+ * characters, which are too few to tell jobs apart; here the app's name is cut before that happens. The normal form of
+ * the name is cut, since characters that it lacks take no room.
  */
 static void make_id(struct wrap *w)
 {
@@ -172,7 +172,7 @@ static int64_t service_port(const struct spec_app *app)
 	return ret;
 }
 
-/* The names that it prints into JSON are DNS labels. */
+/* The names that this prints into JSON are DNS labels. */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -206,7 +206,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add what wrapped pods have in their spec beside what all pods have. */
+/* Add what wrapped pods have in their spec beside that of all pods. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -294,8 +294,8 @@ static void start(struct wrap *w)
 }
 
 /*
- * TorchX, and those who read the object back, know a role by a label. NAMES holds those of the roles before. 0, or an
- * errno that is in the build's errors.
+ * Check the label by which TorchX, and those who read the object back, know a role. NAMES has those of earlier roles.
+ * 0, or an errno that is in the build's errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -338,8 +338,8 @@ int wrap_all(struct wrap *w)
 /* --- reading --- */
 
 /*
- * What a pod is found by. TorchX's pods, and ours, say by labels which replica they are: "ROLE.REPLICA", made in KEY,
- * since the names of TorchX's pods lack the role. Other pods are found by their names.
+ * The key by which a pod is found. TorchX's pods, and ours, have labels that say which replica they are:
+ * "ROLE.REPLICA", made in KEY, since the names of TorchX's pods lack the role. Other pods are found by their names.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -371,7 +371,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* Is OBJECT of a kind that has no pods of its own? */
+/* Is OBJECT one that has no pods of its own? */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an AppWrapper wraps, whatever its version: pod groups, pods and one headless service, as TorchX makes them for
- * MCAD; and how its pods are read. The file of a version says how each object stands in its list.
+ * The objects in an AppWrapper, whatever its version: pod groups, pods and one headless service, as TorchX makes them
+ * for MCAD; and how its pods are read. The file of a version says how each object stands in its list.
  */
 #pragma once
 
@@ -29,7 +29,7 @@
 /* An AppWrapper while its items are made. BUILD and ITEM are set by its version, all else by wrap.c. */
 struct wrap {
 	struct spec_build *build;
-	/* OBJECT (taken over) as one of the list; IS_POD: it is a pod. */
+	/* Make an item of the list of OBJECT, which is taken over; IS_POD: it is a pod. */
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
 	struct spec_pods pods; /* its tree is the object's */
 	struct json_object *items;
@@ -43,17 +43,15 @@ struct wrap {
 int wrap_all(struct wrap *w);
 void wrap_clear(struct wrap *w);
 
-/*
- * An object with its version and kind. The caller adds labels to *METADATA, and then *METADATA to the object.
- */
+/* Make an object with its version and kind. The caller adds labels to *METADATA, and then *METADATA to the object. */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * As spec_reader.job for the items of LIST, each of which holds its object under KEY: its pods are the tasks. What
- * wraps pods in turn, such as a batch Job, is not looked into. Sets the app's name too.
+ * Like spec_reader.job, for the items of LIST, each of which has its object under KEY: the pods are the tasks. Objects
+ * that make pods in turn, such as a batch Job, are not looked into. Sets the app's name, too.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
-/* As spec_reader.pod. */
+/* The functions of spec_reader. */
 bool wrap_owns(const struct spec_value *pod);
 void wrap_pod(const struct spec_value *object, struct spec_pod_view *v);

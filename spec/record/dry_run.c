@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a document to the text of what it would make. Names and ids are as random as real ones. */
+/* Makes the text of what a document would become. Names and ids are as random as real ones. */
 #include "spec/record/dry_run.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static struct chance chance_of(const struct spec_dry_run *d)
 /* --- a job of a cluster --- */
 
 /*
- * The mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local mount are for documents
- * of every kind, so those that KIND does not have are left out. On the mount of a cluster they are an error.
+ * Find the mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local mount are for
+ * documents of every kind, so those that KIND does not have are left out. In a mount of a cluster they are an error.
  */
 static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
 			     struct spec_pair **ret)
@@ -146,6 +146,6 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 	}
 	if (!kind)
 		return make_local(d, root, text, len, ret, ret_len, e);
-	spec_errors_clear(e); /* it is parsed again */
+	spec_errors_clear(e); /* the document is parsed again */
 	return make_manifest(d, kind, text, len, ret, ret_len, e);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dry runs: the object that a document would make, as YAML, with nothing launched. Behind
- * kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and behind dryrun/ in a mount of
- * local jobs. Pure: chance and time are parameters.
+ * Dry runs: the object that a document would become, as YAML, with nothing launched. For kxfs --dry-run=FILE, which
+ * needs neither a mount nor a cluster, and for dryrun/ in a mount of local jobs. Pure: randomness and time are
+ * parameters.
  */
 #pragma once
 
 #include "spec/record/local.h"
 
-/* Plain data. */
+/* A dry run. Plain data. */
 struct spec_dry_run {
 	const char *backend;   /* "local", "volcano", "mcad"; "": what the document says */
-	const char *namespace; /* of a cluster; "": "default" */
+	const char *namespace; /* namespace in a cluster; "": "default" */
 	/* Run options. With local:, those that the document's kind does not have are ignored. */
 	const struct spec_pair *args;
 	size_t n_args;
-	const char *file; /* for messages and the record */
+	const char *file; /* name of the file, for messages and the record */
 	const char *submitter;
 	struct spec_machine machine;
 	int64_t now;		  /* ns since 1970 */
@@ -23,8 +23,8 @@ struct spec_dry_run {
 };
 
 /*
- * The manifest of a document, *RET (malloc'ed); of a local job, its record. Also with local:, a document that names
- * another scheduler, or is a ready manifest, gives a manifest of that kind. 0, or the errno of E, which then says
+ * Make the manifest of a document, *RET (malloc'ed); for a local job, its record. With local: too, a document that
+ * names another scheduler, or is a ready manifest, gives a manifest of that kind. 0, or the errno of E, which then says
  * what is wrong.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,

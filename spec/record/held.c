@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Held jobs: their conditions out of a document, their text on disk, what they wait for, and what others see. */
+/* Held jobs: their conditions in a document, their text on disk, what they wait for, and their snapshots. */
 #include "spec/record/held.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ void spec_held_free(struct spec_held *h)
 
 /* --- out of a document --- */
 
-/* The conditions in the document ROOT; false: there are none, or they are wrong. */
+/* Find the conditions in the document ROOT; false: there are none, or they are wrong. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -203,7 +203,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now)
 {
 	const struct spec_job *last = now ? now : old;
-	/* What is removed while it runs is cancelled. */
+	/* A job that is removed while it runs is cancelled. */
 	enum spec_state state = !last				 ? SPEC_UNKNOWN
 				: now || spec_job_has_ended(old) ? last->state
 								 : SPEC_CANCELLED;
@@ -301,7 +301,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 	fputs(news->refusal ? "could not be launched, and that is tried again: "
 			    : "waits for nothing more: it is being launched",
 	      out);
-	/* One line, of what may be several. */
+	/* One line of the refusal, which may have several. */
 	if (news->refusal)
 		fwrite(news->refusal, 1, strcspn(news->refusal, "\n"), out);
 	return news->refusal ? "LaunchDelayed" : "Launching";

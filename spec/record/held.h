@@ -19,70 +19,74 @@
 
 enum spec_held_state { SPEC_HELD_WAITS, SPEC_HELD_LAUNCHED, SPEC_HELD_OVER };
 
-/* Of a job that is waited for. */
+/* How a wait for a job stands. */
 enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
-/* Plain data. It is the job of this uid, or of this submission ("": not ours), whichever is known. */
+/*
+ * A job that is waited for. Plain data. It is the job of this uid, or of this submission ("": it is not ours),
+ * whichever is known.
+ */
 struct spec_held_after {
 	unsigned how; /* enum spec_after */
 	char *id, *uid, *submission;
 	unsigned wait; /* enum spec_wait */
-	char *end;     /* NEVER: what became of it, as "has FAILED" */
+	char *end;     /* NEVER: what became of the job, as "has FAILED" */
 };
 
-/* Plain data. */
+/* A held job. Plain data. */
 struct spec_held {
-	char *id;	  /* that the job has, now and when it is launched */
+	char *id;	  /* the id that the job has, now and when it is launched */
 	char *submission; /* UUID of its launch; its uid as long as it has no other */
 	char *file, *submitter, *backend, *namespace;
-	char *digest; /* of what stands behind the head in its file */
-	int64_t len;  /* of the document there; the rest is the manifest that the dry run made */
-	uint64_t seed[2]; /* of its name */
+	char *digest; /* digest of what stands behind the head in its file */
+	/* Length of the document there; the rest is the manifest that the dry run made. */
+	int64_t len;
+	uint64_t seed[2]; /* what its name is made of */
 	unsigned readable;
 	int64_t created;
 	bool hold;
-	int64_t begin;	 /* ns; 0: at any time */
+	int64_t begin;	 /* when it begins, in ns; 0: at any time */
 	char *singleton; /* "": none */
 	struct spec_held_after *after;
 	size_t n_after;
 	unsigned state;	  /* enum spec_held_state */
 	bool failed;	  /* OVER: a launch was refused; else a condition can't hold any more */
 	char *message;	  /* OVER: why */
-	int64_t finished; /* OVER */
+	int64_t finished; /* OVER: when */
 };
 
 void spec_held_free(struct spec_held *h); /* NULL is allowed */
 define_cleanup(spec_held_freep, struct spec_held *, spec_held_free)
 
-/* What a document's conditions are read with. */
+/* What reading a document's conditions depends on. */
 struct spec_held_place {
 	int64_t now;
-	int64_t (*local)(int64_t utc); /* as spec_hold_moment */
+	int64_t (*local)(int64_t utc); /* see spec_hold_moment */
 	/* Find the job that NAME means, and set id, uid and submission of *RET. False: there is none. */
 	bool (*find)(void *data, const char *name, struct spec_held_after *ret);
 	void *data;
 };
 
 /*
- * The conditions of the document TEXT, *RET: NULL: it has none, or is wrong in another way, which its launch will say.
- * 0, or the errno of E: a job that is waited for is none.
+ * Read the conditions of the document TEXT into *RET. NULL: it has none, or is wrong in another way, which its launch
+ * will tell. 0, or the errno of E: a job that it waits for does not exist.
  */
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
-/* The head of its file: a line. malloc'ed. */
+/* The head of H's file: a line. malloc'ed. */
 char *spec_held_head(const struct spec_held *h);
-/* And back, of a whole file, which may be anything: the document is at *RET_DOCUMENT, behind it the manifest. */
+/* Parse a whole file, which may be anything: the document is at *RET_DOCUMENT, and behind it the manifest. */
 int spec_held_parse(const char *text, size_t len, struct spec_held **ret,
 		    const char **ret_document);
 /* The digest of what stands behind the head. */
 void spec_held_digest(const char *rest, size_t len, char ret[65]);
 
-/* Is AFTER's job the one of JOB? */
+/* Does AFTER mean JOB? */
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
- * What became of AFTER's job: NOW, if it has ended; OLD was its last snapshot if it is gone; both NULL: it is gone, and
- * nobody saw how. True: that is news.
+ * Note what became of AFTER's job: NOW, if it has ended; OLD was its last snapshot if it is gone; both NULL: it is
+ * gone, and nobody saw how. True: that is news.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
@@ -91,15 +95,16 @@ enum spec_verdict { SPEC_VERDICT_WAIT, SPEC_VERDICT_GO, SPEC_VERDICT_NEVER };
 /* ALONE: no job of its singleton stands before it. NEVER: its message says why. */
 enum spec_verdict spec_held_judge(struct spec_held *h, int64_t now, bool alone);
 
-/* What a snapshot says beside what is on record. Plain data. */
+/* What a snapshot says beside the record. Plain data. */
 struct spec_held_news {
-	const char *refusal; /* of the last launch, which is tried again; NULL: none */
-	int64_t from, until; /* no kxfs ran, ns; 0: one did */
+	/* Why the last launch was refused, which is tried again; NULL: none was. */
+	const char *refusal;
+	int64_t from, until; /* from when until when no kxfs ran, in ns; 0: one did */
 	int64_t now;
 	bool alone;
 };
 
-/* The app, roles and replicas of the document; none if it can't be read. To be the SHAPE below. */
+/* The app, roles and replicas of the document; none if it can't be read. It is the SHAPE for the function below. */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /* The snapshot to publish, of a job of that SHAPE. */
 struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job *shape,

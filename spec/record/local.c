@@ -13,7 +13,7 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/turns.h"
 
-/* A manifest is no AppDef at all. To list its fields as unknown would only mislead. */
+/* Refuse a manifest: it is no AppDef at all, and to list its fields as unknown would only mislead. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -38,7 +38,7 @@ static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	/* What TorchX's scheduler local_cwd has too, and only its defaults can be had here. */
+	/* Options that TorchX's scheduler local_cwd has, too; only their defaults can be had here. */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
 	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
@@ -64,7 +64,7 @@ static bool is_of_cluster(const char *name)
 	return streq(name, "namespace");
 }
 
-/* ARGS (JSON text of a map) without what is for jobs of a cluster. */
+/* ARGS (JSON text of a map) without the options for jobs of a cluster. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
@@ -92,7 +92,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own", e);
 }
 
-/* How APP runs. If something is wrong with that, an error is added. */
+/* Find how APP runs. If something is wrong with that, an error is added. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {
@@ -138,7 +138,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (!app->scheduler || streq(app->scheduler, "local")) {
 		const int64_t need = spec_turns_need(app);
 
-		/* What needs more GPUs than there are would wait for ever. */
+		/* A job that needs more GPUs than there are would wait for ever. */
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of local jobs: a snapshot with what is planned, as texts and as what is published. */
+/* Records of local jobs: a snapshot with a plan, as texts and as the snapshot that is published. */
 #include "spec/record/record.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define RECORD_VERSION 3
 
-/* What is asked for may be any number; what is beyond this is not shown. */
+/* The largest amount that is shown; a role may ask for any number. */
 #define FIGURE_MAX 1e15
 
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
@@ -36,7 +36,7 @@ static const struct spec_field job_fields[] = {
 	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .optional = true, .hidden = true),
 };
 
-/* They stand among the fields of the replica. */
+/* These stand among the fields of the replica. */
 static const struct spec_field plan_fields[] = {
 	PLAN(ended, SPEC_FIELD_BOOL),
 	PLAN(again, SPEC_FIELD_BOOL),
@@ -45,7 +45,7 @@ static const struct spec_field plan_fields[] = {
 
 /* --- a record --- */
 
-/* Of JOB, which is taken over. */
+/* Make the record of JOB, which is taken over. */
 static struct spec_record *record_of(struct spec_job *job)
 {
 	struct spec_record *r = new0(struct spec_record);
@@ -188,7 +188,7 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 
 /* --- in --- */
 
-/* The plans, and what is true of the replicas of each local job: those of a role are numbered from 0. */
+/* Read the plans, and check what holds for the replicas of each local job: those of a role are numbered from 0. */
 static int read_replicas(const struct spec_value *root, struct spec_record *r)
 {
 	const struct spec_value *list = spec_read_list(root, "replicas");
@@ -238,7 +238,7 @@ int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
 	return err;
 }
 
-/* Has APP the roles and replicas of R? What was accepted by other rules may be read as another job now. */
+/* Has APP the roles and replicas of R? A document that was accepted by other rules may be read as another job now. */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
 	bool same = app->n_roles == r->job->n_roles;
@@ -253,7 +253,8 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	struct spec_terms terms cleanup(spec_terms_clear) = {0}; /* what counts is on record */
+	/* The terms that count are on record. */
+	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
 	char digest[65];
@@ -270,7 +271,8 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 		spec_set(&r->fault, "this version of kxfs takes app.yaml for another job");
 	} else {
 		r->app = take_ptr(app);
-		for (size_t i = 0; i < r->job->n_roles; i++) /* older versions have not noted it */
+		/* Older versions have not recorded it. */
+		for (size_t i = 0; i < r->job->n_roles; i++)
 			if (!r->job->roles[i].request)
 				note_request(&r->job->roles[i], &r->app->roles[i].resource);
 	}
@@ -295,7 +297,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* What it waits for is what was said of it last. */
+	/* It waits for what was last said of it. */
 	if (!r->turn || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose turn it is on a machine, and the text of its queue. */
+/* Decides whose turn it is on a machine, and makes the text of its queue. */
 #include "spec/record/turns.h"
 
 #include "spec/base/mem.h"
@@ -43,7 +43,7 @@ static uint64_t free_of(const struct spec_turns *t)
 	return first_of(UINT64_MAX, t->gpus) & ~t->taken;
 }
 
-/* What R, which needs so many GPUs and stands behind all that were counted, waits for. malloc'ed. */
+/* What R waits for, which needs that many GPUs and stands behind all that were counted. malloc'ed. */
 static char *wish_of(const struct spec_turns *t, int64_t need)
 {
 	const int n_free = __builtin_popcountll(free_of(t));
@@ -107,7 +107,7 @@ char *spec_turns_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* The job's replicas that have GPUs, each with their numbers. */
+/* Put the job's replicas that have GPUs, each with their numbers. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;

@@ -8,23 +8,23 @@
 
 #include "spec/record/record.h"
 
-#define SPEC_MAX_GPUS 64 /* as many as a replica's set has bits */
+#define SPEC_MAX_GPUS 64 /* as many GPUs as a replica's set has bits */
 
 /* The limits, and what has been counted so far. Plain data. */
 struct spec_turns {
-	unsigned jobs;		 /* that may run at once; 0: any number */
-	unsigned gpus;		 /* that are given out, numbered from 0; 0: none are */
-	size_t running, waiting; /* jobs */
-	uint64_t taken;		 /* GPUs, a bit each */
+	unsigned jobs;		 /* how many jobs may run at once; 0: any number */
+	unsigned gpus;		 /* how many GPUs are given out, numbered from 0; 0: none are */
+	size_t running, waiting; /* how many jobs run, and how many wait */
+	uint64_t taken;		 /* GPUs that are taken, a bit each */
 };
 
 /* The GPUs that all replicas of APP (NULL: none) need together. */
 int64_t spec_turns_need(const struct spec_app *app);
-/* Count R, whose turn has come and which is not over. All of these first, */
+/* Count R, which has its turn and is not over. All such jobs are counted before spec_turns_give is called. */
 void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
 /*
- * then those that wait, in their order. True: it is R's turn now, and its replicas have their GPUs. False: R's
- * snapshot says what it waits for; *RET_MOVED: that is news. What can never get its turn is in nobody's way.
+ * Called for the jobs that wait, in their order. True: it is R's turn now, and its replicas have their GPUs. False: R's
+ * snapshot says what it waits for; *RET_MOVED: that is news. A job that can never get its turn is in nobody's way.
  */
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
 

@@ -51,13 +51,13 @@ static const struct sort queue_closed = {"QueueClosed",
 static const struct sort unschedulable = {"Unschedulable", ""};
 static const struct sort missing_right = {"MissingRight", ""};
 
-/* An image may take so long to come before it is said of pods that have a node that nothing is known. */
+/* An image may take this long to come, before `why` says that nothing is known of pods that have a node. */
 #define STARTING INT64_C(60000000000)
 
 #define UNSEEN(what)                                                                               \
 	"This user may not list and watch " what ", which would tell more: ask for that right."
 
-/* By spec_view_context.unseen. */
+/* What to do about what the user may not see, by spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
 	[0] = "",
 	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
@@ -65,7 +65,7 @@ static const char *const unseen_advice[] = {
 	[SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS] = UNSEEN("events and podgroups"),
 };
 
-/* What a cause is found in. */
+/* All in which a cause is looked for. */
 struct facts {
 	const struct spec_job *job;
 	const struct spec_job_view *view;
@@ -113,7 +113,7 @@ static struct spec_cause paragraph_end(struct paragraph *p, const struct sort *s
 
 /* --- events --- */
 
-/* The newest event about UID with REASON that says something; NULL: there is none. */
+/* The newest event about the object UID with REASON that means something; NULL: there is none. */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
 {
@@ -263,7 +263,7 @@ static unsigned count_tries(const struct facts *f)
 	return ret;
 }
 
-/* What is to be done about CAUSE once the job was given up. */
+/* What can be done about CAUSE once the job was given up. */
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
@@ -439,7 +439,7 @@ static struct spec_cause find_gang(const struct facts *f)
 	if (n < minimum) {
 		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
 			   minimum, n == 1 ? "is" : "are", n);
-		/* Why the others are not made stands in events. */
+		/* Events say why the others are not made. */
 		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
 			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
 		return ret;
@@ -479,7 +479,7 @@ static void put_need(FILE *out, const char *name, const char *need)
 	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
 }
 
-/* All that queue Q may use of NAME; negative: that is not limited, or not known. */
+/* How much of NAME queue Q may use in all; negative: that is not limited, or not known. */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
@@ -508,7 +508,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	fputs(" is free", out);
 }
 
-/* Its queue, or (QUEUE is false) the cluster, has no room for it: TEXT names each resource behind KEY. */
+/* The job's queue, or (QUEUE is false) the cluster, has no room for it: TEXT names each resource behind KEY. */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
 {
@@ -538,7 +538,7 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	return paragraph_end(&p, !queue ? &cluster_full : never ? &queue_too_small : &queue_full);
 }
 
-/* A queue that is closed lets nobody in, whatever room there is. */
+/* If the job's queue is closed, it lets nobody in, whatever room there is. */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -584,12 +584,12 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 
 	if (job->suspended && spec_kueue_is_off(ctx))
 		return spec_kueue_cause(job, view, ctx);
-	/* A replica that has failed says more than anything that the others wait for. */
+	/* A replica that has failed says more than anything for which the others wait. */
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history ||
 	    spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* No controller has acted on it: it has neither a group nor pods. */
+		/* No controller has acted on the job: it has neither a group nor pods. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has looked at it yet");
 		return ret;
@@ -615,7 +615,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	if (n >= job->n_replicas) /* the scheduler has let them in: events may tell of volumes */
+	if (n >= job->n_replicas) /* the scheduler has let them in, so events may tell of volumes */
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
 					     (n >= job->n_replicas ? STARTING : 0))) {

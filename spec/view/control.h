@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ctl does to the jobs of a kind: which actions its controller would obey now, the request that
- * asks for one, and what came of it. Pure functions, a struct of them a kind; the request is sent by
- * backend/kube/control.c.
+ * What ctl does to the jobs of a kind: which actions its controller would obey now, the request that asks for one, and
+ * the outcome. Pure functions, one struct of them for each kind; backend/kube/control.c sends the request.
  */
 #pragma once
 
@@ -19,29 +18,30 @@ struct spec_control_job {
 
 /* An action that is asked for. Plain data. */
 struct spec_control_asked {
-	const struct spec_control_job *job; /* as the server has it now */
+	const struct spec_control_job *job; /* the job as the server has it now */
 	const char *namespace;
-	const char *kueue; /* version of its API: "kueue.x-k8s.io/v1beta2"; NULL: there is none */
+	/* Version of Kueue's API: "kueue.x-k8s.io/v1beta2"; NULL: there is no Kueue. */
+	const char *kueue;
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class; NULL: the action has none */
-	/* Of an object that asks for it: new, but the same when the request is repeated. */
+	/* The name of an object that asks for the action: new, but the same when the request is repeated. */
 	const char *name;
 };
 
-/* The request to the server that asks for it. Plain data. */
+/* The request to the server that asks for the action. Plain data. */
 struct spec_control_request {
 	bool patch; /* a JSON merge patch of what PATH names; else an object to be created */
 	const char *resource; /* for messages: "commands.bus.volcano.sh" */
-	/* For people: what a user who has no right to it lacks, though others have it; NULL: no more than that. */
+	/* For people: what a user without the right to this lacks, though others have it; NULL: nothing more. */
 	const char *forbidden;
 	char *path; /* below the server, with its query */
 	char *body; /* JSON */
 	/*
-	 * The path of an object without which the controller can't obey; NULL: none is needed. Who may not read that
-	 * asks all the same.
+	 * The path of an object without which the controller can't obey; NULL: none is needed. A user who may not read
+	 * that object asks all the same.
 	 */
 	char *needed;
-	char *missing; /* for people, where there is none */
+	char *missing; /* text for people if there is no such object */
 };
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
@@ -56,11 +56,11 @@ static inline void spec_control_request_clear(struct spec_control_request *rq)
 struct spec_control_mark {
 	const char *phase;
 	unsigned retries;
-	const char *argument; /* of the action; NULL: none */
+	const char *argument; /* argument of the action; NULL: none */
 };
 
 enum spec_control_outcome {
-	SPEC_CONTROL_OPEN,   /* nothing has come of it yet */
+	SPEC_CONTROL_OPEN,   /* no outcome shows yet */
 	SPEC_CONTROL_OBEYED, /* the job goes where the action leads */
 	SPEC_CONTROL_LATE,   /* the job has gone another way, where the action is ignored */
 };

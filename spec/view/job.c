@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs: reading one. Metadata and annotations are read here, tasks and status by the kind; then the order of the
- * replicas and the names of their directories are found, which all snapshots of the job share. A job of a thousand
- * tasks has a megabyte, nearly all of it spec, and comes again whenever one of its pods changes; so all that follows
- * from the spec is copied from the view before when the spec has not changed.
+ * Reads a job. Metadata and annotations are read here, tasks and status by the kind; then the order of the replicas and
+ * the names of their directories are found, which all snapshots of the job share. A job of a thousand tasks has a
+ * megabyte, nearly all of it spec, and comes again whenever one of its pods changes; so if the spec has not changed,
+ * all that follows from it is copied from the earlier view.
  */
 #include <errno.h>
 
@@ -96,7 +96,9 @@ static bool is_replica(const struct spec_task_source *task)
 	return *task->role && task->replicas == 1;
 }
 
-/* The tasks that are roles of their own come first, then those of each role side by side, by their ids. */
+/*
+ * The order of tasks: those that are roles of their own come first, then those of each role side by side, by their ids.
+ */
 static int by_role(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
@@ -194,13 +196,13 @@ static void add_role(struct spec_job_view *v, const char *name)
 	role->first = v->n_replicas;
 	role->dir = spec_empty();
 	spec_read_copy(&role->name, name, READ_MAX_WORD);
-	/* That of its replica 0 without the number. */
+	/* The directory of replica 0, without the number. */
 	dir = spec_name_replica_dir(role->name, 0);
 	*strrchr(dir, '-') = '\0';
 	spec_read_copy(&role->dir, dir, MAX_DIR);
 }
 
-/* ID is that of the task's first replica. */
+/* Add a task. ID is that of its first replica. */
 static void add_task(struct spec_job_view *v, const struct spec_task_source *from, unsigned id)
 {
 	struct spec_task_view *task = &v->tasks[v->n_tasks++];
@@ -255,7 +257,7 @@ static void arrange(struct spec_job_view *v, const struct spec_task_source *sour
 
 /* --- a job that is read for the first time --- */
 
-/* What follows from the metadata. 0 or -EINVAL. */
+/* Read what follows from the metadata. 0 or -EINVAL. */
 static int read_head(struct spec_job_view *v, const struct spec_value *object)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
@@ -275,7 +277,7 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	return 0;
 }
 
-/* What follows from the spec. */
+/* Read what follows from the spec. */
 static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 		      const struct spec_value *object)
 {

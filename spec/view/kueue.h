@@ -30,7 +30,7 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 
-/* Plain data. Absent is not the same as false. */
+/* A condition. Plain data. An absent condition is not the same as a false one. */
 struct spec_condition_view {
 	bool is_set;
 	bool is_true;
@@ -46,13 +46,13 @@ struct spec_check_view {
 	char *message;
 };
 
-/* Plain data. */
+/* A Workload. Plain data. */
 struct spec_workload_view {
-	struct spec_meta meta; /* owner_uid: the job's, or that of what owns the job */
+	struct spec_meta meta; /* owner_uid: that of the job, or of what owns the job */
 	char *queue;	       /* its LocalQueue */
-	char *cluster_queue;   /* in which it has quota; "" none */
-	char *flavors;	       /* of that quota, as in spec_job */
-	char *priority_class;  /* by which its priority was found; "" none */
+	char *cluster_queue;   /* the ClusterQueue in which it has quota; "": none */
+	char *flavors;	       /* flavors of that quota, as in spec_job */
+	char *priority_class;  /* the class by which its priority was found; "": none */
 	int priority;	       /* SPEC_NO_PRIORITY: it has none yet */
 	/* When it takes the priority class that its job's label names. */
 	enum {
@@ -64,13 +64,13 @@ struct spec_workload_view {
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* those that are not Ready */
 	size_t n_checks;
-	unsigned evictions; /* how often it was put out, for whatever reason */
-	unsigned requeued;  /* how often, because its pods were not ready in time */
+	unsigned evictions; /* how often it was evicted, for whatever reason */
+	unsigned requeued;  /* how often it was evicted because its pods were not ready in time */
 	int64_t requeue_at; /* when it may be tried again; 0: now */
-	char *preemptor;    /* uid of the job for which its pods were ended last; "" not known */
+	char *preemptor;    /* uid of the job for which its pods were last ended; "": not known */
 };
 
-/* 0; -EINVAL: it is no such object. */
+/* Read a Workload. 0; -EINVAL: it is no such object. */
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
 void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */
 
@@ -93,13 +93,13 @@ struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
 	char *active;	   /* True, False; "" Kueue has not looked at it yet */
-	char *reason;	   /* of that */
+	char *reason;	   /* reason of that */
 	char *message;
 	unsigned pending, reserving, admitted; /* Workloads of this queue */
 	struct spec_flavor_amounts used, reserved;
 };
 
-/* Plain data. */
+/* A ClusterQueue. Plain data. */
 struct spec_cluster_queue_view {
 	unsigned refs; /* atomic; only spec_cluster_queue_view_ref and _unref touch it */
 	struct spec_meta meta;
@@ -111,7 +111,7 @@ struct spec_cluster_queue_view {
 	struct spec_flavor_amounts borrowed;
 };
 
-/* A LocalQueue as a queue, its part LOCAL set. 0; -EINVAL: it is no such object. */
+/* Read a LocalQueue as a queue whose part LOCAL is set. 0; -EINVAL: it is no such object. */
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
 
 int spec_cluster_queue_view_parse(const char *json, size_t len,
@@ -122,8 +122,8 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * The names in a list of LocalQueues, ", " between them, of many only some, made harmless, malloc'ed; NULL: it is no
- * such list. *RET_HAS: is the queue NAME among them, or may it be in the rest of the list?
+ * The names in a list of LocalQueues, with ", " between them, only some if there are many, made harmless, malloc'ed;
+ * NULL: it is no such list. *RET_HAS: is the queue NAME among them, or may it be in the rest of the list?
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
@@ -131,13 +131,13 @@ char *spec_local_queue_names(const char *json, size_t len, const char *name, boo
 
 /* The place of a job that waits; 1 is next. Plain data. */
 struct spec_place {
-	char uid[65]; /* of the job */
+	char uid[65]; /* uid of the job */
 	unsigned place;
 };
 
 /*
- * The places in a summary of the visibility API, in the order of their uids, in their ClusterQueue: since jobs of all
- * its LocalQueues take turns, that is the place which says who is next. 0 and a malloc'ed *RET; -EINVAL.
+ * Read the places from a summary of the visibility API, ordered by uid. They are those in the ClusterQueue: since jobs
+ * of all its LocalQueues take turns, that place tells who is next. 0 and a malloc'ed *RET; -EINVAL.
  */
 int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n);
 /* The place of the job UID among the N of V; 0: it is not among them. */
@@ -145,6 +145,6 @@ unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
 
 /* --- what is served --- */
 
-/* The best version that kxfs knows among those of a group's description: "GROUP/v1beta2", static. NULL: none. */
+/* The best version among those in a group's description that kxfs knows: "GROUP/v1beta2", static. NULL: none. */
 const char *spec_kueue_version(const char *json, size_t len);
 const char *spec_kueue_visibility_version(const char *json, size_t len);

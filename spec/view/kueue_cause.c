@@ -147,7 +147,7 @@ static void put_time(const struct making *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* How often it was put back, and when it is tried again. */
+/* Say how often it was put back, and when it is tried again. */
 static void put_requeuing(const struct making *m)
 {
 	if (m->w->requeued > 0)
@@ -163,7 +163,7 @@ static void put_requeuing(const struct making *m)
 		fprintf(m->out, "; Kueue has put it out %u times so far", m->w->evictions);
 }
 
-/* How it came that its pods were ended, when, and how it goes on. */
+/* Say how it came that its pods were ended, when, and how it goes on. */
 static void put_eviction(struct making *m)
 {
 	static const char why[] = "due to ";
@@ -223,7 +223,7 @@ struct lacks {
 	char *obstacles; /* what else than quota is in the way, in words; NULL: nothing */
 	const struct sort *stuck_by; /* the last of them */
 	bool stuck;	    /* a part of the job can't be let in, however much room there is */
-	unsigned preempted; /* jobs that are being ended for it */
+	unsigned preempted; /* jobs that are being ended to make room for it */
 };
 
 static void lacks_freep(struct lacks **l)
@@ -301,7 +301,10 @@ struct said {
 
 #define MAX_CAPTURES 2
 
-/* Take what FORM describes from P, and its words in the place of the @ of SAYS, malloc'ed. NULL: it is not so. */
+/*
+ * Take the text that FORM describes from P, with its words in place of the @ of SAYS, malloc'ed. NULL: it has another
+ * form.
+ */
 static char *take_form(const char **p, const struct said *said)
 {
 	const char *from = *p, *form = said->form, *captures[MAX_CAPTURES] = {NULL};
@@ -426,13 +429,13 @@ static bool read_lacks(const char *message, struct lacks *ret)
 			return false;
 		ret->preempted = (unsigned)max_of(spec_read_digits(number), 0);
 	} else if (take(&p, ". Preempting ")) {
-		/* It failed, and is tried again. */
+		/* The attempt of Kueue failed, and is made again. */
 		p += strlen(p);
 	}
 	return !*p;
 }
 
-/* Was the resource of the I-th lack told of by one before it? */
+/* Was the resource of the I-th lack named by one before it? */
 static bool is_repeated(const struct lacks *lacks, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -540,7 +543,7 @@ static const struct sort *sort_of_reason(const char *reason)
 	return &queued;
 }
 
-/* It has no quota, as RESERVED says. What is not understood as a whole is quoted, and not explained. */
+/* The job has no quota, as RESERVED says. A message that is not understood as a whole is quoted, and not explained. */
 static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
 {
 	cleanup(lacks_freep) struct lacks *lacks = new0(struct lacks);
@@ -602,7 +605,7 @@ static bool is_stopped(const char *policy)
 	return *policy && !streq(policy, "None");
 }
 
-/* Were the job's pods ended because a queue was stopped? Then that tells that it was drained. */
+/* Were the job's pods ended because a queue was stopped? Then that queue was drained. */
 static bool was_drained(const struct making *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
@@ -655,7 +658,7 @@ static void no_cluster_queue(struct making *m, const char *name, size_t n)
 		spec_kueue_queue(m->view, m->ctx), (int)n, name);
 }
 
-/* The LocalQueue lets nobody in. */
+/* The LocalQueue lets nobody in: say why. */
 static void local_queue_inactive(struct making *m)
 {
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
@@ -671,7 +674,7 @@ static void local_queue_inactive(struct making *m)
 		line(m); /* it was opened again */
 }
 
-/* The name in MESSAGE between BEFORE and AFTER, which are all of it but for that; NULL: it is not so. */
+/* The name in MESSAGE between BEFORE and AFTER, which make up the rest of it; NULL: it is not so. */
 static const char *name_in(const char *message, const char *before, const char *after, size_t *n)
 {
 	if (!starts(message, before) || !ends(message, after) ||
@@ -681,7 +684,7 @@ static const char *name_in(const char *message, const char *before, const char *
 	return message + strlen(before);
 }
 
-/* Is it about the queues? Then it is said. */
+/* If MESSAGE is about the queues, say so. False: it is not. */
 static bool queues(struct making *m, const char *message)
 {
 	const char *name;
@@ -732,8 +735,8 @@ static bool has_not_started(const struct spec_workload_view *w)
 }
 
 /*
- * Is it left out of its queue though it is active? Once a limit or a check has put it out, only a Requeued that is true
- * takes it back, and Kueue sets that for others alone (pkg/cache/queue/cluster_queue.go,
+ * Is it left out of its queue though it is active? Once a limit or a check has deactivated it, only a Requeued that is
+ * true takes it back, and Kueue sets that for other reasons alone (pkg/cache/queue/cluster_queue.go,
  * pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
@@ -780,12 +783,12 @@ static void deactivated(struct making *m)
 	} else if (*reason) {
 		fprintf(m->out, "Kueue has deactivated it: %s", says->message);
 	} else {
-		/* Perhaps by a suspend that was written to its ctl, here or by another kxfs. */
+		/* Perhaps it was deactivated by a suspend that was written to its ctl, here or by another kxfs. */
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
 	}
 }
 
-/* It has no quota. */
+/* The job has no quota: say why. */
 static void unreserved(struct making *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);

@@ -11,9 +11,10 @@
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
-#define MAX_AMOUNTS 1024 /* of one queue, all flavors together; more are left out */
+/* The most amounts of one queue, of all flavors together; more are left out. */
+#define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* bytes of names in a line, and one more name */
+#define NAMES_MAX   500 /* bytes of names in a line, beyond which no further name begins */
 #define TEXT_DEPTH  2	/* levels in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -83,7 +84,7 @@ static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value 
 
 /* --- what both have --- */
 
-/* The condition Active. */
+/* Read the condition Active. */
 static void read_active(const struct spec_value *status, char **active, char **reason,
 			char **message)
 {
@@ -218,7 +219,9 @@ static bool is_stopped(const char *policy)
 	return *policy && !streq(policy, "None");
 }
 
-/* Open, or why it lets nobody in; *RET_BY: the kind of the queue that somebody has stopped, "" none. */
+/*
+ * The state of Q: Open, or why it lets nobody in; *RET_BY: the kind of the queue that somebody has stopped, "": none.
+ */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
 {
@@ -234,7 +237,7 @@ static const char *state_of(const struct spec_local_queue *q,
 	return streq(q->active, "True") ? "Open" : *q->active ? q->reason : "";
 }
 
-/* TEXT, or null where there is none. */
+/* Put TEXT, or null if it is empty. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	if (text && *text)
@@ -330,7 +333,7 @@ static int by_uid(const void *a, const void *b)
 	return strcmp(x->uid, y->uid);
 }
 
-/* The uid of its controller; where none says that it is one, of its only owner. */
+/* The uid of its controller; if none of its owners says that it is one, of its only owner. */
 static const char *job_of(const struct spec_value *item)
 {
 	const struct spec_value *owners =

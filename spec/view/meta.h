@@ -13,5 +13,5 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 const struct spec_value *spec_view_controller(const struct spec_value *object);
 void spec_meta_clear(struct spec_meta *m);
 
-/* The first of VERSIONS, which ends with NULL, that the description JSON of a group of the API lists; NULL: none. */
+/* The first of VERSIONS (which end with NULL) in JSON, the description of a group of the API; NULL: none is. */
 const char *spec_meta_version(const char *json, size_t len, const char *const *versions);

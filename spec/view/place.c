@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which pod belongs to which replica. Most controllers number the pods of a task. Of one that does not, each pod is a
- * replica, in the order in which they were made; and when there are as many as there are to be, a further one has been
- * made in place of one that failed, and is its next attempt. A pod whose output is known stays where it was, whatever
- * comes to be known of others.
+ * Which pod belongs to which replica. Most controllers number the pods of a task. If a controller does not, each pod is
+ * a replica, in the order in which they were made; when there are as many as there have to be, a further pod was made
+ * in place of one that failed, and is its next attempt. A pod whose output is known keeps its replica, whatever becomes
+ * known of other pods.
  */
 #include "spec/view/place.h"
 
@@ -29,7 +29,7 @@ static int by_age(const void *a, const void *b)
 	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
 }
 
-/* The task that POD names; NULL: the job has none such. */
+/* The task that POD names; NULL: the job has no such task. */
 static const struct spec_task_view *task_of(const struct spec_job_view *view,
 					    const struct spec_pod_view *pod)
 {
@@ -60,7 +60,7 @@ struct known {
 	size_t replica;
 };
 
-/* What stands before the first dot of a key is the uid of the pod. */
+/* The part of a key before its first dot is the uid of the pod. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct known *)a)->key, *y = ((const struct known *)b)->key;
@@ -92,10 +92,7 @@ static bool is_free(const struct spec_pod_view *pod)
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
 }
 
-/*
- * Find the places of the N pods at V, which have none, the oldest first: their replica is the first one of their task
- * so far.
- */
+/* Find the replicas of the N pods at V, the oldest first; until now each has the first replica of its task. */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)
 {
@@ -144,7 +141,7 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 	struct spec_placed_pods ret = {.v = v};
 	size_t later = n;
 
-	/* Those that have a number stand at the beginning, the others at the end. */
+	/* Pods that have a number stand at the beginning, the others at the end. */
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_view *task = task_of(view, pods[i]);
 

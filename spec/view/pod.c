@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pods: reading one, and finding its state, why it waits or how it has ended, and its containers. Which task of
- * a job it belongs to is written differently by each controller, and is read by the kind.
+ * Reads a pod, and finds its state, why it waits or how it has ended, and its containers. Each controller writes in
+ * another way to which task of a job a pod belongs, so the kind reads that.
  */
 #include "spec/view/pod.h"
 
@@ -16,8 +16,8 @@
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
-#define MICRO	       1e6  /* in a core */
-#define MAX_FIGURE     1e15 /* of what is asked for; more is not shown */
+#define MICRO	       1e6  /* millionths in a core */
+#define MAX_FIGURE     1e15 /* the largest amount that may be asked for; more is not shown */
 /* The kubelet writes this, and 137, of a container of which it does not know how it ended: that is no exit code. */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -170,8 +170,8 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Of a container that has run, the message that the kubelet tells of its end is what the program has left: its last
- * 4096 bytes, so that JSON may lack its beginning and says less than the log then.
+ * If a container has run, the message that the kubelet tells of its end is the text that the program has left: its last
+ * 4096 bytes, so JSON may lack its beginning, and then says less than the log.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -288,7 +288,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* So many BY of a unit as MAP has under NAME; -1: it has none, or what is no amount. */
+/* How many BY of a unit MAP has under NAME; -1: none, or something that is no amount. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -296,7 +296,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Who makes GPUs calls them his: nvidia.com/gpu, amd.com/gpu. */
+/* Each maker of GPUs has a name for them: nvidia.com/gpu, amd.com/gpu. */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
@@ -311,7 +311,7 @@ static int64_t count_gpus(const struct spec_value *limits)
 	return n;
 }
 
-/* What CONTAINER was given, as the server has filled it in: what is limited is requested too. */
+/* What CONTAINER was given, as the server has completed it: a resource with a limit is also requested. */
 static struct spec_request request(const struct spec_value *container)
 {
 	const struct spec_value *resources = spec_read_map(container, "resources");
@@ -352,7 +352,7 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
 }
 
-/* What the phase will be as soon as the kubelet tells it: FAILED if a container has. */
+/* What the phase will be when the kubelet tells it: FAILED if a container has failed. */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");
@@ -457,8 +457,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 }
 
 /*
- * What this file and the kinds read of a pod, which is a fifth of it. Whatever else a reader wants has to stand here,
- * or it finds nothing.
+ * The members of a pod that this file and the kinds read, which are a fifth of it. Any other member that a reader wants
+ * has to be added here, or it finds nothing.
  */
 static const struct spec_pick owner_pick[] = {
 	{.key = "uid", .keep = true},
@@ -470,7 +470,7 @@ static const struct spec_pick owner_pick[] = {
 static const struct spec_pick metadata_pick[] = {
 	{.key = "name", .keep = true},
 	{.key = "uid", .keep = true},
-	{.key = "resourceVersion", .keep = true}, /* by which a watch is resumed */
+	{.key = "resourceVersion", .keep = true}, /* a watch is resumed by it */
 	{.key = "creationTimestamp", .keep = true},
 	{.key = "deletionTimestamp", .keep = true},
 	{.key = "deletionGracePeriodSeconds", .keep = true},
@@ -527,7 +527,7 @@ const struct spec_pick spec_pod_pick[] = {
 	{.key = "metadata", .keep = true, .of = metadata_pick},
 	{.key = "spec", .keep = true, .of = pod_spec_pick},
 	{.key = "status", .keep = true, .of = status_pick},
-	{.key = "code", .keep = true}, /* of a Status that comes in place of a pod */
+	{.key = "code", .keep = true}, /* for a Status that comes in place of a pod */
 	{0},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a kind of job provides so that its objects can be shown, and what helps it to read them. Only kinds
+ * What a kind of job provides so that its objects can be shown, and functions that help it to read them. Only kinds
  * include this.
  */
 #pragma once
@@ -13,7 +13,7 @@ struct spec_task_source {
 	const char *name;
 	/* TorchX's role, of which the task is one replica; "": TorchX did not make it. */
 	const char *role;
-	unsigned replica;  /* TorchX's id of it */
+	unsigned replica;  /* TorchX's id of the replica */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
 	int time_limit; /* seconds that each of its pods may run; 0: none */
@@ -26,9 +26,10 @@ struct spec_phase {
 	enum spec_state state;
 	bool ending;	/* a pod that is stopped in this phase is not started again by itself */
 	bool suspended; /* the job may come back to life */
-	bool asked;	/* the row holds only if somebody has asked for it (spec_job_view.asked) */
+	/* The row holds only if somebody has asked for suspension (spec_job_view.asked). */
+	bool asked;
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
-	bool gives_up; /* it is also that of a job whose pods could not be made */
+	bool gives_up; /* the phase is also that of a job whose pods could not be made */
 	bool between;  /* an attempt is over: the job is PENDING unless a replica still runs */
 };
 
@@ -45,13 +46,13 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status and its metadata: phase, reason, message, retries, changed. */
 	void (*status)(const struct spec_value *object, struct spec_job_view *v);
-	/* Is it a pod of a job of the kind? Asked where jobs of several kinds are shown. */
+	/* Is this a pod of a job of the kind? Called where jobs of several kinds are shown. */
 	bool (*owns)(const struct spec_value *pod);
-	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
+	/* Set task, index, retry and main. OBJECT has the members in the table of pod.c, perhaps no others. */
 	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
 	/*
-	 * The objects that this one makes under names of their own: a list in it, each object being the member
-	 * *RET_KEY of an item. NULL: the kind makes none.
+	 * The objects that this object makes under names of their own: a list in it, where each is the member *RET_KEY
+	 * of an item. NULL: the kind makes none.
 	 */
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases;
@@ -60,22 +61,25 @@ struct spec_reader {
 	 * ended by themselves, the job has ended too, unless it is to be started again.
 	 */
 	bool pods_decide;
-	/* What it does about a replica that failed, while retries are left: a sentence; NULL: it does it at once. */
+	/*
+	 * What the controller does about a replica that failed, while retries are left: a sentence; NULL: it acts at
+	 * once.
+	 */
 	const char *again;
-	/* Why it may end a job that has failed though retries are left: a sentence; NULL: it does not. */
+	/* Why the controller may end a job that has failed though retries are left: a sentence; NULL: it does not. */
 	const char *no_more;
 	bool remade;	/* what owns an object of the kind makes it anew when it is deleted */
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 
 /*
- * For kinds that Kueue suspends: set the queue that OBJECT's label names; in none, who suspends has asked for it,
- * unless OBJECT has a controller, which does.
+ * For kinds that Kueue suspends: set the queue that OBJECT's label names. If it names none, whoever suspends the job
+ * has asked for that, unless OBJECT has a controller, which does it.
  */
 void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object);
 /* V is suspended in QUEUE, one of Kueue's. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
-/* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */
+/* V belongs to the object with this uid, whatever its own controller is. Ignored if UID can't be one. */
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* Is the controller of OBJECT a KIND of an API that begins with GROUP ("batch/")? */
 bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind);
@@ -83,5 +87,5 @@ bool spec_view_is_of(const struct spec_value *object, const char *group, const c
 const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Of a pod's object, or its template: the seconds that it may run; 0: no limit. */
 int spec_view_time_limit(const struct spec_value *pod);
-/* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
+/* The seconds that a pod may run, by its object or its template; 0: there is no limit. */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);

@@ -11,13 +11,13 @@
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
-/* A look tells of the time since the one before, or since the start, unless that is longer (ns). */
+/* The longest time (ns) for which a look tells: that since the look before, or since the start. */
 #define LOOK_SPAN INT64_C(45000000000)
-#define CPU_MAX	  (INT64_C(1) << 50) /* microseconds; more is not believed */
+#define CPU_MAX	  (INT64_C(1) << 50) /* in microseconds; a larger figure is not believed */
 
 /* --- its state --- */
 
-/* After how many retries of the job POD was made; 0 if that is not known. */
+/* How many retries of the job there were before POD was made; 0 if that is not known. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -89,7 +89,7 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		int64_t wait = spec_words_backoff(c->message);
 		bool waits = c->state == SPEC_WAITING;
 
-		/* C has failed, and is run again. */
+		/* C has failed, and is being run again. */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
 		if (waits && wait && c->last_finished)
@@ -192,7 +192,7 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 	return c ? c->restarts : 0;
 }
 
-/* The number of attempts before the present one, also where their pods are forgotten. */
+/* The number of attempts before the present one, including those whose pods are forgotten. */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
 {
@@ -208,12 +208,12 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 
 /* --- what it uses --- */
 
-/* LOOK is the next at the run that began at STARTED and has used U before it. */
+/* Add LOOK, the next one at the run that began at STARTED, to U, which that run has used before. */
 static void add_look(struct spec_usage *u, int64_t started, const struct spec_look *look)
 {
 	int64_t span = look->at - (u->last ? u->last : started);
 
-	/* Where looks are missing nobody knows what was used meanwhile. */
+	/* If looks are missing, nobody knows what was used meanwhile. */
 	if (u->cpu_us >= 0 && look->cpu >= 0 && span <= LOOK_SPAN)
 		u->cpu_us += llround((double)look->cpu * ((double)span / 1e9));
 	else
@@ -229,7 +229,8 @@ static void add_look(struct spec_usage *u, int64_t started, const struct spec_lo
 }
 
 /*
- * R, which was BEFORE in the snapshot before, is the run C of POD. Between two runs it has used what the last one has.
+ * Set the usage of R, which was BEFORE in the last snapshot and is the run C of POD. Between two runs it is that of the
+ * last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)
@@ -255,7 +256,7 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 
 /*
  * Is STATE the last state of the replica? The end of a job may be known before the ends of its pods, whose output is
- * still to come then.
+ * still to come.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -270,15 +271,17 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 	return a ? a : b ? b : c;
 }
 
-/* Has a pod of a replica been seen that was BEFORE in the snapshot before, or was it certain that there is none? */
+/*
+ * Was a pod of the replica ever seen, or was it certain that there is none? BEFORE is the replica in the last snapshot.
+ */
 static bool was_told(const struct spec_replica *before)
 {
 	return before && (before->n_logs > 0 || *before->pod || before->finished);
 }
 
 /*
- * R has no pod. If it had ended in the snapshot before, it stays as it was. Where the end of the job is told before any
- * of its pods, the replica has not finished: what it has printed is still to come.
+ * Fill R, which has no pod. If it had ended in the last snapshot, it stays as it was. If the end of the job is told
+ * before any of its pods, the replica has not finished, since its output is still to come.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshot that a job's object and its pods make: all replicas, the job's times and its transitions. All else is
- * decided in place.c, state.c, replica.c and cause.c; this file alone writes the fields of the job.
+ * Makes the snapshot of a job from its object and its pods: all replicas, the job's times and its transitions.
+ * Everything else is decided in place.c, state.c, replica.c and cause.c; only this file writes the fields of the job.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -14,7 +14,7 @@
 
 /* --- roles and replicas --- */
 
-/* The replica NAME of the snapshot before, where it usually stands in the same place. */
+/* The replica NAME of the last snapshot, where it usually stands in the same place. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -52,7 +52,7 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * What the replicas of each role are given: as the newest of its pods says, or, where there is none, as was known
+ * Set what the replicas of each role are given: as the newest pod of the role says, or, if there is none, as was known
  * before.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
@@ -141,7 +141,7 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 	return true;
 }
 
-/* When the job changed last: now, unless it is as before; of a job that is new, the last time in its objects. */
+/* When the job last changed: now, unless it is as before; for a job that is new, the last time in its objects. */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
 {
@@ -180,7 +180,7 @@ static size_t place_of(const struct spec_transitions *c, const char *phase)
 }
 
 /*
- * When the I-th phase of C began, which nobody has seen. The time of Volcano's condition for a phase moves with each
+ * When the I-th phase of C began, if nobody has seen that. The time of Volcano's condition for a phase moves with each
  * change within the phase, so RUNNING began when the first container started, if that was earlier.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
@@ -238,7 +238,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 
 /* --- probes --- */
 
-/* Say of replicas that were ended because a probe had failed which it was: events tell that, for an hour. */
+/* If replicas were ended because a probe had failed, name it: events tell that for an hour. */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
 {
@@ -263,8 +263,8 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Has JOB failed by its controller's word alone, while its pods may still tell why? The news of both come by two
- * watches. While the view is stale nobody knows when they will.
+ * Has JOB failed by its controller's word alone, while its pods may still tell why? The two come by two watches. While
+ * the view is stale, nobody knows when they will.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -302,7 +302,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 	}
 }
 
-/* What keeps its pods from running stays known when Kueue ends them for that. */
+/* An obstacle that keeps its pods from running stays known when Kueue ends them for that. */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	cleanup_free char *text = spec_status_obstacle(job);
@@ -318,7 +318,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- the whole --- */
 
-/* What its Workload says stays known when that goes before the job does. */
+/* What the Workload says stays known when that goes before the job does. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -392,7 +392,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_head(job, view, ctx);
 	fill_kueue(job, ctx);
 	fill_roles(job, view);
-	/* Pods that have failed may have gone since the snapshot before. */
+	/* Pods that have failed may have gone since the last snapshot. */
 	if (view->alone)
 		job->retries = ctx->before ? ctx->before->retries : 0;
 	for (size_t i = 0; view->alone && i < placed.n; i++)

@@ -15,7 +15,7 @@
 static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
-	/* Kueue suspends what waits in its queue, and nobody has asked for that but where it is off. */
+	/* Kueue suspends jobs that wait in its queue; nobody has asked for that, except where Kueue is off. */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
 	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
@@ -28,7 +28,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a pod that failed is no longer in the cluster */
-	int64_t time; /* of the last end; 0: not known */
+	int64_t time; /* time of the last end; 0: not known */
 };
 
 static bool is_newest(struct spec_placed_pods pods, size_t i)
@@ -57,7 +57,7 @@ static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct e
 	return pods.n > 0 && ret->succeeded + ret->failed == n_replicas;
 }
 
-/* Will the controller start the job again after such ENDS? */
+/* Will the controller start the job again after these ENDS? */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
 	return ends->failed > 0 && v->restarts && ends->succeeded < v->minimum &&
@@ -85,7 +85,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = before->finished;
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
-	/* Where the controller is late, the job is over when all its pods are. */
+	/* If the controller is late, the job is over when all its pods are. */
 	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
 	    view->hidden || !count_ends(pods, view->n_replicas, &ends) || goes_on(view, &ends))
 		return s;
@@ -137,9 +137,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * Do the replicas, which have all succeeded, say that the job has, some moments before its controller does? They do
- * not while it may still do something else with the job, or has begun to make the pods anew, or while a pod has not
- * ended by its phase too.
+ * Do the replicas, which have all succeeded, show that the job has, some moments before its controller says so? Not
+ * while the controller may still act on the job, or has begun to make the pods anew, or while the phase of a pod does
+ * not say that it has ended.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
@@ -209,8 +209,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 }
 
 /*
- * The job was given up since its pods could not be made: say why, as events tell now, or have told. False: that is not
- * so, or nothing is known of it.
+ * If the job was given up since its pods could not be made, say why, as events tell now, or have told. False: it was
+ * not, or nothing is known of that.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -242,7 +242,10 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
+	/*
+	 * The reason in the object of a job that was removed is the one for which it waited, not the one for which it
+	 * ended.
+	 */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

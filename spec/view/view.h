@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs keeps of the objects of a cluster: a job's view, its pods' views, and the snapshot that both make
- * (struct spec_job). The kind knows how an object is read (spec/view/reader.h); pods are the same for all kinds.
- * Views belong to one thread and do not change once read, but for gone and look of a pod. Times are ns since 1970,
- * 0: none; strings are never NULL, and bounded.
+ * What kxfs keeps of the objects of a cluster: a job's view, its pods' views, and the snapshot that both make (struct
+ * spec_job). The kind knows how an object is read (spec/view/reader.h); pods are the same for all kinds. Views belong
+ * to one thread and do not change once read, except GONE and LOOK of a pod. Times are ns since 1970, 0: none; strings
+ * are never NULL, and bounded.
  */
 #pragma once
 
@@ -21,12 +21,12 @@ struct spec_cluster_queue_view;
 /* How long (ns) `why` does not say that something is missing, since most things come by themselves in a moment. */
 #define SPEC_PATIENCE INT64_C(5000000000)
 
-/* What is common to all objects. Plain data. */
+/* The metadata that all objects have. Plain data. */
 struct spec_meta {
 	char *name;	 /* can be a file name, and a part of a path of the API */
 	char *uid;	 /* letters, digits and dashes */
-	char *owner_uid; /* of the controller; "" none */
-	char *owner;	 /* its kind and name; "" none */
+	char *owner_uid; /* uid of its controller; "": none */
+	char *owner;	 /* kind and name of its controller; "": none */
 	int64_t created;
 	int64_t deleted; /* when its deletion was asked for */
 };
@@ -36,20 +36,21 @@ enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 /* A container's present run, and how the run before ended. Plain data. */
 struct spec_container_view {
 	char *name;
-	char *reason; /* of waiting and terminated */
+	char *reason; /* reason of waiting and terminated */
 	char *message;
-	char *words; /* the last of its program, as the kubelet has kept them when it failed; "" */
+	/* The last words of its program, as the kubelet has kept them when it failed; "": none. */
+	char *words;
 	bool init;
 	enum spec_container_state state;
-	int exit_code; /* of this run; -1: none */
+	int exit_code; /* exit code of this run; -1: none */
 	int signal;
 	unsigned restarts;
-	int last_exit_code; /* of the run before this one; -1: there is none */
+	int last_exit_code; /* exit code of the run before this one; -1: there is none */
 	int64_t last_finished;
-	int64_t started, finished; /* this run */
+	int64_t started, finished; /* when this run started and finished */
 };
 
-/* What the main container of a pod has, at one moment. Plain data. */
+/* A look at the main container of a pod. Plain data. */
 struct spec_look {
 	int64_t at;	/* 0: there was no look */
 	int64_t cpu;	/* millionths of a core, on average since the look before; -1: not known */
@@ -59,49 +60,49 @@ struct spec_look {
 /* A pod. Plain data: the kind's reader fills a part of it. */
 struct spec_pod_view {
 	struct spec_meta meta;
-	char *task;	/* of the job's object; "": the only one that it has */
-	unsigned index; /* in its task; UINT32_MAX: its controller does not number them */
-	unsigned retry; /* the job's count of retries when the controller made the pod, or: */
+	char *task;	/* its task in the job's object; "": the job has only one */
+	unsigned index; /* its index in the task; UINT32_MAX: the controller does not number pods */
+	unsigned retry; /* retries of the job when the controller made the pod; or: */
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
 	unsigned failures; /* how often its replica, which is retried alone, had failed before */
 	char *phase;
 	char *node;
-	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
+	char *reason; /* reason of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
 	char *main;	  /* the container whose output is the replica's */
 	int64_t deadline; /* when its node ends it for its time limit; 0: none, or not known */
-	int64_t lost;	  /* its node was not heard of since then; 0: it was */
+	int64_t lost;	  /* its node has not been heard of since then; 0: it has */
 	bool reruns;	  /* a container that has ended may be run again */
-	bool main_reruns; /* and so may the main one, when it has failed */
+	bool main_reruns; /* the main one may be, too, when it has failed */
 	bool ended;	  /* it was seen to have ended before its deletion was asked for */
 	/*
-	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
-	 * the view, since it shows how an attempt ended.
+	 * The pod is no longer in the cluster, and the view is its last state. The owner of the view sets this, and
+	 * keeps the view, since it shows how an attempt ended.
 	 */
 	bool gone;
 	/* SUCCEEDED or FAILED: all its containers have ended so, and none will be run again; else UNKNOWN. */
 	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
-	struct spec_request request; /* of the main container */
+	struct spec_request request; /* what the main container is given */
 	struct spec_look look;	     /* the last one; spec_pod_view_look sets it */
 };
 
 /* A task of the job's object. Plain data. */
 struct spec_task_view {
-	char *name;	  /* in the object, and in its pods */
+	char *name;	  /* its name in the object and in its pods */
 	unsigned role;	  /* index in roles */
 	unsigned replica; /* id of the replica whose pod has index 0 */
 	unsigned n;	  /* replicas that are shown; a job shows at most SPEC_MAX_REPLICAS */
-	size_t first;	  /* index of the first in the snapshot's replicas */
+	size_t first;	  /* index of its first replica among the snapshot's replicas */
 };
 
-/* A role of TorchX, of which each replica is a task; or a task. Plain data. */
+/* A role of TorchX, each replica of which is a task; or a task. Plain data. */
 struct spec_role_view {
 	char *name;
 	char *dir; /* directories of its replicas: DIR-K; no two roles have the same */
 	unsigned desired, minimum;
-	size_t first, n; /* replicas */
+	size_t first, n; /* its replicas */
 };
 
 /* A job's object. Plain data: the kind's reader fills a part of it. */
@@ -116,48 +117,53 @@ struct spec_job_view {
 	char *priority; /* the name of its priority class for Kueue; "" none */
 	char *submitter;
 	char *submission;
-	char *owner_api;	       /* version of the API that its controller is of; "" none */
-	char *user;		       /* the label by which `-o mine` chooses; "" none */
-	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
+	char *owner_api; /* version of the API that its controller is of; "" none */
+	char *user;	 /* its label by which `-o mine` chooses; "": none */
+	/* Digest of an AppDef that did not fit into the object; "": none. */
+	char *appdef_sha256;
 	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
 	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
-	unsigned minimum;     /* pods that the gang needs */
-	int time_limit;	      /* of all pods alike, seconds; 0: none, or not alike */
-	bool vague; /* reason and message say only that pods have failed: what is known of these says more */
+	unsigned minimum;     /* pods that the gang needs to start */
+	/* Time limit of all pods, in seconds; 0: none, or not the same for all. */
+	int time_limit;
+	bool vague;	 /* reason and message only say that pods have failed: the pods say more */
 	bool has_appdef; /* spec_object_appdef (object.h) finds it */
-	bool restarts;	 /* its controller may start again what has failed */
-	bool alone;	 /* and does so with each replica alone; its pods count that */
-	bool remakes; /* makes another pod for one that has failed, sooner or later, while retries are left */
-	bool acts_on_success; /* or do something else than end it when all has succeeded */
-	bool asked;	      /* its spec asks for it to be suspended */
-	bool owned; /* its controller suspends and resumes it, and may make it anew when it is deleted */
+	bool restarts;	 /* its controller may start parts that have failed again */
+	bool alone;	 /* and does so for each replica by itself, whose pods count that */
+	/* It makes another pod for one that has failed, sooner or later, while retries are left. */
+	bool remakes;
+	/* It may do something else than end the job when all pods have succeeded. */
+	bool acts_on_success;
+	bool asked; /* its spec asks for it to be suspended */
+	/* Its controller suspends and resumes it, and may make it anew after a deletion. */
+	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */
 	int generation;	 /* number of the spec's version; 0: not known */
-	int64_t changed; /* of the phase */
+	int64_t changed; /* when the phase last changed */
 	/* A pod that was made earlier belongs to an attempt that is over; 0: each pod says to which it belongs. */
 	int64_t began;
 	/* Phases and times that the controller lists; there may be none. */
 	struct spec_transitions conditions;
 	struct spec_role_view *roles;
 	size_t n_roles;
-	struct spec_task_view *tasks; /* in the order of roles, then of replicas */
+	struct spec_task_view *tasks; /* ordered by role, then by replica */
 	size_t n_tasks;
 	unsigned *by_name; /* indices of tasks, in the order of their names */
 	size_t n_replicas;
 };
 
 /*
- * 0; -EINVAL: it is no such object, or its name can't be a file's. What follows from the object's spec, much of a large
- * job, is copied from the view that FIND (may be NULL) knows of this uid (NULL: none), if the server says that the spec
- * has not changed since.
+ * Read a job's object. 0; -EINVAL: it is no such object, or its name can't be a file's. What follows from the object's
+ * spec, which is most of a large job, is copied from the view that FIND (may be NULL) knows for this uid (NULL: none),
+ * if the server says that the spec has not changed since.
  */
 typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			spec_job_view_find find, void *data, struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 /*
- * By the first of the N readers that owns the pod (reader.h), one alone being asked for nothing. What none owns has no
- * controller, as if nobody had made it.
+ * Read a pod by the first of the N readers that owns it (reader.h); a single reader is not asked. A pod that none owns
+ * has no controller, as if nobody had made it.
  */
 int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, const char *json,
 			    size_t len, struct spec_pod_view **ret);
@@ -175,13 +181,16 @@ void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
-/* What a cluster tells of what pods use: the group of that API. */
+/* The group of the API by which a cluster tells what pods use. */
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
-/* Its version that kxfs reads, as the description of the group lists it: "metrics.k8s.io/v1", static. NULL: none. */
+/*
+ * The version of that group that kxfs reads, as the description of the group lists it: "metrics.k8s.io/v1", static.
+ * NULL: none.
+ */
 const char *spec_metrics_version(const char *json, size_t len);
 /*
- * JSON is the PodMetrics of a pod, which has its name and no uid: it becomes the look of the view that FIND knows by
- * this name (NULL: none), if it is newer than the one that this has. The view; NULL: none has changed.
+ * JSON is the PodMetrics of a pod, which has a name and no uid. It becomes the look of the view that FIND knows by this
+ * name (NULL: none), if it is newer than the look of that. Returns the view; NULL: none has changed.
  */
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_look(const char *json, size_t len,
@@ -193,10 +202,10 @@ extern const struct spec_pick spec_metrics_pick[];
 struct spec_kueue_facts {
 	bool known; /* we may watch Workloads, so if there is none, Kueue has made none */
 	const struct spec_workload_view *workload; /* NULL: none is known */
-	/* Of the job's queue; NULL: not known. */
+	/* The ClusterQueue of the job's queue; NULL: not known. */
 	const struct spec_cluster_queue_view *cluster_queue;
-	const char *preemptor; /* the job for which its pods were ended last; NULL: not known */
-	unsigned place;	       /* 1 is next; 0: not known */
+	const char *preemptor; /* the job for which its pods were last ended; NULL: not known */
+	unsigned place;	       /* its place; 1 is next; 0: not known */
 	bool fixed;	       /* this user may not patch Workloads */
 	bool away;	       /* the server can't reach Kueue, as it last said */
 };
@@ -206,33 +215,35 @@ struct spec_view_context {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* what ctl does to such jobs; NULL: nothing */
 	const char *backend;		    /* its name, as in status */
-	const char *id;			    /* of the job's directory; NULL: the object's name */
+	/* Name of the job's directory; NULL: the object's name. */
+	const char *id;
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;
-	bool own;	  /* submitted through this state directory */
-	const char *user; /* who mounts, as in the label; "" or NULL: nobody's jobs are his */
-	bool history;	  /* it has left jobs/ */
-	bool pods_late;	  /* there may be pods of it that nobody has told us of yet */
-	int64_t since;	  /* when the job was seen first, or made */
-	/* What else is known of it; NULL: nothing, or we are not allowed to watch it. */
+	bool own; /* submitted through this state directory */
+	/* The user who mounts, as in the label; "" or NULL: no job counts as this user's. */
+	const char *user;
+	bool history;	/* it has left jobs/ */
+	bool pods_late; /* there may be pods of it that were not told yet */
+	int64_t since;	/* when the job was first seen, or made */
+	/* What else is known of it; NULL: nothing, or the user may not watch it. */
 	const struct spec_group_view *group;
 	const struct spec_queue_view *queue;
-	struct spec_event_view *const *events; /* about the job, its group and its pods */
+	struct spec_event_view *const *events; /* events about the job, its group and its pods */
 	size_t n_events;
 	struct spec_kueue_facts kueue;
 	bool events_known; /* we may watch events, so if there is none, nothing has happened */
-	unsigned unseen; /* what this user has no right to watch, though it tells why jobs wait: */
+	unsigned unseen;   /* what this user may not watch though it would tell why jobs wait: */
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
-	/* The snapshot before this one; NULL: there is none. What pods no longer show is taken from it. */
+	/* The last snapshot; NULL: there is none. What pods no longer show is taken from it. */
 	const struct spec_job *before;
 };
 
 /*
- * The snapshot of JOB and its PODS, in any order. PODS may hold those of earlier attempts, those that are gone but
- * whose end is remembered, and some that belong to no task of the job, which are left out. A job that has left jobs/
- * before it had finished is CANCELLED.
+ * Make the snapshot of JOB and its PODS, in any order. PODS may have pods of earlier attempts, pods that are gone but
+ * whose end is remembered, and pods that belong to no task of the job, which are left out. A job that has left jobs/
+ * before it was seen to have finished is CANCELLED, and stays so.
  */
 struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_pod_view *const *pods, size_t n_pods,

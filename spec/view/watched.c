@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be watched beside jobs and pods: pod groups, which say how the scheduler treats a job's pods together;
- * events; queues. With the texts of `events` and of queues/NAME/status.
+ * Reads objects that may be watched beside jobs and pods: pod groups, which say how the scheduler treats a job's pods
+ * together; events; queues. With the texts of `events` and of queues/NAME/status.
  */
 #include "spec/view/watched.h"
 
@@ -62,7 +62,7 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	status = spec_read_map(o, "status");
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
-	/* The scheduler leaves the old condition in place when it has changed its mind. */
+	/* The scheduler leaves the old condition in place when it has come to another decision. */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
 	spec_amounts_read(&v->needs, spec_read_map(spec, "minResources"));

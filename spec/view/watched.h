@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs keeps of objects that it watches beside jobs and pods, if it is allowed to: the group of a job's pods as
- * the scheduler sees it, events, and queues. The conventions of view.h hold here. Events and queues do not change once
+ * What kxfs keeps of objects that it watches beside jobs and pods, if the user may: the group of a job's pods as the
+ * scheduler sees it, events, and queues. The conventions of view.h hold here. Events and queues do not change once
  * read, and are counted: any thread may hold them.
  */
 #pragma once
@@ -11,7 +11,7 @@
 
 struct spec_local_queue; /* kueue.h */
 
-/* The reasons of events that `why` is made of. */
+/* Reasons of events from which `why` is made. */
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
 #define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
@@ -19,29 +19,29 @@ struct spec_local_queue; /* kueue.h */
 #define SPEC_EVENT_KILLING	 "Killing"   /* a container, by the kubelet */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
-/* Plain data; the owner of the view sets SEEN. */
+/* A group. Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {
-	struct spec_meta meta;	   /* owner_uid: the job's */
+	struct spec_meta meta;	   /* owner_uid: that of the job */
 	char *phase;		   /* "": no scheduler has seen it */
 	unsigned minimum;	   /* pods that are to start at once */
-	struct spec_amounts needs; /* of all these together */
+	struct spec_amounts needs; /* amounts that these need together */
 	bool is_short;		   /* the scheduler says that they find no room */
-	int64_t seen;		   /* when it was seen first, or made */
+	int64_t seen;		   /* when it was first seen, or made */
 };
 
 struct spec_event_view {
 	unsigned refs; /* atomic; only spec_event_view_ref and _unref touch it */
 	char *about;   /* uid of the object that it is about */
-	char *kind;    /* of that object */
+	char *kind;    /* kind of that object */
 	char *name;
 	char *type; /* Normal, Warning */
 	char *reason;
 	char *message;
 	unsigned count;
-	int64_t last; /* when it happened last */
+	int64_t last; /* when it last happened */
 };
 
-/* Plain data; the owner of the view sets CHANGED before it is shared. */
+/* A queue. Plain data; the owner of the view sets CHANGED before it is shared. */
 struct spec_queue_view {
 	unsigned refs; /* atomic, as above */
 	struct spec_meta meta;
@@ -49,43 +49,43 @@ struct spec_queue_view {
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
 	struct spec_local_queue *local; /* kueue.h: it is a LocalQueue of Kueue; NULL: Volcano's */
-	int64_t changed;		/* when it was seen first as it is */
+	int64_t changed;		/* when it was first seen as it is */
 };
 
-/* 0; -EINVAL: it is no such object. */
+/* Read a group. 0; -EINVAL: it is no such object. */
 int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret);
 void spec_group_view_free(struct spec_group_view *v); /* NULL is allowed */
 
 int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret);
 struct spec_event_view *spec_event_view_ref(struct spec_event_view *v);
 void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
-/* Are both about the same thing, at whatever time? */
+/* Are A and B about the same thing, at whatever time? */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
-/* May `why` change because of it? */
+/* May `why` change because of V? */
 bool spec_event_view_tells(const struct spec_event_view *v);
-/* Is it about an attempt of the job before the one that began at BEGAN (ns, of the server's clock)? */
+/* Is V about an attempt of the job before the one that began at BEGAN (ns, of the server's clock)? */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* Do healthy jobs have such events as well, so that it means nothing? */
+/* Do healthy jobs have events like V as well, so that V means nothing? */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
- * The text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON, COUNT,
- * MESSAGE, tab-separated; tabs, newlines and backslashes in a field are escaped; noise is left out.
- * *RET_CHANGED is when the last of them happened, 0: there are none. V is put in order.
+ * The text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE,
+ * tab-separated; tabs, newlines and backslashes in a field are escaped; noise is left out. *RET_CHANGED is the time of
+ * the last of them; 0: there are none. V is put in order.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
 
-/* A new one of this name, which has nothing. */
+/* Make a queue of this name, with nothing else known. */
 struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
-/* Would both be shown in the same way? */
+/* Are A and B shown in the same way? */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
- * The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. CLUSTER: the ClusterQueue
- * of a LocalQueue; NULL: it may not be seen, or V is none.
+ * The text of queues/NAME/status, YAML, with the numbers of this namespace's jobs. CLUSTER: the ClusterQueue of a
+ * LocalQueue; NULL: it may not be seen, or V is no LocalQueue.
  */
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,

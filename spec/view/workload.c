@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workloads of Kueue. One stands for a job of any kind, which is its controller: it says whether the job has quota, is
- * let in, was put out again. Its podSets hold all templates of the job's pods, of which nothing here is made.
+ * Workloads of Kueue. A Workload stands for a job of any kind, which is its controller: it says whether the job has
+ * quota, is let in, was evicted. Its podSets have all templates of the job's pods, which are not read here.
  */
 #include <errno.h>
 
 #include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 
-#define MAX_CHECKS 16 /* more are left out */
+#define MAX_CHECKS 16 /* the most checks; more are left out */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
@@ -120,7 +120,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Each flavor of a resource once, whichever of the job's pods have it. */
+/* Read each flavor of a resource once, whichever of the job's pods have it. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");
@@ -146,7 +146,7 @@ static void read_flavors(struct spec_workload_view *v, const struct spec_value *
 	spec_read_copy(&v->flavors, all + 1, READ_MAX_MESSAGE);
 }
 
-/* "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...": the job's. */
+/* Read the uid of the job from "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...". */
 static void read_preemptor(struct spec_workload_view *v)
 {
 	static const char key[] = "JobUID: ";

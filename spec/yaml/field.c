@@ -12,7 +12,7 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
-/* JSON is UTF-8, and a path on disk need not be: other bytes are written as a map with this member. */
+/* JSON is UTF-8, but a path on disk need not be: other bytes are written as a map with this member. */
 #define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, size_t n, void *base)
@@ -69,7 +69,7 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
 		case SPEC_FIELD_TIME:
-			/* For people, a time is a date; a program wants the whole number back. */
+			/* For people a time is a date; a program wants the whole number back. */
 			if (people)
 				spec_yaml_add_time(o, key, *(const int64_t *)p);
 			else
@@ -113,7 +113,7 @@ static int read_word(const struct spec_value *v, const char *const *words, unsig
 	return -EINVAL;
 }
 
-/* A whole number; 0, -EINVAL. */
+/* Read a whole number. 0, -EINVAL. */
 static int to_int64(const struct spec_value *v, int64_t *ret)
 {
 	char *end;

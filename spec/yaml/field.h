@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs as JSON maps, by a table of their fields. What is written is read back the same; what is read
- * may be anything (the disk is outside). Private to spec/.
+ * Structs as JSON maps, by a table of their fields. A struct that was written is read back the same; a text that is
+ * read may be anything (the disk is outside). Private to spec/.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * It may be missing; then the struct's value stays as it is. A field that is added to a format
-	 * later must be optional, or the format's version is raised.
+	 * The member may be missing; then the struct's value stays as it is. A field that is added to a format later
+	 * must be optional, or the format's version is raised.
 	 */
 	bool optional;
-	bool hidden; /* not for people */
+	bool hidden; /* people are not shown it */
 	size_t at;
 	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
 	const char *const *words; /* WORD: what each value is called; ends with NULL */
@@ -39,13 +39,13 @@ struct spec_field {
 		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \
 	}
 
-/* Release the texts of *BASE. */
+/* Free the texts of *BASE. */
 void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
-/* Add all fields of *BASE to O. For PEOPLE, a time is a date; a program wants the whole number back. */
+/* Add all fields of *BASE to O. For PEOPLE a time is a date; a program wants the whole number back. */
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
 		       const void *base, bool people);
 /* Is O's member "version" VERSION? 0; -ENOTSUP: it is another; -EINVAL: there is none. */
 int spec_fields_version(const struct spec_value *o, int64_t version);
-/* All of FIELDS from O; what else O holds is ignored. 0, -EINVAL. */
+/* Read all FIELDS from O; its other members are ignored. 0, -EINVAL. */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
 		     void *base);

@@ -55,7 +55,7 @@ static void free_anchor(struct lh_entry *entry)
 	free(lh_entry_v(entry));
 }
 
-/* A table with texts as keys and room for N; FREE_ENTRY may be NULL. */
+/* Make a table with texts as keys and room for N; FREE_ENTRY may be NULL. */
 static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
 {
 	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
@@ -182,7 +182,7 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 
 /* --- tags ("!!str 1"): those of YAML's core schema are known, and have to fit --- */
 
-/* May an explicit tag other than !!str say this of a scalar? */
+/* Does an explicit tag other than !!str fit this scalar? */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -272,9 +272,8 @@ static bool is_merge_key(const struct spec_yaml *key)
 }
 
 /*
- * A map in the making, with the outcome that PyYAML has: what is merged comes first (of a list of maps
- * the last first), a key that is there already keeps its place and takes the later value, and the map's
- * own keys win.
+ * A map in the making, with the result that PyYAML has: merged pairs come first (of a list of maps the last one first),
+ * a key that is there already keeps its place and takes the later value, and the map's own keys win.
  */
 struct merged {
 	struct spec_yaml *map;
@@ -298,7 +297,7 @@ static void put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *
 	insert(m->index, key->text, (void *)(uintptr_t)at);
 }
 
-/* Move the pairs of FROM, which is left empty. */
+/* Move all pairs of FROM, which is empty afterwards. */
 static void put_all(struct merged *m, struct spec_yaml *from)
 {
 	for (size_t i = 0; i < from->n; i += 2)
@@ -427,7 +426,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 	return err;
 }
 
-/* The stream: its start, one document, its end. */
+/* Read the stream: its start, one document, its end. */
 static int read_stream(struct reader *r, struct spec_yaml **ret)
 {
 	for (;;) {

@@ -18,7 +18,9 @@ struct json_object; /* json-c; never leaves spec/ (rule D4) */
 
 enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 
-/* Plain data: a tree is only read once it is parsed; a reader may make a node of its own, say for a position. */
+/*
+ * A node. Plain data: a tree is only read once it is parsed; a reader may make a node of its own, say for a position.
+ */
 struct spec_yaml {
 	enum spec_yaml_type type;
 	unsigned line, column; /* from 1 */
@@ -32,13 +34,12 @@ struct spec_yaml {
 };
 
 /*
- * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty
- * document, two documents, a syntax error, an unknown alias, a tag other than the core ones, a
- * key that is not a scalar or holds NUL, a duplicate key: an error in E, and its errno is
- * returned. Merge keys ("<<") are expanded as PyYAML does: merged keys first, own ones win.
- * Aliases become copies (which keep the positions of what they repeat), counted against
- * SPEC_MAX_EXPANDED. *RET is set in spite of errors where the tree is whole (duplicate keys, tags), so
- * that the caller can look for more; else it is NULL.
+ * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty document, two documents,
+ * a syntax error, an unknown alias, a tag other than the core ones, a key that is not a scalar or holds NUL, and a
+ * duplicate key are errors: they are added to E, and its errno is returned. Merge keys ("<<") are expanded as PyYAML
+ * does: merged keys first, own ones win. Aliases become copies (with the positions of the original), counted against
+ * SPEC_MAX_EXPANDED. If the tree is whole in spite of errors (duplicate keys, tags), *RET is set, so that the caller
+ * can look for more; else it is NULL.
  */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);
@@ -49,13 +50,13 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 
 /*
  * A spec_errors_find: the position of PATH in the document ROOT, or of the longest part of PATH that it has. False: it
- * has none of it.
+ * has no part of it.
  */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
- * What a scalar is: by YAML 1.2's core schema if it is plain, text otherwise. Numbers are decimal
- * (strtoll, strtod read them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ * What a scalar is: by YAML 1.2's core schema if it is plain, else text. Numbers are decimal (strtoll, strtod read
+ * them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,
@@ -70,21 +71,20 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
 /*
- * The tree (one that was parsed without errors) as a JSON value, whose reference the caller owns.
- * Plain scalars are what spec_yaml_resolve says; a null is NULL, also at the root.
+ * Make a JSON value, whose reference the caller owns, of a tree that was parsed without errors. Plain scalars are what
+ * spec_yaml_resolve says; a null is NULL, also at the root.
  */
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
 
 /*
- * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,
- * multi-line text as literal blocks where that is lossless, Unicode kept. Collections nested
- * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on
- * one line. *RET is malloc'ed and NUL-terminated.
+ * Write VALUE as YAML text: keys in the object's order, strings that look like another type quoted, multi-line text as
+ * literal blocks where that loses nothing, Unicode kept. Collections that are nested deeper than FLOW_DEPTH levels (the
+ * root is level 1; 0: none) are written in flow style on one line. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
 /*
  * Add KEY to O: a time in ns since 1970 as text, null if it is 0. spec_yaml_emit writes it without quotes, though
- * readers of YAML 1.1 take it for a time then.
+ * readers of YAML 1.1 then take it for a time.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);

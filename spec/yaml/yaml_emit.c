@@ -62,7 +62,7 @@ static bool is_word(const char *text, size_t len)
 	return false;
 }
 
-/* Could this be a number or a date in some notation: only their characters, and a digit? */
+/* Could TEXT be a number or a date in some notation? It has only their characters, and a digit. */
 static bool is_numeric(const char *text, size_t len)
 {
 	bool digit = false, letter = false;
@@ -78,7 +78,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* May plain text begin like this, and not be taken for syntax? */
+/* May plain text begin like this without being taken for syntax? */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -88,7 +88,7 @@ static bool begins_plain(const char *text, size_t len)
 	return text[0] != '-' || (len > 1 && text[1] != ' ');
 }
 
-/* Is every character printable, those of EXTRA counted in? */
+/* Is every character of TEXT printable, or in EXTRA? */
 static bool is_printable(const char *text, size_t len, const char *extra)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -105,7 +105,7 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 	return true;
 }
 
-/* TEXT is printable and not empty. */
+/* May TEXT, which is printable and not empty, be plain? */
 static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
@@ -141,7 +141,7 @@ static void put_indent(struct emitter *em, unsigned indent)
 	fprintf(em->out, "%*s", (int)indent, "");
 }
 
-/* The characters of TEXT, escaped for double quotes. Bytes that are not UTF-8 become U+FFFD. */
+/* Write the characters of TEXT, escaped for double quotes. Bytes that are not UTF-8 become U+FFFD. */
 static void put_double_quoted(FILE *out, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -174,7 +174,7 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	if (printable && is_plain(text, len, flow)) {
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
-		/* Single quotes need no escapes, and are easier to read where double quotes would. */
+		/* Single quotes need no escapes, and are easier to read where double quotes would need some. */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
 			if (text[i] == '\'')
@@ -187,7 +187,7 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	}
 }
 
-/* The string VALUE on the current line. */
+/* Write the string VALUE on the current line. */
 static void put_string(struct emitter *em, struct json_object *value, bool flow)
 {
 	if (json_object_get_userdata(value) == time_mark)
@@ -198,9 +198,8 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * A literal block, its lines at INDENT + 2 where INDENT is the column of the collection around
- * it. For text that begins with white space the indentation is written as a number, since a reader could
- * not tell it from the text.
+ * Write a literal block, its lines at INDENT + 2, where INDENT is the column of the collection around it. If the text
+ * begins with white space, the indentation is written as a number, since a reader could not tell it from the text.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -280,7 +279,7 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/* The pairs of a block map at INDENT, whose first line is indented already. */
+/* Write the pairs of a block map at INDENT, whose first line is indented already. */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;
@@ -315,9 +314,9 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * VALUE after the ":" or "-" of a collection at column INDENT, to the end of its last line. In
- * a list, a collection begins on the line of the dash; in a map, on the next, and a list there
- * is not indented further.
+ * Write VALUE after the ":" or "-" of a collection at column INDENT, to the end of its last line. In a list a
+ * collection begins on the line of the dash; in a map it begins on the next line, and a list is not indented further
+ * there.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

@@ -30,7 +30,7 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file holds a NUL byte; is it text?");
-	/* As programs and archives do. */
+	/* Programs and archives begin like this. */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
 			e, -EINVAL, line, column, "",
@@ -161,7 +161,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 		s++;
 	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, *len))
 		return NULL;
-	/* Then every backslash stands between double quotes. */
+	/* If TEXT is JSON, every backslash stands between double quotes. */
 	if (spec_value_parse(text, *len, &json) < 0)
 		return NULL;
 	out = text_stream(&ret, len);
@@ -261,7 +261,7 @@ static int explain_char(const yaml_parser_t *p, const char *text, size_t len, st
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* libyaml counts characters: N of them are before it. */
+	/* libyaml counts characters, so N of them are passed over. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -16,14 +16,14 @@
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may hold characters
- * as they are that YAML wants escaped. If TEXT is JSON with such: a copy (malloc'ed) as YAML has
- * it, of the same lines, and *LEN is its length. NULL: TEXT can be read as it is.
+ * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may have characters as they are that YAML
+ * wants escaped. If TEXT is JSON with such: a copy (malloc'ed) as YAML has it, of the same lines, and its length in
+ * *LEN. NULL: TEXT can be read as it is.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
- * Refuse bytes that libyaml would refuse, or read differently from what an editor shows: not
+ * Refuse bytes that libyaml would refuse, or that it reads otherwise than an editor shows them: bytes that are not
  * UTF-8, control characters, Unicode's own line breaks, %TAG. 0, -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
@@ -32,5 +32,5 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/* May the character stand in YAML text as it is, in every reader? (No line breaks, no tab.) */
+/* May C stand in YAML text as it is, for every reader? (Not line breaks, not a tab.) */
 bool yaml_input_is_printable(uint32_t c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What plain scalars mean, and the tree as a JSON value. The rules are YAML 1.2's core schema
- * without what another reader might take differently: a number is decimal and has no leading
- * zero, a boolean is true or false; all else is text.
+ * What plain scalars mean, and the tree as a JSON value. The rules are YAML 1.2's core schema without the forms that
+ * another reader might take for something else: a number is decimal and has no leading zero, a boolean is true or
+ * false; anything else is text.
  */
 #include "spec/yaml/yaml.h"
 
@@ -66,7 +66,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* No word is a number, and whether it is one is seen at its first characters. */
+	/* No word is a number, and the first characters show whether it is one. */
 	value = number(node->text);
 	if (value != SPEC_YAML_TEXT)
 		return value;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where in a document is what a path names, such as "roles[0].env.A": for errors that are found after reading. */
+/*
+ * Finds where in a document the value of a path is, such as "roles[0].env.A", for errors that are found after reading.
+ */
 #include "spec/yaml/yaml.h"
 
 /* How many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0: PATH does not begin with it. */
@@ -16,7 +18,7 @@ static size_t match_key(const char *path, const char *key)
 	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
 }
 
-/* The node that the first step of *PATH leads to from NODE, *PATH moved behind the step; NULL: none. */
+/* The node to which the first step of *PATH leads from NODE; *PATH moves behind that step. NULL: none. */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {
 	if (node->type == SPEC_YAML_LIST && **path == '[') {

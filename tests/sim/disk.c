@@ -148,7 +148,10 @@ static uint64_t hang(void)
 	return sim_now() < hangs_until ? hangs_until - sim_now() : 0;
 }
 
-/* The caller waits; 0 or how the call fails. */
+/*
+ * The caller waits; 0 or how the call fails. One in four of those that fail to write begins a time in which nothing is
+ * written.
+ */
 static int call(enum sort sort)
 {
 	static const int errors[] = {-EIO, -ENOSPC, -EDQUOT};

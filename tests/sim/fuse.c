@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of libfuse, of fs/vfs/park.c and serve.c, whose threads wait, and of fs/submit/writer.c, which reads /proc:
- * the kernel and its processes. It keeps nothing of what it has looked up: each call walks its path and forgets it
- * again. One handler at a time has the turn; it gives it up while it waits for the disk, as serve.h says.
+ * In place of libfuse and of fs/vfs/park.c and serve.c, whose threads wait: the device of FUSE, which requests wait
+ * in, and their answers. One handler at a time has the turn; it gives it up while it waits for the disk, as serve.h
+ * says: then a signal or the deadline answers its request, and what lets go of its node waits until it has returned.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel, for those who use the mount: each call is a request, or some, to the handlers of fs/vfs/ops.c. All are
- * for tasks, which wait for the answer; -ENOTCONN: kxfs has gone meanwhile, or is not there.
+ * for tasks, which wait for the answer; -ENOTCONN: kxfs has gone meanwhile, or is not there; -EINTR: a signal has come.
  */
 #pragma once
 

@@ -5,8 +5,10 @@
  * killed, or stand still for a while; the machine goes down. What must hold of them at any moment:
  *
  *	a program is started of what was asked for alone (user.c), and of an attempt once, unless the machine has been
- *	down meanwhile; of a replica one runs at a time; none is started more often than its retries allow
- *	none is ended but by who has asked for that, by its limit of time, or because a mount that was up is away
+ *	down meanwhile; of a replica one runs at a time, and where a job starts again as a whole, nothing of before
+ *	runs; none is started more often than its retries allow
+ *	none is ended but by who has asked for that, by its limit of time, because another replica of its job has
+ *	failed, or because a mount that was up is away
  *
  * In the end nothing runs of what is over, and all that does not run is over, as it has ended.
  */

@@ -128,6 +128,7 @@ static void check_text(const char *path, const char *text, enum form form, const
 		cleanup_free char *line = NULL;
 
 		nl = strchr(at, '\n');
+/* OF begins with its replica, as is_of has it. */
 		line = mem_copy(at, nl ? (size_t)(nl - at) : strlen(at));
 		if (strncmp(line, prefix, strlen(prefix)) == 0)
 			check_line(path, line + strlen(prefix), nl, form, job, seen);

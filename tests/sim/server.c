@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets
- * its phase and a pod, the pod runs, prints numbered lines and ends, or is evicted and made anew under its name, the
- * job ends, and perhaps somebody removes it, or makes it anew of what he has saved. The container of a pod may run
- * some times: a request for a log names the container, not the run, and between two runs the one that has ended is
- * served as the newest and as the previous one; of older ones a node has nothing (docs/facts.md).
- * Each change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now
- * and then.
+ * An API server with one kind of jobs, which the seed chooses, their pods and what belongs to them. Each change has a
+ * version; a watch tells the changes of its collection after a lag of its own, and forgets them now and then. A
+ * controller (volcano.c, controllers.c) makes pods of a job, kubelets run them (kubelet.c), the job ends, and
+ * perhaps somebody removes it, or makes it anew of what he has saved.
  */
 #include <json-c/json.h>
 #include <stdio.h>
@@ -357,7 +354,7 @@ const char *server_job(size_t i)
 	return NULL;
 }
 
-/* --- the controller and the kubelet --- */
+/* --- what others ask --- */
 
 static struct object *pod_of(const struct object *job)
 {

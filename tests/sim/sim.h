@@ -5,15 +5,21 @@
  * it is asked, things fail, kxfs is killed and started again; what must hold is checked meanwhile.
  *
  *	sched.c   (here) events in virtual time, tasks that wait, streams of random numbers, the trace
+ *	memory.c  in place of malloc
  *	loop.c    in place of backend/base's loop, pool, random, diag and process, and of backend/impl's end
  *	disk.c    in place of backend/base/disk.c: a disk in memory (disk.h)
  *	http.c    in place of backend/client's http.c: requests on their way, and what becomes of them (world.h)
  *	fuse.c    in place of libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
- *	server.c  an API server and the controller of its jobs (world.h)
+ *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, controllers.c) and kubelets
+ *	          (kubelet.c); cluster.h is what these share
  *	process.c in place of backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
  *	machine.c in place of backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
  *	user.c    people, and what was promised to them (world.h)
+ *	writer.c  how they write (world.h)
+ *	hostile.c other users of the server, some of whom mean harm (world.h)
+ *	dry.c     those who write into dryrun/ (world.h)
+ *	looker.c  those who look at all else, and rm -r (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)
  *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
  *	ctl.c     those who write to ctl
@@ -54,16 +60,17 @@ enum sim_stream {
 /* --- what differs from history to history: rates in 1/1000, 0: this fault does not occur --- */
 
 struct sim_faults {
-	unsigned refused;     /* connections: nothing is sent */
-	unsigned lost;	      /* requests that break, whether the server acts on them or not */
-	unsigned late;	      /* of these: it acts after kxfs has heard of the break */
-	unsigned silent;      /* requests that nobody answers */
-	unsigned proxied;     /* replies in whose place a proxy answers */
-	unsigned busy;	      /* 429 and 503 of the server's own */
-	unsigned quota;	      /* creations that are refused, for a quota or by a webhook */
-	unsigned cut;	      /* streams, at each piece */
-	unsigned slow;	      /* calls of the disk that take up to some seconds */
-	unsigned disk_error;  /* calls of the disk that fail */
+	unsigned refused; /* connections: nothing is sent */
+	unsigned lost;	  /* requests that break, whether the server acts on them or not */
+	unsigned late;	  /* of these: it acts after kxfs has heard of the break */
+	unsigned silent;  /* requests that nobody answers */
+	unsigned proxied; /* replies in whose place a proxy answers */
+	unsigned busy;	  /* 429 and 503 of the server's own */
+	unsigned quota;	  /* creations that are refused, for a quota or by a webhook */
+	unsigned cut;	  /* streams, at each piece */
+	unsigned slow;	  /* calls of the disk that take up to some seconds */
+	/* Calls of the disk that fail, and begin a time in which the disk takes no write. */
+	unsigned disk_error;
 	unsigned killed;      /* lives of kxfs, each some virtual seconds */
 	unsigned power_cut;   /* of these: the machine goes down */
 	unsigned writer_dies; /* writers */
@@ -134,6 +141,8 @@ struct sim_task;
 struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
 struct sim_task *sim_task_here(void); /* NULL: none runs */
 /* In a task. */
+/* Of two draws in one expression C leaves the order open, and two compilers' histories of a seed differ. */
+
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
 /* The task is P's from now on (process.h): it does not go on when that is dead, or stopped. */

@@ -92,9 +92,8 @@ void users_started(unsigned tag, const char *job, unsigned life, unsigned boot)
 	if (w->job && w->created && !streq(w->job, job))
 		sim_fail("tag %u was launched twice: %s and %s", tag, w->job, job);
 	/*
-	 * Its writer was told nothing, or that this is not known; a start launches nothing by itself. Only a mount that
-	 * ends in good order may still accept what its writer does not hear of any more, and a helper that found no
-	 * process for its program tries again under the next mount, which has told of the job.
+	 * Its writer was told nothing, or that this is not known; a start launches nothing by itself. Where its helper
+	 * could not be started, and that could not be recorded, the next mount tries again.
 	 */
 	if (!w->created && w->fate == ASKED && life > w->life && boot == w->boot &&
 	    !sim_faults.ended && !sim_faults.not_started)
@@ -199,7 +198,7 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	}
 	/*
 	 * Where somebody answers in place of the server, or it does not say what is asked, a job may be known by
-	 * its name alone; its watch brings the rest.
+	 * its name alone; its watch brings the rest, after a while if etcd was restored.
 	 */
 	if (life == sim_life() && err && !sim_faults.proxied && !sim_faults.troubled &&
 	    !sim_faults.stranger && is_at_server(w->job))
@@ -325,6 +324,10 @@ static void remove_one(struct write *w, pid_t pid)
 static void writer(void *data)
 {
 	struct write *w = data;
+/*
+ * A part of it is never a whole AppDef: where kxfs can't see who writes it, the close of one who is killed can't be
+ * told from another.
+ */
 	unsigned most = 60;
 	pid_t pid = kernel_fork();
 
@@ -370,7 +373,8 @@ static void judge_name(unsigned name, pid_t pid)
 
 	/*
 	 * A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. A
-	 * refusal that was heard is no more where the machine went down right after, or the disk did not take it.
+	 * refusal, or what was not known yet, is no more, heard or not, where the machine went down right after, or the
+	 * disk did not take it.
 	 */
 	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)) ||
 	    ((sim_faults.power_cut || sim_faults.disk_error) && w->fate == REFUSED && no_link &&
@@ -384,7 +388,7 @@ static void judge_name(unsigned name, pid_t pid)
 			 w->job);
 	/*
 	 * If the job is gone, or its folder can't be read, and kxfs did not come to note that all was told, it may
-	 * show the one before.
+	 * show the one before. So it does where the machine went down after a writer that was interrupted.
 	 */
 	if (no_link == 0 && no_error && w->fate != REFUSED && !sim_faults.disk_error &&
 	    !(w->job && (strstr(target, w->job) || !is_at_server(w->job))))

@@ -310,7 +310,7 @@ static void judge_lists(pid_t pid)
 		snprintf(line, sizeof(line), "%s\n", state);
 		if (server_is_suspended(job) && !streq(state, "CANCELLED"))
 			sim_fail("list has %s as %s, and it is suspended", job, state);
-		/* What has become of a job of a machine is judged there. */
+		/* What has become of a job of a machine is judged there. One that was held until now may still run. */
 		if ((!*state && !sim_faults.disk_error) ||
 		    (!sim_machine && is_over(job) && !is_true(line, &fate)))
 			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
@@ -329,7 +329,7 @@ static void judge_lists(pid_t pid)
 	}
 }
 
-/* What wait has said stays. */
+/* What wait has said stays, unless the disk did not take it before the job was removed and the machine went down. */
 static void judge_said(const struct said *s, pid_t pid)
 {
 	static const char *const places[] = {"jobs", "history"};

@@ -48,7 +48,7 @@ struct server_run {
 	bool foreign;	 /* which somebody else has made */
 };
 bool server_run(const char *uid, struct server_run *ret);
-/* Is the job UID there? */
+/* Is the job UID there, and nobody deletes it? */
 bool server_has_job(const char *uid);
 /* The jobs that were called NAME: how many, and what is known of the last. */
 struct server_fate {
@@ -76,6 +76,7 @@ void sim_http_mend(void);
 void machine_signal(pid_t pid, int sig);
 /* It goes down. */
 void machine_power_cut(void);
+/* Is it suspended, or may it be? */
 /* How often it has. */
 unsigned sim_boots(void);
 /* From now on nothing happens to its processes but what kxfs does. */
@@ -140,3 +141,4 @@ bool users_removed(const char *job);
 void users_judge(void);
 /* That has been said. */
 bool users_are_judged(void);
+ * FIRST: of the first attempt.

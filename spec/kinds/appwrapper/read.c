@@ -8,7 +8,7 @@
 #include "spec/pods/wrap.h"
 #include "spec/view/kueue.h"
 
-/* What the controller allows where the annotation is missing. */
+/* The retries that the controller allows if the annotation is missing. */
 #define DEFAULT_RETRIES 3
 
 static const struct spec_phase phases[] = {
@@ -83,7 +83,7 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/* When the phase began, or the last thing happened since. */
+/* When the phase began, or when something last happened in it. */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(status, "conditions");
@@ -104,7 +104,7 @@ static int64_t changed(const struct spec_value *status)
 	return ret;
 }
 
-/* Pods that were made earlier belong to an attempt that is over. */
+/* When the present attempt began: pods that were made earlier belong to an attempt that is over. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = condition(status, "ResourcesDeployed");
@@ -115,7 +115,7 @@ static int64_t began(const struct spec_value *status, const char *phase)
 	return max_of(ret, INT64_C(1));
 }
 
-/* Why it waits, is tried again or has failed, where its pods do not tell. */
+/* Set why the job waits, is tried again or has failed, if its pods do not tell. */
 static void explain(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A batch Job of Kubernetes itself, which every cluster serves: the one role of an AppDef is an Indexed Job. Its pods
- * have no names in DNS, and it can't start all of them anew; what needs that is refused here.
+ * have no names in DNS, and it can't start all of them anew; AppDefs that need that are refused here.
  */
 #include <errno.h>
 
@@ -50,7 +50,7 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 		       : 0;
 }
 
-/* 0, or an errno that is in the build's errors. */
+/* Check the replicas. 0, or an errno that is in the build's errors. */
 static int check_replicas(struct spec_build *b)
 {
 	const struct spec_role *role = &b->app->roles[0];

@@ -64,7 +64,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 /* --- what follows from the status --- */
 
-/* Has ctl ended it, which nobody else does by a deadline of 0 s? */
+/* Has ctl ended it? Nobody else does by a deadline of 0 s. */
 static bool is_terminated(const struct spec_value *object, const struct spec_value *condition)
 {
 	return streq(spec_read_text(condition, "reason"), "DeadlineExceeded") &&
@@ -83,7 +83,7 @@ static void explain(struct spec_job_view *v, const struct spec_value *object,
 
 	spec_read_copy(&v->reason, reason, READ_MAX_WORD);
 	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
-	/* All else says only that pods have failed. */
+	/* Any other reason only says that pods have failed. */
 	v->vague = !streq(reason, "DeadlineExceeded") && !streq(reason, "PodFailurePolicy");
 	if (!is_terminated(object, failed))
 		return;
@@ -94,7 +94,7 @@ static void explain(struct spec_job_view *v, const struct spec_value *object,
 
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
-	/* Of those that hold, the last that was added. */
+	/* Of the types that hold the last that was added counts. */
 	static const char *const types[] = {"Complete",		  "Failed",    "FailureTarget",
 					    "SuccessCriteriaMet", "Suspended", NULL};
 	const struct spec_value *status = spec_read_map(object, "status");
@@ -105,7 +105,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	indexed_status(v, object, phase);
 	if (streq(phase, "Failed") || streq(phase, "FailureTarget"))
 		explain(v, object, indexed_condition(status, phase));
-	/* It is over though not all have succeeded; else there is nothing to explain. */
+	/* The job is over although not all have succeeded; else there is nothing to explain. */
 	if (met && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);

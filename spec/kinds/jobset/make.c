@@ -13,7 +13,7 @@ static const struct spec_option options[] = {INDEXED_OPTIONS, {0}};
 struct jobset {
 	struct spec_build *build;
 	struct spec_pods pods;
-	struct json_object *jobs; /* the replicated ones */
+	struct json_object *jobs; /* the replicated jobs */
 	char *rank0_host;
 };
 

@@ -72,7 +72,7 @@ static bool retries_alone(const struct spec_value *list)
 	return false;
 }
 
-/* How often the job is tried again: all of it, or, if never, the replica of which that is allowed most often. */
+/* How often the job may be tried again: all of it; or, if never, the replica that may be tried again most often. */
 static void read_retries(const struct spec_value *spec, const struct spec_value *list,
 			 struct spec_job_view *v)
 {

@@ -54,7 +54,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
-	/* When fewer pods than that run or have succeeded, MCAD dispatches the job again. */
+	/* If fewer pods than that run or have succeeded, MCAD dispatches the job again. */
 	v->restarts = v->minimum > 0;
 	return wrap_tasks(items, key, v, ret_tasks);
 }

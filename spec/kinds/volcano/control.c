@@ -39,7 +39,7 @@ static unsigned in_phase(const char *phase)
 	return 0;
 }
 
-/* The actions that would end JOB: each start is an attempt, and Volcano fails a job that has none left. */
+/* The actions that would end JOB, since each start is an attempt, and Volcano fails a job that has none left. */
 static unsigned in_vain(const struct spec_job_view *job)
 {
 	bool last = job->retry_limit && job->retries + 1 >= job->retry_limit;
@@ -111,7 +111,7 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 	return streq(phase, a) || streq(phase, b);
 }
 
-/* We may miss a phase that is short; but the count of retries shows that a job was started again. */
+/* A short phase may be missed, but the count of retries shows that a job was started again. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *job)

@@ -116,7 +116,7 @@ static const char *retry_action(const struct spec_role *role)
 	}
 }
 
-/* Volcano counts attempts, and takes 0 for a number that nobody has given. */
+/* Volcano's number of attempts. Volcano takes 0 for a number that nobody has given. */
 static int64_t attempts(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -138,7 +138,7 @@ static int check_retries(struct volcano *v, size_t index)
 
 /* --- tasks --- */
 
-/* NORM is the normal form of the role's name, which names of tasks begin with. */
+/* Make a task. NORM is the normal form of the role's name, with which names of tasks begin. */
 static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
 	const struct spec_role *role = r->role;

@@ -40,7 +40,7 @@ static bool any_restarts(const struct spec_value *policies)
 	return false;
 }
 
-/* What is done by the first of POLICIES that fits when all pods of a task have succeeded; "": none fits. */
+/* The action of the first of POLICIES that fits when all pods of a task have succeeded; "": none fits. */
 static const char *action_of_success(const struct spec_value *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++) {
@@ -56,7 +56,7 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/* Does Volcano do something else than end the job when all pods of TASK have succeeded? */
+/* Does Volcano do anything else than end the job when all pods of TASK have succeeded? */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -152,7 +152,7 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 	/* Its name is JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
-	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
+	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* the pod belongs to no task */
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
 	spec_read_copy(&v->task, note_of(object, "volcano.sh/task-spec"), READ_MAX_WORD);
 	spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD);

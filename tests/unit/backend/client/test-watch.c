@@ -467,7 +467,7 @@ static void test_silent(void **state)
 
 /*
  * A server that was restored from a backup is at a version before ours, and silent until it has come so far. It is
- * asked once it should have sent a bookmark, and at most every ten minutes.
+ * asked each time it should have sent a bookmark.
  */
 static void test_set_back(void **state)
 {

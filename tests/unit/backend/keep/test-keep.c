@@ -107,7 +107,7 @@ static void prints(const char *id, const char *text)
 	shell("printf T%s >jobs/%s/lines/u.main.0", id, id);
 }
 
-/* What is due is put. */
+/* What is due is put, and then, when that is due, its line in the list. */
 static void is_put(void)
 {
 	clock_pass(loop, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Submissions to a cluster, against a server that the test plays, or that answers at random: each is launched once. */
+/* Submissions to a cluster, against a server that the test plays: each is launched once. */
 #include <dirent.h>
 #include <sys/syscall.h>
 

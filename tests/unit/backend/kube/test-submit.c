@@ -438,7 +438,7 @@ static void test_launched(void **state)
 	answer(201, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* What the world can't read of the reply, its watch brings. */
+	/* A job that the watch should have told of before the reply: whether the server was set back is asked. */
 	rig.unknown = true;
 	submit(APP);
 	answer(201, rig.body);

@@ -59,7 +59,10 @@ static inline void pause_ms(long ms)
 		}                                                                                  \
 	} while (0)
 
-/* A job's end is on disk before anybody is told of it. (Not in the test's thread, which alone may fail a test.) */
+/*
+ * A job's end is on disk before anybody is told of it, if the disk takes it. (Not in the test's thread, which alone
+ * may fail a test.)
+ */
 static inline void world_on_job(void *data, const struct spec_job *old,
 				const struct spec_job *new_job)
 {

@@ -312,7 +312,10 @@ static void test_unread(void **state)
 	expect_merged("r/0 1\nr/1 2\n");
 }
 
-/* The machine has crashed, and the index tells of more than the logs have: it is made again from there. */
+/*
+ * The machine has crashed, and the index tells of more than the logs have: it is made again from there. That it was cut
+ * is on the disk by then, else what it told of comes back when the machine crashes again.
+ */
 static void test_lost(void **state)
 {
 	char path[200];

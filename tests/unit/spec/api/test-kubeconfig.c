@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kubeconfig files: what they say, how they are merged, what is refused and how; and the answers of exec
- * plugins. Times and base64, which they are made of.
+ * plugins.
  */
 #include <errno.h>
 

@@ -382,6 +382,7 @@ static void test_app(void **state)
 }
 
 /* Attempts that are possible one by one may be too many together: each is a file. */
+/* A million logs are shown, and not one more. */
 static void test_too_many_attempts(void **state)
 {
 	struct spec_record *r = busy(), *copy = NULL;
