@@ -35,39 +35,6 @@ static const struct backend_impl {
 
 /* --- life --- */
 
-/* The strings of a config. */
-static const size_t backend_config_strings[] = {
-	offsetof(struct backend_config, kind),
-	offsetof(struct backend_config, context),
-	offsetof(struct backend_config, namespace),
-	offsetof(struct backend_config, kubeconfig),
-	offsetof(struct backend_config, as),
-	offsetof(struct backend_config, selector),
-	offsetof(struct backend_config, state_dir),
-	offsetof(struct backend_config, work_dir),
-	offsetof(struct backend_config, submitter),
-	offsetof(struct backend_config, home),
-	offsetof(struct backend_config, mountpoint),
-	offsetof(struct backend_config, archive),
-	offsetof(struct backend_config, archive_endpoint),
-	offsetof(struct backend_config, archive_region),
-};
-
-static char **backend_config_string(struct backend_config *c, size_t i)
-{
-	return (char **)(void *)((char *)c + backend_config_strings[i]);
-}
-
-static void backend_config_copy(struct backend_config *c, const struct backend_config *from)
-{
-	*c = *from;
-	for (size_t i = 0; i < array_size(backend_config_strings); i++) {
-		char **s = backend_config_string(c, i);
-
-		*s = *s ? text_copy(*s) : NULL;
-	}
-}
-
 static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 {
 	for (size_t i = 0; i < array_size(backend_impls); i++) {
@@ -139,7 +106,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	b->events = *events;
 	end_init(&b->started);
 	end_init(&b->stopped);
-	backend_config_copy(&b->config, config);
+	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
 	if (config->archive && config->archives)
 		err = keep_new(
@@ -197,8 +164,6 @@ void backend_free(struct backend *b)
 	store_free(b->store);
 	end_clear(&b->started);
 	end_clear(&b->stopped);
-	for (size_t i = 0; i < array_size(backend_config_strings); i++)
-		free(*backend_config_string(&b->config, i));
 	free(b);
 }
 
@@ -543,28 +508,22 @@ void backend_queue_jobs(struct backend *b, const char *name, struct backend_queu
 	}
 }
 
-static void queue_text_of_jobs(struct backend *b, char **ret, size_t *ret_len)
-{
-	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n;
-
-	store_list(b->store, BACKEND_JOBS, &jobs, &n);
-	b->ops->queue_text(b, jobs, n, ret, ret_len);
-	for (size_t i = 0; i < n; i++)
-		spec_job_unref(jobs[i]);
-}
-
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
 {
 	struct spec_queue_view *queue = backend_queue(b, name);
 	struct spec_cluster_queue_view *cluster = NULL;
+	const struct spec_job **all cleanup_free = NULL;
 	struct backend_queue_jobs jobs;
+	size_t n;
 
 	if (!queue)
 		return -ENOENT;
 	if (b->ops->queue_text) {
 		spec_queue_view_unref(queue);
-		queue_text_of_jobs(b, ret, ret_len);
+		store_list(b->store, BACKEND_JOBS, &all, &n);
+		b->ops->queue_text(b, all, n, ret, ret_len);
+		for (size_t i = 0; i < n; i++)
+			spec_job_unref(all[i]);
 		return 0;
 	}
 	if (queue->local)
@@ -604,6 +563,19 @@ static bool is_elsewhere(struct backend *b, const struct spec_job *job, const ch
 	return gone && (output_log_stat(b->output, job->id, key, LOG_PLAIN, &st) || !st.size);
 }
 
+/*
+ * Does the folder of JOB belong to another job of its name, which is in the history? That folder is moved away when
+ * output of JOB is wanted; until then a log in it may be the other job's. The logs of pods have names of their own, but
+ * the merged log has the same name for each job.
+ */
+static bool is_anothers(struct backend *b, const struct spec_job *job, const char *key)
+{
+	const struct spec_job *other cleanup_job =
+		key || job->history ? NULL : store_get(b->store, BACKEND_HISTORY, job->id);
+
+	return other && !other->archived && !streq(other->uid, job->uid);
+}
+
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret)
 {
@@ -611,6 +583,8 @@ int backend_log(struct backend *b, const struct spec_job *job, const char *key, 
 
 	if (!err || job->archived)
 		return err;
+	if (is_anothers(b, job, key))
+		return output_log_await(b->output, job->id, form, ret);
 	return output_log(b->output, job->id, key, form, ret);
 }
 
@@ -622,5 +596,8 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 
 	if (!err || job->archived)
 		return err;
+	*ret = (struct log_stat){0};
+	if (is_anothers(b, job, key))
+		return 0;
 	return output_log_stat(b->output, job->id, key, form, ret);
 }

@@ -54,7 +54,7 @@ void archive_free(struct archive *a)
 		a->ops->free(a);
 }
 
-int archive_new(struct loop *loop, const struct archive_place *place, const char *writer,
+int archive_new(struct loop *loop, const struct archive_address *place, const char *writer,
 		struct archive **ret, char **ret_text)
 {
 	*ret_text = NULL;

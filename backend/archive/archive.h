@@ -34,7 +34,7 @@ typedef void (*archive_list_fn)(void *data, int err, const char *text,
 				const struct archive_object *objects, size_t n, bool more);
 
 /* Where an archive is. Plain data. */
-struct archive_place {
+struct archive_address {
 	/* The absolute path of a directory, or s3://BUCKET[/PREFIX], which has the two fields below, too. */
 	const char *where;
 	const char *endpoint; /* the URL of its server; NULL: AWS */
@@ -46,7 +46,7 @@ struct archive_place {
  * one, so it leaves at most one such file behind. NULL: nothing will be put. All is copied. 0, or a negative errno with
  * *RET_TEXT (malloc'ed): PLACE can't be one. Any thread.
  */
-int archive_new(struct loop *loop, const struct archive_place *place, const char *writer,
+int archive_new(struct loop *loop, const struct archive_address *place, const char *writer,
 		struct archive **ret, char **ret_text);
 /* To be called when archive_stop has called FN, or if nothing was ever asked. NULL is allowed. Any thread. */
 void archive_free(struct archive *a);

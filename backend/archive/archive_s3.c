@@ -494,7 +494,7 @@ static bool is_place(struct archive_s3 *s, const char *where)
 	return true;
 }
 
-int archive_s3_new(struct loop *loop, const struct archive_place *place, bool writes,
+int archive_s3_new(struct loop *loop, const struct archive_address *place, bool writes,
 		   struct archive **ret, char **ret_text)
 {
 	static const struct archive_ops ops = {s3_put, s3_get, s3_list, s3_stop, s3_free};

@@ -22,6 +22,6 @@ struct archive {
 };
 
 struct archive *archive_dir_new(struct loop *loop, const char *dir, const char *writer);
-/* 0, or a negative errno with *RET_TEXT. */
-int archive_s3_new(struct loop *loop, const struct archive_place *place, bool writes,
+/* Make an archive of this kind. 0, or a negative errno with *RET_TEXT. */
+int archive_s3_new(struct loop *loop, const struct archive_address *place, bool writes,
 		   struct archive **ret, char **ret_text);

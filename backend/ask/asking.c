@@ -24,16 +24,6 @@ struct asking {
 	sem_t done;
 };
 
-static void asking_free(struct asking *a)
-{
-	http_free(a->http);
-	credential_free(a->credential);
-	loop_free(a->loop);
-	spec_connection_clear(&a->connection);
-	sem_destroy(&a->done);
-	free(a);
-}
-
 static void on_signal(void *data)
 {
 	asking_over(data);
@@ -110,8 +100,14 @@ int asking_run(struct spec_connection *connection, const struct asking_ops *ops,
 		err = http_new(a->loop, &a->connection, a->credential, &a->http, ret_text);
 	if (!err)
 		err = loop_start(a->loop);
-	if (err || ask(a))
-		asking_free(a);
+	if (err || ask(a)) {
+		http_free(a->http);
+		credential_free(a->credential);
+		loop_free(a->loop);
+		spec_connection_clear(&a->connection);
+		sem_destroy(&a->done);
+		free(a);
+	}
 	*connection = (struct spec_connection){0};
 	return err;
 }

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "backend/backend.h"
 #include "backend/client/http.h"
 
 struct asking;

@@ -61,19 +61,6 @@ static void found_none(struct discover *d)
 	d->fn(d->data, NULL, err, text ? text : strerror(-err));
 }
 
-static void found(struct discover *d, const struct spec_served *served)
-{
-	cleanup_free char *text = NULL;
-
-	if (served->kind) {
-		d->fn(d->data, served, 0, "");
-		return;
-	}
-	text = text_print("the cluster serves %s of %s, which kxfs does not know\n%s",
-			  served->plural, served->api_version, served->instead);
-	d->fn(d->data, NULL, -EOPNOTSUPP, text);
-}
-
 static void on_reply(void *data, const struct http_reply *reply)
 {
 	struct discover *d = data;
@@ -81,7 +68,15 @@ static void on_reply(void *data, const struct http_reply *reply)
 
 	d->request = NULL;
 	if (!reply->err && (reply->status / 100 == 2 || (reply->status == 403 && served->kind))) {
-		found(d, served);
+		cleanup_free char *text = NULL;
+
+		if (served->kind) {
+			d->fn(d->data, served, 0, "");
+			return;
+		}
+		text = text_print("the cluster serves %s of %s, which kxfs does not know\n%s",
+				  served->plural, served->api_version, served->instead);
+		d->fn(d->data, NULL, -EOPNOTSUPP, text);
 	} else if (!reply->err && (reply->status == 404 || reply->status == 403)) {
 		d->i++;
 		if (spec_served_at(d->source, d->i))

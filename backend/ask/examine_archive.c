@@ -88,8 +88,8 @@ void backend_examine_archive(const struct backend_config *config,
 			     void (*fn)(void *data, enum backend_grade grade, const char *text),
 			     void *data)
 {
-	const struct archive_place place = {config->archive, config->archive_endpoint,
-					    config->archive_region};
+	const struct archive_address place = {config->archive, config->archive_endpoint,
+					      config->archive_region};
 	struct examine e = {.dir = config->archive, .fn = fn, .data = data};
 	cleanup_free char *text = NULL;
 	struct loop *loop;

@@ -74,10 +74,9 @@ int disk_sync_data(int fd)
 	return retry(fdatasync(fd));
 }
 
-int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new)
+int disk_rename(int from_at, const char *from, int to_at, const char *to)
 {
-	return only_new ? retry(renameat2(from_at, from, to_at, to, RENAME_NOREPLACE))
-			: retry(renameat(from_at, from, to_at, to));
+	return retry(renameat(from_at, from, to_at, to));
 }
 
 int disk_link(int from_at, const char *from, int to_at, const char *to)

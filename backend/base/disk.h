@@ -51,9 +51,9 @@ int disk_sync(int fd);
 /* Like disk_sync, but the file's times and mode may be missing. */
 int disk_sync_data(int fd);
 
-/* TO, if it is there, is replaced in one step, or (ONLY_NEW) it is -EEXIST; -EINVAL: the disk can't tell. */
-int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new);
-/* The file FROM has the name TO, too. -EEXIST: something has it already. Some disks can't: then it is another error. */
+/* If TO is there, it is replaced in one step. */
+int disk_rename(int from_at, const char *from, int to_at, const char *to);
+/* Give the file FROM the name TO as well. -EEXIST: TO is taken. A disk that has no links answers with another error. */
 int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* Remove a file, or an empty directory. */
 int disk_unlink(int at, const char *path);

@@ -127,7 +127,23 @@ static int open_dir(const char *dir)
 	return disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 }
 
-/* Make FILE be TEXT. REPLACE: there is one, so the new one gets its name when it is on disk. */
+int file_open_new(int at, const char *name)
+{
+	int flags = O_WRONLY | O_CREAT | O_EXCL;
+	int fd = disk_open(at, name, flags);
+
+	if (fd != -EEXIST)
+		return fd;
+	fd = disk_unlink(at, name);
+	return fd < 0 ? fd : disk_open(at, name, flags);
+}
+
+bool file_is_full(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT;
+}
+
+/* Make FILE have TEXT. REPLACE: FILE exists, so the new text is on disk before it gets the name. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -140,12 +156,12 @@ static int write_file(const char *dir, const char *file, const char *text, size_
 		return at;
 	snprintf(temp, sizeof(temp), ".%s.new", file);
 	left = temp;
-	fd = disk_open(at, temp, O_WRONLY | O_CREAT | O_TRUNC);
+	fd = file_open_new(at, temp);
 	err = fd < 0 ? fd : file_write_all(fd, text, len);
 	if (!err && replace)
 		err = disk_sync(fd);
 	if (!err)
-		err = disk_rename(at, temp, at, file, false);
+		err = disk_rename(at, temp, at, file);
 	if (!err && !replace) {
 		left = file;
 		err = disk_sync(fd);
@@ -165,6 +181,38 @@ int file_write(const char *dir, const char *file, const char *text, size_t len)
 int file_make(const char *dir, const char *file, const char *text, size_t len)
 {
 	return write_file(dir, file, text, len, false);
+}
+
+struct known_names {
+	const char *const *v;
+	size_t n;
+};
+
+static int is_unknown(void *data, int at, const char *name, unsigned char type)
+{
+	const struct known_names *known = data;
+
+	(void)at, (void)type;
+	for (size_t i = 0; i < known->n; i++)
+		if (streq(known->v[i], name))
+			return 0;
+	return -EEXIST;
+}
+
+static int remove_name(void *data, int at, const char *name, unsigned char type)
+{
+	(void)data, (void)type;
+	return disk_unlink(at, name);
+}
+
+int file_remove_dir(const char *dir, const char *const names[], size_t n)
+{
+	struct known_names known = {names, n};
+	int err = disk_list(AT_FDCWD, dir, is_unknown, &known);
+
+	if (!err)
+		err = disk_list(AT_FDCWD, dir, remove_name, NULL);
+	return err ? err : disk_rmdir(AT_FDCWD, dir);
 }
 
 /* The name of the file that keeps room for FILE, below its directory. */
@@ -210,7 +258,7 @@ static int write_into_room(int at, const char *file, const char *text, size_t le
 	if (!err)
 		err = disk_sync(fd);
 	if (!err)
-		err = disk_rename(at, name, at, file, false);
+		err = disk_rename(at, name, at, file);
 	return err ? err : disk_sync(at);
 }
 
@@ -222,7 +270,7 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 
 	if (at < 0)
 		return err;
-	if (err == -ENOSPC || err == -EDQUOT)
+	if (file_is_full(err))
 		err = write_into_room(at, file, text, len);
 	room_name(file, name);
 	if (err == 0)
@@ -240,7 +288,8 @@ int file_sync_dir(const char *dir)
 }
 
 /* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
-int file_aside(const char *from, const char *to, char **ret)
+static int put_aside(const char *from, const char *to, char **ret,
+		     int (*put)(int from_at, const char *from, int to_at, const char *to))
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {
 		cleanup_free char *place = i ? text_print("%s.%u", to, i) : text_copy(to);
@@ -250,13 +299,25 @@ int file_aside(const char *from, const char *to, char **ret)
 		if (err == 0)
 			continue;
 		if (err == -ENOENT)
-			err = disk_rename(AT_FDCWD, from, AT_FDCWD, place, false);
+			err = put(AT_FDCWD, from, AT_FDCWD, place);
 		if (err < 0)
 			return err;
 		*ret = take_ptr(place);
 		return 0;
 	}
 	return -EEXIST;
+}
+
+int file_aside(const char *from, const char *to, char **ret)
+{
+	return put_aside(from, to, ret, disk_rename);
+}
+
+int file_keep_aside(const char *from, const char *to, char **ret)
+{
+	int err = put_aside(from, to, ret, disk_link);
+
+	return err ? file_aside(from, to, ret) : 0;
 }
 
 bool file_is_below(const char *path, const char *dir)

@@ -44,7 +44,14 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Like file_read, of somebody else's file: PATH may be a symbolic link. */
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
-/* Replace FILE (a short name) in DIR by TEXT in one step, synced. */
+/*
+ * Make a new file NAME, to be written and renamed. A file of that name is unlinked, not emptied: after a crash of the
+ * machine it may also stand under the name that it was renamed to. Returns a descriptor or a negative errno.
+ */
+int file_open_new(int at, const char *name);
+/* Does ERR say that there is no room? */
+bool file_is_full(int err);
+/* Replace FILE (a name in DIR) by TEXT in one step, and sync it. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);
 /*
  * Like file_write for a FILE that is not there yet, with one commit of the disk's journal instead of two. A crash of
@@ -60,13 +67,23 @@ int file_keep_room(const char *dir, const char *file, size_t len);
  */
 int file_write_last(const char *dir, const char *file, const char *text, size_t len);
 
-/* After this, what was made and removed in DIR is on disk. */
+/*
+ * Remove DIR with those of the N files NAMES that are in it. -EEXIST: something else is in it, and nothing was removed.
+ */
+int file_remove_dir(const char *dir, const char *const names[], size_t n);
+
+/* When this has returned 0, the files that were made and removed in DIR are so on disk, too. */
 int file_sync_dir(const char *dir);
 /*
  * Move FROM out of the way, to TO or, if TO is taken, to TO.1, TO.2 and so on; *RET (malloc'ed) is the name that it
  * got. Nobody else may make files there meanwhile.
  */
 int file_aside(const char *from, const char *to, char **ret);
+/*
+ * Like file_aside, for a file that is about to be replaced: FROM keeps its name as well, so that there is such a file
+ * at any moment. Where the disk has no links, FROM is moved.
+ */
+int file_keep_aside(const char *from, const char *to, char **ret);
 /* Is PATH the directory DIR or below it? Both canonical. */
 bool file_is_below(const char *path, const char *dir);
 /* Why a file could not be read, as text for people: -ENOTSUP and -EINVAL come from the reader of its text. */

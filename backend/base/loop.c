@@ -35,8 +35,8 @@
 #define LOOP_DRAIN_MS 5000
 /* How long loop_stop waits for work on the pool, which may hang. */
 #define LOOP_HANG_MS 5000
-/* While work waits for a thread, so often it is looked whether all threads hang. */
-#define LOOP_LOOK_MS 100
+/* While work waits for a thread, the pool is asked this often whether all its threads hang. */
+#define LOOP_CHECK_MS 100
 
 struct loop_post {
 	loop_fn fn;
@@ -80,8 +80,9 @@ struct loop {
 		bool closed; /* no timer may be set any more */
 	} timers;	     /* of the I/O thread, like all members below */
 	struct pool *pool;
-	size_t working;		/* what LOOP_WORK was given and has not ended */
-	struct loop_timer look; /* does the pool hang? */
+	/* Pieces of work that loop_work was given and that have not ended. */
+	size_t working;
+	struct loop_timer check; /* asks whether the pool hangs */
 	struct loop_watch *watches;
 	struct loop_signal_handle *signals;
 };
@@ -390,12 +391,12 @@ static void loop_on_work(struct pool_job *job)
 	loop_unref(loop);
 }
 
-static void loop_on_look(void *data)
+static void loop_on_check(void *data)
 {
 	struct loop *loop = data;
 
-	if (pool_look(loop->pool))
-		timer_set(loop, &loop->look, LOOP_LOOK_MS);
+	if (pool_check(loop->pool))
+		timer_set(loop, &loop->check, LOOP_CHECK_MS);
 }
 
 static void give_pool(struct loop *loop, loop_fn work, loop_fn done, void *data, bool of_many)
@@ -407,8 +408,8 @@ static void give_pool(struct loop *loop, loop_fn work, loop_fn done, void *data,
 	loop_ref(loop);
 	loop->working++;
 	pool_add(loop->pool, &j->job);
-	if (!loop->look.place)
-		timer_set(loop, &loop->look, LOOP_LOOK_MS);
+	if (!loop->check.place)
+		timer_set(loop, &loop->check, LOOP_CHECK_MS);
 }
 
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
@@ -431,7 +432,7 @@ void loop_new(struct loop **ret)
 	loop->last = &loop->first;
 	loop->refs = 1;
 	pool_new(&loop->pool);
-	loop_timer_init(&loop->look, loop, loop_on_look, loop);
+	loop_timer_init(&loop->check, loop, loop_on_check, loop);
 	*ret = loop;
 }
 
@@ -493,14 +494,14 @@ static void loop_wait_for_work(struct loop *loop)
 		timer_take(loop, loop->timers.v[loop->timers.n - 1]);
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
-	timer_set(loop, &loop->look, LOOP_LOOK_MS);
-	/* What is posted may begin more work. */
+	timer_set(loop, &loop->check, LOOP_CHECK_MS);
+	/* A function that was posted may begin more work. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 	}
 	loop_timer_stop(&deadline);
-	loop_timer_stop(&loop->look);
+	loop_timer_stop(&loop->check);
 }
 
 static void *loop_main(void *data)

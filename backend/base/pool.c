@@ -117,7 +117,7 @@ void pool_add(struct pool *p, struct pool_job *job)
 		start_thread(p);
 }
 
-bool pool_look(struct pool *p)
+bool pool_check(struct pool *p)
 {
 	bool more;
 

@@ -28,4 +28,4 @@ void pool_add(struct pool *pool, struct pool_job *job);
  * The owner calls this again and again while jobs wait: if none has begun since the last call, all threads hang, and
  * another one is made, up to the bound. False: no job waits.
  */
-bool pool_look(struct pool *pool);
+bool pool_check(struct pool *pool);

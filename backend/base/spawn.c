@@ -12,7 +12,7 @@
 
 #define SPAWN_NAME "plugin-start"
 
-void spawn_helper(char **argv)
+void spawn_between(char **argv)
 {
 	int tell, null, err;
 

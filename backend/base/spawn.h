@@ -23,4 +23,4 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
 
 /* For main(): in the process that stands in between, this does not return. */
-void spawn_helper(char **argv);
+void spawn_between(char **argv);

@@ -157,10 +157,18 @@ static void make_pair(const struct credential *cr, char **ret_cert, char **ret_k
 	*ret_key = text_copy(key);
 }
 
-static struct credential_view make_view(struct credential *cr)
-{
-	cleanup(clear_secret) char *line = make_line(cr), *cert = NULL, *key = NULL;
+/* --- who waits --- */
 
+static void answer_one(struct credential *cr, credential_fn fn, void *data)
+{
+	cleanup(clear_secret) char *line = NULL, *cert = NULL, *key = NULL;
+	struct credential_parts parts;
+
+	if (cr->files_err < 0)
+		return fn(data, cr->files_err, NULL, cr->files_text);
+	if (cr->plugin_err < 0)
+		return fn(data, cr->plugin_err, NULL, cr->plugin_text);
+	line = make_line(cr);
 	make_pair(cr, &cert, &key);
 	if (!streq(line, cr->line) || !streq(cert, cr->cert) || !streq(key, cr->key)) {
 		cr->generation++;
@@ -168,21 +176,8 @@ static struct credential_view make_view(struct credential *cr)
 		set_secret(&cr->cert, take_ptr(cert));
 		set_secret(&cr->key, take_ptr(key));
 	}
-	return (struct credential_view){cr->line, cr->cert, cr->key, cr->generation};
-}
-
-/* --- who waits --- */
-
-static void answer_one(struct credential *cr, credential_fn fn, void *data)
-{
-	struct credential_view view;
-
-	if (cr->files_err < 0)
-		return fn(data, cr->files_err, NULL, cr->files_text);
-	if (cr->plugin_err < 0)
-		return fn(data, cr->plugin_err, NULL, cr->plugin_text);
-	view = make_view(cr);
-	return fn(data, 0, &view, "");
+	parts = (struct credential_parts){cr->line, cr->cert, cr->key, cr->generation};
+	return fn(data, 0, &parts, "");
 }
 
 static bool must_wait(const struct credential *cr)
@@ -436,15 +431,6 @@ static bool answer_is_good(const struct credential *cr, int64_t now)
 	return cr->answer_known && (cr->answer.expires == 0 || now < cr->answer.expires);
 }
 
-static void plugin_failed(struct credential *cr, int err, const char *text)
-{
-	cr->plugin_ms = loop_now_ms() + FAILED_MS;
-	if (answer_is_good(cr, loop_time_ns()))
-		return;
-	cr->plugin_err = err;
-	text_set(&cr->plugin_text, "%s", text);
-}
-
 static void plugin_answered(struct credential *cr, struct spec_credential *answer)
 {
 	int64_t life = answer->expires - loop_time_ns();
@@ -466,10 +452,15 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 
 	cr->plugin_state = err < 0 && cr->hurried ? AGAIN : LEAVING;
 	cr->hurried = false;
-	if (err < 0)
-		plugin_failed(cr, err, text);
-	else
+	if (err < 0) {
+		cr->plugin_ms = loop_now_ms() + FAILED_MS;
+		if (!answer_is_good(cr, loop_time_ns())) {
+			cr->plugin_err = err;
+			text_set(&cr->plugin_text, "%s", text);
+		}
+	} else {
 		plugin_answered(cr, answer);
+	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;
 	answer_all(cr);

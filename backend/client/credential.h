@@ -11,8 +11,8 @@
 
 struct credential;
 
-/* What a request carries. Borrowed, and good until the I/O thread returns to its loop. */
-struct credential_view {
+/* What a request carries. Borrowed, and valid until the I/O thread returns to its loop. */
+struct credential_parts {
 	const char *authorization;	/* the whole header line, or NULL */
 	const char *cert_pem, *key_pem; /* NULL: none */
 	uint64_t generation;		/* grows whenever any of these changes */
@@ -22,7 +22,7 @@ struct credential_view {
  * ERR is 0, with PARTS; or -EACCES (the plugin failed; TEXT has the last of its stderr, and the hint of the
  * kubeconfig), -ETIMEDOUT, -ENOENT (a file is missing, and none was read before), ...
  */
-typedef void (*credential_fn)(void *data, int err, const struct credential_view *view,
+typedef void (*credential_fn)(void *data, int err, const struct credential_parts *parts,
 			      const char *text);
 
 /* C says what to use; it is borrowed and must stay. 0, or a negative errno with *RET_TEXT. Waits for the disk. */

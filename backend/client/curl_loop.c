@@ -326,8 +326,23 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 		mem_out(); /* curl refuses for no other reason */
 }
 
+static size_t take_none(char *bytes, size_t size, size_t n, void *data)
+{
+	(void)bytes;
+	(void)size;
+	(void)n;
+	(void)data;
+	return 0;
+}
+
+/*
+ * Curl 7.88 never frees the bytes that it has kept of a stream that waits if other streams use its connection when it
+ * is removed; they may be 64 MiB. When it gives them out it frees them, whether somebody takes them or not.
+ */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {
 	assert(!l->inside);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_none);
+	curl_easy_pause(easy, CURLPAUSE_CONT);
 	curl_multi_remove_handle(l->curl, easy);
 }

@@ -91,7 +91,7 @@ struct http {
 	uint64_t tokens_since; /* loop_now_ms when the last token came */
 	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
-	atomic_uint n_connections, n_streams;
+	atomic_uint n_connections;
 };
 
 enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
@@ -192,8 +192,8 @@ static void request_closed(uv_handle_t *handle)
 	group_leave(&http->group);
 }
 
-/* Not from within curl. */
-static void drop_attempt(struct http_request *rq)
+/* End the present try. Not from within curl. */
+static void drop_try(struct http_request *rq)
 {
 	if (!rq->easy.curl)
 		return;
@@ -240,8 +240,6 @@ static void end_request(struct http_request *rq)
 	if (rq->ticket)
 		credential_cancel(http->credential, rq->ticket);
 	rq->ticket = 0;
-	if (rq->call.stream)
-		atomic_fetch_sub(&http->n_streams, 1);
 	DL_DELETE(http->requests, rq);
 	DL_APPEND(http->dead, rq);
 	post_work(http);
@@ -291,17 +289,6 @@ static void arm(struct http_request *rq, uint64_t at)
 	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
 }
 
-/* The head has come: from now on the time between bytes of a stream counts, if anything does. */
-static void arm_idle(struct http_request *rq)
-{
-	if (!rq->call.stream)
-		return;
-	if (rq->call.idle_ms)
-		arm(rq, rq->last_byte + rq->call.idle_ms);
-	else
-		uv_timer_stop(&rq->timer);
-}
-
 static void too_late(struct http_request *rq)
 {
 	bool idle = rq->call.stream && is_good(rq);
@@ -326,7 +313,7 @@ static void too_late(struct http_request *rq)
 /* Is sending RQ twice the same as sending it once? */
 static bool may_repeat(const struct http_request *rq)
 {
-	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT;
+	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT || rq->call.harmless;
 }
 
 /*
@@ -400,7 +387,11 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		arm_idle(rq);
+		/* From now on the time between two bytes of a stream is limited, if anything is. */
+		if (rq->call.stream && rq->call.idle_ms)
+			arm(rq, rq->last_byte + rq->call.idle_ms);
+		else if (rq->call.stream)
+			uv_timer_stop(&rq->timer);
 		if (rq->call.head) {
 			rq->passed_on = true;
 			rq->call.head(rq->call.data, rq->status);
@@ -494,7 +485,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 		return false;
 	atomic_fetch_add(&rq->http->n_retried, 1);
 	started(rq);
-	drop_attempt(rq);
+	drop_try(rq);
 	rq->state = WAITING;
 	rq->told_when = asked;
 	rq->http->failing = true;
@@ -502,12 +493,12 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	return true;
 }
 
-static void send_attempt(struct http_request *rq, const struct credential_view *view)
+static void send_try(struct http_request *rq, const struct credential_parts *parts)
 {
 	const struct http_easy_config config = {
 		.call = &rq->call,
 		.server = &rq->http->server,
-		.view = view,
+		.parts = parts,
 		.n_connections = &rq->http->n_connections,
 		.before = before_sending,
 		.header = on_header,
@@ -519,7 +510,7 @@ static void send_attempt(struct http_request *rq, const struct credential_view *
 	rq->sent = rq->head = rq->passed_on = false;
 	rq->status = rq->body_err = 0;
 	rq->len = 0;
-	rq->generation = view->generation;
+	rq->generation = parts->generation;
 	err = http_easy_init(&rq->easy, &config);
 	if (err) {
 		finish(rq, err,
@@ -532,7 +523,8 @@ static void send_attempt(struct http_request *rq, const struct credential_view *
 	curl_loop_add(lane_of(rq)->curl, rq->easy.curl, rq);
 }
 
-static void on_credential(void *data, int err, const struct credential_view *view, const char *text)
+static void on_credential(void *data, int err, const struct credential_parts *parts,
+			  const char *text)
 {
 	struct http_request *rq = data;
 
@@ -540,7 +532,7 @@ static void on_credential(void *data, int err, const struct credential_view *vie
 	if (err)
 		finish(rq, -EACCES, text);
 	else
-		send_attempt(rq, view);
+		send_try(rq, parts);
 }
 
 /* May another request of M get a connection now? */
@@ -567,7 +559,7 @@ static void try_request(struct http_request *rq)
 		credential_hurry(rq->http->credential);
 	rq->tries++;
 	if (rq->http->server.bare) {
-		send_attempt(rq, &(struct credential_view){0});
+		send_try(rq, &(struct credential_parts){0});
 		return;
 	}
 	rq->state = ASKING;
@@ -609,7 +601,7 @@ static void answered(struct http_request *rq)
 	if (rq->status == 401 && !rq->renewed && !rq->http->server.bare &&
 	    credential_refused(rq->http->credential, rq->generation)) {
 		rq->renewed = true;
-		drop_attempt(rq);
+		drop_try(rq);
 		try_request(rq);
 		return;
 	}
@@ -641,7 +633,7 @@ static void broken(struct http_request *rq, CURLcode code)
 }
 
 /* Curl has ended the present try. */
-static void attempt_ended(void *data, CURLcode code)
+static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
 
@@ -659,18 +651,7 @@ static void attempt_ended(void *data, CURLcode code)
 
 /* --- what is posted, so that it is done outside of curl --- */
 
-static void release_dead(struct http *http)
-{
-	struct http_request *rq;
-
-	while ((rq = http->dead)) {
-		DL_DELETE(http->dead, rq);
-		drop_attempt(rq);
-		uv_close((uv_handle_t *)&rq->timer, request_closed);
-	}
-}
-
-/* Curl gives out what it has kept for RQ, from within this call, and goes on with it. */
+/* Have curl give out, from within this call, what it has kept for RQ, and go on with it. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -681,7 +662,7 @@ static void resume_now(struct http_request *rq)
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
 	/* If curl could not give out those bytes, it tells nobody else. */
 	if (code != CURLE_OK && rq->state == RUNNING)
-		attempt_ended(rq, code);
+		try_ended(rq, code);
 }
 
 static void start_queued(struct lane *m)
@@ -716,8 +697,12 @@ static void work(void *data)
 	http->work_posted = http->recovered = false;
 	http->turn++;
 	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
-		resume_now(rq); /* it may end, and others with it */
-	release_dead(http);
+		resume_now(rq); /* this may end RQ, and others with it */
+	while ((rq = http->dead)) {
+		DL_DELETE(http->dead, rq);
+		drop_try(rq);
+		uv_close((uv_handle_t *)&rq->timer, request_closed);
+	}
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
 		curl_loop_free(take_ptr(http->streams.curl));
@@ -743,7 +728,7 @@ static long max_streams(void)
 static void lane_init(struct http *http, struct lane *m, long max_connections)
 {
 	m->shares = http->server.tls;
-	m->curl = curl_loop_new(http->loop, &http->group, max_connections, attempt_ended);
+	m->curl = curl_loop_new(http->loop, &http->group, max_connections, try_ended);
 }
 
 struct http_request *http_send(struct http *http, const struct http_call *call)
@@ -774,8 +759,6 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	uv_timer_init(loop_uv(http->loop), &rq->timer);
 	group_enter(&http->group);
 	DL_APPEND(http->requests, rq);
-	if (call->stream)
-		atomic_fetch_add(&http->n_streams, 1);
 	arm(rq, 0);
 	return rq;
 }
@@ -786,18 +769,14 @@ void http_cancel(struct http_request *rq)
 		end_request(rq);
 }
 
-static unsigned paused_max(void)
-{
-	return curl_version_info(CURLVERSION_NOW)->version_num < PAUSES_SINCE ? 0 : PAUSED_MAX;
-}
-
 bool http_pause(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
 	if (rq->paused || rq->state == OVER)
 		return true;
-	if (rq->shares && http->n_paused >= paused_max())
+	if (rq->shares && (http->n_paused >= PAUSED_MAX ||
+			   curl_version_info(CURLVERSION_NOW)->version_num < PAUSES_SINCE))
 		return false;
 	rq->paused = true;
 	rq->counted = rq->shares;
@@ -829,7 +808,6 @@ void http_count(struct http *http, struct http_counts *ret)
 		.failed = atomic_load(&http->n_failed),
 		.retried = atomic_load(&http->n_retried),
 		.connections = atomic_load(&http->n_connections),
-		.streams = atomic_load(&http->n_streams),
 	};
 }
 

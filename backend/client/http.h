@@ -91,12 +91,13 @@ struct http_call {
 	bool stream;
 	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
 	unsigned idle_ms;
-	size_t max_body; /* of what is kept for DONE; 0: 64 KiB. More is -EFBIG */
-	bool fresh;	 /* on a new connection: those that there are may be dead */
-	bool alone; /* on a connection of its own, of HTTP/1.1, which nothing else uses after it */
-	bool compress; /* the server may compress the reply: for long lists, not for streams */
-	bool metadata; /* of the objects of a list no more than their metadata is wanted */
-	bool hurried;  /* a user waits for it: a credential that failed is asked for anew */
+	size_t max_body; /* the largest body that is kept for DONE; 0: 64 KiB. More is -EFBIG */
+	bool fresh;	 /* on a new connection: those that are open may be dead */
+	bool alone;	 /* on an HTTP/1.1 connection of its own, which nothing uses afterwards */
+	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
+	bool metadata;	 /* only the metadata of a list's objects is wanted */
+	bool hurried;	 /* a user waits for it: credentials that failed are asked for anew */
+	bool harmless; /* a POST that changes nothing, such as a dry run, so it may be sent twice */
 	/*
 	 * Send it again, within the deadline and the budget that all calls share, after 429 and 503 (the pause is their
 	 * Retry-After, or grows from try to try) and after a broken connection; both only where nothing was done
@@ -155,6 +156,6 @@ struct http_counts {
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;
-	unsigned connections, streams; /* open now */
+	unsigned connections; /* open now */
 };
 void http_count(struct http *http, struct http_counts *ret);

@@ -103,7 +103,7 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
 	const struct http_server *s = c->server;
-	const struct credential_view *view = c->view;
+	const struct credential_parts *parts = c->parts;
 	CURLcode code = CURLE_OK;
 	struct curl_blob blob;
 
@@ -119,11 +119,11 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		SET(code, e, CURLOPT_PROXY_CAINFO_BLOB, &blob);
 		SET(code, e, CURLOPT_PROXY_CAPATH, NULL);
 	}
-	if (view->cert_pem && view->key_pem) {
-		blob = easy_blob(view->cert_pem, CURL_BLOB_COPY);
+	if (parts->cert_pem && parts->key_pem) {
+		blob = easy_blob(parts->cert_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLCERT_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLCERTTYPE, "PEM");
-		blob = easy_blob(view->key_pem, CURL_BLOB_COPY);
+		blob = easy_blob(parts->key_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
 		/* Without this OpenSSL asks for the pass phrase of an encrypted key on the terminal. */
@@ -212,22 +212,14 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 		append(&e->headers, "Content-Type: application/json");
 	if (c->server->host)
 		append(&e->headers, c->server->host);
-	if (c->view->authorization)
-		append(&e->headers, c->view->authorization);
+	if (c->parts->authorization)
+		append(&e->headers, c->parts->authorization);
 	for (const struct curl_slist *h = c->server->impersonate; h; h = h->next)
 		append(&e->headers, h->data);
 	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
 }
 
-static CURLcode easy_connect_to(struct http_easy *e, const struct http_server *s)
-{
-	if (!s->connect_to)
-		return CURLE_OK;
-	append(&e->connect_to, s->connect_to);
-	return curl_easy_setopt(e->curl, CURLOPT_CONNECT_TO, e->connect_to);
-}
-
-/* Whatever is not a URL's path and query would become something else on its way. */
+/* Is PATH a URL's path and query? Anything else would become something else on its way. */
 static bool easy_path_ok(const char *path)
 {
 	const char *p = path;
@@ -241,7 +233,7 @@ int http_easy_init(struct http_easy *e, const struct http_easy_config *c)
 {
 	CURLcode code;
 
-	if (c->view->authorization && !http_header_ok(c->view->authorization))
+	if (c->parts->authorization && !http_header_ok(c->parts->authorization))
 		return -EACCES;
 	if (!easy_path_ok(c->call->path))
 		return -EINVAL;
@@ -253,7 +245,10 @@ int http_easy_init(struct http_easy *e, const struct http_easy_config *c)
 	code = code ? code : easy_request(e->curl, c);
 	code = code ? code : easy_callbacks(e, c);
 	code = code ? code : easy_headers(e, c);
-	code = code ? code : easy_connect_to(e, c->server);
+	if (!code && c->server->connect_to) {
+		append(&e->connect_to, c->server->connect_to);
+		code = curl_easy_setopt(e->curl, CURLOPT_CONNECT_TO, e->connect_to);
+	}
 	if (!code)
 		return 0;
 	if (code == CURLE_OUT_OF_MEMORY)

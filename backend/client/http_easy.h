@@ -23,7 +23,7 @@ struct http_easy {
 struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
-	const struct credential_view *view;
+	const struct credential_parts *parts;
 	atomic_uint *n_connections; /* counts the open ones, also after this try */
 	/* Curl calls these with DATA: it is about to send; a line of the head has come; bytes have come. */
 	curl_prereq_callback before;

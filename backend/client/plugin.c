@@ -61,7 +61,7 @@ struct plugin {
 	int status; /* as waitpid has it */
 	char *answer;
 	size_t len, room;
-	char words[PLUGIN_ERR_MAX + 1]; /* of its stderr */
+	char words[PLUGIN_ERR_MAX]; /* the end of its stderr */
 	size_t words_len;
 	char buf[16384];
 };
@@ -133,27 +133,18 @@ void plugin_stop(struct plugin *p)
 
 /* --- its answer --- */
 
-/* What it wrote to stderr, for people. */
-static const char *stderr_words(struct plugin *p)
-{
-	size_t n = p->words_len;
-
-	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
-	/* Its stderr is for people: the line ends behind it are taken off. */
-		n--;
-	p->words[n] = '\0';
-	return p->words;
-}
-
 static void plugin_finish(struct plugin *p, int err, struct spec_credential *answer,
 			  const char *what)
 {
-	const char *words = stderr_words(p);
-	cleanup_free char *text =
-		err ? text_print("credential plugin \"%s\" %s%s%s", p->c->exec.command, what,
-				 *words ? ":\n" : "", words)
-		    : text_copy("");
+	cleanup_free char *text = NULL;
+	size_t n = p->words_len;
 
+	/* Its stderr is for people: the line ends behind it are taken off. */
+	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
+		n--;
+	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,
+				n ? ":\n" : "", (int)n, p->words)
+		   : text_copy("");
 	assert(p->state != ENDING);
 	plugin_stop(p);
 	p->events.done(p->events.data, err, answer, text);
@@ -308,17 +299,7 @@ static void plugin_on_err(void *data)
 
 /* --- its start --- */
 
-static char **plugin_argv(const struct spec_exec *exec)
-{
-	char **argv = new0_n(char *, exec->n_args + 2);
-
-	argv[0] = text_copy(exec->command);
-	for (size_t i = 0; i < exec->n_args; i++)
-		argv[i + 1] = text_copy(exec->args[i]);
-	return argv;
-}
-
-/* Is the variable PAIR ("NAME=...") set by the plugin's own entry, or by us? */
+/* Is the variable PAIR ("NAME=...") set by the plugin's entry in the kubeconfig, or by kxfs? */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");
@@ -412,7 +393,10 @@ struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, 
 	p->loop = loop;
 	p->c = c;
 	p->events = *events;
-	p->argv = plugin_argv(&c->exec);
+	p->argv = new0_n(char *, c->exec.n_args + 2);
+	p->argv[0] = text_copy(c->exec.command);
+	for (size_t i = 0; i < c->exec.n_args; i++)
+		p->argv[i + 1] = text_copy(c->exec.args[i]);
 	p->env = plugin_env(&c->exec, info);
 	for (size_t i = 0; i < N_SOURCES; i++)
 		p->sources[i] = (struct source){.p = p, .fd = -1};

@@ -326,23 +326,19 @@ static int feed(struct podlog *p, const char *bytes, size_t n)
 	return err;
 }
 
-/* 0; -EAGAIN: more than is held. */
-static int hold(struct podlog *p, const char *bytes, size_t n)
+static int on_bytes(void *data, const char *bytes, size_t n)
 {
+	struct podlog *p = data;
+
+	p->came += n;
+	if (p->state == STREAMING)
+		return feed(p, bytes, n);
 	if (p->n_held + n > HELD_MAX)
 		return -EAGAIN;
 	p->held = mem_grow(p->held, p->n_held + n, 1);
 	memcpy(p->held + p->n_held, bytes, n);
 	p->n_held += n;
 	return 0;
-}
-
-static int on_bytes(void *data, const char *bytes, size_t n)
-{
-	struct podlog *p = data;
-
-	p->came += n;
-	return p->state == STREAMING ? feed(p, bytes, n) : hold(p, bytes, n);
 }
 
 static void on_end(void *data, const struct http_reply *reply)

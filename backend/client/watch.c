@@ -87,8 +87,13 @@
 #define MEAGER_MS  50
 #define HURRY_MS   2000 /* a watch that waits is hurried no more often than this */
 #define CONFIRM_MS 600000
-#define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
-#define STEADY_MS  5000	 /* a watch that stood so long was in order: no backoff after it */
+/*
+ * A watch that has asked for the server's version within this time need not ask again when another watch finds that the
+ * server was set back.
+ */
+#define DOUBT_MS  10000
+#define ABSENT_MS 60000 /* until a resource that is not served is asked for again */
+#define STEADY_MS 5000	/* a watch that stood this long was in order: no backoff after it */
 
 #define ERR_NONE_YET 1
 
@@ -110,10 +115,13 @@ struct watch {
 	struct loop_timer timer; /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
 	struct part *part;	 /* but in WAITING: the page that is listed, or the watch */
 	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
-	bool ahead_failed;	 /* of this list no page is asked for ahead any more */
-	const char *verb;	 /* of the last request: "list", "watch" */
-	char *version;		 /* to watch from; NULL: to be listed */
-	char *next;		 /* token of the page, escaped; NULL: the list begins */
+	bool ahead_failed;	 /* for the rest of this list no page is asked for ahead */
+	const char *verb;	 /* verb of the last request: "list", "watch" */
+	char *version;		 /* the version to watch from; NULL: a list comes first */
+	char *before;		 /* the version that was known before this list; NULL: none */
+	/* A version that a reply to somebody else has told since VERSION was listed; NULL: none. */
+	char *replied;
+	char *next; /* token of the page, escaped; NULL: the list begins */
 	unsigned page;
 	size_t listed;	 /* objects of this list that have come */
 	unsigned empty;	 /* pages of this list without any object */
@@ -124,18 +132,22 @@ struct watch {
 	/* The last pause in ms; 0: all was in order. Only a watch that stands for long resets it. */
 	unsigned backoff;
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
-	unsigned head_ms; /* until the next reply begins */
-	uint64_t due;	  /* of WAITING, loop_now_ms */
-	uint64_t hurried; /* when it was hurried last, loop_now_ms; 0: never */
-	bool may_hurry;	  /* in WAITING: there was no answer, and no time is to be kept */
-	bool bookmarks;	  /* the server has sent one: it does so each minute */
-	bool anew;	  /* watch_list_anew was called */
-	bool doubt;	  /* its versions may have gone back */
-	uint64_t sure;	  /* when it was last known that they have not, loop_now_ms */
-	uint64_t asked;	  /* when it last said, being asked, at which version it is; 0: never */
-	bool fresh;	  /* the last request got no answer at all: its connection may be why */
-	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
-	int err;	  /* as the owner was last told; ERR_NONE_YET */
+	unsigned head_ms; /* ms until the head of the next reply has to be there */
+	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
+	uint64_t hurried; /* when watch_hurry last had it ask, by loop_now_ms; 0: never */
+	/* In WAITING: there was no answer, and the server has asked for no pause. */
+	bool may_hurry;
+	bool bookmarks; /* the server has sent a bookmark, so it sends one each minute */
+	bool anew;	/* watch_list_anew was called */
+	bool doubt;	/* the server's versions may have gone back */
+	bool hushed;	/* they may, since a watch was silent: the version is asked for next */
+	uint64_t sure;	/* when it was last known that they have not gone back, by loop_now_ms */
+	uint64_t asked; /* when the server last answered which version it is at; 0: never */
+	/* The last request got no answer at all, so the next uses a new connection. */
+	bool fresh;
+	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
+	int event_err;
+	int err; /* what the owner was last told; ERR_NONE_YET */
 };
 
 static void send_next(struct watch *w);
@@ -165,8 +177,12 @@ static void part_free(struct part *part)
 /* The version is not known any more: the next request begins a list. */
 static void forget_version(struct watch *w)
 {
-	free(take_ptr(w->version));
+	if (w->version) {
+		free(w->before);
+		w->before = take_ptr(w->version);
+	}
 	free(take_ptr(w->next));
+	free(take_ptr(w->replied));
 }
 
 /* --- waiting --- */
@@ -308,10 +324,16 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
+/* Is VERSION, at which the server is, older than KNOWN? */
+static bool is_set_back(const char *version, const char *known)
+{
+	return known && !streq(version, known) && spec_version_is_up_to(version, known);
+}
+
 /* The versions of the server have not gone back. */
 static void confirmed(struct watch *w)
 {
-	w->doubt = false;
+	w->doubt = w->hushed = false;
 	w->sure = loop_now_ms();
 }
 
@@ -368,6 +390,9 @@ static void page_done(struct watch *w)
 	send_next(w);
 	if (!w->version)
 		return;
+	if (is_set_back(w->version, w->before) && w->config.set_back)
+		w->config.set_back(w->config.data);
+	free(take_ptr(w->before));
 	w->config.listed(w->config.data);
 	return notify(w, 0, "");
 }
@@ -468,7 +493,8 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	/* From a server that sends no bookmarks, silence alone is not news; what follows it may be. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
-	w->doubt |= silent ? w->bookmarks : reply->err;
+	w->hushed |= silent && (w->bookmarks || w->doubt);
+	w->doubt |= w->hushed || (!silent && reply->err);
 	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
@@ -622,12 +648,19 @@ static void send_watch(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
+/* Has a reply to another request brought an object of which no watch has told yet? */
+static bool is_replied(const struct watch *w)
+{
+	return w->replied && spec_version_is_up_to(w->version, w->replied);
+}
+
 static void on_version(void *data, const struct http_reply *reply)
 {
 	struct part *part = data;
 	struct watch *w = part->w;
 	struct http_reply torn = {.err = -EINVAL, .text = "the list is not whole", .body = ""};
 	struct spec_list_meta meta;
+	const char *known;
 
 	part->request = NULL;
 	w->head_ms = HEAD_MS;
@@ -637,11 +670,11 @@ static void on_version(void *data, const struct http_reply *reply)
 	if (spec_split_end(part->split, &meta) < 0)
 		return failed(w, &torn);
 	w->asked = loop_now_ms();
-	if (!streq(meta.resource_version, w->version) &&
-	    spec_version_is_up_to(meta.resource_version, w->version)) {
+	known = is_replied(w) ? w->replied : w->version;
+	if (is_set_back(meta.resource_version, known)) {
 		diag(DIAG_WARNING,
 		     "%s: the server is at version %s, though it was at %s before; listing anew",
-		     w->resource, meta.resource_version, w->version);
+		     w->resource, meta.resource_version, known);
 		forget_version(w);
 		return send_next(w);
 	}
@@ -670,8 +703,9 @@ static bool is_to_confirm(const struct watch *w)
 {
 	uint64_t now = loop_now_ms();
 
-	return (w->doubt || now - w->sure >= CONFIRM_MS) &&
-	       (!w->asked || now - w->asked >= CONFIRM_MS);
+	return w->hushed || (w->doubt && is_replied(w)) ||
+	       ((w->doubt || now - w->sure >= CONFIRM_MS) &&
+		(!w->asked || now - w->asked >= CONFIRM_MS));
 }
 
 static void on_timer(void *data)
@@ -738,6 +772,7 @@ void watch_free(struct watch *w)
 	part_free(w->ahead);
 	loop_timer_stop(&w->timer);
 	forget_version(w);
+	free(w->before);
 	free(w->path);
 	free(w->resource);
 	free(w->namespace);
@@ -748,6 +783,23 @@ void watch_free(struct watch *w)
 void watch_list_anew(struct watch *w)
 {
 	w->anew = true;
+}
+
+void watch_doubt(struct watch *w)
+{
+	if (!w->version || (w->asked && loop_now_ms() - w->asked < DOUBT_MS))
+		return;
+	w->hushed = true;
+	if (w->state == ASKING || w->state == STANDING)
+		return send_version(w);
+}
+
+void watch_replied(struct watch *w, const char *version)
+{
+	if (!w->replied || spec_version_is_up_to(w->replied, version)) {
+		free(w->replied);
+		w->replied = text_copy(version);
+	}
 }
 
 const char *watch_verb(const struct watch *w)

@@ -40,12 +40,16 @@ struct watch_config {
 	/* The list has come to its end. */
 	void (*listed)(void *data);
 	/*
-	 * 0: the view is confirmed from now on. Else it no longer is, since the server can't be
-	 * reached or refuses (the errno and TEXT say why); the owner is called again when that changes.
-	 * -EOPNOTSUPP: the server has no such resource; -EAGAIN: it can be reached, but watches break again
-	 * and again. Of what is optional, -EACCES: it is forbidden; -EKEYREJECTED: the server does not accept
-	 * who asks, which says nothing of rights; -EAGAIN also: it refuses what stood until now, maybe since
-	 * it has just been started.
+	 * The list is older than what was known: the server was restored from a backup, and its other watches may hear
+	 * nothing for ever (watch_doubt). NULL: the owner does not want to know.
+	 */
+	void (*set_back)(void *data);
+	/*
+	 * ERR 0: the view is confirmed from now on. Else it no longer is, since the server can't be reached or refuses
+	 * (ERR and TEXT say why), and the owner is called again when that changes. -EOPNOTSUPP: the server has no such
+	 * resource; -EAGAIN: it can be reached, but watches break again and again. For an optional resource, -EACCES:
+	 * it is forbidden; -EKEYREJECTED: the server does not accept who asks, which says nothing of rights; -EAGAIN
+	 * also: the server, which may just have started, refuses a watch that stood until now.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;
@@ -68,7 +72,16 @@ void watch_hurry(struct watch *w);
 /* Called by object(): the owner has passed over an object that it needs now, so the list is asked for anew. */
 void watch_list_anew(struct watch *w);
 
-/* What it asked for last: "list" or "watch". */
+/* The server may have been set back: W asks for its version, unless it did so a moment ago. */
+void watch_doubt(struct watch *w);
+
+/*
+ * A reply to another request has brought an object of VERSION, so the server had come that far. If it turns out to be
+ * before that, everything is listed anew, since no watch tells what has become of that object.
+ */
+void watch_replied(struct watch *w, const char *version);
+
+/* The verb of W's last request: "list" or "watch". */
 const char *watch_verb(const struct watch *w);
 
 /* The owner knows everything up to this version; "" while W lists anew. Borrowed; NULL is allowed. */

@@ -20,19 +20,7 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-static void request_free(struct backend_request *rq)
-{
-	free(rq->file);
-	free(rq->text);
-	free(rq->submitter);
-	free(rq->submission);
-	free(rq->id);
-	free(rq->uid);
-	free(rq->argument);
-	free(rq);
-}
-
-/* For those who read .kxfs/log: what was done. Of what was refused only the asker hears. */
+/* Tell those who read .kxfs/log what was done. A refusal is told to the asker alone. */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -71,7 +59,14 @@ static void request_settle(struct backend_request *rq, const struct backend_resu
 	if (result->err == 0)
 		request_log_done(rq, result->id);
 	rq->reply(rq->data, result);
-	request_free(rq);
+	free(rq->file);
+	free(rq->text);
+	free(rq->submitter);
+	free(rq->submission);
+	free(rq->id);
+	free(rq->uid);
+	free(rq->argument);
+	free(rq);
 }
 
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)

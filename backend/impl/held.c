@@ -53,26 +53,28 @@
 #include "spec/base/time.h"
 #include "spec/record/held.h"
 
-#define HELD_MAX      10000u		    /* jobs */
-#define HELD_MAX_FILE (16u << 20)	    /* bytes: a head, a document, and a manifest as YAML */
-#define SOON_MS	      20		    /* news are collected for so long */
-#define LOOK_MS	      5000		    /* the clock is looked at so often */
-#define STAMP_MS      60000		    /* that this kxfs runs is noted so often, */
-#define PAUSE_NS      INT64_C(180000000000) /* and a longer pause is worth telling */
-#define AGAIN_MS      1000u  /* a launch is tried again after so long, doubled each time, */
-#define AGAIN_MAX_MS  60000u /* up to this */
-#define UNSEEN_MS     60000  /* a job that was launched shows by then, or is gone */
-#define LAUNCHES_MAX  8	     /* at once */
+#define HELD_MAX 10000u /* jobs that are held */
+/* Bytes of a record: a head, a document, and a manifest as YAML. */
+#define HELD_MAX_FILE (16u << 20)
+#define SOON_MS	      20		    /* how long news are collected */
+#define CLOCK_MS      5000		    /* how often the clock is looked at */
+#define RAN_MS	      60000		    /* how often it is noted that this kxfs runs, */
+#define PAUSE_NS      INT64_C(180000000000) /* and how long a pause in that is worth telling */
+#define AGAIN_MS      1000u  /* the pause before a launch is tried again, doubled each time, */
+#define AGAIN_MAX_MS  60000u /* at most */
+/* How long after its launch a job that nobody has seen is taken to be gone. */
+#define UNSEEN_MS    60000
+#define LAUNCHES_MAX 8 /* launches at once */
 
-/* In STATE/held: its mtime is when a kxfs ran last. */
-#define STAMP ".ran"
+/* A file in STATE/held, whose mtime says when a kxfs ran last. */
+#define RAN_FILE ".ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_LAUNCHES, ENTRY_GOES };
 
 /* Requests that wait until nothing is done about an entry any more. */
-struct parked {
+struct waiting {
 	struct backend_request *rq;
-	struct parked *next;
+	struct waiting *next;
 };
 
 /* What the snapshot of an entry depends on beside its record. */
@@ -92,11 +94,12 @@ struct entry {
 	struct sight sight; /* as it was shown */
 	char *refusal;	    /* why the last launch was refused; NULL: none was */
 	unsigned tries;	    /* launches that were refused */
-	uint64_t next;	   /* loop_now_ms of the next one, or of the next try to write its record */
-	uint64_t launched; /* loop_now_ms */
-	int64_t from, until; /* as in struct spec_held_news */
-	struct parked *parked;
-	/* LAUNCHES, for the pool: */
+	/* When the next launch is due, or the next try to write the record, by loop_now_ms. */
+	uint64_t next;
+	uint64_t launched;   /* when it was launched, by loop_now_ms */
+	int64_t from, until; /* see struct spec_held_news */
+	struct waiting *waiting;
+	/* In LAUNCHES, for the pool: */
 	struct work work;
 	char *text;
 	size_t len;
@@ -116,17 +119,23 @@ struct held {
 	struct work_queue queue;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
-	struct loop_timer stamp_timer;
-	struct work stamp; /* one at a time */
-	bool stamping;
-	bool loading; /* that has begun: */
-	bool begun;   /* all that was on disk is here */
-	bool charge;  /* and jobs are ours to launch */
+	struct loop_timer ran_timer;
+	struct work ran; /* one at a time */
+	bool noting;
+	bool loading; /* This much has begun: */
+	bool begun;   /* all held jobs on disk were read */
+	bool charge;  /* and the mount is up, so jobs may be launched */
 	bool stopping;
+	/* Some of what is held on disk could not be read, and is tried again so often already. */
+	bool unread;
+	unsigned load_tries;
+	struct loop_timer load_timer;
+	/* When the last job with a singleton was submitted, which is later for each of them. */
+	int64_t last_single;
 };
 
-/* See to the entries in MS at the latest. */
-static void look(struct held *h, uint64_t ms)
+/* Have on_timer see to the entries, in MS at the latest. */
+static void see_to(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
 
@@ -219,12 +228,12 @@ static bool is_busy(const struct entry *e)
 	       (e->rec->state == SPEC_HELD_LAUNCHED && !*e->rec->singleton);
 }
 
-static void unpark(struct entry *e)
+static void resume(struct entry *e)
 {
-	struct parked *p;
+	struct waiting *p;
 
-	while ((p = e->parked)) {
-		LL_DELETE(e->parked, p);
+	while ((p = e->waiting)) {
+		LL_DELETE(e->waiting, p);
 		loop_post(e->h->b->loop, e->h->ways.run, p->rq);
 		free(p);
 	}
@@ -247,7 +256,7 @@ static void change_done(void *data)
 	e->writes--;
 	if (!err && removed) {
 		job = store_get_uid(h->b->store, e->rec->submission);
-		unpark(e);
+		resume(e);
 		entry_free(e);
 		if (job && job->held)
 			store_remove(h->b->store, job->uid);
@@ -264,9 +273,9 @@ static void change_done(void *data)
 		if (asker)
 			show(e, loop_time_ns());
 		if (!is_busy(e))
-			unpark(e);
+			resume(e);
 	}
-	look(h, 0);
+	see_to(h, 0);
 	if (asker)
 		backend_answer(asker, err, NULL, NULL);
 }
@@ -333,8 +342,8 @@ static void launch_ended(struct entry *e, int err, const char *text)
 		e->changed = true;
 	}
 	if (!is_busy(e))
-		unpark(e);
-	look(h, 0);
+		resume(e);
+	see_to(h, 0);
 }
 
 static void on_launched(void *data, const struct backend_result *result)
@@ -467,7 +476,7 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 			change_start(e, true, NULL);
 		else if (e->dirty)
 			change_start(e, false, NULL);
-		return LOOK_MS;
+		return CLOCK_MS;
 	}
 	job = job_of(e);
 	if (job) { /* an earlier launch has taken effect late */
@@ -479,18 +488,18 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 		look_up(e);
 	e->changed |= sight.begun != e->sight.begun || sight.alone != e->sight.alone;
 	e->sight = sight;
-	switch (h->charge ? spec_held_judge(rec, now, alone) : SPEC_VERDICT_WAIT) {
-	case SPEC_VERDICT_NEVER:
+	switch (h->charge ? spec_held_judge(rec, now, alone) : SPEC_DECISION_WAIT) {
+	case SPEC_DECISION_NEVER:
 		end_for(e, false, rec->message);
 		return 0;
-	case SPEC_VERDICT_GO:
-		/* A release whose record can't be written is none. */
+	case SPEC_DECISION_GO:
+		/* A release counts only when its record is written. */
 		if (h->launching < LAUNCHES_MAX && !e->writes)
 			launch(e);
 		break;
-	case SPEC_VERDICT_WAIT:
+	case SPEC_DECISION_WAIT:
 		if (e->unsettled || !sight.begun)
-			again = LOOK_MS;
+			again = CLOCK_MS;
 		if (!sight.begun)
 			again = min_of(again, (uint64_t)(rec->begin - now) / 1000000 + 1);
 		break;
@@ -517,7 +526,8 @@ static void look_now(void *data)
 		if (!*name || e->rec->state == SPEC_HELD_OVER)
 			continue;
 		HASH_FIND(hh_singleton, singletons, name, strlen(name), first);
-		e->first = !first;
+		/* What could not be read may be of this singleton. */
+		e->first = !first && !h->unread;
 		if (!first)
 			HASH_ADD_KEYPTR(hh_singleton, singletons, name, strlen(name), e);
 	}
@@ -529,7 +539,7 @@ static void look_now(void *data)
 			ms = ms ? min_of(ms, again) : again;
 	}
 	if (ms)
-		look(h, ms);
+		see_to(h, ms);
 }
 
 void held_news(struct held *h, const struct spec_job *old, const struct spec_job *now)
@@ -545,7 +555,7 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 			if (spec_held_means(&e->rec->after[i], now ? now : old) &&
 			    spec_held_settle(&e->rec->after[i], old, now))
 				e->dirty = e->changed = true;
-	look(h, SOON_MS);
+	see_to(h, SOON_MS);
 }
 
 /* --- making one --- */
@@ -587,12 +597,12 @@ static struct entry *entry_new(struct held *h, struct spec_held *rec, struct spe
 	return e;
 }
 
-/* That a kxfs runs is noted now and then, as long as a job is held. */
-static void stamp_work(void *data)
+/* Runs on the pool: note that a kxfs runs, which is done now and then while a job is held. */
+static void ran_work(void *data)
 {
 	struct held *h = data;
 	cleanup_free char *dir = held_dir(h);
-	cleanup_free char *path = text_print("%s/" STAMP, dir);
+	cleanup_free char *path = text_print("%s/" RAN_FILE, dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
 	/* That this can't be noted harms nothing. */
@@ -600,30 +610,29 @@ static void stamp_work(void *data)
 		(void)disk_touch(fd, "", -1);
 }
 
-static void stamp_done(void *data)
+static void ran_done(void *data)
 {
 	struct held *h = data;
 
-	h->stamping = false;
+	h->noting = false;
 }
 
-static void stamp(struct held *h)
+static void note_ran(struct held *h)
 {
-	h->stamping = true;
-	h->stamp =
-		(struct work){.run = stamp_work, .done = stamp_done, .group = &h->group, .data = h};
-	work_start(&h->stamp, h->b->loop);
-	loop_timer_set(&h->stamp_timer, STAMP_MS);
+	h->noting = true;
+	h->ran = (struct work){.run = ran_work, .done = ran_done, .group = &h->group, .data = h};
+	work_start(&h->ran, h->b->loop);
+	loop_timer_set(&h->ran_timer, RAN_MS);
 }
 
-static void on_stamp_timer(void *data)
+static void on_ran_timer(void *data)
 {
 	struct held *h = data;
 
-	if (h->list && !h->stamping)
-		stamp(h);
+	if (h->list && !h->noting)
+		note_ran(h);
 	else if (h->list)
-		loop_timer_set(&h->stamp_timer, STAMP_MS);
+		loop_timer_set(&h->ran_timer, RAN_MS);
 }
 
 static int make_dir(const struct held *h, const char *dir)
@@ -641,7 +650,7 @@ static void write_work(void *data)
 	cleanup_free char *dir = held_dir(m->h);
 	cleanup_free char *path = text_print("%s/%s", dir, rec->submission);
 	cleanup_free char *rest = NULL, *head = NULL, *all = NULL;
-	size_t n;
+	size_t n, n_all;
 	FILE *out = text_stream(&rest, &n);
 	char digest[65];
 	int gone;
@@ -654,20 +663,20 @@ static void write_work(void *data)
 	spec_set(&rec->digest, digest);
 	rec->len = (int64_t)rq->len;
 	head = spec_held_head(rec);
-	out = text_stream(&all, &n);
+	out = text_stream(&all, &n_all);
 	fputs(head, out);
-	fwrite(rq->text, 1, rq->len, out);
-	fputs(m->manifest, out);
+	fwrite(rest, 1, n, out);
 	text_stream_close(out);
 	m->work.err = make_dir(m->h, dir);
 	if (!m->work.err)
-		m->work.err = file_make(dir, rec->submission, all, n);
+		m->work.err = file_make(dir, rec->submission, all, n_all);
 	if (!m->work.err)
 		return;
 	m->text = text_print("%s: the job can't be recorded in %s: %s; nothing was launched\n",
 			     rq->file, dir, strerror(-m->work.err));
 	gone = disk_unlink(AT_FDCWD, path);
-	if (!gone)
+	/* file_make may have removed it again, but that is not on disk. */
+	if (!gone || gone == -ENOENT)
 		gone = file_sync_dir(dir);
 	if (!gone || gone == -ENOENT || gone == -ENOTDIR)
 		return;
@@ -688,9 +697,9 @@ static void write_done(void *data)
 		return making_end(m, m->work.err, NULL, m->text);
 	e = entry_new(h, take_ptr(m->rec), take_ptr(m->shape));
 	show(e, loop_time_ns());
-	look(h, 0);
-	if (!loop_timer_is_set(&h->stamp_timer))
-		stamp(h);
+	see_to(h, 0);
+	if (!loop_timer_is_set(&h->ran_timer))
+		note_ran(h);
 	return making_end(m, 0, e->rec->id, NULL);
 }
 
@@ -713,6 +722,13 @@ static void on_dry_run(void *data, const struct backend_result *result)
 					     rec->file, HELD_MAX);
 		return making_end(m, other ? -EEXIST : -ENOSPC, NULL, m->text);
 	}
+	/*
+	 * The order of the records is that of the times in them, after a start too: of a singleton the later job never
+	 * stands before the earlier one, which may run, though dry runs overtake each other and clocks are set back.
+	 */
+	rec->created = loop_time_ns();
+	if (*rec->singleton)
+		rec->created = h->last_single = max_of(rec->created, h->last_single + 1);
 	spec_set(&rec->id, result->id);
 	spec_set(&rec->backend, result->backend);
 	spec_set(&rec->namespace, result->namespace);
@@ -786,7 +802,6 @@ static void look_work(void *data)
 	}
 	if (!rec)
 		return;
-	rec->created = place.now;
 	memcpy(rec->seed, rq->seed, sizeof(rec->seed));
 	for (size_t i = 0; i < array_size(rec->seed) && !rq->seeded && !m->work.err; i++)
 		m->work.err = random_name(&rec->seed[i]);
@@ -838,7 +853,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 	const struct spec_job *job cleanup_job = NULL;
 	struct entry *e = NULL;
 	struct making *m;
-	struct parked *p;
+	struct waiting *p;
 
 	if (rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN) {
 		if (!may_hold(rq))
@@ -859,9 +874,9 @@ bool held_takes(struct held *h, struct backend_request *rq)
 	if (!e || (!job->held && !is_busy(e)))
 		return false;
 	if (is_busy(e) || e->rec->state == SPEC_HELD_LAUNCHED) {
-		p = new0(struct parked);
+		p = new0(struct waiting);
 		p->rq = rq;
-		LL_APPEND(e->parked, p);
+		LL_APPEND(e->waiting, p);
 	} else if (rq->kind == BACKEND_CANCEL) {
 		change_start(e, true, rq);
 	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {
@@ -886,10 +901,19 @@ struct load {
 	struct work work;
 	struct found *v;
 	size_t n;
-	int64_t ran; /* when a kxfs ran last, ns; 0: not known */
-	loop_fn fn;
+	int64_t ran; /* when a kxfs ran last, in ns; 0: not known */
+	int err;     /* why some could not be read, which may pass */
+	bool quiet;  /* that was said before */
+	loop_fn fn;  /* NULL: the first load has called it */
 	void *data;
 };
+
+/* Could a file with the error ERR be read at another time? */
+static bool may_pass(int err)
+{
+	return err != -EINVAL && err != -ENOTSUP && err != -EFBIG && err != -ENOENT &&
+	       err != -ELOOP;
+}
 
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
@@ -907,9 +931,19 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	err = read_record(path, &rec, &text, &len, false);
 	if (!err && !streq(rec->submission, name))
 		err = -EINVAL;
+	if (err && may_pass(err)) {
+		if (!l->err && !l->quiet)
+			diag(DIAG_ERROR,
+			     "%s: %s; the job is not shown until it can be read, and no job with a "
+			     "singleton is launched",
+			     path, strerror(-err));
+		l->err = err;
+		return 0;
+	}
 	if (err) {
-		diag(DIAG_WARNING, "%s %s; the job is not shown, and never launched", path,
-		     file_fault(err));
+		if (!l->quiet)
+			diag(DIAG_WARNING, "%s %s; the job is not shown, and never launched", path,
+			     file_fault(err));
 		return 0;
 	}
 	l->v = mem_grow(l->v, l->n + 1, sizeof(*l->v));
@@ -918,31 +952,32 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-static int by_age(const void *a, const void *b)
-{
-	const struct spec_held *x = ((const struct found *)a)->rec;
-	const struct spec_held *y = ((const struct found *)b)->rec;
-
-	if (x->created != y->created)
-		return x->created < y->created ? -1 : 1;
-	return strcmp(x->submission, y->submission);
-}
-
 static void load_work(void *data)
 {
 	struct load *l = data;
 	cleanup_free char *dir = held_dir(l->h);
-	cleanup_free char *path = text_print("%s/" STAMP, dir);
+	cleanup_free char *path = text_print("%s/" RAN_FILE, dir);
 	struct stat st;
 	int err;
 
 	if (disk_stat(AT_FDCWD, path, &st) == 0)
 		l->ran = spec_time_of(st.st_mtim);
 	err = disk_list(AT_FDCWD, dir, load_one, l);
-	if (err && err != -ENOENT)
-		diag(DIAG_ERROR, "%s: %s; what is held there is not shown", dir, strerror(-err));
-	if (l->n)
-		qsort(l->v, l->n, sizeof(*l->v), by_age);
+	if (err && err != -ENOENT) {
+		if (!l->quiet)
+			diag(DIAG_ERROR,
+			     "%s: %s; what is held there is not shown until it can be read, and no "
+			     "job with a singleton is launched",
+			     dir, strerror(-err));
+		l->err = err;
+	}
+}
+
+static int by_age(const struct entry *x, const struct entry *y)
+{
+	if (x->rec->created != y->rec->created)
+		return x->rec->created < y->rec->created ? -1 : 1;
+	return strcmp(x->rec->submission, y->rec->submission);
 }
 
 static void load_done(void *data)
@@ -954,9 +989,21 @@ static void load_done(void *data)
 	void *arg = l->data;
 
 	for (size_t i = 0; i < l->n; i++) {
-		struct entry *e = entry_new(h, l->v[i].rec, l->v[i].shape);
-		const struct spec_job *job cleanup_job = job_of(e);
+		struct found *found = &l->v[i];
+		const char *submission = found->rec->submission;
+		const struct spec_job *job cleanup_job = NULL;
+		struct entry *e;
 
+		HASH_FIND_STR(h->all, submission, e);
+		if (e) { /* it was read before, or made since */
+			spec_held_free(found->rec);
+			spec_job_unref(found->shape);
+			continue;
+		}
+		e = entry_new(h, found->rec, found->shape);
+		job = job_of(e);
+		if (*e->rec->singleton)
+			h->last_single = max_of(h->last_single, e->rec->created);
 		if (l->ran > e->rec->created && now - l->ran > PAUSE_NS) {
 			e->from = l->ran;
 			e->until = now;
@@ -966,28 +1013,46 @@ static void load_done(void *data)
 			e->rec->state = SPEC_HELD_LAUNCHED;
 		show(e, now);
 	}
+	DL_SORT2(h->list, by_age, prev, next_entry);
 	h->begun = true;
-	look(h, 0);
-	if (l->n)
-		stamp(h);
+	h->unread = l->err;
+	see_to(h, 0);
+	if (h->list && !h->stopping && !loop_timer_is_set(&h->ran_timer))
+		note_ran(h);
+	if (h->unread && !h->stopping)
+		loop_timer_set(&h->load_timer,
+			       random_pause(AGAIN_MS, h->load_tries++, AGAIN_MAX_MS, 0));
+	else if (l->quiet && !h->unread)
+		diag(DIAG_INFO, "all that is held could be read now");
 	free(l->v);
 	free(l);
-	return fn(arg);
+	if (fn)
+		fn(arg);
+}
+
+static void load_start(struct held *h, loop_fn fn, void *data)
+{
+	struct load *l = new0(struct load);
+
+	l->h = h;
+	l->quiet = h->unread;
+	l->fn = fn;
+	l->data = data;
+	l->work = (struct work){.run = load_work, .done = load_done, .group = &h->group, .data = l};
+	work_enqueue(&l->work, h->b->loop, &h->queue);
+}
+
+static void on_load_timer(void *data)
+{
+	load_start(data, NULL, NULL);
 }
 
 void held_begin(struct held *h, loop_fn fn, void *data)
 {
-	struct load *l;
-
 	if (h->loading || h->stopping)
 		return;
 	h->loading = true;
-	l = new0(struct load);
-	l->h = h;
-	l->fn = fn;
-	l->data = data;
-	l->work = (struct work){.run = load_work, .done = load_done, .group = &h->group, .data = l};
-	work_start(&l->work, h->b->loop);
+	load_start(h, fn, data);
 }
 
 /* --- life --- */
@@ -995,7 +1060,7 @@ void held_begin(struct held *h, loop_fn fn, void *data)
 void held_take_charge(struct held *h)
 {
 	h->charge = true;
-	look(h, 0);
+	see_to(h, 0);
 }
 
 struct held *held_new(struct backend *b, const struct held_ways *ways)
@@ -1006,23 +1071,25 @@ struct held *held_new(struct backend *b, const struct held_ways *ways)
 	h->ways = *ways;
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
-	loop_timer_init(&h->stamp_timer, b->loop, on_stamp_timer, h);
+	loop_timer_init(&h->ran_timer, b->loop, on_ran_timer, h);
+	loop_timer_init(&h->load_timer, b->loop, on_load_timer, h);
 	return h;
 }
 
 void held_stop(struct held *h, loop_fn fn, void *data)
 {
 	struct entry *e;
-	struct parked *p;
+	struct waiting *p;
 
 	h->stopping = true;
 	loop_timer_stop(&h->timer);
-	if (h->list && !h->stamping)
-		stamp(h);
-	loop_timer_stop(&h->stamp_timer);
+	loop_timer_stop(&h->load_timer);
+	if (h->list && !h->noting)
+		note_ran(h);
+	loop_timer_stop(&h->ran_timer);
 	DL_FOREACH2(h->list, e, next_entry)
-		while ((p = e->parked)) {
-			LL_DELETE(e->parked, p);
+		while ((p = e->waiting)) {
+			LL_DELETE(e->waiting, p);
 			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
 			free(p);
 		}

@@ -36,11 +36,7 @@ struct backend_ops {
 	 * the id and uid in the request is in the store, in the right place. The implementation has to check that the
 	 * job allows the action, since it may know more than the snapshot.
 	 */
-	void (*submit)(struct backend *b, struct backend_request *rq);
-	void (*dry_run)(struct backend *b, struct backend_request *rq);
-	void (*cancel)(struct backend *b, struct backend_request *rq);
-	void (*control)(struct backend *b, struct backend_request *rq);
-	void (*forget)(struct backend *b, struct backend_request *rq);
+	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
 	/* Any thread. */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);

@@ -46,24 +46,7 @@ static bool request_check_job(struct backend_request *rq)
 
 static void request_pass(struct backend_request *rq)
 {
-	const struct backend_ops *ops = rq->b->ops;
-
-	switch (rq->kind) {
-	case BACKEND_SUBMIT:
-		ops->submit(rq->b, rq);
-		return;
-	case BACKEND_DRY_RUN:
-		ops->dry_run(rq->b, rq);
-		return;
-	case BACKEND_CANCEL:
-		ops->cancel(rq->b, rq);
-		return;
-	case BACKEND_CONTROL:
-		ops->control(rq->b, rq);
-		return;
-	default:
-		ops->forget(rq->b, rq);
-	}
+	rq->b->ops->request[rq->kind](rq->b, rq);
 }
 
 static void request_run(void *data)

@@ -24,26 +24,19 @@ struct last_words {
 	void *data;
 };
 
-static char *read_error(const char *path)
-{
-	cleanup_free char *text = NULL;
-	size_t len;
-
-	if (!path || file_read(path, ERROR_MAX, &text, &len) < 0)
-		return NULL;
-	return spec_last_error(text, len);
-}
-
 static void read_words(void *data)
 {
 	struct last_words *w = data;
+	cleanup_free char *text = NULL;
 	cleanup_fd int fd = -1;
 	char tail[TAIL];
+	size_t len;
 	struct stat st;
 	uint64_t from = 0;
 	ssize_t n = 0;
 
-	w->words = read_error(w->error);
+	if (w->error && file_read(w->error, ERROR_MAX, &text, &len) == 0)
+		w->words = spec_last_error(text, len);
 	if (w->words)
 		return;
 	fd = disk_open(AT_FDCWD, w->log, O_RDONLY | O_NONBLOCK);

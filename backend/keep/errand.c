@@ -28,7 +28,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
-#include "spec/base/name.h"
 #include "spec/base/sha256.h"
 #include "spec/job/snapshot.h"
 #include "spec/job/status.h"
@@ -59,7 +58,7 @@ struct text {
 };
 
 struct errand {
-	struct errand_world world;
+	struct errand_context context;
 	struct errand_job job;
 	struct errand_end end;
 	enum state state;
@@ -88,7 +87,7 @@ static struct keep_log *log_of(const struct errand *e)
 
 static char *name_of(const struct errand *e, const char *file)
 {
-	return text_print("%s/%s/%s", e->world.namespace, e->job.record->folder, file);
+	return text_print("%s/%s/%s", e->context.namespace, e->job.record->folder, file);
 }
 
 /* --- on the pool --- */
@@ -126,7 +125,7 @@ static void render(struct errand *e)
 		else if (i == KEEP_SNAPSHOT)
 			len = strlen(text = spec_snapshot_text(bare));
 		else
-			err = e->world.text(e->world.data, job, (enum keep_text)i, &text, &len);
+			err = e->context.text(e->context.data, job, (enum keep_text)i, &text, &len);
 		if (err)
 			continue;
 		/* A cluster soon forgets the events of a job that has left, so having none then means nothing. */
@@ -145,7 +144,7 @@ static uint64_t size_of(const struct errand *e, const char *folder, const char *
 {
 	const struct spec_job *job = e->job.job;
 	cleanup_free char *path =
-		text_print("%s/jobs/%s/%s/%s", e->world.state_dir, job->id, folder, key);
+		text_print("%s/jobs/%s/%s/%s", e->context.state_dir, job->id, folder, key);
 	struct stat st;
 
 	return disk_stat(AT_FDCWD, path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size
@@ -160,7 +159,7 @@ static void look(void *data)
 
 	if (!known) {
 		cleanup_free char *path =
-			text_print("%s/" KEEP_DIR "/%s", e->world.state_dir, job->uid);
+			text_print("%s/" KEEP_DIR "/%s", e->context.state_dir, job->uid);
 		cleanup_free char *text = NULL;
 		size_t len;
 
@@ -204,8 +203,8 @@ static void look(void *data)
 static void read_part(struct errand *e, const char *folder, uint64_t size)
 {
 	const struct spec_job *job = e->job.job;
-	cleanup_free char *path =
-		text_print("%s/jobs/%s/%s/%s", e->world.state_dir, job->id, folder, log_of(e)->key);
+	cleanup_free char *path = text_print("%s/jobs/%s/%s/%s", e->context.state_dir, job->id,
+					     folder, log_of(e)->key);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
 	ssize_t n;
 
@@ -240,7 +239,7 @@ static void read_lines(void *data)
 static void save(void *data)
 {
 	struct errand *e = data;
-	cleanup_free char *dir = text_print("%s/" KEEP_DIR, e->world.state_dir);
+	cleanup_free char *dir = text_print("%s/" KEEP_DIR, e->context.state_dir);
 	cleanup_free char *text = keep_record_text(e->job.record);
 
 	e->work.err = file_write(dir, e->job.job->uid, text, strlen(text));
@@ -509,17 +508,17 @@ static void work(struct errand *e)
 					  : read_lines,
 		.done = on_worked,
 		.data = e,
-		.group = e->world.group,
+		.group = e->context.group,
 	};
 	if (e->state == SAVE)
-		work_enqueue(&e->work, e->world.loop, e->world.notes);
+		work_enqueue(&e->work, e->context.loop, e->context.notes);
 	else
-		work_start(&e->work, e->world.loop);
+		work_start(&e->work, e->context.loop);
 }
 
 static void enter(struct errand *e, enum state state)
 {
-	struct archive *a = e->world.archive;
+	struct archive *a = e->context.archive;
 	cleanup_free char *name = NULL, *part = NULL;
 	char *value;
 
@@ -564,12 +563,12 @@ static void enter(struct errand *e, enum state state)
 	archive_put(a, name, value, strlen(value), on_key_put, e);
 }
 
-struct errand *errand_start(const struct errand_world *world, const struct errand_job *job,
+struct errand *errand_start(const struct errand_context *context, const struct errand_job *job,
 			    void (*done)(void *data, struct errand_end *end), void *data)
 {
 	struct errand *e = new0(struct errand);
 
-	e->world = *world;
+	e->context = *context;
 	e->job = *job;
 	e->job.job = spec_job_ref(job->job);
 	e->done = done;

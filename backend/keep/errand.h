@@ -11,8 +11,8 @@
 #include "backend/base/work.h"
 #include "backend/keep/keep.h"
 
-/* Borrowed, until DONE. */
-struct errand_world {
+/* What an errand uses; borrowed until DONE. */
+struct errand_context {
 	struct loop *loop;
 	struct group *group;	  /* work of the pool is under way in it */
 	struct work_queue *notes; /* records are written in its order */
@@ -44,8 +44,8 @@ struct errand_end {
 
 struct errand;
 
-/* DONE is called once, not at once. */
-struct errand *errand_start(const struct errand_world *world, const struct errand_job *job,
+/* Start an errand. DONE is called once, not from here. */
+struct errand *errand_start(const struct errand_context *context, const struct errand_job *job,
 			    void (*done)(void *data, struct errand_end *end), void *data);
 /* End an errand whose archive was stopped: DONE is not called any more. */
 void errand_cancel(struct errand *e);

@@ -39,6 +39,8 @@
 #define LEFT_MAX   (64u << 20)
 
 enum state { WAITS, BUSY, ENDING, OVER };
+/* Whose the archive is, by its source.json. */
+enum whose { UNKNOWN, OURS, REFUSED };
 
 struct kept {
 	char *uid;
@@ -65,8 +67,7 @@ struct keep {
 	keep_text_fn text;
 	void *data;
 	enum state state;
-	bool known;   /* source.json is ours */
-	bool refused; /* it is another cluster's */
+	enum whose whose;
 	bool stopping;
 	struct kept *all;
 	struct errand *errand; /* the job of the errand */
@@ -95,12 +96,7 @@ struct keep {
 	atomic_ullong n_waiting, waiting, put, failures;
 };
 
-static void step(struct keep *k);
-
-static void on_timer(void *data)
-{
-	step(data);
-}
+static void step(void *data);
 
 /* --- jobs --- */
 
@@ -396,7 +392,7 @@ static void on_looked(void *data, struct errand_end *end)
 
 static void put(struct keep *k, struct kept *j, bool look)
 {
-	const struct errand_world world = {
+	const struct errand_context context = {
 		.loop = k->loop,
 		.group = &k->group,
 		.notes = &k->notes,
@@ -416,7 +412,7 @@ static void put(struct keep *k, struct kept *j, bool look)
 	k->state = BUSY;
 	k->busy = j;
 	k->busy_changes = j->changes;
-	k->errand = errand_start(&world, &job, look ? on_looked : on_put, k);
+	k->errand = errand_start(&context, &job, look ? on_looked : on_put, k);
 }
 
 /* --- whose the archive is --- */
@@ -433,7 +429,7 @@ static void on_source_put(void *data, int err, const char *text)
 {
 	struct keep *k = data;
 
-	k->known = !err;
+	k->whose = err ? UNKNOWN : OURS;
 	tell_begun(k, 0, "");
 	tried(k, err, text);
 }
@@ -448,9 +444,9 @@ static void on_source(void *data, int err, const char *text, const char *bytes, 
 				   on_source_put, k);
 	if (err)
 		return on_source_put(k, err, text);
-	k->refused = n != strlen(k->source) || memcmp(bytes, k->source, n) != 0;
-	if (!k->refused)
+	if (n == strlen(k->source) && memcmp(bytes, k->source, n) == 0)
 		return on_source_put(k, 0, "");
+	k->whose = REFUSED;
 	why = text_print(
 		"%s/%s: has the jobs of another cluster, or of an earlier namespace of that "
 		"name: give another directory with -o archive=DIR, or remove source.json "
@@ -480,15 +476,16 @@ static void on_archive_stopped(void *data)
 	group_when_empty(&k->group, on_worked, k);
 }
 
-static void end(struct keep *k)
+static void end(void *data)
 {
+	struct keep *k = data;
 	size_t left = 0;
 
 	if (k->state == ENDING || k->state == OVER)
 		return;
 	for (struct kept *j = k->all; j; j = j->hh.next)
 		left += j->at == 0 || !is_put(j);
-	if (left && !k->refused)
+	if (left && k->whose != REFUSED)
 		diag(DIAG_WARNING,
 		     "%zu jobs are not archived as they are; the next start goes on with them",
 		     left);
@@ -500,11 +497,6 @@ static void end(struct keep *k)
 		errand_cancel(take_ptr(k->errand));
 	if (k->lister)
 		lister_cancel(take_ptr(k->lister));
-}
-
-static void on_late(void *data)
-{
-	end(data);
 }
 
 /*
@@ -541,19 +533,20 @@ static struct kept *due(struct keep *k, bool away, uint64_t *ret_next)
 	return first;
 }
 
-static void step(struct keep *k)
+static void step(void *data)
 {
+	struct keep *k = data;
 	uint64_t now = loop_now_ms();
-	bool away = now < k->retry_at || !k->known;
+	bool away = now < k->retry_at || k->whose != OURS;
 	uint64_t next = now < k->retry_at ? k->retry_at : UINT64_MAX;
 	cleanup_free char *source = keep_source_name(k->namespace);
 	struct kept *j;
 
 	if (k->state != WAITS)
 		return;
-	if (k->stopping && (k->wait_ms || k->refused))
+	if (k->stopping && (k->wait_ms || k->whose == REFUSED))
 		return end(k);
-	if (!k->known && !k->refused && now >= k->retry_at) {
+	if (k->whose == UNKNOWN && now >= k->retry_at) {
 		k->state = BUSY;
 		return archive_get(k->archive, source, 0, SOURCE_MAX, on_source, k);
 	}
@@ -693,8 +686,8 @@ int keep_new(const struct keep_config *config, struct keep **ret, char **ret_tex
 		.state = BUSY, /* busy until keep_begin is done */
 	};
 	group_init(&k->group, config->loop);
-	loop_timer_init(&k->timer, config->loop, on_timer, k);
-	loop_timer_init(&k->late, config->loop, on_late, k);
+	loop_timer_init(&k->timer, config->loop, step, k);
+	loop_timer_init(&k->late, config->loop, end, k);
 	*ret = k;
 	return 0;
 }

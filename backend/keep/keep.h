@@ -14,9 +14,12 @@
 #include "backend/archive/archive.h"
 #include "backend/keep/text.h"
 
-#define KEEP_DIR "archive" /* below STATE: UID says what the archive has of a job, */
-#define KEEP_LEFT                                                                                  \
-	".left" /* and UID.left is the last snapshot of one that the cluster does not have any more */
+/*
+ * A directory in STATE: its file UID says what the archive has of a job, and UID.left is the last snapshot of a job
+ * that the cluster no longer has.
+ */
+#define KEEP_DIR  "archive"
+#define KEEP_LEFT ".left"
 
 struct keep;
 
@@ -29,7 +32,7 @@ typedef int (*keep_text_fn)(void *data, const struct spec_job *job, enum keep_te
 
 struct keep_config {
 	struct loop *loop;
-	struct archive_place place;
+	struct archive_address place;
 	const char *state_dir; /* borrowed */
 	const char *writer;    /* user@host; each state directory is another writer */
 	unsigned stop_ms;      /* how long keep_stop tries */

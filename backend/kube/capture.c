@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include <uthash.h>
+#include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
@@ -24,7 +25,21 @@
 
 struct captured {
 	struct follow *follow;
-	UT_hash_handle hh; /* of the job, by key */
+	UT_hash_handle hh; /* of the job's table, by key */
+};
+
+/* Somebody who waits for several logs. */
+struct all {
+	size_t n; /* logs that it still waits for, and one more while these are counted */
+	loop_fn done;
+	void *arg;
+};
+
+/* Somebody who opens a log while the folder of its job is being made free. */
+struct opening {
+	char *key; /* the log; NULL: all of them */
+	struct all *all;
+	struct opening *next;
 };
 
 struct job {
@@ -33,7 +48,10 @@ struct job {
 	char *id;
 	struct output_job *output; /* NULL: none has been wanted so far */
 	struct captured *logs;
-	int said;	   /* why its output can't be captured; 0: nothing was said */
+	struct opening *openings;
+	bool awaits_folder; /* when its output was last wanted, its folder was not free yet */
+	/* Why its output can't be captured, as a message has said; 0: none has. */
+	int said;
 	bool output_ended; /* output_job_end was called last, not output_job_resume */
 	UT_hash_handle hh; /* by uid */
 };
@@ -129,6 +147,7 @@ static int need_output(struct job *job)
 	if (job->output)
 		return 0;
 	err = c->events.claim(c->events.data, job->uid);
+	job->awaits_folder = err == -EINPROGRESS;
 	if (err)
 		return err;
 	job->output = output_job_open(c->config.output, job->id);
@@ -177,7 +196,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	if (!err)
 		err = output_log_begin(job->output, l->key, f.prefix, false);
 	if (err) {
-		if (err != -EBUSY && err != job->said)
+		if (err != -EBUSY && err != -EINPROGRESS && err != job->said)
 			diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->id,
 			     run.pod->meta.name, strerror(-err));
 		job->said = err;
@@ -244,6 +263,45 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 	}
 }
 
+static struct all *all_new(loop_fn done, void *arg)
+{
+	struct all *all = new0(struct all);
+
+	*all = (struct all){1, done, arg};
+	return all;
+}
+
+static void one_of_all(void *data)
+{
+	struct all *all = data;
+	loop_fn done = all->done;
+	void *arg = all->arg;
+
+	if (--all->n)
+		return;
+	free(all);
+	done(arg);
+}
+
+/*
+ * Readers who wait for a folder, which may be free by now, open their logs once more (SNAPSHOT NULL: they wait no
+ * longer).
+ */
+static void end_openings(struct capture *c, struct opening *openings,
+			 const struct spec_job *snapshot)
+{
+	struct opening *o, *next;
+
+	LL_FOREACH_SAFE(openings, o, next) {
+		if (snapshot)
+			capture_open(c, snapshot, o->key, one_of_all, o->all);
+		else
+			one_of_all(o->all);
+		free(o->key);
+		free(o);
+	}
+}
+
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	struct job *job;
@@ -253,6 +311,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		return;
 	update_logs(c, snapshot, wanted);
 	job = find_job(c, snapshot->uid);
+	if (job)
+		end_openings(c, take_ptr(job->openings), snapshot);
 	over = spec_job_is_over(snapshot) && capture_is_quiet(c, snapshot->uid);
 	if (!job || !job->output || over == job->output_ended)
 		return;
@@ -356,10 +416,12 @@ bool capture_is_quiet(const struct capture *c, const char *uid)
 void capture_forget(struct capture *c, const char *uid)
 {
 	struct job *job = find_job(c, uid);
+	struct opening *openings;
 	struct captured *log, *next;
 
 	if (!job)
 		return;
+	openings = take_ptr(job->openings);
 	HASH_ITER(hh, job->logs, log, next) {
 		HASH_DEL(job->logs, log);
 		follow_free(log->follow);
@@ -371,36 +433,10 @@ void capture_forget(struct capture *c, const char *uid)
 	free(job->id);
 	free(job);
 	fill_places(c);
+	end_openings(c, openings, NULL);
 }
 
 /* --- whoever waits for output --- */
-
-/* Somebody who waits for several logs. */
-struct all {
-	size_t n; /* logs that are awaited, and one more while they are being counted */
-	loop_fn done;
-	void *arg;
-};
-
-static struct all *all_new(loop_fn done, void *arg)
-{
-	struct all *all = new0(struct all);
-
-	*all = (struct all){1, done, arg};
-	return all;
-}
-
-static void one_of_all(void *data)
-{
-	struct all *all = data;
-	loop_fn done = all->done;
-	void *arg = all->arg;
-
-	if (--all->n)
-		return;
-	free(all);
-	done(arg);
-}
 
 static void wait_for(struct all *all, struct follow *f)
 {
@@ -412,7 +448,11 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 		  void *arg)
 {
 	struct all *all = all_new(done, arg);
+	struct job *job = find_job(c, snapshot->uid);
+	struct opening *o;
 
+	if (job)
+		job->awaits_folder = false;
 	for (size_t i = 0; i < snapshot->n_replicas && !c->stopping; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 
@@ -431,6 +471,13 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			follow_resume(f, true);
 			wait_for(all, f);
 		}
+	}
+	job = find_job(c, snapshot->uid);
+	if (job && job->awaits_folder) {
+		o = new0(struct opening);
+		*o = (struct opening){key ? text_copy(key) : NULL, all, NULL};
+		LL_APPEND(job->openings, o);
+		return;
 	}
 	one_of_all(all);
 }
@@ -465,7 +512,6 @@ void capture_count(const struct capture *c, struct capture_counts *ret)
 		.streams = places->n[PLACE_TAKEN],
 		.waiting = places->n[PLACE_QUEUED],
 		.paused = places->n[PLACE_PAUSED],
-		.retried = places->n_retried,
 	};
 }
 

@@ -319,31 +319,21 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	}
 }
 
-static int complete_one(void *data, int at, const char *name, unsigned char type)
-{
-	(void)type;
-	if (spec_name_is_file(name))
-		return complete_submission(data, name);
-	(void)disk_unlink(at, name); /* never finished */
-	return 0;
-}
-
-static int complete_submissions(char *state_dir)
-{
-	cleanup_free char *path = under_way_path(state_dir, NULL);
-	int err = disk_mkdir(AT_FDCWD, path);
-
-	if (err == 0)
-		err = file_sync_dir(state_dir);
-	if (err < 0 && err != -EEXIST)
-		return err;
-	return disk_list(AT_FDCWD, path, complete_one, state_dir);
-}
-
 struct loading {
 	const char *state_dir;
 	struct folder_found **found;
 };
+
+static int complete_one(void *data, int at, const char *name, unsigned char type)
+{
+	const struct loading *l = data;
+
+	(void)type;
+	if (spec_name_is_file(name))
+		return complete_submission(l->state_dir, name);
+	(void)disk_unlink(at, name); /* its writing was never finished */
+	return 0;
+}
 
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
@@ -370,13 +360,17 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 
 int folder_files_load(const char *state_dir, struct folder_found **ret)
 {
-	cleanup_free char *path = text_print("%s/jobs", state_dir), *copy = text_copy(state_dir);
+	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	cleanup_free char *under_way = under_way_path(state_dir, NULL);
 	struct loading l = {state_dir, ret};
-	int err;
+	int err = disk_mkdir(AT_FDCWD, under_way);
 
 	*ret = NULL;
-	err = complete_submissions(copy);
-	return err ? err : disk_list(AT_FDCWD, path, load_one, &l);
+	if (err == 0)
+		err = file_sync_dir(state_dir);
+	if (err == 0 || err == -EEXIST)
+		err = disk_list(AT_FDCWD, under_way, complete_one, &l);
+	return err ? err : disk_list(AT_FDCWD, jobs, load_one, &l);
 }
 
 void folder_found_free(struct folder_found *f)
@@ -403,8 +397,20 @@ static int write_unsynced(const char *dir, const char *name, const char *text, s
 	return err < 0 ? err : file_write_all(fd, text, len);
 }
 
+/* Does the folder ID belong to this SUBMISSION, or to none? A submission that is tried again has the same name. */
+static bool is_begun(const char *state_dir, const char *id, const char *submission)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	int err = read_file(state_dir, id, "submission", SUBMISSION_MAX, &text, &len);
+
+	return err == -ENOENT ||
+	       (!err && len <= strlen(submission) && strncmp(submission, text, len) == 0);
+}
+
 int folder_files_submit(const char *state_dir, const struct folder_submission *s)
 {
+	static const char *const begun[] = {"app.yaml", "submission"};
 	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
 	cleanup_free char *under_way = under_way_path(state_dir, NULL);
 	cleanup_free char *submission = text_print("%s\n%s\n", s->uuid, s->file);
@@ -414,6 +420,10 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	int err;
 
 	err = disk_mkdir(AT_FDCWD, dir);
+	if (err == -EEXIST && is_begun(state_dir, s->id, submission)) {
+		err = file_remove_dir(dir, begun, array_size(begun));
+		err = err ? err : disk_mkdir(AT_FDCWD, dir);
+	}
 	if (err)
 		return err;
 	err = write_unsynced(dir, "app.yaml", s->text, s->len, s->readable);

@@ -84,9 +84,10 @@ struct folders {
 	/* The table by uid, and the order in which they are written. */
 	struct save *saves, *save_list;
 	struct loop_timer save_timer;
-	bool saving;	      /* one is being written, or a folder is being moved */
-	struct errand *moves; /* the next things to do, before any save */
-	struct errand *syncs; /* of submissions that were answered; while the timer runs */
+	bool saving;	      /* a snapshot is being written, or a folder is being moved */
+	struct change *moves; /* folders to be moved, before any snapshot is written */
+	/* Syncs of submissions that were answered; they wait for SYNC_TIMER. */
+	struct change *syncs;
 	struct loop_timer sync_timer;
 	bool stopping;
 };
@@ -223,8 +224,8 @@ int folders_resume(struct folders *f, const char *id, const char *submission)
 	return 0;
 }
 
-/* Something that is done to a folder on the disk. */
-struct errand {
+/* Something that is being done to a folder on the disk. */
+struct change {
 	struct work work;
 	struct folders *f;
 	char *id;
@@ -233,53 +234,53 @@ struct errand {
 	char *place;	 /* where the folder was moved to */
 	folders_fn done; /* called when the change is done; may be NULL */
 	void *data;
-	struct errand *next; /* to be synced */
+	struct change *next; /* the next one to be synced */
 };
 
-static struct errand *errand_new(struct folders *f, const char *id, const char *uid)
+static struct change *change_new(struct folders *f, const char *id, const char *uid)
 {
-	struct errand *a = new0(struct errand);
+	struct change *c = new0(struct change);
 
-	a->f = f;
-	a->id = text_copy(id);
-	a->uid = text_copy(uid);
-	return a;
+	c->f = f;
+	c->id = text_copy(id);
+	c->uid = text_copy(uid);
+	return c;
 }
 
-static void errand_start(struct errand *a, struct work work)
+static void change_start(struct change *c, struct work work)
 {
-	a->work = work;
-	a->work.data = a;
-	a->work.group = a->f->config.group;
-	work_start(&a->work, a->f->config.loop);
+	c->work = work;
+	c->work.data = c;
+	c->work.group = c->f->config.group;
+	work_start(&c->work, c->f->config.loop);
 }
 
-static void errand_free(struct errand *a)
+static void change_free(struct change *c)
 {
-	free(a->id);
-	free(a->uid);
-	free(a->uuid);
-	free(a->place);
-	free(a);
+	free(c->id);
+	free(c->uid);
+	free(c->uuid);
+	free(c->place);
+	free(c);
 }
 
 static void sync_work(void *data)
 {
-	struct errand *all = data, *a;
+	struct change *all = data, *c;
 
-	LL_FOREACH(all, a)
-		a->work.err = folder_files_settle(a->f->config.state_dir, a->id, a->uuid, a->uid);
+	LL_FOREACH(all, c)
+		c->work.err = folder_files_settle(c->f->config.state_dir, c->id, c->uuid, c->uid);
 }
 
 static void on_synced(void *data)
 {
-	struct errand *all = data, *a, *next;
+	struct change *all = data, *c, *next;
 
-	LL_FOREACH_SAFE(all, a, next) {
-		if (a->work.err)
+	LL_FOREACH_SAFE(all, c, next) {
+		if (c->work.err)
 			diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s",
-			     a->id, strerror(-a->work.err));
-		errand_free(a);
+			     c->id, strerror(-c->work.err));
+		change_free(c);
 	}
 }
 
@@ -289,7 +290,7 @@ static void sync_now(void *data)
 
 	loop_timer_stop(&f->sync_timer);
 	if (f->syncs)
-		errand_start(take_ptr(f->syncs),
+		change_start(take_ptr(f->syncs),
 			     (struct work){.run = sync_work, .done = on_synced});
 }
 
@@ -300,10 +301,10 @@ static void sync_now(void *data)
 static void sync_later(struct entry *e)
 {
 	struct folders *f = e->f;
-	struct errand *a = errand_new(f, e->folder.id, e->folder.uid);
+	struct change *c = change_new(f, e->folder.id, e->folder.uid);
 
-	a->uuid = text_copy(e->folder.submission);
-	LL_PREPEND(f->syncs, a);
+	c->uuid = text_copy(e->folder.submission);
+	LL_PREPEND(f->syncs, c);
 	if (f->stopping)
 		sync_now(f);
 	else if (!loop_timer_is_set(&f->sync_timer))
@@ -442,15 +443,15 @@ static void remove_now(struct entry *e)
 	work_start(&e->work, e->f->config.loop);
 }
 
-static void on_unknown_removed(void *data, int err)
+static void change_end(void *data, int err)
 {
-	struct errand *a = data;
+	struct change *c = data;
 
-	if (a->done)
-		a->done(a->data, err);
+	if (c->done)
+		c->done(c->data, err);
 	else
-		say_left(a->id, err);
-	errand_free(a);
+		say_left(c->id, err);
+	change_free(c);
 }
 
 void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
@@ -458,11 +459,11 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 	struct entry *e = find(f, id);
 
 	if (!e) {
-		struct errand *a = errand_new(f, id, "");
+		struct change *c = change_new(f, id, "");
 
-		a->done = done;
-		a->data = data;
-		return output_job_remove(f->config.output, id, on_unknown_removed, a);
+		c->done = done;
+		c->data = data;
+		return output_job_remove(f->config.output, id, change_end, c);
 	}
 	if (done) {
 		struct waiter *w = new0(struct waiter);
@@ -488,93 +489,92 @@ static void ready(struct entry *e)
 
 static void on_dropped(void *data, int err)
 {
-	struct errand *a = data;
-	struct entry *e = find(a->f, a->id);
+	struct change *c = data;
+	struct entry *e = find(c->f, c->id);
 
 	if (e)
 		ready(e);
-	freed(a->f, a->id);
-	if (a->done)
-		a->done(a->data, err);
-	else
-		say_left(a->id, err);
-	errand_free(a);
+	freed(c->f, c->id);
+	change_end(c, err);
 }
 
 static void nothing_dropped(void *data)
 {
-	struct errand *a = data;
-
-	if (a->done)
-		a->done(a->data, 0);
-	errand_free(a);
+	change_end(data, 0);
 }
 
 static void drop_rest(void *data)
 {
-	struct errand *a = data;
+	struct change *c = data;
 
-	if (a->work.err)
-		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", a->id,
-		     strerror(-a->work.err));
-	output_logs_remove(a->f->config.output, a->id, on_dropped, a);
+	if (c->work.err)
+		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", c->id,
+		     strerror(-c->work.err));
+	output_logs_remove(c->f->config.output, c->id, on_dropped, c);
 }
 
 /* The file `dropped` is written before the output goes, or the next mount would fetch all of it again. */
 static void drop_work(void *data)
 {
-	struct errand *a = data;
+	struct change *c = data;
 
-	a->work.err = folder_files_drop(a->f->config.state_dir, a->id, a->uid);
+	c->work.err = folder_files_drop(c->f->config.state_dir, c->id, c->uid);
 }
 
 void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data)
 {
 	struct entry *e = find(f, id);
-	struct errand *a = errand_new(f, id, e ? e->folder.uid : "");
+	struct change *c = change_new(f, id, e ? e->folder.uid : "");
 
-	a->done = done;
-	a->data = data;
+	c->done = done;
+	c->data = data;
 	if (!e || e->state != FOLDER_READY) {
-		loop_post(f->config.loop, nothing_dropped, a);
+		loop_post(f->config.loop, nothing_dropped, c);
 		return;
 	}
 	e->state = FOLDER_DROPPING;
 	e->folder.dropped = true;
 	e->full = false;
-	errand_start(a, (struct work){.run = drop_work, .done = drop_rest});
+	change_start(c, (struct work){.run = drop_work, .done = drop_rest});
 }
 
 /* --- folders that make room for another job --- */
 
+/* E could not be moved. */
+static void stuck(struct entry *e)
+{
+	e->stuck = true;
+	ready(e);
+	freed(e->f, e->folder.id);
+}
+
 static void aside_work(void *data)
 {
-	struct errand *a = data;
+	struct change *c = data;
 
-	a->work.err = folder_files_aside(a->f->config.state_dir, a->id, &a->place);
+	c->work.err = folder_files_aside(c->f->config.state_dir, c->id, &c->place);
 }
 
 static void on_aside(void *data)
 {
-	struct errand *a = data;
-	struct folders *f = a->f;
-	struct entry *e = find(f, a->id);
+	struct change *c = data;
+	struct folders *f = c->f;
+	struct entry *e = find(f, c->id);
 
-	if (!a->work.err) {
+	if (!c->work.err) {
 		diag(DIAG_WARNING,
-		     "%s: another job of this name has output now; the old is kept in %s", a->id,
-		     a->place);
+		     "%s: another job of this name has output now; the old is kept in %s", c->id,
+		     c->place);
 		gone(e);
 	} else {
-		e->stuck = true;
-		ready(e);
 		diag(DIAG_ERROR,
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
 		     "can't be read and can't be moved to %s/unread/%s: %s",
-		     a->id, f->config.state_dir, a->id, f->config.state_dir, a->id,
-		     strerror(-a->work.err));
+		     c->id, f->config.state_dir, c->id, f->config.state_dir, c->id,
+		     strerror(-c->work.err));
+		stuck(e);
 	}
-	errand_free(a);
+	change_free(c);
 }
 
 /*
@@ -585,7 +585,7 @@ static void take_name(struct entry *e, const char *name)
 {
 	struct folders *f = e->f;
 	const struct spec_job *old cleanup_job = store_get_uid(f->config.store, e->folder.uid);
-	struct spec_job *job = old ? spec_job_copy(old) : NULL;
+	struct spec_job *job = old && old->history ? spec_job_copy(old) : NULL;
 
 	HASH_DEL(f->all, e);
 	text_set(&e->folder.id, "%s", name);
@@ -599,31 +599,30 @@ static void take_name(struct entry *e, const char *name)
 	ready(e);
 }
 
-static void save_next(struct folders *f);
+static void save_next(void *data);
 
 static void on_moved(void *data, int err)
 {
-	struct errand *a = data;
-	struct folders *f = a->f;
-	struct entry *e = find(f, a->id);
+	struct change *c = data;
+	struct folders *f = c->f;
+	struct entry *e = find(f, c->id);
 
 	f->saving = false;
 	if (!err) {
 		diag(DIAG_INFO,
 		     "%s: another job of this name has output now; that of the old is history/%s",
-		     a->id, a->place);
-		take_name(e, a->place);
-		freed(f, a->id);
+		     c->id, c->place);
+		take_name(e, c->place);
+		freed(f, c->id);
 	} else {
 		diag(DIAG_ERROR,
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, and can't get "
 		     "another name: %s",
-		     a->id, f->config.state_dir, a->id, strerror(-err));
-		e->stuck = true;
-		ready(e);
+		     c->id, f->config.state_dir, c->id, strerror(-err));
+		stuck(e);
 	}
 	group_leave(f->config.group);
-	errand_free(a);
+	change_free(c);
 	save_next(f);
 }
 
@@ -633,13 +632,13 @@ static void on_moved(void *data, int err)
  */
 static void displace(struct folders *f, struct entry *e)
 {
-	struct errand *a;
+	struct change *c;
 
 	if (e->state != FOLDER_READY || e->stuck)
 		return;
 	if (e->unread) {
 		e->state = FOLDER_ASIDE;
-		errand_start(errand_new(f, e->folder.id, e->folder.uid),
+		change_start(change_new(f, e->folder.id, e->folder.uid),
 			     (struct work){.run = aside_work, .done = on_aside});
 		return;
 	}
@@ -651,10 +650,10 @@ static void displace(struct folders *f, struct entry *e)
 		return;
 	}
 	e->state = FOLDER_MOVING;
-	a = errand_new(f, e->folder.id, e->folder.uid);
-	a->place = folder_files_name_of(e->folder.id, e->folder.uid);
+	c = change_new(f, e->folder.id, e->folder.uid);
+	c->place = folder_files_name_of(e->folder.id, e->folder.uid);
 	group_enter(f->config.group);
-	LL_APPEND(f->moves, a);
+	LL_APPEND(f->moves, c);
 	save_next(f);
 }
 
@@ -662,11 +661,11 @@ int folders_claim(struct folders *f, const char *id, const struct spec_job_view 
 {
 	struct entry *e = find(f, id);
 
-	if (e && !find_of(f, id, view)) {
+	if (e && !find_of(f, id, view))
 		displace(f, e);
-		return -EBUSY;
-	}
 	if (e && e->state != FOLDER_READY)
+		return -EINPROGRESS;
+	if (e && !find_of(f, id, view))
 		return -EBUSY;
 	if (!e)
 		e = add(f, id, "", view->meta.uid);
@@ -676,13 +675,6 @@ int folders_claim(struct folders *f, const char *id, const struct spec_job_view 
 }
 
 /* --- snapshots --- */
-
-static void on_save_timer(void *data)
-{
-	struct folders *f = data;
-
-	save_next(f);
-}
 
 static void save_free(struct save *s)
 {
@@ -745,20 +737,24 @@ static void save_one(struct folders *f, struct save *s)
 	work_start(&s->work, f->config.loop);
 }
 
-static void save_next(struct folders *f)
+static void save_next(void *data)
 {
+	struct folders *f = data;
 	struct save *s, *next;
 
 	if (f->moves && !f->saving) {
-		struct errand *a = f->moves;
+		struct change *c = f->moves;
 
-		/* Never while a snapshot is being written, or that would be put into the folder of the other job. */
-		LL_DELETE(f->moves, a);
+		/*
+		 * No folder is moved while a snapshot is being written, or the snapshot would get into the other job's
+		 * folder.
+		 */
+		LL_DELETE(f->moves, c);
 		f->saving = true;
-		if (a->place)
-			output_job_move(f->config.output, a->id, a->place, on_moved, a);
+		if (c->place)
+			output_job_move(f->config.output, c->id, c->place, on_moved, c);
 		else
-			on_moved(a, -ENAMETOOLONG);
+			on_moved(c, -ENAMETOOLONG);
 	}
 	DL_FOREACH_SAFE(f->save_list, s, next) {
 		if (f->saving)
@@ -884,7 +880,7 @@ struct folders *folders_new(const struct folders_config *config)
 	struct folders *f = new0(struct folders);
 
 	f->config = *config;
-	loop_timer_init(&f->save_timer, config->loop, on_save_timer, f);
+	loop_timer_init(&f->save_timer, config->loop, save_next, f);
 	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
 	return f;
 }

@@ -300,7 +300,7 @@ static bool is_of_use(const struct follow *f)
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
-static void stop_attempt(struct follow *f)
+static void stop_try(struct follow *f)
 {
 	podlog_stop(take_ptr(f->podlog));
 	f->slowed = false;
@@ -310,7 +310,7 @@ static void stop_attempt(struct follow *f)
 static void stop(struct follow *f)
 {
 	loop_timer_stop(&f->timer);
-	stop_attempt(f);
+	stop_try(f);
 	log_writer_close(take_ptr(f->writer));
 }
 
@@ -457,7 +457,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	/* The try may now be showing another run. */
 	if (f->podlog && end == RUN_PREVIOUS &&
 	    (podlog_is_unsure(f->podlog) || (f->kind == REST && !f->previous))) {
-		stop_attempt(f);
+		stop_try(f);
 		pause_shortly(f);
 	} else if (f->podlog) {
 		set_deadline(f);
@@ -519,7 +519,7 @@ static void on_timer(void *data)
 	} else if (is_of_use(f)) {
 		set_deadline(f);
 	} else {
-		stop_attempt(f); /* it should have ended by itself */
+		stop_try(f); /* the try should have ended by itself */
 		f->all_ms = 0;
 		proceed(f);
 	}

@@ -186,11 +186,6 @@ static void on_unserved(void *data)
 	kinds_unserved(kube_of(data)->kinds);
 }
 
-static void on_looked(void *data, const struct world_job *job)
-{
-	publish_looked(kube_parts_of(data)->publish, job);
-}
-
 /* --- what publish says; DATA is the backend --- */
 
 static void on_running(void *data, bool any, bool captured)
@@ -345,15 +340,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.watches = parts->watches,
 		.namespace = namespace,
 	});
-	parts->looks = looks_new(&(struct looks_config){
-		.loop = b->loop,
-		.http = k->http,
-		.world = parts->world,
-		.watches = parts->watches,
-		.namespace = namespace,
-		.looked = on_looked,
-		.data = b,
-	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
 		.store = b->store,
@@ -369,6 +355,15 @@ static void make_parts(struct kube *k, struct backend *b)
 		.running = on_running,
 		.launched = backend_launched,
 		.data = b,
+	});
+	parts->looks = looks_new(&(struct looks_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.watches = parts->watches,
+		.namespace = namespace,
+		.looked = publish_looked,
+		.data = parts->publish,
 	});
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
 	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
@@ -622,11 +617,11 @@ const struct backend_ops kube_ops = {
 	.start_asks = true,
 	.stop = kube_stop,
 	.fini = kube_fini,
-	.submit = kube_submit,
-	.dry_run = kube_submit,
-	.cancel = kube_cancel,
-	.control = kube_control,
-	.forget = kube_forget,
+	.request[BACKEND_SUBMIT] = kube_submit,
+	.request[BACKEND_DRY_RUN] = kube_submit,
+	.request[BACKEND_CANCEL] = kube_cancel,
+	.request[BACKEND_CONTROL] = kube_control,
+	.request[BACKEND_FORGET] = kube_forget,
 	.text = kube_text,
 	.is_whole = kube_is_whole,
 	.events = kube_events_text,

@@ -72,7 +72,7 @@ struct kueue {
 	char *refused; /* why the server refuses the places; NULL: it does not */
 };
 
-static void next_place(struct kueue *k);
+static void next_place(void *data);
 
 static void send_get(struct kueue *k, const char *path, size_t max_body,
 		     void (*done)(void *data, const struct http_reply *reply))
@@ -91,22 +91,18 @@ static void send_get(struct kueue *k, const char *path, size_t max_body,
 
 /* --- is there a Kueue? --- */
 
-static void look(void *data);
-
 static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
+	/* Where the right can't be known, it is found out when it is used. */
+	bool known = !reply->err && reply->status / 100 == 2 &&
+		     spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
 	k->review = NULL;
-	if (reply->err || reply->status / 100 != 2 ||
-	    spec_review_reply(reply->body, reply->len, &allowed) < 0 || allowed) {
-		/* Where it can't be known, it is found out when it is used. */
-		world_set_fixed(k->config.world, false);
-		return;
-	}
-	world_set_fixed(k->config.world, true);
-	loop_timer_set(&k->retry, FORBIDDEN_MS);
+	world_set_fixed(k->config.world, known && !allowed);
+	if (known && !allowed)
+		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
 /* May this user suspend and resume what is in a queue? */
@@ -182,18 +178,7 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* The queue NAME, or NULL. The lock is held. */
-static struct wanted *find_wanted(struct kueue *k, const char *name)
-{
-	struct wanted *q;
-
-	DL_FOREACH(k->queues, q)
-		if (streq(q->name, name))
-			return q;
-	return NULL;
-}
-
-/* Why the server refuses the places; NULL: it does not. */
+/* Set why the server refuses the places; NULL: it does not. */
 static void set_refused(struct kueue *k, char *text)
 {
 	lock_scope(&k->lock);
@@ -256,22 +241,7 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	next_place(k);
 }
 
-/* Forget a queue of which nobody has read for long. *RET_NAME, malloc'ed; NULL: there is none. The lock is held. */
-static char *drop_unwanted(struct kueue *k, uint64_t now)
-{
-	struct wanted *q;
-
-	DL_FOREACH(k->queues, q) {
-		if (now - q->read >= WANTED_MS) {
-			char *name = text_copy(q->name);
-
-			wanted_free(k, q);
-			return name;
-		}
-	}
-	return NULL;
-}
-
+/* Forget the queues of which nobody has read for a long time. */
 static void forget_unwanted(struct kueue *k, uint64_t now)
 {
 	bool none;
@@ -279,8 +249,15 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 
 	do {
 		{
+			struct wanted *q;
 			lock_scope(&k->lock);
-			name = drop_unwanted(k, now);
+
+			DL_FOREACH(k->queues, q)
+				if (now - q->read >= WANTED_MS)
+					break;
+			name = q ? text_copy(q->name) : NULL;
+			if (q)
+				wanted_free(k, q);
 			none = !k->queues;
 		}
 		if (name)
@@ -319,13 +296,9 @@ static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 	return text_copy(due->name);
 }
 
-static void on_timer(void *data)
+static void next_place(void *data)
 {
-	next_place(data);
-}
-
-static void next_place(struct kueue *k)
-{
+	struct kueue *k = data;
 	uint64_t now = loop_now_ms(), wait;
 	char *name;
 
@@ -373,7 +346,9 @@ void kueue_wanted(struct kueue *k, const char *name)
 
 		if (!k->version)
 			return;
-		q = find_wanted(k, name);
+		DL_FOREACH(k->queues, q)
+			if (streq(q->name, name))
+				break;
 		if (!q && k->n_queues < QUEUES_MAX) {
 			q = new0(struct wanted);
 			q->name = text_copy(name);
@@ -399,7 +374,7 @@ struct kueue *kueue_new(const struct kueue_config *config)
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&k->retry, config->loop, look, k);
-	loop_timer_init(&k->timer, config->loop, on_timer, k);
+	loop_timer_init(&k->timer, config->loop, next_place, k);
 	return k;
 }
 

@@ -16,8 +16,6 @@
  */
 #include "backend/kube/looks.h"
 
-#include <errno.h>
-
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"

@@ -37,9 +37,9 @@ struct place {
 
 struct places {
 	size_t max;
-	struct place *queue; /* the urgent ones first */
-	size_t n_first;	     /* of those that have a place */
-	atomic_size_t n_retried;
+	struct place *queue; /* urgent logs stand first */
+	size_t n_first;	     /* how many that have a place are FIRST */
+	size_t n_retried;
 	atomic_size_t n[PLACE_STATES];
 };
 

@@ -40,10 +40,9 @@
 #include "spec/job/last_words.h"
 
 #define PUBLISH_MS 20
-#define LOOKED_MS                                                                                  \
-	60000 /* how often what a job uses is written to disk while nothing else changes */
-#define AWAIT_MS 1000
-/* How often it is looked whether a submission can no longer take effect. */
+#define LOOKED_MS  60000 /* how often usage is written to disk while nothing else changes */
+#define AWAIT_MS   1000
+/* How often folders are checked for submissions that can no longer take effect. */
 #define DOUBT_MS 5000
 #define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
 
@@ -246,11 +245,11 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
 }
 
-/* A snapshot of JOB, that of S, as it is now. */
-static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job)
+/* Make a snapshot of JOB, which is the job of S, as it is now. BEFORE: its last snapshot, or NULL. */
+static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job,
+				    const struct spec_job *before)
 {
 	const struct publish_config *c = &p->config;
-	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) =
 		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
 	struct spec_cluster_queue_view *cluster cleanup(spec_cluster_queue_view_unrefp) = NULL;
@@ -418,9 +417,10 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
+	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	const struct folder *folder, *bound;
 	struct spec_job *snapshot;
-	bool looked = s->looked;
+	bool looked = s->looked, kept;
 
 	s->looked = false;
 	unqueue(s);
@@ -436,18 +436,24 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	}
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
-	snapshot = snapshot_of(p, s, job);
+	snapshot = snapshot_of(p, s, job, before);
 	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	capture_update(c->capture, snapshot,
 		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
 	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
+	/*
+	 * The end of a job is written although an earlier mount has captured all, since the next mount may find it
+	 * gone.
+	 */
+	kept = s->left || capture_has(c->capture, job->uid) ||
+	       (folder && folder->output && before && before->state != snapshot->state);
 	store_put(c->store, snapshot);
 	/* The message that it was launched comes last, so that whoever reads it finds the job. */
 	if (bound)
 		tell_launched(p, bound, bound->id);
-	if (s->left || capture_has(c->capture, job->uid))
+	if (kept)
 		save(p, s, looked);
 	commands_shown(c->commands, job->uid, job->view->phase);
 }
@@ -544,8 +550,9 @@ static void enqueue(struct publish *p, struct shown *s)
 	post_turn(p);
 }
 
-void publish_looked(struct publish *p, const struct world_job *job)
+void publish_looked(void *publish, const struct world_job *job)
 {
+	struct publish *p = publish;
 	struct shown *s = need(p, job->uid);
 	bool looked = !s->queued || s->looked;
 
@@ -561,8 +568,9 @@ bool publish_has_shown(const struct publish *p, const char *uid)
 	return !s || !s->queued;
 }
 
-void publish_again(struct publish *p, const char *uid)
+void publish_again(void *publish, const char *uid)
 {
+	struct publish *p = publish;
 	struct shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
@@ -804,11 +812,6 @@ static void on_changed(void *data, const struct world_job *job)
 	enqueue(p, s);
 }
 
-static void on_shown_changed(void *data, const char *uid)
-{
-	publish_again(data, uid);
-}
-
 static void on_freed(void *data, const char *id)
 {
 	struct publish *p = data;
@@ -855,10 +858,10 @@ struct publish *publish_new(const struct publish_config *config)
 	loop_timer_init(&p->waiting, config->loop, on_waited, p);
 	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
 	world_set_changed(config->world, on_changed, p);
-	commands_set_changed(config->commands, on_shown_changed, p);
+	commands_set_changed(config->commands, publish_again, p);
 	folders_set_events(config->folders, &(struct folders_events){on_freed, is_in_use, p});
 	capture_set_events(config->capture,
-			   &(struct capture_events){claim, pod_of, on_shown_changed, p});
+			   &(struct capture_events){claim, pod_of, publish_again, p});
 	return p;
 }
 

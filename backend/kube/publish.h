@@ -50,14 +50,14 @@ void publish_free(struct publish *p); /* NULL is allowed */
 
 /* Does the snapshot of job UID have all that is known of it? */
 bool publish_has_shown(const struct publish *p, const char *uid);
-/* Something that is shown of job UID has changed. It is only put into the queue. */
-void publish_again(struct publish *p, const char *uid);
+/* Something that is shown of job UID has changed: show it again. This only queues it. */
+void publish_again(void *publish, const char *uid);
 /*
  * There is a new look at a pod of JOB: show JOB again, like publish_again; but a snapshot in which nothing else has
  * changed is written to disk at most once a minute.
  */
-void publish_looked(struct publish *p, const struct world_job *job);
-/* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
+void publish_looked(void *publish, const struct world_job *job);
+/* Since SINCE (ns) the server has not confirmed what is shown; 0: it confirms it. */
 void publish_set_stale(struct publish *p, int64_t since);
 
 /* Like publish_set_stale, for the jobs of SORT alone, in a mount of several kinds. */

@@ -253,8 +253,13 @@ static void launched(struct submit *s, const char *object, size_t len)
 					      : NULL;
 
 	folders_submitted(s->k->folders, s->m->id, job ? job->uid : "");
-	if (job) /* NULL: the watch will bring it */
+	if (job) {
+		watches_replied(s->k->watches, sort, job->view->resource_version);
 		publish_now(s->k->publish, job);
+	} else if (len && sort != WORLD_N_SORTS) {
+		/* The watch is past its version and has not told of it: it never will if the server was set back. */
+		watches_doubt(s->k->watches, sort);
+	}
 	request_answer(&s->r, 0, s->m->id, NULL);
 }
 
@@ -479,6 +484,7 @@ static void post(struct request *r)
 		.len = s->m->json_len,
 		.deadline_ms = POST_MS,
 		.max_body = REPLY_MAX,
+		.harmless = is_dry(s),
 		.retry = true,
 		.done = on_posted,
 		.data = s,

@@ -352,6 +352,18 @@ static void on_listed(void *data)
 		x->w->config.events.listed_late(x->w->config.events.data);
 }
 
+static void on_set_back(void *data)
+{
+	const struct watched *x = data;
+
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		struct watch *other = x->w->all[i].watch;
+
+		if (other && other != x->watch)
+			watch_doubt(other);
+	}
+}
+
 static enum access access_of(int err)
 {
 	switch (err) {
@@ -462,6 +474,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
+		.set_back = on_set_back,
 		.state = on_state,
 		.data = x,
 	};
@@ -575,6 +588,18 @@ void watches_free(struct watches *w)
 }
 
 /* --- questions of other parts --- */
+
+void watches_replied(struct watches *w, enum world_sort sort, const char *version)
+{
+	if (w->all[sort].watch)
+		watch_replied(w->all[sort].watch, version);
+}
+
+void watches_doubt(struct watches *w, enum world_sort sort)
+{
+	if (w->all[sort].watch)
+		watch_doubt(w->all[sort].watch);
+}
 
 const char *watches_version(const struct watches *w, enum world_sort sort)
 {

@@ -65,6 +65,10 @@ void watches_hurry(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
+/* A reply to a request has brought a job of SORT, in VERSION. */
+void watches_replied(struct watches *w, enum world_sort sort, const char *version);
+/* The server may have been set back: the watch of the jobs of SORT asks for its version. */
+void watches_doubt(struct watches *w, enum world_sort sort);
 /* The version up to which the watch of the jobs of SORT has brought all changes; "" while it lists anew. */
 const char *watches_version(const struct watches *w, enum world_sort sort);
 /*

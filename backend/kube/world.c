@@ -895,20 +895,6 @@ bool world_has_listed(const struct world *w, enum world_sort sort)
 	return w->listed[sort];
 }
 
-static void told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
-{
-	if (world_is_of_jobs(sort))
-		return job_told(w, sort, json, len, gone);
-	switch (sort) {
-	case WORLD_PODS:
-		return pod_told(w, json, len, gone);
-	case WORLD_EVENTS:
-		return event_told(w, json, len, gone);
-	default:
-		return thing_told(w, sort, json, len, gone);
-	}
-}
-
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	cleanup_free char *uid = w->passed ? spec_object_name(json, len, "uid") : NULL;
@@ -917,7 +903,14 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 
 	if (uid)
 		HASH_FIND_STR(w->passed, uid, passed);
-	told(w, sort, json, len, gone);
+	if (world_is_of_jobs(sort))
+		job_told(w, sort, json, len, gone);
+	else if (sort == WORLD_PODS)
+		pod_told(w, json, len, gone);
+	else if (sort == WORLD_EVENTS)
+		event_told(w, json, len, gone);
+	else
+		thing_told(w, sort, json, len, gone);
 	if (passed && w->n_passings == before) /* it can be read now */
 		unpass(w, passed);
 }

@@ -17,7 +17,8 @@ struct wait {
 	struct local_job *job;
 	struct backend_request *rq;
 	enum wait_kind kind;
-	struct loop_timer timer; /* CONTROL: how long the answer waits */
+	uint64_t change;	 /* the one of the job's record that the request made; 0: none */
+	struct loop_timer timer; /* for CONTROL: how long the answer may take */
 };
 
 struct control {
@@ -50,20 +51,30 @@ void control_free(struct control *c)
 	free(c);
 }
 
-static void answer(void *data)
+static void answer(struct wait *w, int err, const char *text)
 {
-	struct wait *w = data;
 	struct backend_request *rq = w->rq;
 	const char *id = local_job_record(w->job)->job->id;
 
 	DL_DELETE(w->control->waits, w);
 	loop_timer_stop(&w->timer);
 	free(w);
-	backend_answer(rq, 0, id, NULL);
+	backend_answer(rq, err, id, text);
+}
+
+/* What is not on disk yet is waited for longer. */
+static void on_late(void *data)
+{
+	struct wait *w = data;
+
+	if (local_job_has_saved(w->job, w->change))
+		answer(w, 0, NULL);
+	else
+		loop_timer_set(&w->timer, CONTROL_WAIT_MS);
 }
 
 static void wait_for(struct control *c, struct local_job *job, enum wait_kind kind,
-		     struct backend_request *rq)
+		     struct backend_request *rq, uint64_t change)
 {
 	struct wait *w = new0(struct wait);
 
@@ -71,7 +82,8 @@ static void wait_for(struct control *c, struct local_job *job, enum wait_kind ki
 	w->job = job;
 	w->rq = rq;
 	w->kind = kind;
-	loop_timer_init(&w->timer, c->b->loop, answer, w);
+	w->change = change;
+	loop_timer_init(&w->timer, c->b->loop, on_late, w);
 	if (kind == WAIT_CONTROL)
 		loop_timer_set(&w->timer, CONTROL_WAIT_MS);
 	DL_APPEND(c->waits, w);
@@ -79,7 +91,7 @@ static void wait_for(struct control *c, struct local_job *job, enum wait_kind ki
 
 void control_await(struct control *c, struct local_job *job, struct backend_request *rq)
 {
-	wait_for(c, job, WAIT_SUBMIT, rq);
+	wait_for(c, job, WAIT_SUBMIT, rq, 0);
 }
 
 static bool is_fulfilled(const struct wait *w, const struct spec_job *snap)
@@ -114,7 +126,20 @@ void control_published(struct control *c, struct local_job *job, const struct sp
 
 	DL_FOREACH_SAFE(c->waits, w, next)
 		if (w->job == job && is_fulfilled(w, snap))
-			answer(w);
+			answer(w, 0, NULL);
+}
+
+void control_unwritten(struct control *c, struct local_job *job, int err, uint64_t change)
+{
+	cleanup_free char *text = text_print(
+		"its state can't be recorded: %s. It has changed all the same, but may be as "
+		"before after a crash",
+		strerror(-err));
+	struct wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next)
+		if (w->job == job && w->change && w->change <= change)
+			answer(w, err, text);
 }
 
 void control_leaving(struct control *c, struct local_job *job)
@@ -125,7 +150,7 @@ void control_leaving(struct control *c, struct local_job *job)
 		if (w->job != job)
 			continue;
 		if (w->kind != WAIT_FORGET) {
-			answer(w);
+			answer(w, 0, NULL);
 			continue;
 		}
 		DL_DELETE(c->waits, w);
@@ -142,8 +167,7 @@ void control_cancel(struct control *c, struct backend_request *rq)
 		saved_change(c->saved, SAVED_CANCEL, rq->uid, rq);
 		return;
 	}
-	wait_for(c, job, WAIT_CANCEL, rq);
-	local_job_cancel(job);
+	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
 /* Does the published job allow the action? If not, RQ is answered here. */
@@ -171,6 +195,7 @@ void control_action(struct control *c, struct backend_request *rq)
 {
 	struct local_job *job = local_jobs_find(c->jobs, rq->id);
 	enum spec_action action = rq->action;
+	uint64_t change;
 
 	if (!allows(c, rq))
 		return;
@@ -178,15 +203,15 @@ void control_action(struct control *c, struct backend_request *rq)
 		backend_answer(rq, -EINVAL, NULL, "the job's phase has just changed; look again");
 		return;
 	}
-	wait_for(c, job, WAIT_CONTROL, rq);
 	if (action == SPEC_SUSPEND)
-		local_job_suspend(job);
+		change = local_job_suspend(job);
 	else if (action == SPEC_RESUME)
-		local_job_resume(job);
+		change = local_job_resume(job);
 	else if (action == SPEC_RESTART)
-		local_job_restart(job);
+		change = local_job_restart(job);
 	else
-		local_job_end(job, SPEC_GOAL_TERMINATE);
+		change = local_job_end(job, SPEC_GOAL_TERMINATE);
+	wait_for(c, job, WAIT_CONTROL, rq, change);
 }
 
 void control_forget(struct control *c, struct backend_request *rq)
@@ -197,6 +222,6 @@ void control_forget(struct control *c, struct backend_request *rq)
 		saved_change(c->saved, SAVED_FORGET, rq->uid, rq);
 		return;
 	}
-	wait_for(c, job, WAIT_FORGET, rq);
+	wait_for(c, job, WAIT_FORGET, rq, 0);
 	local_job_kill(job);
 }

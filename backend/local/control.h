@@ -22,4 +22,5 @@ void control_await(struct control *c, struct local_job *job, struct backend_requ
 
 /* See local_jobs_events. */
 void control_published(struct control *c, struct local_job *job, const struct spec_job *snap);
+void control_unwritten(struct control *c, struct local_job *job, int err, uint64_t change);
 void control_leaving(struct control *c, struct local_job *job);

@@ -70,8 +70,8 @@ static bool is_on_path(const char *file)
 	}
 }
 
-/* In the program's process: become the program. What kept it from that is written to FD. */
-static _Noreturn void become_program(const struct guard_order *order, int out_fd, int fd)
+/* In the process that is to be the program: become that. Write to FD what prevents it. */
+static _Noreturn void become_program(const struct guard_program *program, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
 	pid_t guard = getppid();
@@ -86,27 +86,27 @@ static _Noreturn void become_program(const struct guard_order *order, int out_fd
 		signal(sig, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	process_limit_descriptors(order->nofile);
+	process_limit_descriptors(program->nofile);
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
 	    dup2(out_fd, STDERR_FILENO) >= 0) {
-		if (chdir(order->cwd) == 0) {
-			environ = order->env;
-			execvp(order->args[0], order->args);
+		if (chdir(program->cwd) == 0) {
+			environ = program->env;
+			execvp(program->args[0], program->args);
 		} else {
 			news.why = TASK_CWD;
 		}
 	}
 	news.value = errno;
-	if (news.why == TASK_EXEC && errno == ENOENT && !strchr(order->args[0], '/') &&
-	    !is_on_path(order->args[0]))
+	if (news.why == TASK_EXEC && errno == ENOENT && !strchr(program->args[0], '/') &&
+	    !is_on_path(program->args[0]))
 		news.why = TASK_SEARCH;
 	(void)!write(fd, &news, sizeof(news));
 	_exit(1);
 }
 
-/* Start the program, and return when it is known whether that has succeeded. */
-static void start_program(const struct guard_order *order, int out_fd, struct guard_news *ret)
+/* Start the program, and return when it is known whether it was started. */
+static void start_program(const struct guard_program *program, int out_fd, struct guard_news *ret)
 {
 	int fds[2];
 	pid_t pid;
@@ -118,7 +118,7 @@ static void start_program(const struct guard_order *order, int out_fd, struct gu
 		return;
 	}
 	if (pid == 0)
-		become_program(order, out_fd, fds[1]);
+		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
 	/* Exec closes the pipe: if the pipe ends without a word, the program was started. */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
@@ -135,26 +135,18 @@ static struct timespec time_until(int64_t due_ms)
 	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 }
 
-/* Tell the helper what is used, if it has heard all that was said before: it may wait for a disk. */
-static void tell_used(struct look *look, int fd)
-{
-	struct guard_news news = {.kind = GUARD_USED};
-	int unread = 0;
-
-	if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 && look_news(look, &news.usage))
-		(void)!write(fd, &news, sizeof(news));
-}
-
 /*
  * Wait until process PID has ended, or the helper has (false), and meanwhile fetch the remains of other processes. If
  * PID's limit of time is over before, it is sent SIGTERM, and SIGKILL after its grace. The time is taken from a clock
  * that nobody can set. What is used meanwhile is told through FD.
  */
-static bool await_program(const struct guard_order *order, pid_t pid, pid_t helper,
+static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct look *look, int fd, struct guard_news *ret)
 {
-	int64_t due = order->limit_ms ? (int64_t)loop_now_ms() + order->limit_ms : 0;
+	int64_t due = program->limit_ms ? (int64_t)loop_now_ms() + program->limit_ms : 0;
+	struct guard_news used = {.kind = GUARD_USED};
 	struct timespec pause;
+	int unread = 0;
 	sigset_t set;
 	pid_t gone;
 
@@ -169,17 +161,21 @@ static bool await_program(const struct guard_order *order, pid_t pid, pid_t help
 		if (due && (int64_t)loop_now_ms() >= due) {
 			kill(-pid, ret->timed_out ? SIGKILL : SIGTERM);
 			kill(-pid, SIGCONT); /* a stopped process does not see SIGTERM */
-			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + order->grace_ms;
+			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}
-		tell_used(look, fd);
+		/* The helper may wait for a disk, so it is told only when it has read all that it was told before. */
+		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
+		    look_news(look, &used.usage))
+			(void)!write(fd, &used, sizeof(used));
 		pause = time_until(due);
 		sigtimedwait(&set, NULL, &pause);
 	}
 	return false;
 }
 
-static _Noreturn void run_guard(const struct guard_order *order, pid_t helper, int out_fd, int fd)
+static _Noreturn void run_guard(const struct guard_program *program, pid_t helper, int out_fd,
+				int fd)
 {
 	struct guard_news news;
 	struct look *look = look_new();
@@ -191,14 +187,14 @@ static _Noreturn void run_guard(const struct guard_order *order, pid_t helper, i
 	prctl(PR_SET_PDEATHSIG, GUARD_ORPHAN_SIGNAL);
 	if (getppid() != helper)
 		_exit(1);
-	start_program(order, out_fd, &news);
+	start_program(program, out_fd, &news);
 	close(out_fd);
 	pid = news.value;
 	(void)!write(fd, &news, sizeof(news));
 	if (news.kind == GUARD_STARTED) {
 		look_begin(look);
 		news = (struct guard_news){.kind = GUARD_OVER};
-		if (await_program(order, pid, helper, look, fd, &news))
+		if (await_program(program, pid, helper, look, fd, &news))
 			(void)!write(fd, &news, sizeof(news));
 	}
 	is_over = kill_all();
@@ -216,7 +212,7 @@ static _Noreturn void run_guard(const struct guard_order *order, pid_t helper, i
 
 /* --- in the helper --- */
 
-int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret)
+int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret)
 {
 	cleanup_fd int in = -1, out = -1, news_in = -1, news_out = -1;
 	pid_t self = getpid(), pid;
@@ -237,7 +233,7 @@ int guard_start(const struct guard_order *order, int listen_fd, struct guard *re
 	if (pid == 0) {
 		close(in);
 		close(listen_fd);
-		run_guard(order, self, out, news_out);
+		run_guard(program, self, out, news_out);
 	}
 	*ret = (struct guard){pid, take_fd(&in), take_fd(&news_in)};
 	return 0;

@@ -24,8 +24,8 @@
 /* The kernel sends it to the guard when the helper has ended; both have it blocked. By default it is ignored. */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
-/* What it starts. Plain data. */
-struct guard_order {
+/* What the guard starts, and how. Plain data. */
+struct guard_program {
 	const char *cwd;
 	rlim_t nofile;	    /* the program's soft limit of descriptors */
 	int64_t limit_ms;   /* how long the program may run; 0: for ever */
@@ -55,9 +55,12 @@ struct guard {
 	int news_fd;   /* brings one struct guard_news a read, and ends when the guard has ended */
 };
 
-/* LISTEN_FD is nothing for it. 0 or a negative errno; both descriptors are the caller's. */
-int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret);
-/* SIGTERM or SIGKILL for the group of PROGRAM, as from a terminal; SIGSTOP or SIGCONT for all of the attempt. */
+/*
+ * Start a guard, which closes its copy of LISTEN_FD, the helper's. 0 or a negative errno; the caller closes both
+ * descriptors in *RET.
+ */
+int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret);
+/* Send SIGTERM or SIGKILL to the group of PROGRAM, as a terminal would; SIGSTOP or SIGCONT to all of the attempt. */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
  * NEWS_FD has ended: wait for the guard, and kill all that is left of the attempt. *RET_SIG: the signal that has ended

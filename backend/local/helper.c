@@ -36,14 +36,14 @@
 #define USED	  "used"
 #define END_TRIES 60 /* tries, one a second, to write the end to a disk that is full */
 
-struct order {
+struct instructions {
 	char *text;
 	const char *dir, *key, *name;
-	struct guard_order program;
+	struct guard_program program;
 };
 
 struct helper {
-	struct order order;
+	struct instructions instructions;
 	struct guard guard;
 	pid_t program;
 	int dir_fd;		/* the job's folder */
@@ -171,15 +171,6 @@ static void add_lines(struct helper *h, int64_t ns, const char *bytes, size_t n)
 	}
 }
 
-static void lose_output(struct helper *h, int err)
-{
-	const struct helper_news news = {.kind = HELPER_LOST, .value = err};
-
-	h->end.lost = err;
-	close_input(h); /* the program gets SIGPIPE, as if its reader had gone */
-	send_news(h, &news);
-}
-
 /* Move up to MAX bytes from the pipe to the log. */
 static void copy_output(struct helper *h, size_t max)
 {
@@ -198,15 +189,21 @@ static void copy_output(struct helper *h, size_t max)
 		err = file_write_all(h->log_fd, h->bytes, (size_t)n);
 		send_grown(h);
 	}
-	if (err < 0)
-		lose_output(h, -err);
+	if (err < 0) {
+		const struct helper_news news = {.kind = HELPER_LOST, .value = -err};
+
+		h->end.lost = -err;
+		/* The program gets SIGPIPE, as when the reader of a pipe has gone. */
+		close_input(h);
+		send_news(h, &news);
+	}
 }
 
 /* Open the log and its table for appending. 0 or a negative errno. */
 static int open_output(struct helper *h)
 {
-	cleanup_free char *log = text_print("logs/%s", h->order.key);
-	cleanup_free char *lines = text_print("lines/%s", h->order.key);
+	cleanup_free char *log = text_print("logs/%s", h->instructions.key);
+	cleanup_free char *lines = text_print("lines/%s", h->instructions.key);
 	const int flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK;
 	struct stat st;
 	int err;
@@ -309,7 +306,7 @@ int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 /* Make the file for the end of the attempt and reserve its room, so that it can be written when the disk is full. */
 static int open_end(struct helper *h)
 {
-	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->order.name);
+	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->instructions.name);
 	char blank[END_ROOM];
 
 	memset(blank, '\n', sizeof(blank));
@@ -323,8 +320,8 @@ static int open_end(struct helper *h)
 
 static int write_end(struct helper *h)
 {
-	cleanup_free char *new_path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->order.name);
-	cleanup_free char *path = text_print(HELPER_DIR "/%s", h->order.name);
+	cleanup_free char *new_path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->instructions.name);
+	cleanup_free char *path = text_print(HELPER_DIR "/%s", h->instructions.name);
 	cleanup_fd int folder = -1;
 	char text[END_ROOM];
 	size_t len = end_text(&h->end, &h->usage, text);
@@ -337,7 +334,7 @@ static int write_end(struct helper *h)
 	if (err == 0)
 		err = disk_sync(h->end_fd);
 	if (err == 0)
-		err = disk_rename(h->dir_fd, new_path, h->dir_fd, path, false);
+		err = disk_rename(h->dir_fd, new_path, h->dir_fd, path);
 	if (err < 0)
 		return err;
 	folder = disk_open(h->dir_fd, HELPER_DIR, O_RDONLY | O_DIRECTORY);
@@ -346,8 +343,8 @@ static int write_end(struct helper *h)
 
 /* --- the helper's life --- */
 
-/* The next text of what ends at END. */
-static const char *order_next(char **at, const char *end)
+/* Take the next text of the instructions, which ends at END. */
+static const char *instructions_next(char **at, const char *end)
 {
 	char *text = *at;
 
@@ -357,9 +354,9 @@ static const char *order_next(char **at, const char *end)
 	return text;
 }
 
-static int order_read(struct order *o, int fd)
+static int instructions_read(struct instructions *o, int fd)
 {
-	struct guard_order *p = &o->program;
+	struct guard_program *p = &o->program;
 	size_t len, n_args, n = 0;
 	char *at, *end;
 	int err = file_read_fd(fd, ORDER_MAX, &o->text, &len);
@@ -368,14 +365,14 @@ static int order_read(struct order *o, int fd)
 		return err;
 	at = o->text;
 	end = at + len;
-	o->dir = order_next(&at, end);
-	o->key = order_next(&at, end);
-	o->name = order_next(&at, end);
-	p->cwd = order_next(&at, end);
-	p->nofile = strtoull(order_next(&at, end), NULL, 10);
-	p->limit_ms = strtoll(order_next(&at, end), NULL, 10);
-	p->grace_ms = strtoll(order_next(&at, end), NULL, 10);
-	n_args = strtoul(order_next(&at, end), NULL, 10);
+	o->dir = instructions_next(&at, end);
+	o->key = instructions_next(&at, end);
+	o->name = instructions_next(&at, end);
+	p->cwd = instructions_next(&at, end);
+	p->nofile = strtoull(instructions_next(&at, end), NULL, 10);
+	p->limit_ms = strtoll(instructions_next(&at, end), NULL, 10);
+	p->grace_ms = strtoll(instructions_next(&at, end), NULL, 10);
+	n_args = strtoul(instructions_next(&at, end), NULL, 10);
 	for (const char *text = at; text < end; text += strlen(text) + 1)
 		n++;
 	if (n_args == 0 || n_args > n)
@@ -384,7 +381,7 @@ static int order_read(struct order *o, int fd)
 	p->env = new0_n(char *, n - n_args + 1);
 	for (size_t i = 0; i < n; i++)
 		*(i < n_args ? &p->args[i] : &p->env[i - n_args]) =
-			(char *)(uintptr_t)order_next(&at, end);
+			(char *)(uintptr_t)instructions_next(&at, end);
 	return 0;
 }
 
@@ -453,12 +450,6 @@ static void hear_guard(struct helper *h)
 	}
 }
 
-/* How long to wait for news, in ms; -1: for ever. */
-static int patience(const struct helper *h)
-{
-	return h->late_at ? (int)max_of(h->late_at - (int64_t)loop_now_ms(), INT64_C(0)) : -1;
-}
-
 /*
  * Serve until the guard and the output have ended. Until the guard has said what became of the start, signals wait in
  * the daemon's connection, since there is nobody to send them to, and output waits in its pipe, since the daemon and
@@ -474,8 +465,9 @@ static void serve(struct helper *h)
 			{.fd = h->listen_fd, .events = POLLIN},
 			{.fd = begun ? h->conn_fd : -1, .events = POLLIN},
 		};
+		int64_t left_ms = max_of(h->late_at - (int64_t)loop_now_ms(), INT64_C(0));
 
-		if (poll(fds, array_size(fds), patience(h)) < 0)
+		if (poll(fds, array_size(fds), h->late_at ? (int)left_ms : -1) < 0)
 			continue;
 		if (fds[0].revents)
 			copy_output(h, COPY_MAX);
@@ -530,7 +522,7 @@ static void conclude(struct helper *h)
 	}
 }
 
-int helper_run(int order_fd, int listen_fd)
+int helper_run(int instructions_fd, int listen_fd)
 {
 	struct helper h = {
 		.listen_fd = listen_fd,
@@ -542,11 +534,11 @@ int helper_run(int order_fd, int listen_fd)
 		.end_fd = -1,
 		.end = {.exit_code = -1},
 	};
-	int err = order_read(&h.order, order_fd);
+	int err = instructions_read(&h.instructions, instructions_fd);
 
-	close(order_fd);
+	close(instructions_fd);
 	if (err == 0)
-		h.dir_fd = err = disk_open(AT_FDCWD, h.order.dir, O_PATH | O_DIRECTORY);
+		h.dir_fd = err = disk_open(AT_FDCWD, h.instructions.dir, O_PATH | O_DIRECTORY);
 	if (err < 0)
 		return err;
 	h.end.why = TASK_OUTPUT;
@@ -555,7 +547,7 @@ int helper_run(int order_fd, int listen_fd)
 		err = open_end(&h);
 	if (err == 0) {
 		h.end.why = TASK_HELPER;
-		err = guard_start(&h.order.program, listen_fd, &h.guard);
+		err = guard_start(&h.instructions.program, listen_fd, &h.guard);
 	}
 	if (err == 0) {
 		h.in_fd = h.guard.output_fd;

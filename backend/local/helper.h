@@ -95,7 +95,7 @@ bool helper_usage_is_sane(const struct task_usage *u);
  * The whole life of the helper, in a process of its own: do what INSTRUCTIONS_FD says, for a daemon that connects to
  * LISTEN_FD. 0, or a negative errno if the instructions can't be read.
  */
-int helper_run(int order_fd, int listen_fd);
+int helper_run(int instructions_fd, int listen_fd);
 
 /*
  * Read the end of an attempt from DIR/tasks/NAME, and what it has used; RET_USAGE->last is 0 if that is not known. 0 or

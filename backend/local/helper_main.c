@@ -34,22 +34,22 @@ static void ignore_signals(void)
  * Move the instructions and the socket away from descriptors 0 and 1, and make the job's folder, which is the first
  * text of the instructions, the working directory, so that people see whose helper this is.
  */
-static int take_order(int *ret_order, int *ret_listen)
+static int take_instructions(int *ret_instructions, int *ret_listen)
 {
 	cleanup_fd int null_fd = -1;
 	char dir[PATH_MAX];
 	ssize_t n;
 
-	*ret_order = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	*ret_instructions = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	*ret_listen = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (*ret_order < 0 || *ret_listen < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
-	    dup2(null_fd, STDOUT_FILENO) < 0)
+	if (*ret_instructions < 0 || *ret_listen < 0 || null_fd < 0 ||
+	    dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return -errno;
 	/* A socket that was inherited as a standard descriptor is blocking. */
 	if (fcntl(*ret_listen, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	n = pread(*ret_order, dir, sizeof(dir), 0);
+	n = pread(*ret_instructions, dir, sizeof(dir), 0);
 	if (n <= 0 || !memchr(dir, 0, (size_t)n))
 		return -EINVAL;
 	return chdir(dir) < 0 ? -errno : 0;
@@ -57,17 +57,17 @@ static int take_order(int *ret_order, int *ret_listen)
 
 void backend_helper(char **argv)
 {
-	int order_fd, listen_fd, err;
+	int instructions_fd, listen_fd, err;
 
-	spawn_helper(argv);
+	spawn_between(argv);
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
 	ignore_signals();
 	prctl(PR_SET_NAME, HELPER_NAME);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	err = take_order(&order_fd, &listen_fd);
+	err = take_instructions(&instructions_fd, &listen_fd);
 	if (!err)
-		err = helper_run(order_fd, listen_fd);
+		err = helper_run(instructions_fd, listen_fd);
 	_exit(-err);
 }

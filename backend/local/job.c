@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <uthash.h>
 
+#include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/base/work.h"
 #include "backend/jobs/last_words.h"
@@ -33,6 +34,7 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
+	uint64_t ended;		  /* the change of its record that ended it; 0: it has not ended */
 	bool let_go;		  /* it outlives the mount */
 	bool blamed;		  /* a replica has given the job its reason */
 	bool words_known;	  /* the last words of the replica that failed are in the record */
@@ -54,7 +56,7 @@ struct local_jobs {
 	atomic_ulong n_restarts, n_unsaved;
 };
 
-static void job_restart(struct local_job *job, unsigned delay_ms);
+static uint64_t job_restart(struct local_job *job, unsigned delay_ms);
 static void post_turns(struct local_jobs *jobs);
 
 static struct role *role_of(const struct local_job *job, const struct local_replica *rep)
@@ -242,6 +244,13 @@ static void on_published(void *data, const struct spec_job *snap)
 	jobs->events.published(jobs->events.data, job, snap);
 }
 
+/* A full disk has not taken CHANGE, but has room for the end of JOB, which is still to be written. */
+static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
+{
+	return file_is_full(err) && local_job_is_ending(job) &&
+	       (!job->ended || change < job->ended);
+}
+
 static void on_written(void *data, int err, uint64_t change)
 {
 	struct local_job *job = data;
@@ -253,9 +262,12 @@ static void on_written(void *data, int err, uint64_t change)
 		else
 			delayed |= local_replica_is_delayed(job->reps[i], err);
 	}
-	if (err < 0)
+	if (err < 0) {
 		atomic_fetch_add(&job->jobs->n_unsaved, 1);
-	/* Show that new attempts wait for the record. */
+		if (!waits_for_room(job, err, change))
+			job->jobs->events.unwritten(job->jobs->events.data, job, err, change);
+	}
+	/* Show that new attempts wait for the record to be written. */
 	if (delayed && !job->rec->job->history)
 		local_record_publish(job->record);
 }
@@ -383,7 +395,7 @@ static void finish(struct local_job *job)
 		if (rec->goal == SPEC_GOAL_RUN &&
 		    streq(rec->job->replicas[i].reason, LOCAL_OUTPUT_LOST))
 			blame(job, job->reps[i]);
-	local_record_changed(job->record);
+	job->ended = local_record_changed(job->record);
 }
 
 static void begin_again(struct local_job *job, size_t first, size_t n, unsigned delay_ms)
@@ -393,7 +405,7 @@ static void begin_again(struct local_job *job, size_t first, size_t n, unsigned 
 			local_replica_begin(job->reps[i], delay_ms);
 }
 
-static void decide(struct local_job *job, struct local_replica *rep);
+static void decide(void *data, struct local_replica *rep);
 
 static void on_words(void *data, const char *words)
 {
@@ -429,8 +441,9 @@ static bool has_last_words(struct local_job *job)
 }
 
 /* REP is no longer live (NULL: no replica of the job is): decide what comes next. */
-static void decide(struct local_job *job, struct local_replica *rep)
+static void decide(void *data, struct local_replica *rep)
 {
+	struct local_job *job = data;
 	struct role *role = rep ? role_of(job, rep) : NULL;
 
 	if (local_record_is_over(job->record) || job->let_go)
@@ -458,11 +471,6 @@ static void decide(struct local_job *job, struct local_replica *rep)
 	}
 }
 
-static void on_idle(void *data, struct local_replica *rep)
-{
-	decide(data, rep);
-}
-
 static void on_lives(void *data, struct local_replica *rep, bool live)
 {
 	struct local_job *job = data;
@@ -477,41 +485,45 @@ static void on_lives(void *data, struct local_replica *rep, bool live)
 	}
 }
 
-void local_job_end(struct local_job *job, enum spec_goal goal)
+uint64_t local_job_end(struct local_job *job, enum spec_goal goal)
 {
+	uint64_t change;
+
 	local_record_set_goal(job->record, goal);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_end(job->reps[i]);
-	local_record_changed(job->record);
+	change = local_record_changed(job->record);
 	post_turns(job->jobs);
 	decide(job, NULL);
+	return change;
 }
 
-static void job_restart(struct local_job *job, unsigned delay_ms)
+static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 {
+	uint64_t change;
+
 	local_record_restart(job->record);
 	job->delay_ms = delay_ms;
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_restart(job->reps[i]);
-	local_record_changed(job->record);
+	change = local_record_changed(job->record);
 	decide(job, NULL);
+	return change;
 }
 
-void local_job_restart(struct local_job *job)
+uint64_t local_job_restart(struct local_job *job)
 {
 	/* Processes outside the program's group stay stopped, and get SIGKILL when the program has ended. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
-	job_restart(job, 0);
+	return job_restart(job, 0);
 }
 
-void local_job_cancel(struct local_job *job)
+uint64_t local_job_cancel(struct local_job *job)
 {
 	local_record_spec(job->record)->job->history = true;
-	if (local_record_is_over(job->record))
-		local_record_changed(job->record);
-	else
-		local_job_end(job, SPEC_GOAL_CANCEL);
+	return local_record_is_over(job->record) ? local_record_changed(job->record)
+						 : local_job_end(job, SPEC_GOAL_CANCEL);
 }
 
 static void signal_all(struct local_job *job, int sig)
@@ -520,16 +532,16 @@ static void signal_all(struct local_job *job, int sig)
 		local_replica_signal(job->reps[i], sig);
 }
 
-void local_job_suspend(struct local_job *job)
+uint64_t local_job_suspend(struct local_job *job)
 {
 	local_record_spec(job->record)->job->suspended = true;
 	local_record_set_reason(job->record, "Suspended", "");
 	signal_all(job, SIGSTOP);
 	post_turns(job->jobs);
-	local_record_changed(job->record);
+	return local_record_changed(job->record);
 }
 
-void local_job_resume(struct local_job *job)
+uint64_t local_job_resume(struct local_job *job)
 {
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
@@ -537,7 +549,12 @@ void local_job_resume(struct local_job *job)
 		line_up(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_resume(job->reps[i]);
-	local_record_changed(job->record);
+	return local_record_changed(job->record);
+}
+
+bool local_job_has_saved(const struct local_job *job, uint64_t change)
+{
+	return local_record_saved(job->record) >= change;
 }
 
 void local_job_kill(struct local_job *job)
@@ -559,7 +576,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 {
 	static const struct local_record_events record_events = {on_showing, on_published,
 								 on_written, on_settled};
-	static const struct local_replica_events replica_events = {on_lives, on_failed, on_idle};
+	static const struct local_replica_events replica_events = {on_lives, on_failed, decide};
 	struct output_job *output = output_job_open(jobs->b->output, rec->job->id);
 	struct local_job *job;
 
@@ -614,8 +631,10 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 /* Plan again the starts that were planned when the last daemon ended. */
 static void plan(struct local_job *job)
 {
-	if (job->rec->again)
-		return job_restart(job, LOCAL_DELAY_MIN_MS);
+	if (job->rec->again) {
+		job_restart(job, LOCAL_DELAY_MIN_MS);
+		return;
+	}
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++) {
 		struct local_replica *rep = job->reps[i];
 		const struct spec_role *spec = spec_role_of(job, rep);

@@ -20,7 +20,12 @@ struct local_jobs;
 struct local_jobs_events {
 	/* The store now shows SNAP as the snapshot of JOB. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
-	/* JOB is freed now: it is over on disk and in the store, or it outlives the mount. */
+	/*
+	 * The record of JOB, with its changes up to number CHANGE, could not be written, for ERR, and that is tried
+	 * again. Not told of a full disk while the end of JOB, for which room is kept, is still to be written.
+	 */
+	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
+	/* JOB is about to be freed: it is over on disk and in the store, or it outlives the mount. */
 	void (*leaving)(void *data, struct local_job *job);
 	/* A job was freed. */
 	void (*left)(void *data);
@@ -71,13 +76,19 @@ void local_job_take_over(struct local_job *job, const struct task_found *found);
 const struct spec_record *local_job_record(const struct local_job *job);
 /* Has JOB ended, or has somebody decided that it ends? */
 bool local_job_is_ending(const struct local_job *job);
-/* End all its processes and with them the job. The first goal counts. */
-void local_job_end(struct local_job *job, enum spec_goal goal);
-/* Show it in the history from now on; if it still runs, cancel it. */
-void local_job_cancel(struct local_job *job);
-void local_job_suspend(struct local_job *job);
-void local_job_resume(struct local_job *job);
-/* Start all of it again. */
-void local_job_restart(struct local_job *job);
-/* Send SIGKILL now to all that still has time to end. */
+
+/* The next five return the number of the change that they make of the job's record. */
+
+/* End all processes of JOB, and with them the job. The first goal counts. */
+uint64_t local_job_end(struct local_job *job, enum spec_goal goal);
+/* From now on show JOB in the history; if it still runs, cancel it. */
+uint64_t local_job_cancel(struct local_job *job);
+uint64_t local_job_suspend(struct local_job *job);
+uint64_t local_job_resume(struct local_job *job);
+/* Start all of JOB again. */
+uint64_t local_job_restart(struct local_job *job);
+
+/* Is the record of JOB on disk with CHANGE? */
+bool local_job_has_saved(const struct local_job *job, uint64_t change);
+/* Send SIGKILL now to all programs of JOB that were given time to end. */
 void local_job_kill(struct local_job *job);

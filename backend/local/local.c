@@ -121,6 +121,13 @@ static void on_published(void *data, struct local_job *job, const struct spec_jo
 	control_published(l->control, job, snap);
 }
 
+static void on_unwritten(void *data, struct local_job *job, int err, uint64_t change)
+{
+	struct local *l = data;
+
+	control_unwritten(l->control, job, err, change);
+}
+
 static void on_leaving(void *data, struct local_job *job)
 {
 	struct local *l = data;
@@ -158,21 +165,10 @@ static int count_gpus(void)
 	return n;
 }
 
-static struct spec_queue_view *new_queue(const struct spec_turns *limits)
-{
-	struct spec_queue_view *queue;
-
-	if (!limits->gpus && !limits->jobs)
-		return NULL;
-	queue = spec_queue_view_new(LOCAL_QUEUE);
-	queue->meta.created = queue->changed = loop_time_ns();
-	return queue;
-}
-
 static int local_init(struct backend *b, char **ret_text)
 {
 	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
-	struct local_jobs_events events = {on_published, on_leaving, on_left, NULL};
+	struct local_jobs_events events = {on_published, on_unwritten, on_leaving, on_left, NULL};
 	struct local *l;
 	int gpus, err = disk_mkdir(AT_FDCWD, jobs);
 
@@ -187,7 +183,10 @@ static int local_init(struct backend *b, char **ret_text)
 	events.data = l;
 	gpus = b->config.gpus < 0 ? count_gpus() : b->config.gpus;
 	l->limits = (struct spec_turns){.jobs = b->config.jobs, .gpus = (unsigned)gpus};
-	l->queue = new_queue(&l->limits);
+	if (l->limits.gpus || l->limits.jobs) {
+		l->queue = spec_queue_view_new(LOCAL_QUEUE);
+		l->queue->meta.created = l->queue->changed = loop_time_ns();
+	}
 	group_init(&l->group, b->loop);
 	l->expiry = new_expiry(b);
 	l->jobs = local_jobs_new(b, &l->group, &l->limits, &events);
@@ -352,11 +351,11 @@ const struct backend_ops local_ops = {
 	.take_charge = local_take_charge,
 	.stop = local_stop,
 	.fini = local_fini,
-	.submit = local_submit,
-	.dry_run = local_dry_run,
-	.cancel = local_cancel,
-	.control = local_control,
-	.forget = local_forget,
+	.request[BACKEND_SUBMIT] = local_submit,
+	.request[BACKEND_DRY_RUN] = local_dry_run,
+	.request[BACKEND_CANCEL] = local_cancel,
+	.request[BACKEND_CONTROL] = local_control,
+	.request[BACKEND_FORGET] = local_forget,
 	.text = local_text,
 	.queues = local_queues,
 	.queue = local_queue,

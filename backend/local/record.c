@@ -18,16 +18,19 @@ struct local_record {
 	void *data;
 	struct spec_record *rec;
 	struct record_writer *writer;
-	size_t to_try;		   /* replicas that have not been tried at all */
-	uint64_t saved;		   /* the newest change that is on disk */
-	bool restarting;	   /* until a program runs again */
-	bool shown;		   /* it has been published */
-	bool shown_suspended;	   /* and last as a suspended one */
-	bool over;		   /* its final state stands in it */
-	bool last;		   /* the mount ends */
-	bool unsaved;		   /* the last write has failed, and a message has said so */
-	struct spec_job *snapshot; /* to be published when it is written */
-	struct loop_timer used;	   /* until what is used is published */
+	size_t to_try;	/* replicas whose start was not tried at all yet */
+	uint64_t saved; /* the newest change that is on disk */
+	/* All of the job is being started again, and no program runs yet. */
+	bool restarting;
+	bool shown;	      /* it has been published */
+	bool shown_suspended; /* the last snapshot that was published is of a suspended job */
+	bool moved;	      /* that the job is in the history is on disk */
+	bool over;	      /* its final state stands in it */
+	bool last;	      /* the mount ends */
+	/* The record could not be written the last time, and a message has said so. */
+	bool unsaved;
+	struct spec_job *snapshot; /* to be published when the record is written */
+	struct loop_timer used;	   /* until usage is published */
 };
 
 /* How a job with this goal ends. A NULL: set by the replica that failed. */
@@ -163,7 +166,10 @@ void local_record_publish(struct local_record *r)
 /* May the record be published as it is? A snapshot that waits for the disk comes first. */
 static bool is_free(const struct local_record *r)
 {
-	return r->shown && !r->snapshot && r->rec->job->suspended == r->shown_suspended;
+	const struct spec_job *job = r->rec->job;
+
+	return r->shown && !r->snapshot && job->suspended == r->shown_suspended &&
+	       job->history == r->moved;
 }
 
 void local_record_moved(struct local_record *r)
@@ -237,6 +243,10 @@ static void on_written(void *data, int err, uint64_t change, bool pending)
 	r->unsaved = err < 0;
 	if (err == 0)
 		r->saved = change;
+	if (r->snapshot && err == 0)
+		r->moved = r->snapshot->history;
+	else if (r->snapshot)
+		r->snapshot->history = r->moved;
 	r->events->written(r->data, err, change);
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
@@ -276,6 +286,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->to_try = rec->job->n_replicas;
 	/* A job of an earlier daemon that was being started again still is. */
 	r->restarting = streq(rec->job->phase, "Restarting");
+	r->moved = rec->job->history;
 	loop_timer_init(&r->used, loop, on_used, r);
 	r->writer = record_writer_new(loop, dir, &writer_events, r);
 	return r;

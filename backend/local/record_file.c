@@ -132,6 +132,14 @@ int record_write(const char *state_dir, const struct spec_record *rec)
 	return file_write(dir, RECORD, text, strlen(text));
 }
 
+int record_remove_begun(const char *dir)
+{
+	static const char *const names[] = {"app.yaml", ".app.yaml.new", ".job.json.new",
+					    ".job.json.room"};
+
+	return file_remove_dir(dir, names, array_size(names));
+}
+
 int record_write_first(const char *state_dir, const struct spec_record *rec)
 {
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);

@@ -24,7 +24,12 @@ int record_read_app(const char *state_dir, const char *home, struct spec_record 
  * that many jobs are removed as quickly as files: after a crash of the machine such a job may stand in jobs/ again.
  */
 int record_mark(const char *state_dir, const char *id, int64_t time);
-/* The first one of a new job: it also keeps room on the disk for the final one. */
+/*
+ * Remove the folder DIR of a job that has no record, with the files that a submission makes before the record. -EEXIST:
+ * the folder holds more, and nothing is done.
+ */
+int record_remove_begun(const char *dir);
+/* Write the first record of a new job. This also keeps room on the disk for the last one. */
 int record_write_first(const char *state_dir, const struct spec_record *rec);
 
 /* The functions below are for the I/O thread. One write at a time; what changes meanwhile goes into the next. */

@@ -22,12 +22,15 @@
  */
 #include "backend/local/replica.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/print.h"
 #include "backend/local/outcome.h"
 #include "backend/local/program.h"
@@ -647,17 +650,37 @@ static bool is_open(const struct spec_record *rec, size_t i)
 	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
+/* Has the newest attempt of replica I printed anything? */
+static bool has_printed(const char *dir, const struct spec_record *rec, size_t i)
+{
+	cleanup_free char *key =
+		spec_record_log_key(&rec->job->replicas[i], rec->job->replicas[i].attempt);
+	cleanup_free char *path = text_print("%s/logs/%s", dir, key);
+	struct stat st;
+
+	return disk_stat(AT_FDCWD, path, &st) == 0 && st.st_size > 0;
+}
+
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 				const struct spec_record *rec, size_t i, struct task_found *ret)
 {
 	cleanup_free char *name = task_name(rec, i);
 
 	ret->fd = -1;
-	if (is_open(rec, i))
-		task_find(all->tasks, dir, name, ret);
+	if (!is_open(rec, i))
+		return;
+	task_find(all->tasks, dir, name, ret);
+	/*
+	 * After a power cut the helper's file may be gone, or an older one may be there again; but what was printed
+	 * tells that there was an attempt.
+	 */
+	if ((ret->state == TASK_NONE ||
+	     (ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED)) &&
+	    has_printed(dir, rec, i))
+		ret->state = TASK_DROPPED;
 }
 
-/* Begin the log of attempt A of an earlier daemon again. */
+/* Begin the log of attempt A, of an earlier daemon, again. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);

@@ -139,11 +139,6 @@ static void drop_done(void *data, int err)
 	work_start(&c->work, c->saved->b->loop);
 }
 
-static bool is_full(int err)
-{
-	return err == -ENOSPC || err == -EDQUOT;
-}
-
 /*
  * Readers learn that the output is gone before it is; the next start removes what a crash leaves of it. On a full disk
  * the record can only be written when the removed output has made room.
@@ -154,9 +149,9 @@ static void write_done(void *data)
 	bool drops = c->kind == SAVED_DROP;
 	cleanup_free char *text = NULL;
 
-	if (c->work.err == 0 || (drops && is_full(c->work.err)))
+	if (c->work.err == 0 || (drops && file_is_full(c->work.err)))
 		store_put(c->saved->b->store, take_ptr(c->moved));
-	if (drops && (c->work.err == 0 || is_full(c->work.err)))
+	if (drops && (c->work.err == 0 || file_is_full(c->work.err)))
 		return output_logs_remove(c->saved->b->output, c->job->id, drop_done, c);
 	if (c->work.err < 0 && !drops)
 		text = text_print("%s: its record can't be changed: %s", c->job->id,
@@ -214,10 +209,11 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 /* --- the start --- */
 
 struct item {
-	struct spec_job *job; /* of a job that is over; else NULL */
-	bool left;	      /* its output was to be removed, and some is there */
-	bool unmerged;	      /* and its merged log lacks something */
-	/* Of one that is not; it is taken from here when the job goes on, */
+	struct spec_job *job; /* of a job that is over: its snapshot; else NULL */
+	char *file;	      /* the file in submit/ that it was launched from */
+	bool left;	      /* its output was to be removed, and some of it is still there */
+	bool unmerged;	      /* its merged log lacks something */
+	/* Of a job that is not over: its record, which is taken from here when the job goes on; */
 	struct spec_record *rec;
 	struct task_found *found; /* and what became of its replicas, which is taken, too. */
 };
@@ -233,6 +229,7 @@ struct recover {
 static void item_clear(struct item *item)
 {
 	spec_job_unref(item->job);
+	free(item->file);
 	for (size_t i = 0; item->found && i < item->rec->job->n_replicas; i++)
 		if (item->found[i].fd >= 0)
 			close(item->found[i].fd);
@@ -240,39 +237,10 @@ static void item_clear(struct item *item)
 	spec_record_free(item->rec);
 }
 
-/* Is NAME what a submission makes before the record? */
-static int is_cut_off(void *data, int at, const char *name, unsigned char type)
-{
-	static const char *const names[] = {"app.yaml", ".app.yaml.new", ".job.json.new",
-					    ".job.json.room"};
-
-	(void)data, (void)at, (void)type;
-	for (size_t i = 0; i < array_size(names); i++)
-		if (streq(name, names[i]))
-			return 0;
-	return -ENOTEMPTY;
-}
-
-static int remove_one(void *data, int at, const char *name, unsigned char type)
-{
-	(void)data, (void)type;
-	(void)disk_unlink(at, name);
-	return 0;
-}
-
 /*
  * Does ERR mean that something is lacking of which there may be more later? Then a start for whose answer nobody waits
  * may succeed then.
  */
-static bool remove_cut_off(const char *state_dir, const char *id)
-{
-	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, id);
-
-	return disk_list(AT_FDCWD, path, is_cut_off, NULL) == 0 &&
-	       disk_list(AT_FDCWD, path, remove_one, NULL) == 0 && disk_rmdir(AT_FDCWD, path) == 0;
-}
-
-/* Is ERR for want of something that more may be had of? Then a start that waits for nobody's answer may succeed. */
 static bool is_ours(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
@@ -281,11 +249,16 @@ static bool is_ours(int err)
 static void read_one(struct recover *r, const char *id)
 {
 	const char *state_dir = r->saved->b->config.state_dir;
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 	struct spec_record *rec = NULL;
 	struct item *item;
 	int err = record_read(state_dir, id, &rec);
 
-	if (err == -ENOENT && remove_cut_off(state_dir, id))
+	/*
+	 * A crash after the folder was made and before its record was leaves the folder of a job that never began,
+	 * since nothing is started before the record is there. Its file in submit/ has its verdict.
+	 */
+	if (err == -ENOENT && record_remove_begun(dir) == 0)
 		return;
 	if (is_ours(err)) {
 		r->err = err;
@@ -293,15 +266,14 @@ static void read_one(struct recover *r, const char *id)
 	}
 	if (err < 0) {
 		diag(DIAG_WARNING,
-		     "%s/jobs/%s/job.json %s; the job is not shown, and its output stays in that folder",
-		     state_dir, id, file_fault(err));
+		     "%s/job.json %s; the job is not shown, and its output stays in that folder",
+		     dir, file_fault(err));
 		return;
 	}
 	r->items = mem_more(r->items, r->n, sizeof(*r->items));
 	item = &r->items[r->n++];
 	*item = (struct item){0};
 	if (rec->job->finished) {
-		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 		cleanup_free char *logs = text_print("%s/logs", dir);
 		/* Logs that can't be looked at now are not gone. */
 		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
@@ -309,6 +281,7 @@ static void read_one(struct recover *r, const char *id)
 		item->left = rec->job->dropped && has_logs;
 		rec->job->dropped |= !has_logs;
 		item->job = spec_record_job(rec);
+		item->file = text_copy(rec->file);
 		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, id);
 		spec_record_free(rec);
 		task_clean(dir);
@@ -437,10 +410,16 @@ static void recover_done(void *data)
 			output_logs_remove(b->output, item->job->id, NULL, NULL);
 		if (item->unmerged)
 			merge_again(saved, item->job);
-		if (item->rec)
+		if (item->rec) {
 			go_on(saved, item);
-		else
+		} else {
+			/*
+			 * As with any other job, the user may not have been told of the launch, or a crash of the
+			 * machine may have lost that.
+			 */
+			backend_launched(b, item->file, item->job->id, item->job->submission);
 			store_put(b->store, take_ptr(item->job));
+		}
 		item_clear(item);
 	}
 	if (is_ours(r->err))

@@ -65,24 +65,24 @@ static void submit_free(struct submit *s)
 
 /* --- where jobs run --- */
 
-struct place {
+struct job_dir {
 	char *dir;
 	char *path; /* the canonical path; NULL: no program can be started there, for ERR */
 	int err;
 };
 
-static void place_free(void *question)
+static void job_dir_free(void *question)
 {
-	struct place *p = question;
+	struct job_dir *p = question;
 
 	free(p->dir);
 	free(p->path);
 	free(p);
 }
 
-static void place_look(void *question)
+static void job_dir_look(void *question)
 {
-	struct place *p = question;
+	struct job_dir *p = question;
 	char *path cleanup_free = realpath(p->dir, NULL);
 	int fd cleanup_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -92,12 +92,12 @@ static void place_look(void *question)
 		p->path = take_ptr(path);
 }
 
-/* A job in the mount itself would keep it busy for ever. */
-static void place_found(void *data, void *question)
+/* A job that runs in the mount itself would keep that busy for ever. */
+static void job_dir_found(void *data, void *question)
 {
 	struct submit *s = data;
 	const struct backend_config *config = &s->c->b->config;
-	const struct place *p = question;
+	const struct job_dir *p = question;
 
 	s->looked = true;
 	if (!p || !p->path)
@@ -119,16 +119,16 @@ static bool submit_looks(struct submit *s)
 {
 	struct lookup l = {.key = s->asked,
 			   .ms = LOOK_MS,
-			   .look = place_look,
-			   .free = place_free,
-			   .done = place_found,
+			   .look = job_dir_look,
+			   .free = job_dir_free,
+			   .done = job_dir_found,
 			   .data = s,
 			   .group = s->c->group};
-	struct place *p;
+	struct job_dir *p;
 
 	if (!s->asked || s->looked || s->work.err < 0)
 		return false;
-	p = new0(struct place);
+	p = new0(struct job_dir);
 	p->dir = text_copy(s->asked);
 	l.question = p;
 	lookup_start(s->c->b->loop, &l);
@@ -287,6 +287,14 @@ static int make_dir(struct submit *s, const char *app)
 			return -EINVAL;
 		dir = text_print("%s/jobs/%s", state_dir, id);
 		err = disk_mkdir(AT_FDCWD, dir);
+		/*
+		 * A submission that is tried again has the same name: the folder may be one that could not be removed
+		 * before.
+		 */
+		if (err == -EEXIST && seeded) {
+			err = record_remove_begun(dir);
+			err = err ? err : disk_mkdir(AT_FDCWD, dir);
+		}
 		if (err == 0)
 			s->id = take_ptr(id);
 		if (err != -EEXIST)
@@ -354,23 +362,14 @@ static int store_files(struct submit *s)
  */
 static int remove_files(struct submit *s, int err)
 {
-	static const char *const names[] = {"job.json", ".job.json.new", ".job.json.room",
-					    "app.yaml"};
 	const char *state_dir = s->c->b->config.state_dir;
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
-	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
-	int gone = -ENOENT;
+	cleanup_free char *record = text_print("%s/job.json", dir);
+	int gone = disk_unlink(AT_FDCWD, record);
 
-	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path = text_print("%s/%s", dir, names[i]);
-		int gone_one = disk_unlink(AT_FDCWD, path);
-
-		if (i == 0)
-			gone = gone_one;
-	}
 	if (gone == 0)
 		gone = file_sync_dir(dir);
-	(void)disk_rmdir(AT_FDCWD, dir);
+	(void)record_remove_begun(dir);
 	if (gone == 0 || gone == -ENOENT)
 		return err;
 	s->text = text_print(

@@ -75,19 +75,20 @@ struct task {
 	struct tasks *tasks;
 	enum step step;
 	char *dir, *name;
-	char *order; /* PREPARING: what the helper is to do */
-	size_t order_len;
-	int order_fd, listen_fd; /* PREPARING: what the helper is started with */
-	int fd;			 /* the connection; -1: none */
-	pid_t helper;		 /* PREPARING: that was started */
+	char *instructions; /* PREPARING: what the helper is to do */
+	size_t instructions_len;
+	int instructions_fd, listen_fd; /* PREPARING: what the helper is started with */
+	int fd;				/* the connection to the helper; -1: none */
+	pid_t helper;			/* PREPARING: the helper that was started */
 	struct loop_watch *watch;
-	struct work work;	 /* PREPARING, SEEKING */
-	struct task_found found; /* SEEKING */
-	struct loop_timer timer; /* PAUSING */
-	unsigned pause_ms;	 /* the last one; 0: none since it was connected */
-	atomic_bool released;	 /* while WORK is under way: its owner is gone */
-	int stop_sig, end_sig;	 /* signals that wait for a connection; 0: none */
-	int pid;		 /* of the program; 0: not known yet */
+	struct work work;	 /* PREPARING, SEEKING: the work on the pool */
+	struct task_found found; /* SEEKING: its result */
+	struct loop_timer timer; /* PAUSING: the pause */
+	/* The last pause; 0: there was none since the task was last connected. */
+	unsigned pause_ms;
+	atomic_bool released;	      /* the owner has gone while WORK was under way */
+	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
+	int pid;		      /* pid of the program; 0: not known yet */
 	bool has_end;
 	struct task_end end;
 	const struct task_events *events;
@@ -164,11 +165,11 @@ static void task_free(struct task *task)
 	loop_timer_stop(&task->timer);
 	if (task->fd >= 0)
 		close(task->fd);
-	if (task->order_fd >= 0)
-		close(task->order_fd);
+	if (task->instructions_fd >= 0)
+		close(task->instructions_fd);
 	if (task->listen_fd >= 0)
 		close(task->listen_fd);
-	free(task->order);
+	free(task->instructions);
 	free(task->dir);
 	free(task->name);
 	free(task);
@@ -325,7 +326,7 @@ static struct task *task_new(struct tasks *tasks, const char *dir, const char *n
 	task->tasks = tasks;
 	task->dir = text_copy(dir);
 	task->name = text_copy(name);
-	task->order_fd = task->listen_fd = task->fd = -1;
+	task->instructions_fd = task->listen_fd = task->fd = -1;
 	task->work = (struct work){.group = tasks->group, .data = task};
 	loop_timer_init(&task->timer, tasks->loop, seek, task);
 	task->events = events;
@@ -395,10 +396,10 @@ static void put(FILE *f, const char *text)
 	fwrite(text, strlen(text) + 1, 1, f);
 }
 
-static void print_order(struct task *task, const struct task_config *c)
+static void print_instructions(struct task *task, const struct task_config *c)
 {
 	size_t n_args = 0;
-	FILE *f = open_memstream(&task->order, &task->order_len);
+	FILE *f = open_memstream(&task->instructions, &task->instructions_len);
 
 	if (!f)
 		mem_out();
@@ -457,18 +458,22 @@ static void prepare_work(void *data)
 	char *argv[] = {name, NULL};
 	int err;
 
-	task->order_fd = memfd_create("order", MFD_CLOEXEC);
-	err = task->order_fd < 0 ? -errno
-				 : file_write_all(task->order_fd, task->order, task->order_len);
+	task->instructions_fd = memfd_create("instructions", MFD_CLOEXEC);
+	err = task->instructions_fd < 0 ? -errno
+					: file_write_all(task->instructions_fd, task->instructions,
+							 task->instructions_len);
 	if (!err)
 		task->listen_fd = err = listen_for(task);
 	if (err >= 0)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/* It goes to the job's folder by itself. */
-	if (err >= 0 && !atomic_load(&task->released))
-		err = spawn_self(argv, environ, (int[]){task->order_fd, task->listen_fd, -1},
+	/*
+	 * The helper goes to the job's folder by itself. A disk may have held this up for long, so the start may not be
+	 * wanted any more.
+	 */
+	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
+		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
 	task->work.err = min_of(err, 0);
 }
@@ -476,7 +481,10 @@ static void prepare_work(void *data)
 static void prepared(void *data)
 {
 	struct task *task = data;
-	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
+	struct task_end end = {.how = TASK_NOT_STARTED,
+			       .why = TASK_HELPER,
+			       .err = -task->work.err,
+			       .exit_code = -1};
 	int fd = task->fd;
 
 	if (task->helper)
@@ -484,13 +492,16 @@ static void prepared(void *data)
 	if (task->released)
 		return task_free(task);
 	task->events->prepared(task->data);
-	end.err = -task->work.err;
-	if (end.err)
+	if (!task->helper && !end.err) {
+		end.how = TASK_ENDED;
+		end.sig = task->end_sig;
+	}
+	if (!task->helper)
 		return task_over(task, &end);
-	close(task->order_fd);
+	close(task->instructions_fd);
 	close(task->listen_fd);
-	task->order_fd = task->listen_fd = task->fd = -1;
-	free(take_ptr(task->order));
+	task->instructions_fd = task->listen_fd = task->fd = -1;
+	free(take_ptr(task->instructions));
 	connected(task, fd);
 }
 
@@ -499,7 +510,7 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 {
 	struct task *task = task_new(tasks, config->dir, config->name, events, data);
 
-	print_order(task, config);
+	print_instructions(task, config);
 	task->step = PREPARING;
 	task->work.run = prepare_work;
 	task->work.done = prepared;

@@ -43,7 +43,8 @@ struct file {
 	struct files *all; /* a reference */
 	char *name;	   /* "ID/KEY"; merged: "ID/", or "ID//" if it is AWAITED */
 	char *id;
-	const char *key; /* in NAME; NULL: merged */
+	const char *key; /* points into NAME; NULL: merged */
+	bool awaited;	 /* its folder still belongs to another job */
 	struct log forms[2];
 	atomic_bool ended, denied;
 	atomic_uint fetching;
@@ -146,9 +147,10 @@ struct file *file_find(struct files *all, const char *id, const char *key)
 	return f;
 }
 
-struct file *file_get(struct files *all, const char *id, const char *key)
+/* Enter F into the table. Returns F, or the file of that name which is there already. */
+static struct file *file_list(struct files *all, struct file *f)
 {
-	struct file *f = file_new(all, id, key), *other;
+	struct file *other;
 
 	{
 		lock_scope(&all->lock);
@@ -162,6 +164,20 @@ struct file *file_get(struct files *all, const char *id, const char *key)
 	}
 	file_free(f);
 	return other;
+}
+
+struct file *file_get(struct files *all, const char *id, const char *key)
+{
+	return file_list(all, file_new(all, id, key));
+}
+
+struct file *file_await(struct files *all, const char *id)
+{
+	struct file *f = file_new(all, id, NULL);
+
+	text_set(&f->name, "%s//", id);
+	f->awaited = f->published = true;
+	return file_list(all, f);
 }
 
 struct file *file_ref(struct file *f)
@@ -351,7 +367,7 @@ int file_open(struct file *f, enum log_form form, struct log **ret)
 	{
 		lock_scope(&f->all->lock);
 		made = f->all->expect_more || f->begun;
-		have = f->readers > 0;
+		have = f->readers > 0 || f->awaited;
 	}
 	if (!f->key)
 		err = have ? 0 : file_open_merged(f);
@@ -577,6 +593,14 @@ bool log_is_denied(struct log *log)
 
 	log_peek(log, &st);
 	return st.size == 0 && atomic_load(&log->file->denied);
+}
+
+bool log_is_stale(struct log *log)
+{
+	struct log_stat st;
+
+	log_peek(log, &st);
+	return st.size == 0 && !file_is_listed(log->file);
 }
 
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,

@@ -28,7 +28,12 @@ void files_forget(struct files *all, const char *id);
 
 /* The file of this name, as a new reference. There need not be anything on disk. */
 struct file *file_get(struct files *all, const char *id, const char *key);
-/* Like file_get, if somebody has it; else NULL. */
+/*
+ * The merged log of a job whose folder ID still belongs to another job. Nothing is known of it; files_forget makes it
+ * stale.
+ */
+struct file *file_await(struct files *all, const char *id);
+/* Like file_get, but NULL unless somebody refers to the file. */
 struct file *file_find(struct files *all, const char *id, const char *key);
 struct file *file_ref(struct file *f);
 void file_unref(struct file *f); /* NULL is allowed */

@@ -43,7 +43,13 @@ void log_peek(struct log *log, struct log_stat *ret);
 /* Was nothing of LOG captured, and has the user no right to read what the cluster has? */
 bool log_is_denied(struct log *log);
 
-/* Read up to N bytes at OFF. 0: OFF is at the size. A negative errno. */
+/*
+ * Is LOG stale? Its folder has got another name since it was opened, so nothing is known of it and no byte will come;
+ * whoever opens it again may find its output.
+ */
+bool log_is_stale(struct log *log);
+
+/* Read up to N bytes at OFF. Returns how many; 0: the log has no byte at OFF; or a negative errno. */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*

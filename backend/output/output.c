@@ -85,12 +85,12 @@ struct output_log {
 	/* Bytes that were given to the order, or belong to a line that has no end yet. */
 	uint64_t seen;
 	uint64_t given;	     /* bytes that were given to the order */
-	uint64_t looks;	     /* how often it was read to its end, if it is not fetched */
-	uint64_t counted;    /* bytes that are part of what is on disk in all */
-	uint64_t whole;	     /* FED: so many records the index has with all of it */
-	struct pieces stash; /* what was written while it is read from disk */
-	bool stash_lost;     /* there is more of that */
-	loop_fn opened;	     /* to be called when its file is there, or is refused; NULL: nothing */
+	uint64_t readings;   /* how often it was read to its end, unless it is fetched */
+	uint64_t counted;    /* how many of its bytes are counted in the room */
+	uint64_t whole;	     /* FED: how many records the index has with all of it */
+	struct pieces stash; /* pieces that were written while it is read from disk */
+	bool stash_lost;     /* more pieces were written than STASH has */
+	loop_fn opened;	     /* to be called when its file is there or is refused; NULL: nothing */
 	void *opened_data;
 	loop_fn ended; /* to be called when it has ended; NULL: nothing */
 	void *ended_data;
@@ -144,8 +144,8 @@ struct arrival {
 	enum arrival_state state;
 	struct arrival_target {
 		struct output_log *log;
-		uint64_t looks; /* it has to be read so often */
-		uint64_t size;	/* and all before this byte has to be in the index */
+		uint64_t readings; /* how often the log has to be read to its end */
+		uint64_t size;	   /* and all bytes before this one have to be in the index */
 	} * targets;
 	size_t n;
 	uint64_t records; /* SYNCING: how many records the index must have on disk */
@@ -267,7 +267,7 @@ static bool arrival_aim(struct output_job *j, struct arrival *a)
 		a->n++;
 		if (!l->fetched && l->life == LOG_LIVE) {
 			l->grown = true;
-			t->looks = l->looks + 1 + l->working;
+			t->readings = l->readings + 1 + l->working;
 			log_queue(l);
 		}
 		order_hurry(l->source, l->size);
@@ -279,10 +279,10 @@ static bool target_is_met(struct output_job *j, struct arrival_target *t)
 {
 	struct output_log *l = t->log;
 
-	if (l->life == LOG_LIVE && l->looks < t->looks)
+	if (l->life == LOG_LIVE && l->readings < t->readings)
 		return false;
-	if (t->looks > 0) {
-		t->looks = 0;
+	if (t->readings > 0) {
+		t->readings = 0;
 		t->size = l->size;
 		order_hurry(l->source, t->size);
 	}
@@ -330,20 +330,6 @@ static void arrivals_check(struct output *o, const char *id)
 		file_unref(a->file);
 		free(a->targets);
 		free(a);
-	}
-}
-
-/* The job ID is gone: nobody waits for anything of it any more. */
-static void arrivals_forget(struct output *o, const char *id)
-{
-	struct arrival *a;
-
-	LL_FOREACH(o->arrivals, a) {
-		if (!streq(file_id(a->file), id))
-			continue;
-		free(take_ptr(a->targets));
-		a->n = 0;
-		a->state = ARRIVAL_UNAIMED;
 	}
 }
 
@@ -537,7 +523,7 @@ static void log_take(struct output_log *l, const struct reading *r)
 	/* If not too much was written meanwhile, it is in memory. */
 	if (l->stash.n > 0 && !l->stash_lost && l->seen >= f->size && log_give(l, &l->stash))
 		l->seen = l->size;
-	l->looks += whole;
+	l->readings += whole;
 	if (f->final && l->seen >= l->size)
 		l->life = LOG_FED;
 }
@@ -698,14 +684,29 @@ static void mark_work(void *data)
 	mark(m->dir_fd, m->id);
 }
 
-/* A crash of the machine must not leave a merged log that lacks something, and no mark. */
+static int sync_log(void *data, int at, const char *name, unsigned char type)
+{
+	int fd cleanup_fd = disk_open(at, name, O_RDONLY | O_NONBLOCK);
+
+	(void)data, (void)type;
+	return fd < 0 ? fd : disk_sync_data(fd);
+}
+
+/*
+ * Remove the mark. A crash of the machine must not leave, without the mark, a merged log that lacks something, or that
+ * has bytes which a log has lost: so logs and index are synced first. A log that was lost in part was not synced yet,
+ * unlike one that is complete.
+ */
 static void unmark_work(void *data)
 {
-	static const char *const files[] = {"merged.keys", "merged", ""};
+	static const char *const files[] = {"logs", "merged.keys", "merged", ""};
 	const struct marking *m = data;
 	char path[FOLDER_PATH_MAX];
-	int err = 0;
+	int err = folder_path(path, m->id, NULL, "logs")
+			  ? disk_list(m->dir_fd, path, sync_log, NULL)
+			  : -ENAMETOOLONG;
 
+	err = err == -ENOENT ? 0 : err;
 	for (size_t i = 0; i < array_size(files) && !err; i++) {
 		int fd cleanup_fd = folder_open(m->dir_fd, m->id, NULL, files[i], O_RDONLY);
 
@@ -854,13 +855,21 @@ static void job_over(void *data)
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
+	struct arrival *a;
 
 	j->state = JOB_GONE;
 	HASH_DEL(o->jobs, j);
 	loop_timer_stop(&j->tick);
 	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
-	arrivals_forget(o, j->id);
+	/* Nobody waits for anything of J any more. */
+	LL_FOREACH(o->arrivals, a) {
+		if (!streq(file_id(a->file), j->id))
+			continue;
+		free(take_ptr(a->targets));
+		a->n = 0;
+		a->state = ARRIVAL_UNAIMED;
+	}
 	arrivals_check(o, j->id);
 	group_when_empty(&j->work, job_over, j);
 }
@@ -1268,8 +1277,9 @@ static void fetched(void *data)
 	struct output_job *j = find_job(o, file_id(f));
 
 	if (file_fetch(f, -1) == 0) {
-		/* Has nobody begun it? Then no byte will come. */
-		if (!j || (file_key(f) && !find_log(j, file_key(f)))) {
+		/* If nobody has begun the log, or its name or its folder belongs to another job, no byte will come. */
+		if (!j || !file_is_listed(f) ||
+		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f)) {
 			file_end(f);
 			file_notify(f);
 		}
@@ -1296,22 +1306,30 @@ static bool log_is_named(const char *id, const char *key)
 	       folder_path(path, id, "lines", key ? key : "");
 }
 
-int output_log(struct output *o, const char *id, const char *key, enum log_form form,
-	       struct log **ret)
+/* Open F; the reference to it is taken over. */
+static int open_file(struct output *o, struct file *f, enum log_form form, struct log **ret)
 {
-	struct file *f;
-	int err;
+	int err = file_open(f, form, ret);
 
-	if (!log_is_named(id, key))
-		return -ENOENT;
-	f = file_get(o->files, id, key);
-	err = file_open(f, form, ret);
 	if (err == 0 && o->fetch) {
 		file_fetch(f, 1);
 		loop_post(o->loop, fetch_here, file_ref(f));
 	}
 	file_unref(f);
 	return err;
+}
+
+int output_log(struct output *o, const char *id, const char *key, enum log_form form,
+	       struct log **ret)
+{
+	if (!log_is_named(id, key))
+		return -ENOENT;
+	return open_file(o, file_get(o->files, id, key), form, ret);
+}
+
+int output_log_await(struct output *o, const char *id, enum log_form form, struct log **ret)
+{
+	return open_file(o, file_await(o->files, id), form, ret);
 }
 
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,

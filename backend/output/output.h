@@ -119,6 +119,11 @@ void output_logs_remove(struct output *o, const char *id, void (*done)(void *dat
  */
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret);
+/*
+ * Open the merged log of a job whose folder ID still has the output of another job, which will be moved away
+ * (log_is_stale).
+ */
+int output_log_await(struct output *o, const char *id, enum log_form form, struct log **ret);
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret);
 /* Bytes of all output on disk, as last counted; smaller as soon as output_job_remove is done. */

@@ -201,7 +201,7 @@ static int remove_output(struct room_removal *r, const char *name)
 	if (to < 0)
 		return to;
 	for (size_t i = 0; i < array_size(parts); i++) {
-		err = disk_rename(from, parts[i], to, parts[i], false);
+		err = disk_rename(from, parts[i], to, parts[i]);
 		if (err < 0 && err != -ENOENT)
 			return err;
 	}
@@ -217,11 +217,11 @@ static void remove_work(void *data)
 	if (r->merged)
 		file_hold(r->merged);
 	if (r->to) {
-		r->err = disk_rename(dir, r->id, dir, r->to, false);
+		r->err = disk_rename(dir, r->id, dir, r->to);
 		return;
 	}
 	snprintf(name, sizeof(name), ROOM_REMOVED "%lld", (long long)loop_time_ns());
-	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name, false);
+	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name);
 	if (r->err == -ENOENT)
 		r->err = 0;
 	/* What was taken out is removed, even if the rest could not be taken out. */

@@ -365,8 +365,9 @@ static void writer_show(struct log_writer *w)
 	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
 }
 
-static void write_next(struct log_writer *w)
+static void write_next(void *data)
 {
+	struct log_writer *w = data;
 	struct batch done = w->work;
 
 	w->work = w->next;
@@ -384,14 +385,7 @@ static void write_next(struct log_writer *w)
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
 }
 
-static void on_pause(void *data)
-{
-	struct log_writer *w = data;
-
-	write_next(w);
-}
-
-/* Write what is flushed: now, or in a moment when more of a busy log is likely to come. */
+/* Write the batch that was flushed: now, or in a moment if the log is busy, so that more is likely to come. */
 static void write_soon(struct log_writer *w)
 {
 	size_t n = w->next.bytes.len;
@@ -422,17 +416,6 @@ static void on_rest(void *data)
 		writer_rest(w);
 }
 
-/* All is written. More of a busy log is likely to come. */
-static void writer_pause(struct log_writer *w)
-{
-	if (loop_timer_is_set(&w->rest))
-		return;
-	if (w->began_len >= WRITE_BUSY)
-		loop_timer_set(&w->rest, KEPT_MS);
-	else
-		writer_rest(w);
-}
-
 static void write_done(void *data)
 {
 	struct log_writer *w = data;
@@ -459,8 +442,12 @@ static void write_done(void *data)
 	if (failed) {
 		batch_clear(w, &w->work);
 		batch_clear(w, &w->next);
-	} else {
-		writer_pause(w);
+	} else if (!loop_timer_is_set(&w->rest)) {
+		/* All is written. If the log is busy, more is likely to come. */
+		if (w->began_len >= WRITE_BUSY)
+			loop_timer_set(&w->rest, KEPT_MS);
+		else
+			writer_rest(w);
 	}
 	return w->events.written(w->events.data, w->err);
 }
@@ -497,7 +484,7 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 	w->feeder = output_log_feeder(j, key);
 	w->events = *events;
 	w->fd = -1;
-	loop_timer_init(&w->pause, w->feeder.loop, on_pause, w);
+	loop_timer_init(&w->pause, w->feeder.loop, write_next, w);
 	loop_timer_init(&w->rest, w->feeder.loop, on_rest, w);
 	f = w->feeder.file;
 	w->dir_fd = file_dir(f);

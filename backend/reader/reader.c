@@ -178,9 +178,15 @@ static void take_over(struct reader *r, struct day *d, const struct day *old)
 	}
 }
 
+/* The newest day stands first. */
+static int compare_days(const struct day *a, const struct day *b)
+{
+	return strcmp(b->name, a->name);
+}
+
 static void add_day(struct reader *r, struct day *d)
 {
-	DL_APPEND(r->days, d);
+	DL_INSERT_INORDER(r->days, d, compare_days);
 	for (size_t i = 0; i < d->n; i++) {
 		struct entry *e = &d->entries[i];
 
@@ -545,8 +551,6 @@ static void show(struct reader *r)
 	}
 }
 
-static void kick(void *data);
-
 static void on_refreshed(void *data)
 {
 	struct reader *r = data;
@@ -852,8 +856,11 @@ static int read_job(struct reader *r, const struct spec_job *job, const struct s
 		e->folder = folder ? text_copy(folder) : NULL;
 		e->completed = loop_now_ms();
 	}
-	if (ret_folder && folder)
-		*ret_folder = text_print("%s/%s", r->namespace, folder);
+	if (!ret_folder)
+		return 0;
+	if (!folder)
+		return -ENOENT;
+	*ret_folder = text_print("%s/%s", r->namespace, folder);
 	return 0;
 }
 
@@ -889,8 +896,6 @@ int reader_text(struct reader *r, const struct spec_job *job, enum keep_text whi
 	cleanup_free char *folder = NULL, *name = NULL;
 	int err = read_job(r, job, &whole, &folder);
 
-	if (!err && !folder)
-		err = -ENOENT;
 	if (err)
 		return err;
 	name = text_print("%s/%s", folder, keep_text_name(which));
@@ -904,8 +909,6 @@ int reader_log(struct reader *r, const struct spec_job *job, const char *key, en
 	cleanup_free char *folder = NULL;
 	int err = read_job(r, job, &whole, &folder);
 
-	if (!err && !folder)
-		err = -ENOENT;
 	return err ? err : spool_log(r->spool, whole, folder, key, form, ret);
 }
 
@@ -916,8 +919,6 @@ int reader_log_stat(struct reader *r, const struct spec_job *job, const char *ke
 	cleanup_free char *folder = NULL;
 	int err = read_job(r, job, &whole, &folder);
 
-	if (!err && !folder)
-		err = -ENOENT;
 	return err ? err : spool_stat(r->spool, whole, folder, key, form, ret);
 }
 

@@ -24,8 +24,8 @@ struct reader;
 struct reader_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output; /* of the mount, whose bytes count in the spool */
-	struct archive_place place;
+	struct output *output; /* output of the mount, whose bytes count in the spool, too */
+	struct archive_address place;
 	const char *state_dir; /* borrowed */
 	uint64_t spool_limit;  /* in bytes */
 	int64_t history_keep;  /* in seconds */

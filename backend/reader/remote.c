@@ -236,7 +236,7 @@ void remote_stop(struct remote *r, loop_fn fn, void *data)
 	}
 }
 
-int remote_new(struct loop *loop, const struct archive_place *place, struct remote **ret,
+int remote_new(struct loop *loop, const struct archive_address *place, struct remote **ret,
 	       char **ret_text)
 {
 	struct remote *r = new0(struct remote);

@@ -9,8 +9,8 @@
 
 struct remote;
 
-/* As archive_new. Any thread. */
-int remote_new(struct loop *loop, const struct archive_place *place, struct remote **ret,
+/* See archive_new. Any thread. */
+int remote_new(struct loop *loop, const struct archive_address *place, struct remote **ret,
 	       char **ret_text);
 void remote_free(struct remote *r); /* to be called after the loop has stopped; NULL is allowed */
 /*

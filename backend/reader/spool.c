@@ -16,7 +16,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
-#include "backend/base/group.h"
 #include "backend/base/lock.h"
 #include "backend/base/wait.h"
 #include "backend/keep/text.h"
@@ -196,8 +195,10 @@ static void on_part(void *data, const struct archive_object *object)
 	p->broken = object->size < ARCHIVE_MAX;
 }
 
-static int size_of(struct spool *s, const char *prefix, uint64_t *ret)
+/* Find the size of the file or log whose parts stand at NAME. */
+static int size_of(struct spool *s, const char *name, uint64_t *ret)
 {
+	cleanup_free char *prefix = text_print("%s/", name);
 	struct parts parts = {0};
 	int err = remote_list(s->remote, prefix, PARTS_MAX, on_part, &parts);
 
@@ -275,28 +276,27 @@ static int append(struct spool *s, const char *name, int fd, uint64_t from, uint
 static int fetch_lines(struct spool *s, const char *uid, const char *key, const char *name)
 {
 	cleanup_free char *lines = text_print("%s.lines", name);
-	cleanup_free char *prefix = text_print("%s/", lines);
 	cleanup_free char *to = path_of(s, uid, "lines", key);
 	cleanup_free char *new = path_of(s, uid, "lines", ".new");
 	cleanup_fd int fd = -1;
 	uint64_t size, here = size_here(s, uid, "lines", key);
-	int err = size_of(s, prefix, &size);
+	int err = size_of(s, lines, &size);
 
 	if (err || size <= here)
 		return err;
 	err = take_room(s, uid, size - here);
 	if (err)
 		return err;
-	fd = disk_open(AT_FDCWD, new, O_WRONLY | O_CREAT | O_TRUNC);
+	fd = file_open_new(AT_FDCWD, new);
 	err = fd < 0 ? fd : append(s, lines, fd, 0, size);
-	return err ? err : disk_rename(AT_FDCWD, new, AT_FDCWD, to, false);
+	return err ? err : disk_rename(AT_FDCWD, new, AT_FDCWD, to);
 }
 
 /* Fetch what the archive has of log KEY into the folder of JOB, which this thread has taken. */
 static int fetch(struct spool *s, const struct spec_job *job, const char *folder, const char *key)
 {
 	static const char *const subs[] = {"", "logs", "lines"};
-	cleanup_free char *name = NULL, *prefix = NULL;
+	cleanup_free char *name = NULL;
 	cleanup_free char *path = path_of(s, job->uid, "logs", key);
 	cleanup_fd int fd = -1;
 	uint64_t size, here = size_here(s, job->uid, "logs", key);
@@ -304,8 +304,7 @@ static int fetch(struct spool *s, const struct spec_job *job, const char *folder
 
 	if (err)
 		return err;
-	prefix = text_print("%s/", name);
-	err = size_of(s, prefix, &size);
+	err = size_of(s, name, &size);
 	if (err || (size <= here && here))
 		return err;
 	for (size_t i = 0; i < array_size(subs) && !err; i++) {
@@ -453,7 +452,7 @@ int spool_log(struct spool *s, const struct spec_job *job, const char *folder, c
 int spool_stat(struct spool *s, const struct spec_job *job, const char *folder, const char *key,
 	       enum log_form form, struct log_stat *ret)
 {
-	cleanup_free char *name = NULL, *prefix = NULL;
+	cleanup_free char *name = NULL;
 	int err = 0;
 
 	*ret = (struct log_stat){.ended = true};
@@ -462,10 +461,7 @@ int spool_stat(struct spool *s, const struct spec_job *job, const char *folder, 
 	if (!key || form != LOG_PLAIN || err || ret->size)
 		return err;
 	err = find_log(s, job, folder, key, &name);
-	if (err)
-		return err;
-	prefix = text_print("%s/", name);
-	return size_of(s, prefix, &ret->size);
+	return err ? err : size_of(s, name, &ret->size);
 }
 
 uint64_t spool_bytes(struct spool *s)

@@ -42,21 +42,7 @@ static int parse_quantity(const char *text, int base, const struct unit *units, 
 	return 0;
 }
 
-/* Bytes: digits and one of K M G T (powers of 1024), or nothing. 0, -EINVAL or -ERANGE. */
-static int parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
-{
-	static const struct unit units[] = {
-		{'K', UINT64_C(1) << 10},
-		{'M', UINT64_C(1) << 20},
-		{'G', UINT64_C(1) << 30},
-		{'T', UINT64_C(1) << 40},
-		{0},
-	};
-
-	return parse_quantity(text, 10, units, min, max, ret);
-}
-
-/* Seconds. */
+/* Parse a time, in seconds. */
 static int parse_time(const char *text, int64_t max, int64_t *ret)
 {
 	if (!spec_time_span_parse(text, ret))
@@ -220,7 +206,16 @@ SETTER(set_gpus)
 
 SETTER(set_spool_limit)
 {
-	if (parse_size(value, UINT64_C(1) << 20, UINT64_C(1) << 60, &o->spool_limit) < 0)
+	static const struct unit units[] = {
+		{'K', UINT64_C(1) << 10},
+		{'M', UINT64_C(1) << 20},
+		{'G', UINT64_C(1) << 30},
+		{'T', UINT64_C(1) << 40},
+		{0},
+	};
+
+	if (parse_quantity(value, 10, units, UINT64_C(1) << 20, UINT64_C(1) << 60,
+			   &o->spool_limit) < 0)
 		return bad_value(def, value, "a size from 1M, like 500M or 10G", ret_text);
 	return 0;
 }
@@ -271,8 +266,7 @@ const struct option_def option_table[] = {
 	{0, "gpus", "N", "NVIDIA's in /dev",
 	 "GPUs of this machine, given to local jobs that ask for some", set_gpus, 0},
 	{0, "spool_limit", "SIZE", "10G", "bytes of output kept on disk", set_spool_limit, 0},
-	{0, "history_keep", "TIME", "7d", "how long cancelled jobs stay in history/",
-	 set_history_keep, 0},
+	{0, "history_keep", "TIME", "7d", "how long jobs stay in history/", set_history_keep, 0},
 	{0, "ro", NULL, NULL, "mount read-only: nothing can be submitted or cancelled", set_on,
 	 FIELD(read_only)},
 	{0, "allow_other", NULL, NULL, "let other users in, with permissions checked", set_on,

@@ -54,19 +54,11 @@ static int refuse_unknown(const char *text, char **ret_text)
 	return 0;
 }
 
-static void split(const char *text, struct source *ret)
+int source_parse(const char *text, struct source *ret, char **ret_text)
 {
 	const char *backend = find_backend(text);
 	const char *rest = backend ? text + strlen(backend) + 1 : text;
 	const char *slash = strrchr(rest, '/');
-
-	ret->backend = text_copy(backend ? backend : "");
-	ret->context = mem_copy(rest, slash ? (size_t)(slash - rest) : 0);
-	ret->namespace = text_copy(slash ? slash + 1 : rest);
-}
-
-int source_parse(const char *text, struct source *ret, char **ret_text)
-{
 	int r;
 
 	*ret = (struct source){0};
@@ -76,7 +68,9 @@ int source_parse(const char *text, struct source *ret, char **ret_text)
 			      "word that is the name of a file here: write it with its backend, "
 			      "like local:",
 			      text);
-	split(text, ret);
+	ret->backend = text_copy(backend ? backend : "");
+	ret->context = mem_copy(rest, slash ? (size_t)(slash - rest) : 0);
+	ret->namespace = text_copy(slash ? slash + 1 : rest);
 	if (streq(ret->backend, "local")) {
 		if (ret->context[0] || ret->namespace[0] || !streq(text, "local:"))
 			return refuse(-EINVAL, ret_text, "%s: local: takes nothing after the colon",

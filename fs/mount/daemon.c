@@ -40,7 +40,7 @@ static void pass_on(struct interrupt *interrupt, pid_t child)
 		raise((int)came.ssi_signo);
 }
 
-static int wait_for_verdict(int fd, pid_t child, struct interrupt *interrupt)
+static int wait_until_up(int fd, pid_t child, struct interrupt *interrupt)
 {
 	struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
 			       {.fd = interrupt->fd, .events = POLLIN}};
@@ -98,23 +98,23 @@ int daemon_fork(struct daemon *d, int *ret_status)
 			raise(SIGTERM); /* the parent was killed before that */
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
-		d->verdict_fd = fds[1];
+		d->up_fd = fds[1];
 		return 0;
 	}
 	close(fds[1]);
-	*ret_status = wait_for_verdict(fds[0], child, &interrupt);
+	*ret_status = wait_until_up(fds[0], child, &interrupt);
 	close(fds[0]);
 	return 1;
 }
 
 int daemon_ready(struct daemon *d)
 {
-	cleanup_fd int verdict = take_fd(&d->verdict_fd);
+	cleanup_fd int up = take_fd(&d->up_fd);
 	cleanup_fd int null = -1;
 
 	if (chdir("/") < 0)
 		return -errno;
-	if (verdict < 0)
+	if (up < 0)
 		return 0;
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
@@ -123,6 +123,6 @@ int daemon_ready(struct daemon *d)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
-	/* At last: once the parent has gone, nothing of the terminal may be left to us. */
-	return write(verdict, "", 1) == 1 ? 0 : -EPIPE;
+	/* This comes last: once the parent has gone, this process may have nothing of the terminal any more. */
+	return write(up, "", 1) == 1 ? 0 : -EPIPE;
 }

@@ -9,10 +9,10 @@
 #include "spec/base/base.h"
 
 struct daemon {
-	int verdict_fd; /* -1: in the foreground */
+	int up_fd; /* -1: in the foreground */
 };
 
-#define DAEMON_INIT ((struct daemon){.verdict_fd = -1})
+#define DAEMON_INIT ((struct daemon){.up_fd = -1})
 
 /*
  * To be called first of all. Afterwards descriptors 0 to 2 are open, and SIGPIPE is ignored. Descriptors that the

@@ -30,19 +30,19 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-static int verdict_view(const struct node *node, struct name_view *ret)
+static int verdict_of(const struct node *node, struct name_verdict *ret)
 {
 	char name[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(node_name(node), name);
 
 	assert(kind != SUBMIT_NAME_FILE);
-	return names_view(dir_of(node)->names, name, kind, ret);
+	return names_verdict(dir_of(node)->names, name, kind, ret);
 }
 
 static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	struct name_view v;
-	int err = verdict_view(node, &v);
+	struct name_verdict v;
+	int err = verdict_of(node, &v);
 
 	(void)fs;
 	if (err)
@@ -61,8 +61,8 @@ static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	struct backend *b = dir_of(node)->config.backend;
 	const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
-	struct name_view v;
-	int err = verdict_view(node, &v);
+	struct name_verdict v;
+	int err = verdict_of(node, &v);
 
 	(void)fs;
 	if (err)
@@ -76,8 +76,8 @@ static int job_readlink(struct fs *fs, struct node *node, char **ret)
 
 static int error_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	struct name_view v;
-	int err = verdict_view(node, &v);
+	struct name_verdict v;
+	int err = verdict_of(node, &v);
 
 	(void)fs;
 	if (err)
@@ -128,13 +128,13 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	struct upload *u cleanup_upload = names_file(names, name);
 	char base[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(name, base);
-	struct name_view v;
+	struct name_verdict v;
 
 	if (u) {
 		*ret = submit_file_node(fs, dir, u);
 		return 0;
 	}
-	if (kind == SUBMIT_NAME_FILE || names_view(names, base, kind, &v) < 0)
+	if (kind == SUBMIT_NAME_FILE || names_verdict(names, base, kind, &v) < 0)
 		return -ENOENT;
 	free(v.text);
 	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &job_class : &error_class.class, name,
@@ -241,7 +241,7 @@ static void dir_unlinked(void *data, int err)
 	fuse_req_t req;
 
 	if (!err) {
-		launch_displace(c->s, c->upload, c->process);
+		launch_displace(c->s, c->upload, c->process, c->ticket);
 		names_drop(names, c->upload);
 		save_name(c->s, c->name, NULL, NULL);
 	}
@@ -287,8 +287,14 @@ static void dir_renamed(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	launch_renamed(c->s, c->upload, c->newname, c->process);
-	/* Answered when both records are on disk: the end of the mount may be next. */
+	/*
+	 * A process that still writes the file would close it without a launch: it has lost the file, as if that had
+	 * been removed.
+	 */
+	if (spec_name_submits(c->name) && !spec_name_submits(c->newname))
+		launch_displace(c->s, c->upload, c->process, c->ticket);
+	launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
+	/* The request is answered when both records are on disk, since the end of the mount may be next. */
 	save_name(c->s, c->newname, dir_rename_over, c);
 }
 
@@ -422,9 +428,9 @@ void submit_free(struct submit *s)
 
 char *submit_job_of(struct submit *s, const char *file)
 {
-	struct name_view v;
+	struct name_verdict v;
 
-	return names_view(s->names, file, SUBMIT_NAME_JOB, &v) ? NULL : v.text;
+	return names_verdict(s->names, file, SUBMIT_NAME_JOB, &v) ? NULL : v.text;
 }
 
 /* --- expiry; I/O thread --- */
@@ -433,10 +439,10 @@ char *submit_job_of(struct submit *s, const char *file)
 static int64_t expire_finished(struct submit *s, const char *name)
 {
 	const enum backend_place places[] = {BACKEND_JOBS, BACKEND_HISTORY};
-	struct name_view v;
+	struct name_verdict v;
 	int64_t finished;
 
-	if (names_view(s->names, name, SUBMIT_NAME_JOB, &v) < 0)
+	if (names_verdict(s->names, name, SUBMIT_NAME_JOB, &v) < 0)
 		return INT64_MAX;
 	finished = v.time;
 	for (size_t i = 0; i < array_size(places); i++) {

@@ -147,7 +147,7 @@ static void launch_on_renamed(void *data, int err)
 	else if (err)
 		l->unnamed = err;
 	else
-		launch_renamed(l->s, l->upload, l->name, l->process);
+		launch_renamed(l->s, l->upload, l->name, l->process, l->ticket);
 	launch_show(l);
 }
 
@@ -374,12 +374,12 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner ow
 static void launch_explain_name(struct submit *s, const char *name, struct record_owner owner)
 {
 	char *text cleanup_free = NULL;
-	struct name_view v;
+	struct name_verdict v;
 
 	if (spec_name_submits(name) || submit_name_is_passing(name) ||
 	    strlen(name) + strlen(SUBMIT_ERROR_SUFFIX) > NAME_MAX)
 		return;
-	if (names_view(s->names, name, SUBMIT_NAME_ERROR, &v) == 0) {
+	if (names_verdict(s->names, name, SUBMIT_NAME_ERROR, &v) == 0) {
 		free(v.text);
 		return;
 	}
@@ -503,9 +503,10 @@ void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t o
 	save_name(s, name, NULL, NULL);
 }
 
-void launch_displace(struct submit *s, struct upload *u, pid_t process)
+void launch_displace(struct submit *s, struct upload *u, pid_t process, uint64_t ticket)
 {
-	pid_t writer = upload_displace(u, process);
+	/* The process that was told of the failure may be writing the file since. */
+	pid_t writer = upload_displace(u, park_waits(s->fs->park, ticket) ? process : 0);
 	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
 	char name[NAME_MAX + 1];
 
@@ -519,13 +520,14 @@ void launch_displace(struct submit *s, struct upload *u, pid_t process)
 	names_refused(s->names, name, names_next(s->names), text, s->us);
 }
 
-void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process)
+void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
+		    uint64_t ticket)
 {
 	struct upload *there cleanup_upload = names_file(s->names, name);
 	char old[NAME_MAX + 1] = "";
 
 	if (there && there != u)
-		launch_displace(s, there, process);
+		launch_displace(s, there, process, ticket);
 	names_of(s->names, u, old);
 	names_move(s->names, u, name);
 	/* The records are written in this order, so that in between both say that the file was launched. */
@@ -596,11 +598,10 @@ static void recover_file(struct submit *s, const char *name, const char *id)
 	names_claim(s->names, u, digest);
 }
 
-static void recover_one(struct submit *s, const char *name, const char *id,
+static void recover_one(struct submit *s, const char *name, const char *id, uint64_t number,
 			struct record_owner owner, bool unknown)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	uint64_t number = names_next(s->names);
 	char *text cleanup_free = NULL;
 
 	if (id) {
@@ -633,12 +634,13 @@ void submit_recover(struct submit *s)
 {
 	struct record_owner owner;
 	char *name, *id;
+	uint64_t number;
 	bool unknown;
 
 	if (!atomic_load(&s->recovered))
 		save_unfinished(s);
-	while (names_take_open(s->names, &name, &id, &owner, &unknown)) {
-		recover_one(s, name, id, owner, unknown);
+	while (names_take_open(s->names, &name, &id, &number, &owner, &unknown)) {
+		recover_one(s, name, id, number, owner, unknown);
 		free(name);
 		free(id);
 	}

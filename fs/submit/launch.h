@@ -30,9 +30,13 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
  */
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct record_owner owner,
 		   pid_t process, uint64_t ticket);
-/* U, whose name is NAME on disk already, has it in the tree too; PROCESS has renamed it. */
-void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process);
-/* mv takes the EINVAL of a rename for "cannot move to a subdirectory of itself". */
+/*
+ * U, which has the name NAME on disk already, gets it in the tree, too; PROCESS has asked for that by the request with
+ * TICKET.
+ */
+void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
+		    uint64_t ticket);
+/* Answer a rename with ERR, but not with EINVAL, which mv takes for "cannot move to a subdirectory of itself". */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
 /* The content of U is not what its writer meant (upload_flaw): show that, if U's name submits. */
@@ -43,5 +47,8 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner ow
  */
 void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
 		      struct record_owner owner);
-/* PROCESS removes or replaces U: whoever writes it is told that it has lost the file. */
-void launch_displace(struct submit *s, struct upload *u, pid_t process);
+/*
+ * PROCESS removes or replaces U, by the request with TICKET: whoever writes U is told that they have lost the file. So
+ * is PROCESS itself if nobody waits for the request any more.
+ */
+void launch_displace(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);

@@ -582,7 +582,8 @@ int names_remove(struct names *all, const char *name, enum submit_name kind)
 	return 0;
 }
 
-int names_view(struct names *all, const char *name, enum submit_name kind, struct name_view *ret)
+int names_verdict(struct names *all, const char *name, enum submit_name kind,
+		  struct name_verdict *ret)
 {
 	struct name *n;
 
@@ -746,16 +747,19 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
 		return told;
 	n = make(all, name);
 	n->news_number = number;
-	/* What is shown already is no news, and what is older is not, either. */
-	if (!streq(n->job, id))
+	/* A job that is shown already is no news, and neither is an older one. */
+	if (!streq(n->job, id)) {
 		text_set(&n->news, "%s", id);
-	else
+	} else {
 		free(take_ptr(n->news));
+		n->job_number = max_of(n->job_number, number);
+		n->number = max_of(n->number, number);
+	}
 	return told;
 }
 
-bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,
-		     bool *unknown)
+bool names_take_open(struct names *all, char **name, char **id, uint64_t *number,
+		     struct record_owner *owner, bool *unknown)
 {
 	struct pending *p, *next;
 	struct name *n;
@@ -770,9 +774,15 @@ bool names_take_open(struct names *all, char **name, char **id, struct record_ow
 	if (!n)
 		return false;
 	*unknown = find_pending(n, "") && !n->news;
+	*number = n->news ? n->news_number : 0;
 	LL_FOREACH_SAFE(n->pending, p, next)
-		if (p->left && !p->doubt)
+		if (p->left && !p->doubt) {
+			if (!n->news)
+				*number = max_of(*number, number_of(p->uuid));
 			remove_pending(n, p);
+		}
+	if (!*number)
+		*number = ++all->number;
 	*name = text_copy(n->text);
 	*id = take_ptr(n->news);
 	*owner = n->owner;

@@ -122,13 +122,14 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 /* Remove a verdict: KIND is SUBMIT_NAME_JOB or SUBMIT_NAME_ERROR. -ENOENT: there is none. */
 int names_remove(struct names *all, const char *name, enum submit_name kind);
 
-struct name_view {
+struct name_verdict {
 	char *text; /* the job's id or the error; malloc'ed */
 	int64_t time;
 	struct record_owner owner;
 };
-/* 0, or -ENOENT. */
-int names_view(struct names *all, const char *name, enum submit_name kind, struct name_view *ret);
+/* Find a verdict. 0, or -ENOENT. */
+int names_verdict(struct names *all, const char *name, enum submit_name kind,
+		  struct name_verdict *ret);
 
 /* --- over the end of a mount --- */
 
@@ -155,5 +156,5 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
  * (NULL: no job of it is known) are malloc'ed; *NUMBER is that of the launch. *UNKNOWN: an older kxfs did not note
  * which launch it was. False: there is none left.
  */
-bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,
-		     bool *unknown);
+bool names_take_open(struct names *all, char **name, char **id, uint64_t *number,
+		     struct record_owner *owner, bool *unknown);

@@ -292,9 +292,9 @@ int records_write(struct records *all, const char *name, const struct record *r)
 		return err == -ENOENT ? 0 : err;
 	}
 	text = record_text(r);
-	fd = disk_open(all->state_fd, all->temp, O_WRONLY | O_CREAT | O_TRUNC);
+	fd = file_open_new(all->state_fd, all->temp);
 	err = fd < 0 ? fd : file_write_all(fd, text, strlen(text));
-	return err ? err : disk_rename(all->state_fd, all->temp, all->fd, name, false);
+	return err ? err : disk_rename(all->state_fd, all->temp, all->fd, name);
 }
 
 int records_read(struct records *all, const char *name, struct record *ret)
@@ -341,9 +341,9 @@ void records_aside(struct records *all, const char *name, int err)
 	int moved = disk_mkdir(AT_FDCWD, dir);
 
 	if (!moved || moved == -EEXIST)
-		moved = file_aside(from, to, &place);
+		moved = file_keep_aside(from, to, &place);
 	if (moved)
-		diag(DIAG_WARNING, "%s %s, and can't be moved away: %s", from, file_fault(err),
+		diag(DIAG_WARNING, "%s %s, and can't be kept in unread/: %s", from, file_fault(err),
 		     strerror(-moved));
 	else
 		diag(DIAG_WARNING, "%s %s; it is in %s now, and what became of %s is not known",

@@ -31,11 +31,13 @@ struct sync_name {
 struct saver {
 	struct work_queue queue;
 	struct sync_name *waiting;
-	bool due;		   /* `reported` is to be written */
-	struct loop_timer timer;   /* until they are synced */
-	bool syncing;		   /* that is under way */
-	struct sync_name *running; /* of the pool */
-	uint64_t reported;	   /* the same */
+	struct sync_name *unwritten; /* names whose record the disk did not take */
+	bool due;		     /* REPORTED has to be written */
+	struct loop_timer timer;     /* runs until they are synced */
+	bool syncing;		     /* a sync is under way */
+	struct sync_name *running;   /* the names that the pool syncs */
+	uint64_t reported;	     /* the number that the pool writes */
+	bool told; /* for the pool: all verdicts up to REPORTED are in their records */
 	struct work sync;
 };
 
@@ -114,11 +116,49 @@ static void save_run(void *data)
 	save->work.err = save_what(save);
 }
 
+/*
+ * Names are synced together, and only one such work is under way: so the pool stays free for others, and the next
+ * submissions, which wait for what they sync themselves, do not wait for this.
+ */
+static void sync_soon(const struct submit *s)
+{
+	struct saver *saver = s->saver;
+
+	if ((saver->waiting || saver->unwritten || saver->due) && atomic_load(&s->recovered) &&
+	    !saver->syncing && !loop_timer_is_set(&saver->timer))
+		loop_timer_set(&saver->timer, SYNC_MS);
+}
+
+/*
+ * WRITTEN: the disk took the record of NAME. If it did not, that is tried again, and until then no further launch
+ * counts as told.
+ */
+static void set_written(struct saver *saver, const char *name, bool written)
+{
+	struct sync_name *n = saver->unwritten;
+
+	while (n && !streq(n->name, name))
+		n = n->next;
+	if (written && n) {
+		LL_DELETE(saver->unwritten, n);
+		LL_PREPEND(saver->waiting, n);
+	} else if (!written && !n) {
+		n = new0(struct sync_name);
+		n->name = text_copy(name);
+		LL_PREPEND(saver->unwritten, n);
+	}
+}
+
 static void save_done(void *data)
 {
 	struct save *save = data;
 	int err = save->work.err;
 
+	if (save->what == RECORD) {
+		set_written(save->s->saver, save->text, !err);
+		if (err)
+			sync_soon(save->s);
+	}
 	if (!err && *save->digest)
 		names_loaded(save->s->names, save->file, save->digest);
 	if (err && !save->fn)
@@ -241,7 +281,7 @@ static void sync_run(void *data)
 	}
 	sync_path(s->dir, "", O_DIRECTORY);
 	sync_path(records, "", O_DIRECTORY);
-	if (!s->dry) {
+	if (!s->dry && s->saver->told) {
 		err = write_reported(reported, s->saver->reported);
 		if (err)
 			diag(DIAG_WARNING, "%s can't be written: %s", reported, strerror(-err));
@@ -260,19 +300,6 @@ static void sync_free(struct sync_name *list)
 	}
 }
 
-/*
- * Names are synced together, one piece of work at a time: the pool stays free for others, and the next submissions,
- * which wait for what they sync themselves, do not wait for this.
- */
-static void sync_soon(const struct submit *s)
-{
-	struct saver *saver = s->saver;
-
-	if ((saver->waiting || saver->due) && atomic_load(&s->recovered) && !saver->syncing &&
-	    !loop_timer_is_set(&saver->timer))
-		loop_timer_set(&saver->timer, SYNC_MS);
-}
-
 static void sync_done(void *data)
 {
 	const struct submit *s = data;
@@ -287,6 +314,11 @@ static void sync_begin(void *data, int err)
 	struct submit *s = data;
 
 	(void)err;
+	s->saver->told &= !s->saver->unwritten;
+	if (!s->saver->told && !s->saver->running) {
+		sync_done(s);
+		return;
+	}
 	s->saver->sync = (struct work){.run = sync_run, .done = sync_done, .data = s};
 	work_start(&s->saver->sync, s->fs->loop);
 }
@@ -298,31 +330,36 @@ static void sync_take(struct submit *s)
 
 	saver->running = take_ptr(saver->waiting);
 	saver->reported = names_reported(s->names);
+	saver->told = !saver->unwritten;
 	saver->due = false;
 }
 
-/* Their records are written when the queue comes to this. */
+/* A message has said already that the disk does not take the record. */
+static void on_again(void *data, int err)
+{
+	(void)data, (void)err;
+}
+
+/* The records of the names are written when the queue comes to this. */
 static void sync_start(void *data)
 {
 	struct submit *s = data;
+	const struct sync_name *n;
 
 	s->saver->syncing = true;
+	LL_FOREACH(s->saver->unwritten, n)
+		save_name(s, n->name, on_again, NULL);
 	sync_take(s);
 	save_start(s, (struct save){.what = NOTHING, .fn = sync_begin, .data = s});
 }
 
-static void want_sync(struct saver *saver, const char *name)
+void save_answered(struct submit *s, const char *name)
 {
 	struct sync_name *n = new0(struct sync_name);
 
 	n->name = text_copy(name);
-	LL_PREPEND(saver->waiting, n);
-}
-
-void save_answered(struct submit *s, const char *name)
-{
-	want_sync(s->saver, name);
-	/* From now on it counts as told; but a start has not told of all yet. */
+	LL_PREPEND(s->saver->waiting, n);
+	/* From now on the verdict counts as told; but during a start not all have been told yet. */
 	if (atomic_load(&s->recovered))
 		(void)names_reported(s->names);
 	sync_soon(s);
@@ -372,8 +409,10 @@ static void load_record(void *data, const char *name)
 		     records_path(s->records), name, strerror(-err), name);
 	else
 		records_aside(s->records, name, err);
-	if (!is_name)
+	if (!is_name) {
+		(void)records_write(s->records, name, &lost);
 		return;
+	}
 	/*
 	 * The record may have said that the file was launched. So neither this mount nor a later one launches it again,
 	 * or says that nothing was launched, until the backend reports a launch or the file is written again.
@@ -390,9 +429,13 @@ static void load_record(void *data, const char *name)
 	if (unreadable)
 		return;
 	names_record(s->names, name, &lost, &file);
-	(void)write_record(s, name, &lost, file);
-	/* Or the next power cut damages it again. */
-	want_sync(s->saver, name);
+	set_written(s->saver, name, write_record(s, name, &lost, file) == 0);
+	/*
+	 * This is synced now, since this mount may never come up: after another power cut the file would count as never
+	 * launched.
+	 */
+	sync_path(records_path(s->records), name, 0);
+	sync_path(records_path(s->records), "", O_DIRECTORY);
 }
 
 int save_open(struct submit *s, struct saver **ret)
@@ -447,5 +490,6 @@ void save_end(struct submit *s)
 	}
 	sync_free(saver->waiting);
 	sync_free(saver->running);
+	sync_free(saver->unwritten);
 	free(saver);
 }

@@ -608,14 +608,14 @@ bool upload_is_saved(struct upload *u)
 	return !u->unsaved && !u->saving;
 }
 
-/* What is to be saved now; BYTES is malloc'ed. */
-struct piece {
+/* What a save has to write; BYTES is malloc'ed. */
+struct part {
 	char *bytes;
 	uint64_t low, high, size;
 	struct attr attr;
 };
 
-static bool take_piece(struct upload *u, struct piece *ret)
+static bool take_part(struct upload *u, struct part *ret)
 {
 	lock_scope(u->all->lock);
 	u->asked = false;
@@ -629,7 +629,7 @@ static bool take_piece(struct upload *u, struct piece *ret)
 		return false;
 	u->high = min_of(u->high, u->size);
 	u->low = min_of(u->low, u->high);
-	*ret = (struct piece){NULL, u->low, u->high, u->size, u->attr};
+	*ret = (struct part){NULL, u->low, u->high, u->size, u->attr};
 	if (u->low < u->high)
 		ret->bytes = mem_copy(u->bytes + u->low, u->high - u->low);
 	u->low = u->high = 0;
@@ -657,7 +657,7 @@ static int open_file(struct upload *u)
 	return fd;
 }
 
-static int save_piece(struct upload *u, const struct piece *p)
+static int save_part(struct upload *u, const struct part *p)
 {
 	int fd cleanup_fd = open_file(u);
 	struct stat st;
@@ -678,12 +678,12 @@ static int save_piece(struct upload *u, const struct piece *p)
 
 int upload_save(struct upload *u)
 {
-	struct piece p;
+	struct part p;
 	int err;
 
-	if (!take_piece(u, &p))
+	if (!take_part(u, &p))
 		return 0;
-	err = save_piece(u, &p);
+	err = save_part(u, &p);
 	free(p.bytes);
 	lock_scope(u->all->lock);
 	u->saving = false;
@@ -772,7 +772,7 @@ int upload_save_name(struct upload *u, const char *name)
 	if (!err && name && !is_named(u))
 		err = -ENOENT;
 	if (!err && u->ino && name)
-		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name, false);
+		err = disk_rename(u->all->dir_fd, u->name, u->all->dir_fd, name);
 	else if (!err && u->ino)
 		err = disk_unlink(u->all->dir_fd, u->name);
 	if (err)

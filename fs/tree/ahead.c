@@ -20,11 +20,11 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-#define AHEAD_RING                                                                                 \
-	(4u << 20) /* bytes; a power of two, so that a place in the log is one in the ring */
-#define AHEAD_STEP  (256u << 10) /* so many are read at once */
-#define AHEAD_STEPS 32 /* and so often, before others that wait for the pool have their turn */
-#define AHEAD_AFTER (256u << 10) /* so many in a row were read, and more is expected to be wanted */
+/* Bytes of a ring; a power of two, so that a place in the log gives one in the ring. */
+#define AHEAD_RING  (4u << 20)
+#define AHEAD_STEP  (256u << 10) /* bytes that are read at once */
+#define AHEAD_STEPS 32		 /* and how often, before other work of the pool has its turn */
+#define AHEAD_AFTER (256u << 10) /* after this many bytes in a row more are expected to be wanted */
 #define AHEAD_MAX   8		 /* files that have a ring at a time */
 
 enum fill { FILL_NONE, FILL_WANTED, FILL_READING };

@@ -90,17 +90,6 @@ static int changes_start(struct stream *s)
 	return 0;
 }
 
-/* Forget what has been read; rarely, since shells read byte by byte. */
-static void changes_compact(struct changes *c)
-{
-	if (c->head < 65536 || c->head < c->len / 2)
-		return;
-	c->len -= c->head;
-	c->base += c->head;
-	memmove(c->text, c->text + c->head, c->len);
-	c->head = 0;
-}
-
 static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
 	struct changes *c = changes_of(s);
@@ -109,7 +98,13 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	changes_compact(c);
+	/* Text that was read is dropped; but rarely, since shells read byte by byte. */
+	if (c->head >= 65536 && c->head >= c->len / 2) {
+		c->len -= c->head;
+		c->base += c->head;
+		memmove(c->text, c->text + c->head, c->len);
+		c->head = 0;
+	}
 	if (c->head == c->len)
 		changes_add_lost(c);
 	if (c->head == c->len)

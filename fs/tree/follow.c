@@ -141,7 +141,8 @@ static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
  * The key of the attempt after the one that is being read (with KEY NULL: of the first one); with AGAIN, of that one
  * itself. NULL: there is none yet, and *LAST says whether none will come.
  */
-static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
+static const char *follow_next_key(const struct spec_replica *r, const char *key, bool again,
+				   bool *last)
 {
 	bool passed = !key;
 
@@ -149,6 +150,7 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 	for (size_t i = 0; i < r->n_logs; i++) {
 		if (*r->logs[i].container)
 			continue;
+		passed |= again && streq(r->logs[i].key, key);
 		if (passed)
 			return r->logs[i].key;
 		passed = streq(r->logs[i].key, key);
@@ -156,13 +158,16 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 	return NULL;
 }
 
-/* The log, if there is one, was given to its end. 0: nothing will follow; -EAGAIN: nothing yet; -EINPROGRESS. */
-static int follow_switch(struct follow *f)
+/*
+ * The log, if there is one, was given to its end, SIZE: go on with the next one. 0: there will be none; -EAGAIN: there
+ * is none yet; -EINPROGRESS: it is being opened.
+ */
+static int follow_switch(struct follow *f, uint64_t size)
 {
 	const struct spec_job *job cleanup_job = backend_job_by_uid(f->backend, f->uid);
 	const struct spec_replica *r;
 	const char *key = NULL;
-	bool last;
+	bool again = f->log && f->st.size == 0 && log_is_stale(f->log), last;
 
 	if (!job || job->dropped)
 		return 0;
@@ -170,14 +175,14 @@ static int follow_switch(struct follow *f)
 		return spec_job_has_ended(job) ? 0 : -EAGAIN;
 	if (*f->replica) {
 		r = spec_job_replica(job, f->replica);
-		key = r ? follow_next_key(r, f->key, &last) : NULL;
+		key = r ? follow_next_key(r, f->key, again, &last) : NULL;
 		if (!key)
 			return !r || last ? 0 : -EAGAIN;
-	} else if (f->log) {
-		/* Where nothing has been printed yet, the merged log ends before it begins. */
+	} else if (f->log && !again) {
+		/* If nothing was printed, the merged log ends before it begins. */
 		return spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
-	f->base += f->st.size;
+	f->base += size;
 	f->st = (struct log_stat){0};
 	f->job = take_ptr(job);
 	f->next = key;
@@ -233,7 +238,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	if (err)
 		return err == -ENODATA ? 0 : err;
 	if (!f->log)
-		return follow_switch(f);
+		return follow_switch(f, 0);
 	if (log_is_denied(f->log))
 		return -EACCES;
 	log_peek(f->log, &st);
@@ -241,7 +246,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return follow_begin(f, FOLLOW_READS, at);
 	chunk_clear(&f->given);
 	chunk_clear(&f->read);
-	return st.ended ? follow_switch(f) : -EAGAIN;
+	/* Bytes that were given before they were on disk need not have been read there. */
+	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }
 
 static void follow_stop(struct stream *s)

@@ -25,18 +25,13 @@ static const struct node_class logs_link_class = {
 	.readlink = logs_readlink,
 };
 
-/* The replica's name in "trainer-0.log", malloc'ed; NULL: it is no such name. */
-static char *logs_replica_name(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot && streq(dot, ".log") ? mem_copy(name, (size_t)(dot - name)) : NULL;
-}
-
 static int logs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	const struct spec_job *job cleanup_job = place_job(dir);
-	char *replica cleanup_free = logs_replica_name(name);
+	/* "trainer-0.log" is named after its replica. */
+	const char *dot = strrchr(name, '.');
+	char *replica cleanup_free =
+		dot && streq(dot, ".log") ? mem_copy(name, (size_t)(dot - name)) : NULL;
 
 	if (!job || !replica || !spec_job_replica(job, replica))
 		return -ENOENT;

@@ -4,39 +4,57 @@
  * somebody asks for it after a job, or an age in it, has changed; all who open it meanwhile share it. FUSE thread, but
  * for the making: of 100 000 jobs that takes seconds, in which others are served.
  */
+#include <pthread.h>
+
 #include "fs/tree/place.h"
+#include "fs/vfs/serve.h"
 
 #define QUEUES_MAX 64 /* the most queues that the backend asks for at one time */
 
 struct list_text {
-	struct spec_list *list;
-	/* A job of each queue in which some wait, whose places are asked for while somebody reads. */
+	/* A job of each queue in which some wait; the places in these queues are asked for while somebody reads. */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
-	struct spec_text *text; /* NULL: none was asked for yet */
-	uint64_t revision;	/* what it was made from: of the backend's jobs, */
-	int64_t stale_since;	/* whether they were confirmed, */
-	int64_t made, until;	/* and at which times (ns) it is the same */
+	struct spec_text *text; /* NULL: nobody has asked for it yet */
+	uint64_t revision;	/* It was made from this revision of the backend's jobs, */
+	int64_t stale_since;	/* while the jobs were stale since then, */
+	int64_t made, until;	/* and it is the same from MADE to UNTIL, in ns */
+};
+
+struct list_file {
+	struct list_text now;
+	/*
+	 * Held while the texts are made, by a thread that does not have the turn. It is no struct lock, since rendering
+	 * happens under it.
+	 */
+	pthread_mutex_t making;
+	struct spec_list *list; /* under MAKING */
 };
 
 struct lists {
-	struct list_text all[BACKEND_N_PLACES][SPEC_LIST_N_FORMS];
+	struct list_file all[BACKEND_N_PLACES][SPEC_LIST_N_FORMS];
 };
 
 struct lists *lists_new(void)
 {
 	struct lists *lists = new0(struct lists);
 
-	for (size_t place = 0; place < BACKEND_N_PLACES; place++)
-		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++)
-			lists->all[place][form].list = spec_list_new((enum spec_list_form)form);
+	for (size_t place = 0; place < BACKEND_N_PLACES; place++) {
+		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++) {
+			struct list_file *f = &lists->all[place][form];
+
+			pthread_mutex_init(&f->making, NULL);
+			f->list = spec_list_new((enum spec_list_form)form);
+		}
+	}
 	return lists;
 }
 
-static void list_forget_waiting(struct list_text *t)
+static void list_text_clear(struct list_text *t)
 {
 	while (t->n_waiting > 0)
 		spec_job_unref(t->waiting[--t->n_waiting]);
+	spec_text_unref(t->text);
 }
 
 void lists_free(struct lists *lists)
@@ -45,15 +63,19 @@ void lists_free(struct lists *lists)
 		return;
 	for (size_t place = 0; place < BACKEND_N_PLACES; place++) {
 		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++) {
-			list_forget_waiting(&lists->all[place][form]);
-			spec_list_free(lists->all[place][form].list);
-			spec_text_unref(lists->all[place][form].text);
+			struct list_file *f = &lists->all[place][form];
+
+			list_text_clear(&f->now);
+			pthread_mutex_destroy(&f->making);
+			spec_list_free(f->list);
 		}
 	}
 	free(lists);
 }
 
-static void list_make(struct list_text *t, struct backend *b, enum backend_place place, int64_t now)
+/* The text of LIST as it is at T->made. */
+static void list_make(struct spec_list *list, struct backend *b, enum backend_place place,
+		      struct list_text *t)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
@@ -61,10 +83,7 @@ static void list_make(struct list_text *t, struct backend *b, enum backend_place
 	/* The revision is read first: a change in between is then seen the next time. */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
-	spec_text_unref(t->text);
-	t->text = spec_list_text(t->list, jobs, n, t->stale_since, now, &t->until);
-	t->made = now;
-	list_forget_waiting(t);
+	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);
 	for (size_t i = 0; i < n && t->n_waiting < QUEUES_MAX; i++) {
 		const struct spec_job *job = jobs[i];
 		size_t q = 0;
@@ -87,30 +106,46 @@ static const struct list_class *list_class_of(const struct node *node)
 	return container_of(text, struct list_class, text);
 }
 
-/* The text as it is now. */
-static struct list_text *list_now(const struct node *node)
+static struct list_file *list_of(const struct node *node)
+{
+	const struct list_class *class = list_class_of(node);
+
+	return &tree_of(node)->lists->all[class->place][class->form];
+}
+
+/* The text of NODE becomes the present one. 0; -ETIMEDOUT: too many requests wait already. */
+static int list_refresh(const struct node *node)
 {
 	const struct list_class *class = list_class_of(node);
 	const struct tree *tree = tree_of(node);
-	struct list_text *t = &tree->lists->all[class->place][class->form];
-	int64_t stale_since = class->place == BACKEND_JOBS ? backend_stale_since(tree->backend) : 0;
-	int64_t now = loop_time_ns();
+	struct list_file *f = list_of(node);
+	const struct list_text *t = &f->now;
+	struct list_text next = {
+		.stale_since =
+			class->place == BACKEND_JOBS ? backend_stale_since(tree->backend) : 0,
+		.made = loop_time_ns(),
+	};
+	int err;
 
 	if (t->text && t->revision == backend_revision(tree->backend, class->place) &&
-	    t->stale_since == stale_since && t->made <= now && now < t->until)
-		return t;
-	t->stale_since = stale_since;
-	list_make(t, tree->backend, class->place, now);
-	return t;
+	    t->stale_since == next.stale_since && t->made <= next.made && next.made < t->until)
+		return 0;
+	err = serve_disk_begin(tree->fs);
+	if (err)
+		return err;
+	pthread_mutex_lock(&f->making);
+	list_make(f->list, tree->backend, class->place, &next);
+	pthread_mutex_unlock(&f->making);
+	serve_disk_end(tree->fs);
+	list_text_clear(&f->now);
+	f->now = next;
+	return 0;
 }
 
 static void list_opened(struct node *node)
 {
 	const struct list_class *class = list_class_of(node);
-	const struct list_text *t;
-
-	place_look(tree_of(node)->fs, tree_of(node), class->place);
-	t = list_now(node);
+	const struct list_text *t = &list_of(node)->now;
 
 	for (size_t i = 0; i < t->n_waiting; i++)
 		backend_wanted(tree_of(node)->backend, t->waiting[i]);
@@ -120,15 +155,23 @@ static void list_opened(struct node *node)
 
 static int list_share(struct fs *fs, struct node *node, struct spec_text **ret)
 {
-	(void)fs;
-	*ret = spec_text_ref(list_now(node)->text);
+	int err;
+
+	place_look(fs, tree_of(node), list_class_of(node)->place);
+	err = list_refresh(node);
+	if (err)
+		return err;
+	*ret = spec_text_ref(list_of(node)->now.text);
 	return 0;
 }
 
 static int list_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	const struct list_text *t = list_now(node);
+	const struct list_text *t = &list_of(node)->now;
+	int err = list_refresh(node);
 
+	if (err)
+		return err;
 	node_set_times(st, t->made, fs->started);
 	st->st_size = (off_t)t->text->len;
 	return 0;

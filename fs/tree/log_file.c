@@ -120,13 +120,16 @@ static void log_file_arrived(void *data)
 {
 	struct log_open *o = data;
 	const struct log_handle *lh = handle_of(&o->fi);
-	bool denied = log_is_denied(ahead_log(lh->ahead));
+	/* After ESTALE the kernel looks the name up and opens it again. */
+	int err = log_is_denied(ahead_log(lh->ahead))  ? EACCES
+		  : log_is_stale(ahead_log(lh->ahead)) ? ESTALE
+						       : 0;
 	fuse_req_t req = park_claim(o->fs->park, o->ticket);
 
-	if (req && denied)
-		fuse_reply_err(req, EACCES);
-	/* Denied, interrupted or too late: the open has failed, so its handle goes. */
-	if (req && !denied)
+	if (req && err)
+		fuse_reply_err(req, err);
+	/* Refused, interrupted or too late: the open has failed, so its handle goes. */
+	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else
 		handle_close(o->fs, &o->fi);

@@ -73,8 +73,11 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 	struct node *node;
 
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
-	if (node && node->class != class) {
-		/* The name means another kind of thing now; who holds the old one keeps it. */
+	if (node && (node->class != class || node->parent != parent)) {
+		/*
+		 * The name now means another kind of thing, or its directory is another one of the same name, of which
+		 * the old node knows nothing. Whoever has the old node open keeps it.
+		 */
 		node_forget_name(fs, node);
 		node = NULL;
 	}

@@ -11,7 +11,6 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
-#include "spec/base/tree.h"
 #include "spec/base/words.h"
 
 #define MESSAGE_MAX 600 /* bytes of a text from outside that a person is shown */

@@ -368,6 +368,7 @@ static int begin_value(struct spec_split *s, const char *at)
 	const struct level *level = top(s);
 	const struct where where = !level->list			 ? s->value
 				   : level->where.place == ITEMS ? (struct where){OBJECT, s->pick}
+				   : *at == '['			 ? (struct where){.place = WHOLE}
 								 : level->where;
 	char c = *at;
 
@@ -441,13 +442,6 @@ static int structure(struct spec_split *s, const char *at)
 
 /* --- runs of bytes --- */
 
-static void note_key(struct spec_split *s, const char *bytes, size_t n)
-{
-	if (s->key_len + n <= MAX_KEY)
-		memcpy(s->key + s->key_len, bytes, n);
-	s->key_len += n;
-}
-
 static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
@@ -474,8 +468,13 @@ static int string_bytes(struct spec_split *s, const char **p, const char *end)
 	int stop = to < end ? (unsigned char)*to++ : END;
 
 	*p = to;
-	if (s->in_key)
-		note_key(s, from, (size_t)(to - from) - (stop != END));
+	if (s->in_key) {
+		size_t n = (size_t)(to - from) - (stop != END);
+
+		if (s->key_len + n <= MAX_KEY)
+			memcpy(s->key + s->key_len, from, n);
+		s->key_len += n;
+	}
 	copy(s, from, (size_t)(to - from));
 	if (stop == '"')
 		return string_end(s);

@@ -10,6 +10,8 @@
 #include "spec/base/time.h"
 #include "spec/base/value.h"
 
+#define DAY (86400 * NS_PER_S)
+
 static const char *const after_names[] = {"ok", "any", "failed", NULL};
 
 /* --- moments --- */
@@ -31,6 +33,7 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 
 		if (!*text || spec_time_parse(whole, strlen(whole), ret) != strlen(whole))
 			continue;
+		*ret = min_of(max_of(*ret, DAY), INT64_MAX - DAY);
 		if (i > 0)
 			*ret = local(*ret);
 		return true;

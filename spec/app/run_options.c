@@ -81,8 +81,10 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 		if (!o->table[n].refusal)
 			text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[n]);
 	}
-	for (size_t i = 0; in_file && i < SPEC_N_HOLDS; i++)
+	for (size_t i = 0; in_file && i < SPEC_N_HOLDS; i++) {
 		names[n++] = spec_hold_name(i);
+		text_set(&all, "%s, %s", all, spec_hold_name(i));
+	}
 	near = spec_suggest(name, names);
 	if (near)
 		return spec_errors_add(e, -EINVAL, 0, 0, path,

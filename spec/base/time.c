@@ -89,6 +89,8 @@ size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns)
 	}
 	if (!take_offset(&c, &offset))
 		return 0;
+	if (day > 28 && month < 12 && day > days_of(year, month + 1, 1) - days_of(year, month, 1))
+		return 0;
 	seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
 	if (__builtin_mul_overflow(seconds, NS_PER_S, ret_ns) ||
 	    __builtin_add_overflow(*ret_ns, fraction, ret_ns))

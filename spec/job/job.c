@@ -116,7 +116,7 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 		at = r->n_logs;
 	spec_set(&log.key, from->key);
 	spec_set(&log.container, container);
-	r->logs = mem_more(r->logs, r->n_logs, sizeof(*r->logs));
+	r->logs = mem_grow(r->logs, r->n_logs + 1, sizeof(*r->logs));
 	memmove(&r->logs[at + 1], &r->logs[at], (r->n_logs - at) * sizeof(*r->logs));
 	r->logs[at] = log;
 	r->n_logs++;
@@ -262,10 +262,8 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 		replicas[i].usage = NULL;
 		spec_replica_set_usage(&replicas[i], r->usage);
 		replicas[i].logs = NULL;
-		for (size_t k = 0; k < r->n_logs; k++) {
-			replicas[i].logs = mem_more(replicas[i].logs, k, sizeof(*r->logs));
-			replicas[i].logs[k] = r->logs[k];
-		}
+		set_copy(&replicas[i].logs, r->n_logs ? r->logs : NULL,
+			 r->n_logs * sizeof(*r->logs));
 	}
 	job->transitions = (struct spec_transitions){0};
 	each_string(job, own_string, NULL);

@@ -40,17 +40,6 @@ static void add(int64_t *sum, int64_t n)
 		*sum = UNKNOWN;
 }
 
-static void add_request(struct spec_request *sum, const struct spec_request *one)
-{
-	static const struct spec_request unknown = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-
-	one = one ? one : &unknown;
-	add(&sum->cpu, one->cpu);
-	add(&sum->memory, one->memory);
-	add(&sum->memory_limit, one->memory_limit);
-	add(&sum->gpu, one->gpu);
-}
-
 static void add_usage(struct figures *f, const struct spec_usage *one)
 {
 	static const struct spec_usage unknown = {.cpu_us = UNKNOWN,
@@ -79,7 +68,10 @@ static void add_replica(struct figures *f, const struct spec_job *job, const str
 	int64_t seen = r->finished ? r->finished : r->usage ? r->usage->last : 0;
 	int64_t counted = r->usage && sources[r->usage->source].is_sampled ? r->usage->last : seen;
 
-	add_request(&f->given, given);
+	add(&f->given.cpu, given ? given->cpu : UNKNOWN);
+	add(&f->given.memory, given ? given->memory : UNKNOWN);
+	add(&f->given.memory_limit, given ? given->memory_limit : UNKNOWN);
+	add(&f->given.gpu, given ? given->gpu : UNKNOWN);
 	if (!r->started)
 		return;
 	add_usage(f, r->usage);

@@ -133,17 +133,6 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	      out);
 }
 
-/* Print " of 16 GiB", if the limit of the container that has ended R is known. */
-static void put_limit(FILE *out, const struct spec_job *job, const struct spec_replica *r)
-{
-	const struct spec_request *given = job->roles[r->role].request;
-
-	if (!given || given->memory_limit <= 0 || *r->blamed)
-		return;
-	fputs(" of ", out);
-	spec_amount_print(out, "memory", (double)given->memory_limit);
-}
-
 /*
  * Print how much memory R was seen to use, if it may have been ended for that. Use after the last look is not counted.
  */
@@ -162,6 +151,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 /* Print what became of R, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
+	const struct spec_request *given = job->roles[r->role].request;
 	char limit[24];
 
 	if (streq(r->reason, "StartError")) {
@@ -172,7 +162,10 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		put_start_hint(out, job->roles[r->role].name, r->message);
 	} else if (streq(r->reason, "OOMKilled")) {
 		fputs(" was ended because it used more memory than its limit", out);
-		put_limit(out, job, r);
+		if (given && given->memory_limit > 0 && !*r->blamed) {
+			fputs(" of ", out);
+			spec_amount_print(out, "memory", (double)given->memory_limit);
+		}
 		fputs(". Role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(" needs more memory, or must use less.", out);

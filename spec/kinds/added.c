@@ -170,23 +170,20 @@ static bool is_called(struct json_object *item, const char *key)
 	       streq(json_object_get_string(item), key);
 }
 
-static void remove_items(struct json_object *list, const char *key)
-{
-	for (size_t i = json_object_array_length(list); i-- > 0;)
-		if (is_called(json_object_array_get_idx(list, i), key))
-			json_object_array_del_idx(list, i, 1);
-}
-
 static void remove_keys(struct json_object *o, const struct added *a)
 {
 	struct json_object *at = spec_tree_find(o, a->at);
 
 	for (size_t i = 0; i < MAX_KEYS && a->keys[i]; i++) {
-		if (json_object_is_type(at, json_type_array))
-			remove_items(at, a->keys[i]);
-		else if (json_object_is_type(at, json_type_object) &&
-			 (!a->value || is_called(json_object_object_get(at, a->keys[i]), a->value)))
+		if (json_object_is_type(at, json_type_array)) {
+			for (size_t k = json_object_array_length(at); k-- > 0;)
+				if (is_called(json_object_array_get_idx(at, k), a->keys[i]))
+					json_object_array_del_idx(at, k, 1);
+		} else if (json_object_is_type(at, json_type_object) &&
+			   (!a->value ||
+			    is_called(json_object_object_get(at, a->keys[i]), a->value))) {
 			json_object_object_del(at, a->keys[i]);
+		}
 	}
 }
 

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "spec/app/app.h"
 #include "spec/pods/kind.h"
 
 /* What a manifest is made for. Plain data. */

@@ -93,16 +93,9 @@ struct json_object *indexed_object(struct spec_pods *p)
 
 const struct spec_value *indexed_condition(const struct spec_value *status, const char *type)
 {
-	const struct spec_value *list = spec_read_list(status, "conditions");
+	const struct spec_value *c = spec_view_condition(status, type);
 
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
-
-		if (streq(spec_read_text(c, "type"), type) &&
-		    streq(spec_read_text(c, "status"), "True"))
-			return c;
-	}
-	return NULL;
+	return spec_view_is_true(c) ? c : NULL;
 }
 
 const char *indexed_phase(const struct spec_value *status, const char *const *types)
@@ -117,14 +110,10 @@ const char *indexed_phase(const struct spec_value *status, const char *const *ty
 
 void indexed_status(struct spec_job_view *v, const struct spec_value *object, const char *phase)
 {
-	const struct spec_value *list =
-		spec_read_list(spec_read_map(object, "status"), "conditions");
 	cleanup_free char *text = NULL;
 
 	spec_job_view_labelled(v, object);
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		v->changed = max_of(v->changed,
-				    spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
+	v->changed = max_of(v->changed, spec_view_changed(spec_read_map(object, "status")));
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);

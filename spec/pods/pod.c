@@ -43,6 +43,20 @@ int spec_build_name(struct spec_build *b, const char *controller)
 	return 0;
 }
 
+int spec_build_retries(struct spec_build *b, size_t index, const char *controller)
+{
+	const struct spec_role *role = &b->app->roles[index];
+	char path[64];
+
+	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
+	    role->retry_policy == SPEC_RETRY_REPLICA)
+		return 0;
+	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
+	return spec_build_refuse(b, path,
+				 "%s can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
+				 controller, spec_retry_name(role->retry_policy));
+}
+
 /*
  * The limit in the pods counts for each attempt, and from when its node knows of it; Kueue's counts for all attempts
  * together, and from when the job is let in. Kueue's is longer, so that usually the other one ends the job, and says
@@ -250,16 +264,6 @@ static bool is_read_only(const struct spec_mount *m)
 	return m->type == SPEC_MOUNT_DEVICE ? !strpbrk(m->permissions, "wm") : m->read_only;
 }
 
-static struct json_object *make_volume_mount(const struct spec_mount *m, const char *name)
-{
-	struct json_object *mount = spec_tree_map();
-
-	spec_tree_text(mount, "name", name);
-	spec_tree_text(mount, "mountPath", m->dst);
-	spec_tree_add(mount, "readOnly", spec_tree_bool(is_read_only(m)));
-	return mount;
-}
-
 static void make_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
@@ -275,12 +279,17 @@ static void make_mounts(struct spec_pod_role *r)
 	spec_tree_append(mounts,
 			 spec_tree_parse("{\"name\": \"dshm\", \"mountPath\": \"/dev/shm\"}"));
 	for (size_t i = 0; i < role->n_mounts; i++) {
+		const struct spec_mount *m = &role->mounts[i];
+		struct json_object *mount = spec_tree_map();
 		char name[32];
 
 		snprintf(name, sizeof(name), "mount-%zu", i);
-		spec_tree_append(volumes, make_volume(&role->mounts[i], name));
-		spec_tree_append(mounts, make_volume_mount(&role->mounts[i], name));
-		privileged |= role->mounts[i].type == SPEC_MOUNT_DEVICE;
+		spec_tree_append(volumes, make_volume(m, name));
+		spec_tree_text(mount, "name", name);
+		spec_tree_text(mount, "mountPath", m->dst);
+		spec_tree_add(mount, "readOnly", spec_tree_bool(is_read_only(m)));
+		spec_tree_append(mounts, mount);
+		privileged |= m->type == SPEC_MOUNT_DEVICE;
 	}
 	spec_tree_add(r->spec, "volumes", volumes);
 	spec_tree_add(r->container, "volumeMounts", mounts);

@@ -42,6 +42,8 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
  * build's errors: a name of a Service begins with a letter.
  */
 int spec_build_name(struct spec_build *b, const char *controller);
+/* Refuse a retry policy of role INDEX that CONTROLLER can't carry out; returns -EINVAL. */
+int spec_build_retries(struct spec_build *b, size_t index, const char *controller);
 
 /* Set in the labels of the object what B's options say of a queue of Kueue, if there is one. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);

@@ -59,16 +59,6 @@ static int check_mount(struct spec_pod_role *r, const struct spec_mount *m)
 	return 0;
 }
 
-/* PATH without slashes at its end, malloc'ed. */
-static char *without_slash(const char *path)
-{
-	size_t n = strlen(path);
-
-	while (n > 1 && path[n - 1] == '/')
-		n--;
-	return mem_copy(path, n);
-}
-
 /* The API server accepts each path of the container only once. */
 static int check_mounts(struct spec_pod_role *r)
 {
@@ -79,9 +69,12 @@ static int check_mounts(struct spec_pod_role *r)
 	int ret = 0;
 
 	for (size_t i = 0; i < role->n_mounts; i++) {
-		cleanup_free char *dst = without_slash(role->mounts[i].dst);
-		size_t k = 0;
+		size_t len = strlen(role->mounts[i].dst), k = 0;
+		cleanup_free char *dst = NULL;
 
+		while (len > 1 && role->mounts[i].dst[len - 1] == '/')
+			len--;
+		dst = mem_copy(role->mounts[i].dst, len);
 		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
 			k++;
 		if (k < array_size(taken))

@@ -50,16 +50,7 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/* Cut a normal form to N characters; it does not end with a dash. */
-static void cut(char *name, size_t n)
-{
-	n = min_of(strlen(name), n);
-	while (n > 0 && name[n - 1] == '-')
-		n--;
-	name[n] = '\0';
-}
-
-/* N characters of TorchX's alphabet, out of two random values, since one is not enough for 14. */
+/* Make N characters of TorchX's alphabet, of two random values, since one is not enough for 14. */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
 	char more[SPEC_SUFFIX_MAX];
@@ -86,6 +77,7 @@ static void make_id(struct wrap *w)
 	char suffix[SPEC_SUFFIX_MAX];
 	cleanup_free char *label = spec_label_clean(app->name);
 	cleanup_free char *name = clean(app->name);
+	size_t len;
 
 	if (suffix_len < MIN_SUFFIX) {
 		suffix_len = MIN_SUFFIX;
@@ -93,7 +85,10 @@ static void make_id(struct wrap *w)
 	}
 	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
 	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
-	cut(name, (size_t)(room - suffix_len));
+	len = min_of(strlen(name), (size_t)(room - suffix_len));
+	while (len > 0 && name[len - 1] == '-') /* the suffix brings one */
+		len--;
+	name[len] = '\0';
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 

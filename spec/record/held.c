@@ -229,7 +229,7 @@ static const char *const wishes[] = {[SPEC_AFTER_OK] = "to succeed",
 				     [SPEC_AFTER_ANY] = "to end",
 				     [SPEC_AFTER_FAILED] = "to fail"};
 
-enum spec_verdict spec_held_judge(struct spec_held *h, int64_t now, bool alone)
+enum spec_decision spec_held_judge(struct spec_held *h, int64_t now, bool alone)
 {
 	bool waits = h->hold || h->begin > now || !alone;
 
@@ -242,9 +242,9 @@ enum spec_verdict spec_held_judge(struct spec_held *h, int64_t now, bool alone)
 			continue;
 		text = text_print("it waited for %s %s, which %s", a->id, wishes[a->how], a->end);
 		spec_set(&h->message, text);
-		return SPEC_VERDICT_NEVER;
+		return SPEC_DECISION_NEVER;
 	}
-	return waits ? SPEC_VERDICT_WAIT : SPEC_VERDICT_GO;
+	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
 }
 
 /* --- what others see --- */

@@ -91,9 +91,9 @@ bool spec_held_means(const struct spec_held_after *after, const struct spec_job 
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
-enum spec_verdict { SPEC_VERDICT_WAIT, SPEC_VERDICT_GO, SPEC_VERDICT_NEVER };
-/* ALONE: no job of its singleton stands before it. NEVER: its message says why. */
-enum spec_verdict spec_held_judge(struct spec_held *h, int64_t now, bool alone);
+enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
+/* May H be launched now? ALONE: no job of its singleton stands before it. NEVER: H's message says why. */
+enum spec_decision spec_held_judge(struct spec_held *h, int64_t now, bool alone);
 
 /* What a snapshot says beside the record. Plain data. */
 struct spec_held_news {

@@ -810,22 +810,16 @@ static void unreserved(struct making *m)
 	}
 }
 
-static const struct spec_check_view *find_check(const struct spec_workload_view *w,
-						const char *state)
-{
-	for (size_t i = 0; i < w->n_checks; i++)
-		if (streq(w->checks[i].state, state))
-			return &w->checks[i];
-	return NULL;
-}
-
-/* It has quota, and is not let in. */
+/* The job has quota, and is not let in: say why. */
 static void unadmitted(struct making *m)
 {
-	const struct spec_check_view *rejected = find_check(m->w, "Rejected");
 	const char *sep = " and waits for admission check ";
 
-	if (rejected) {
+	for (size_t i = 0; i < m->w->n_checks; i++) {
+		const struct spec_check_view *rejected = &m->w->checks[i];
+
+		if (!streq(rejected->state, "Rejected"))
+			continue;
 		m->sort = &check_rejected;
 		fprintf(m->out, "it was rejected by admission check \"%s\" (%s)", rejected->name,
 			rejected->message);

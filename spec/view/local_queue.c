@@ -88,17 +88,11 @@ static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value 
 static void read_active(const struct spec_value *status, char **active, char **reason,
 			char **message)
 {
-	const struct spec_value *list = spec_read_list(status, "conditions");
+	const struct spec_value *c = spec_view_condition(status, "Active");
 
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
-
-		if (!streq(spec_read_text(c, "type"), "Active"))
-			continue;
-		spec_read_copy_word(active, c, "status");
-		spec_read_copy_word(reason, c, "reason");
-		spec_read_copy_message(message, c);
-	}
+	spec_read_copy_word(active, c, "status");
+	spec_read_copy_word(reason, c, "reason");
+	spec_read_copy_message(message, c);
 }
 
 /* --- LocalQueues --- */

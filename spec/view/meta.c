@@ -32,6 +32,34 @@ const struct spec_value *spec_view_labels(const struct spec_value *object)
 	return spec_read_map(spec_read_map(object, "metadata"), "labels");
 }
 
+const struct spec_value *spec_view_condition(const struct spec_value *status, const char *type)
+{
+	const struct spec_value *list = spec_read_list(status, "conditions");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct spec_value *c = spec_read_at(list, i);
+
+		if (streq(spec_read_text(c, "type"), type))
+			return c;
+	}
+	return NULL;
+}
+
+bool spec_view_is_true(const struct spec_value *condition)
+{
+	return streq(spec_read_text(condition, "status"), "True");
+}
+
+int64_t spec_view_changed(const struct spec_value *status)
+{
+	const struct spec_value *list = spec_read_list(status, "conditions");
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
+	return ret;
+}
+
 void spec_meta_init(struct spec_meta *m)
 {
 	m->name = m->uid = m->owner_uid = m->owner = spec_empty();

@@ -2,15 +2,12 @@
 /* The metadata that all objects have in common. Private to spec/view. */
 #pragma once
 
-#include "spec/base/mem.h"
 #include "spec/base/tree.h"
 #include "spec/view/reader.h"
 
 void spec_meta_init(struct spec_meta *m);
 /* Fill M, which has been initialised. 0; -EINVAL: the name or the uid is not one that can be shown. */
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
-/* The reference to the controller of OBJECT, borrowed; NULL: it has none, or one that can't be. */
-const struct spec_value *spec_view_controller(const struct spec_value *object);
 void spec_meta_clear(struct spec_meta *m);
 
 /* The first of VERSIONS (which end with NULL) in JSON, the description of a group of the API; NULL: none is. */

@@ -378,18 +378,13 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
-	const struct spec_value *list = spec_read_list(status, "conditions");
+	const struct spec_value *c = spec_view_condition(status, "PodScheduled");
 
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *condition = spec_read_at(list, i);
-
-		if (streq(spec_read_text(condition, "type"), "PodScheduled") &&
-		    streq(spec_read_text(condition, "status"), "False") &&
-		    !streq(spec_read_text(condition, "reason"), "Schedulable") &&
-		    !spec_words_is_passing(spec_read_text(condition, "message")))
-			return condition;
-	}
-	return NULL;
+	return streq(spec_read_text(c, "status"), "False") &&
+			       !streq(spec_read_text(c, "reason"), "Schedulable") &&
+			       !spec_words_is_passing(spec_read_text(c, "message"))
+		       ? c
+		       : NULL;
 }
 
 static bool any_ready(const struct spec_value *status)
@@ -406,7 +401,7 @@ static bool any_ready(const struct spec_value *status)
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
 	const char *reason = spec_read_text(c, "reason");
-	bool is_true = streq(spec_read_text(c, "status"), "True");
+	bool is_true = spec_view_is_true(c);
 
 	if (streq(spec_read_text(c, "type"), "DisruptionTarget"))
 		return is_true && streq(reason, "DeletionByTaintManager");
@@ -461,11 +456,9 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
  * has to be added here, or it finds nothing.
  */
 static const struct spec_pick owner_pick[] = {
-	{.key = "uid", .keep = true},
-	{.key = "controller", .keep = true},
-	{.key = "apiVersion", .keep = true},
-	{.key = "kind", .keep = true},
-	{0},
+	{.key = "uid", .keep = true},	     {.key = "controller", .keep = true},
+	{.key = "apiVersion", .keep = true}, {.key = "kind", .keep = true},
+	{.key = "name", .keep = true},	     {0},
 };
 static const struct spec_pick metadata_pick[] = {
 	{.key = "name", .keep = true},

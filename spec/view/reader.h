@@ -81,11 +81,18 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* V belongs to the object with this uid, whatever its own controller is. Ignored if UID can't be one. */
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
+/* The reference to the controller of OBJECT, borrowed; NULL: it has none, or one that can't be. */
+const struct spec_value *spec_view_controller(const struct spec_value *object);
 /* Is the controller of OBJECT a KIND of an API that begins with GROUP ("batch/")? */
 bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind);
 /* The labels of an object, borrowed; NULL: it has none. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
-/* Of a pod's object, or its template: the seconds that it may run; 0: no limit. */
+/* The condition TYPE that stands in a status, borrowed; NULL: none does. */
+const struct spec_value *spec_view_condition(const struct spec_value *status, const char *type);
+bool spec_view_is_true(const struct spec_value *condition);
+/* When a condition that stands in a status changed last; 0: none does. */
+int64_t spec_view_changed(const struct spec_value *status);
+/* The main container of a pod's object: the one named TASK, else the pod's default one, else the first. Borrowed. */
 int spec_view_time_limit(const struct spec_value *pod);
 /* The seconds that a pod may run, by its object or its template; 0: there is no limit. */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);

@@ -169,16 +169,6 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 	return SPEC_UNKNOWN;
 }
 
-/* The index of PHASE in C; its length: it is not there. */
-static size_t place_of(const struct spec_transitions *c, const char *phase)
-{
-	size_t i = 0;
-
-	while (i < c->n && !streq(c->v[i].phase, phase))
-		i++;
-	return i;
-}
-
 /*
  * When the I-th phase of C began, if nobody has seen that. The time of Volcano's condition for a phase moves with each
  * change within the phase, so RUNNING began when the first container started, if that was earlier.
@@ -201,10 +191,12 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	size_t place = place_of(c, last.phase);
-	/* If no controller had acted before, all of them are newer, even where times of whole seconds are the same. */
+	size_t place = 0; /* place of LAST in C; the length of C: it is not there */
+	/* If no controller had acted before, all phases are newer, even if times in whole seconds are equal. */
 	bool newer = !*last.phase;
 
+	while (place < c->n && !streq(c->v[place].phase, last.phase))
+		place++;
 	for (size_t i = 0; i < c->n; i++) {
 		enum spec_state state = state_in(reader, c->v[i].phase);
 

@@ -233,10 +233,20 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 				 const struct spec_view_context *ctx)
 {
 	const struct spec_phase *phase = standing->phase;
-	struct spec_judgement v = {.state = state_of(job, view, pods, standing)};
+	const struct spec_job *before = ctx->before;
+	/*
+	 * What was told once stays: that the job was removed before its end, even if it had ended unseen; and its end,
+	 * even if the controller only says that the job goes while it is being removed.
+	 */
+	bool told = (ctx->history || standing->ending) && before &&
+		    spec_state_is_final(before->state) &&
+		    ((before->history && before->state == SPEC_CANCELLED) ||
+		     !(phase && spec_state_is_final(phase->state)));
+	struct spec_judgement v = {.state = told ? before->state
+						 : state_of(job, view, pods, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
-		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);
+		       !(phase && phase->state == SPEC_CANCELLED && !phase->suspended);
 
 	v.suspended = phase && phase->suspended && !ctx->history;
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&

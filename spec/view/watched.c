@@ -36,8 +36,7 @@ static int64_t true_since(const struct spec_value *conditions, const char *type)
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *c = spec_read_at(conditions, i);
 
-		if (streq(spec_read_text(c, "type"), type) &&
-		    streq(spec_read_text(c, "status"), "True") &&
+		if (streq(spec_read_text(c, "type"), type) && spec_view_is_true(c) &&
 		    !spec_words_is_passing(spec_read_text(c, "message")) &&
 		    !spec_words_is_beside_gang(spec_read_text(c, "message")))
 			ret = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));

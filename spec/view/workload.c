@@ -65,7 +65,7 @@ static void read_conditions(struct spec_workload_view *v, const struct spec_valu
 			if (!streq(spec_read_text(c, "type"), types[k]))
 				continue;
 			to->is_set = true;
-			to->is_true = streq(spec_read_text(c, "status"), "True");
+			to->is_true = spec_view_is_true(c);
 			to->since = spec_read_time(c, "lastTransitionTime");
 			spec_read_copy_word(&to->reason, c, "reason");
 			spec_read_copy_message(&to->message, c);

@@ -14,6 +14,7 @@
 #include "backend/base/loop.h"
 
 static atomic_llong clock_ahead; /* s */
+static atomic_llong clock_set;	 /* so much ahead of that the time of day was set, s */
 
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
@@ -21,6 +22,8 @@ int clock_gettime(clockid_t id, struct timespec *ret)
 
 	if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_REALTIME)
 		ret->tv_sec += atomic_load(&clock_ahead);
+	if (id == CLOCK_REALTIME)
+		ret->tv_sec += atomic_load(&clock_set);
 	return r;
 }
 
@@ -33,4 +36,15 @@ static inline void clock_pass(struct loop *of, unsigned s)
 {
 	atomic_fetch_add(&clock_ahead, s);
 	loop_post(of, clock_nothing, NULL);
+}
+
+/* S seconds pass, a second at a time, for who waits for several things, of which each begins when the last is over. */
+static inline void clock_pass_slowly(struct loop *of, unsigned s)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+
+	for (unsigned i = 0; i < s; i++) {
+		nanosleep(&pause, NULL);
+		clock_pass(of, 1);
+	}
 }

@@ -53,30 +53,11 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 /* --- what follows from the status --- */
 
-/* The condition of this type; NULL: none. */
-static const struct spec_value *condition(const struct spec_value *status, const char *type)
-{
-	const struct spec_value *list = spec_read_list(status, "conditions");
-
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
-
-		if (streq(spec_read_text(c, "type"), type))
-			return c;
-	}
-	return NULL;
-}
-
-static bool is_true(const struct spec_value *c)
-{
-	return streq(spec_read_text(c, "status"), "True");
-}
-
 /* A job that has ended stays what it was while it is being deleted. */
 static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
-	const char *ended = spec_read_text(condition(status, "QuotaReserved"), "reason");
+	const char *ended = spec_read_text(spec_view_condition(status, "QuotaReserved"), "reason");
 
 	return streq(phase, "Terminating") && (streq(ended, "Succeeded") || streq(ended, "Failed"))
 		       ? ended
@@ -86,11 +67,9 @@ static const char *phase_of(const struct spec_value *status)
 /* When the phase began, or when something last happened in it. */
 static int64_t changed(const struct spec_value *status)
 {
-	const struct spec_value *list = spec_read_list(status, "conditions");
-	const struct spec_value *quota = condition(status, "QuotaReserved");
-	const struct spec_value *unhealthy = condition(status, "Unhealthy");
+	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
+	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 	const char *phase = phase_of(status);
-	int64_t ret = 0;
 
 	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
@@ -99,18 +78,16 @@ static int64_t changed(const struct spec_value *status)
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
 		return 0;
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
-	return ret;
+	return spec_view_changed(status);
 }
 
 /* When the present attempt began: pods that were made earlier belong to an attempt that is over. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
-	const struct spec_value *deployed = condition(status, "ResourcesDeployed");
+	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
 	int64_t ret = spec_read_time(deployed, "lastTransitionTime");
 
-	if (streq(phase, "Resetting") || (deployed && !is_true(deployed)))
+	if (streq(phase, "Resetting") || (deployed && !spec_view_is_true(deployed)))
 		return INT64_MAX;
 	return max_of(ret, INT64_C(1));
 }
@@ -119,7 +96,7 @@ static int64_t began(const struct spec_value *status, const char *phase)
 static void explain(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
-	const struct spec_value *unhealthy = condition(status, "Unhealthy");
+	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
 
@@ -128,8 +105,8 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 		return;
 	}
 	/* If pods have failed, they say themselves which, and why. */
-	if ((streq(v->phase, "Failed") || streq(v->phase, "Resetting")) && is_true(unhealthy) &&
-	    !streq(reason, "FoundFailedPods")) {
+	if ((streq(v->phase, "Failed") || streq(v->phase, "Resetting")) &&
+	    spec_view_is_true(unhealthy) && !streq(reason, "FoundFailedPods")) {
 		spec_read_copy_word(&v->reason, unhealthy, "reason");
 		spec_read_copy_message(&v->message, unhealthy);
 	}

@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include "spec/app/macro.h"
-#include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/indexed.h"

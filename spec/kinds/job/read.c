@@ -118,9 +118,12 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 
 static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
+	/* A role's container has its name; a webhook may have put another one before it. */
+	const char *role = spec_read_text(spec_view_labels(object), "torchx.pytorch.org/role-name");
+
 	indexed_pod(object, v);
 	v->retry = SPEC_RETRY_UNKNOWN;
-	spec_read_copy(&v->main, spec_pod_choose_main(object, ""), READ_MAX_WORD);
+	spec_read_copy(&v->main, spec_pod_choose_main(object, role), READ_MAX_WORD);
 }
 
 static bool owns(const struct spec_value *pod)

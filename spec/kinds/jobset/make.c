@@ -32,32 +32,7 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       POD_SUFFIX;
 }
 
-static void start(struct jobset *j)
-{
-	struct spec_build *b = j->build;
-	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
-
-	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
-	j->rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
-	j->jobs = spec_tree_list(b->app->n_roles);
-	indexed_init(&j->pods, b, j->rank0_host);
-}
-
-static int check_retries(struct jobset *j, size_t index)
-{
-	const struct spec_role *role = &j->build->app->roles[index];
-	char path[64];
-
-	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
-	    role->retry_policy == SPEC_RETRY_REPLICA)
-		return 0;
-	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
-	return spec_build_refuse(
-		j->build, path, "JobSet can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
-		spec_retry_name(role->retry_policy));
-}
-
-/* How often all of the job is made anew: the least that a role allows. A role that retries its replicas allows none. */
+/* How often the whole job is made anew: the least that a role allows. A role that retries its replicas allows none. */
 static int64_t restarts_of(const struct spec_app *app)
 {
 	int64_t least = INT32_MAX;
@@ -122,11 +97,15 @@ static struct json_object *make_object(struct jobset *j)
 static int jobset_build(struct spec_build *b)
 {
 	struct jobset j cleanup(jobset_clear) = {.build = b};
+	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	start(&j);
+	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
+	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
+	j.jobs = spec_tree_list(b->app->n_roles);
+	indexed_init(&j.pods, b, j.rank0_host);
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = check_retries(&j, i);
+		int err = spec_build_retries(b, i, "JobSet");
 		int err2 = add_job(&j, i);
 
 		ret = ret ? ret : err ? err : err2;

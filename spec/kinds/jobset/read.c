@@ -130,6 +130,19 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 
 /* --- pods --- */
 
+/* Is its controller called as the Job is that its labels tell of? Whoever copies a pod copies these too. */
+static bool is_made(const struct spec_value *pod)
+{
+	const struct spec_value *labels = spec_view_labels(pod);
+	cleanup_free char *job =
+		text_print("%s-%s-%d", spec_read_text(labels, JOBSET_LABEL "jobset-name"),
+			   spec_read_text(labels, JOBSET_LABEL "replicatedjob-name"),
+			   indexed_number(labels, JOBSET_LABEL "job-index", 0));
+
+	return spec_view_is_of(pod, "batch/", "Job") &&
+	       streq(spec_read_text(spec_view_controller(pod), "name"), job);
+}
+
 static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	const struct spec_value *labels = spec_view_labels(object);
@@ -141,20 +154,16 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 		  sizeof(task));
 	indexed_pod(object, v);
 	v->retry = (unsigned)indexed_number(labels, JOBSET_LABEL "restart-attempt", 0);
-	spec_pod_view_owned(v, spec_read_text(labels, JOBSET_LABEL "jobset-uid"));
+	if (is_made(object))
+		spec_pod_view_owned(v, spec_read_text(labels, JOBSET_LABEL "jobset-uid"));
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
 	spec_read_copy(&v->main, spec_pod_choose_main(object, name), READ_MAX_WORD);
-}
-
-static bool owns(const struct spec_value *pod)
-{
-	return *spec_read_text(spec_view_labels(pod), JOBSET_LABEL "jobset-uid");
 }
 
 const struct spec_reader spec_jobset_reader = {
 	.job = read_job,
 	.status = read_status,
-	.owns = owns,
+	.owns = is_made,
 	.pod = read_pod,
 	.phases = phases,
 	.remade = true,

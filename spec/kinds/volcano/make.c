@@ -122,20 +122,6 @@ static int64_t attempts(int64_t max_retries)
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
 }
 
-static int check_retries(struct volcano *v, size_t index)
-{
-	const struct spec_role *role = &v->build->app->roles[index];
-	char path[64];
-
-	if (role->max_retries <= 0 || retry_action(role))
-		return 0;
-	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
-	return spec_build_refuse(
-		v->build, path,
-		"Volcano can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
-		spec_retry_name(role->retry_policy));
-}
-
 /* --- tasks --- */
 
 /* Make a task. NORM is the normal form of the role's name, with which names of tasks begin. */
@@ -216,7 +202,7 @@ static int volcano_build(struct spec_build *b)
 
 	start(&v);
 	for (size_t i = 0; i < b->app->n_roles; i++) {
-		int err = check_retries(&v, i);
+		int err = spec_build_retries(b, i, "Volcano");
 		int err2 = make_tasks(&v, i);
 
 		ret = ret ? ret : err ? err : err2;

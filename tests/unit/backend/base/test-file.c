@@ -11,6 +11,7 @@
 
 #include "backend/base/file.h"
 #include "backend/base/random.h"
+#include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "tests/unit/unit.h"
 
@@ -149,6 +150,18 @@ static void test_links(void **state)
 	assert_string_equal(got, "text");
 }
 
+/* A crash of the machine can leave a file under its old name and its new one: what is written next is not it. */
+static void test_two_names(void **state)
+{
+	cleanup_free char *begun = text_copy(in_dir(".u.new"));
+
+	assert_int_equal(file_write(dir, "t", "text", 4), 0);
+	assert_int_equal(link(in_dir("t"), begun), 0);
+	assert_int_equal(file_write(dir, "u", "other", 5), 0);
+	expect("t", "text");
+	expect("u", "other");
+}
+
 static void test_places(void **state)
 {
 	cleanup_fd int fd = open(in_dir("c"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -180,6 +193,14 @@ static void test_aside(void **state)
 	assert_string_equal(second, in_dir("e.1"));
 	expect("e", "1");
 	expect("e.1", "2");
+
+	/* What is to be replaced stays where it is. */
+	free(take_ptr(second));
+	assert_int_equal(file_write(dir, "d", "3", 1), 0);
+	assert_int_equal(file_keep_aside(from, to, &second), 0);
+	assert_string_equal(second, in_dir("e.2"));
+	expect("e.2", "3");
+	expect("d", "3");
 }
 
 /* Room that was kept is taken on a full disk, once; and given back when it was not needed. */
@@ -205,6 +226,24 @@ static void test_room(void **state)
 	assert_int_equal(access(in_dir(".r.room"), F_OK), -1);
 	expect("r", "more");
 	unlink(in_dir("r"));
+}
+
+/* A directory that holds known names alone is removed; one that holds anything else stays as it is. */
+static void test_remove_dir(void **state)
+{
+	static const char *const begun[] = {"app.yaml", "submission"};
+	char sub[128];
+
+	snprintf(sub, sizeof(sub), "%s", in_dir("begun"));
+	assert_int_equal(mkdir(sub, 0700), 0);
+	assert_int_equal(file_make(sub, "app.yaml", "name: x", 7), 0);
+	assert_int_equal(file_make(sub, "other", "", 0), 0);
+	assert_int_equal(file_remove_dir(sub, begun, 2), -EEXIST);
+	assert_int_equal(access(in_dir("begun/app.yaml"), F_OK), 0);
+	unlink(in_dir("begun/other"));
+	assert_int_equal(file_remove_dir(sub, begun, 2), 0);
+	assert_int_equal(access(in_dir("begun/app.yaml"), F_OK), -1);
+	assert_int_equal(access(sub, F_OK), -1);
 }
 
 static void test_about(void **state)
@@ -256,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_links),	       cmocka_unit_test(test_places),
 		cmocka_unit_test(test_aside),	       cmocka_unit_test(test_about),
 		cmocka_unit_test(test_name),	       cmocka_unit_test(test_room),
+		cmocka_unit_test(test_remove_dir),     cmocka_unit_test(test_two_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -31,7 +31,7 @@ static struct {
 static struct {
 	int err;
 	const char *text;
-	struct credential_view view;
+	struct credential_parts view;
 	const char *next_authorization; /* after a refusal; NULL: asking again does not help */
 	bool later;			/* answer from a timer */
 	bool never;

@@ -130,7 +130,7 @@ struct ask {
 	sem_t done;
 };
 
-static void answered(void *data, int err, const struct credential_view *view, const char *text)
+static void answered(void *data, int err, const struct credential_parts *view, const char *text)
 {
 	struct ask *a = data;
 
@@ -475,14 +475,15 @@ static void test_plugin_hurried_while_it_runs(void **state)
 	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
 	char text[1024];
 
-	snprintf(text, sizeof(text),
-		 "cd %s\n[ -e go ] || { while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
-			 "\"token\": \"t\""),
-		 dir);
+	snprintf(
+		text, sizeof(text),
+		"cd %s\n[ -e go ] || { echo >>waits; while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
+			"\"token\": \"t\""),
+		dir);
 	write_plugin(text);
 	begin(EXEC);
 	begin_to_ask(&first);
-	while (count_lines("runs") < 1)
+	while (count_lines("waits") < 1)
 		usleep(10000);
 	begin_to_ask(&second);
 	loop_post(loop, let_go, NULL);
@@ -566,7 +567,7 @@ static void test_plugin_daemon(void **state)
 	kill(pid_of("pid"), SIGKILL);
 }
 
-static void count_answer(void *data, int err, const struct credential_view *view, const char *text)
+static void count_answer(void *data, int err, const struct credential_parts *view, const char *text)
 {
 	++*(unsigned *)data;
 }
@@ -708,7 +709,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_kubeconfig_files, setup, teardown),
 	};
 
-	spawn_helper(argv);
+	spawn_between(argv);
 	diag_setup(DIAG_ERROR, false);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

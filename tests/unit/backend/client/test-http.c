@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "backend/base/tally.h"
+#include "tests/unit/clock.h"
 
 #define call_scope struct rig_call cleanup(rig_clear)
 #define BUDGET	   32 /* retries at once, of http.c */
@@ -187,9 +188,13 @@ static void test_deadline(void **state)
 	call_scope post = {.call = {.deadline_ms = SURE_MS, .method = HTTP_POST}};
 	call_scope half = {.call = {.deadline_ms = SURE_MS, .method = HTTP_POST}};
 
-	rig_send(&get, "/silent");
-	rig_send(&post, "/silent");
-	rig_send(&half, "/pieces?end=hang&status=201");
+	rig_send(&get, "/silent?id=s");
+	rig_send(&post, "/silent?id=s");
+	rig_send(&half, "/pieces?end=hang&status=201&id=h");
+	while (rig_stats("s").seen < 2 || rig_stats("h").seen < 1)
+		usleep(1000);
+	rig_expect("/status", NULL); /* the head of the third has come before this */
+	clock_pass(rig.loop, SURE_MS / 1000);
 	rig_wait(&get);
 	assert_int_equal(get.err, -ETIMEDOUT);
 	assert_int_equal(get.status, 0);
@@ -399,6 +404,17 @@ static void test_cut_of_a_used_connection(void **state)
 	}
 }
 
+static void test_cut_of_what_changes_nothing(void **state)
+{
+	call_scope c = {.call = {.method = HTTP_POST, .retry = true, .harmless = true}};
+
+	rig_expect("/status", NULL);
+	rig_ask_call(&c, "/cut?times=2&id=n");
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.status, 200);
+	assert_int_equal(rig_stats("n").seen, 3);
+}
+
 static void test_cut_of_a_get(void **state)
 {
 	call_scope c = {.call = {.retry = true}}, told = {.call = {.retry = true, .stream = true}};
@@ -602,6 +618,7 @@ int main(void)
 		TEST(silent_peers),
 		TEST(cut),
 		TEST(cut_of_a_used_connection),
+		TEST(cut_of_what_changes_nothing),
 		TEST(cut_of_a_get),
 		TEST(nobody_listens),
 		TEST(retry_after),

@@ -171,14 +171,14 @@ static void test_client_certificate(void **state)
 	rig_prepare("mtls");
 	rig_connect();
 	credentials.view =
-		(struct credential_view){.cert_pem = alice, .key_pem = alice_key, .generation = 1};
+		(struct credential_parts){.cert_pem = alice, .key_pem = alice_key, .generation = 1};
 	rig_send(&stream, "/stream");
 	sem_wait_or_fail(&stream.head_came);
 	ask(&as_alice);
 	assert_in(&as_alice, "\"peer\": \"alice\"");
 	/* A new one: new connections, and the old ones serve what runs on them. */
 	credentials.view =
-		(struct credential_view){.cert_pem = bob, .key_pem = bob_key, .generation = 2};
+		(struct credential_parts){.cert_pem = bob, .key_pem = bob_key, .generation = 2};
 	ask(&as_bob);
 	assert_in(&as_bob, "\"peer\": \"bob\"");
 	assert_false(stream.over);
@@ -193,7 +193,7 @@ static void test_bad_certificate(void **state)
 {
 	cleanup_free char *alice = server_pem("alice"), *locked = server_pem("locked.key");
 	cleanup_free char *bob_key = server_pem("bob.key");
-	const struct credential_view views[] = {
+	const struct credential_parts views[] = {
 		{0},
 		{.cert_pem = alice, .key_pem = locked}, /* and nobody is asked for the phrase */
 		{.cert_pem = alice, .key_pem = bob_key},

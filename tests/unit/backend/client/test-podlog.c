@@ -576,8 +576,12 @@ static void test_lost_in_vain(void **state)
 		begin_long(lost, 1 << 20);
 		while (!fake_find(LAST_LINE))
 			assert_true(fake_wait(1000000));
-		if (lost < 8)
-			assert_true(fake.now - begin > before);
+		/*
+		 * About 2 s for the line that has come, and before that as much for each doubling: a quarter more or
+		 * less can hide the first of these alone.
+		 */
+		if (lost > 1 && lost < 8)
+			assert_true(fake.now - begin >= before);
 		assert_in_range(fake.now - begin, 1000, 1200000);
 		before = fake.now - begin;
 		podlog_stop(take_ptr(rig.p));

@@ -49,6 +49,11 @@ static void on_listed(void *data)
 	tell("listed");
 }
 
+static void on_set_back(void *data)
+{
+	tell("back");
+}
+
 static void on_state(void *data, int err, const char *text)
 {
 	char word[32];
@@ -75,6 +80,7 @@ static void begin_with(const char *field)
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
+		.set_back = on_set_back,
 		.state = on_state,
 	};
 
@@ -465,28 +471,49 @@ static void test_silent(void **state)
 	expect_told("state0 ");
 }
 
+/* The server is at version 899, before ours, and all is listed anew. */
+static void is_set_back(const char *told)
+{
+	tell_version("899");
+	fake_answer(request("limit=500&"), 200, PAGE("899", "", OBJECT("two", "800")));
+	expect_told(told);
+	request("resourceVersion=899");
+}
+
 /*
  * A server that was restored from a backup is at a version before ours, and silent until it has come so far. It is
  * asked each time it should have sent a bookmark.
  */
 static void test_set_back(void **state)
 {
-	uint64_t asked;
-
 	list_and_watch();
 	head();
 	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "900"))), 0);
 	fall_silent();
 	tell_version("1000");
-	asked = fake.now;
-	while (head(), fall_silent(), strstr(request("")->path, "watch=true"))
-		assert_true(fake.now - asked < 600000);
-	assert_true(fake.now - asked >= 600000);
+	head();
+	fall_silent();
 	expect_told("");
-	tell_version("899");
-	fake_answer(request("limit=500&"), 200, PAGE("899", "", OBJECT("two", "800")));
-	expect_told("begin +two listed ");
-	request("resourceVersion=899");
+	is_set_back("begin +two back listed ");
+}
+
+/* Of one that breaks again and again that is asked every ten minutes; and when it is silent after a break. */
+static void test_set_back_late(void **state)
+{
+	list_and_watch();
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	assert_true(fake_wait(1000));
+	tell_version("7");
+	head();
+	fake_pass(10000);
+	fake_break(request("watch=true"), -EHOSTUNREACH, true);
+	assert_true(fake_wait(1000));
+	head();
+	expect_told("state-113 state0 state-113 state0 ");
+	assert_int_equal(feed(EVENT("MODIFIED", OBJECT("one", "900"))), 0);
+	expect_told("+one ");
+	fall_silent();
+	is_set_back("begin +two back listed ");
 }
 
 /* Other versions than numbers are not compared, and a server that does not say one is asked again. */
@@ -505,6 +532,23 @@ static void test_version_unknown(void **state)
 	request("resourceVersion=7");
 	head();
 	expect_told("state-5 state0 ");
+}
+
+/* So is one at once that has told somebody else of a version that no watch has told of. */
+static void test_set_back_replied(void **state)
+{
+	list_and_watch();
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	assert_true(fake_wait(1000));
+	tell_version("7");
+	head();
+	expect_told("state-113 state0 ");
+	watch_replied(world.w, "900");
+	watch_replied(world.w, "850");
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	expect_told("state-113 ");
+	assert_true(fake_wait(1000));
+	is_set_back("begin +two listed state0 ");
 }
 
 static unsigned n_silent(void)
@@ -617,6 +661,27 @@ static void test_version_refused(void **state)
 		watch_free(take_ptr(world.w));
 		*world.told = '\0';
 	}
+}
+
+/* Another watch has found out that the server was set back: one that stands, and would never hear of it, is asked. */
+static void test_doubt(void **state)
+{
+	list_and_watch();
+	head();
+	watch_doubt(world.w);
+	tell_version("3");
+	/* It has said so a moment ago. */
+	watch_doubt(world.w);
+	fake_answer(request("limit=50"), 200, PAGE("3", "", OBJECT("one", "2")));
+	expect_told("begin +one back listed ");
+	head();
+	watch_doubt(world.w);
+	request("resourceVersion=3&");
+	fake_pass(10000);
+	watch_doubt(world.w);
+	tell_version("4");
+	request("resourceVersion=3&");
+	expect_told("");
 }
 
 /* A list whose middle fails goes on there: it may have a thousand pages. */
@@ -993,11 +1058,14 @@ int main(void)
 		cmocka_unit_test_teardown(test_flaps, teardown),
 		cmocka_unit_test_teardown(test_silent, teardown),
 		cmocka_unit_test_teardown(test_set_back, teardown),
+		cmocka_unit_test_teardown(test_set_back_late, teardown),
+		cmocka_unit_test_teardown(test_set_back_replied, teardown),
 		cmocka_unit_test_teardown(test_version_unknown, teardown),
 		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),
 		cmocka_unit_test_teardown(test_error_events, teardown),
 		cmocka_unit_test_teardown(test_version_refused, teardown),
+		cmocka_unit_test_teardown(test_doubt, teardown),
 		cmocka_unit_test_teardown(test_backoff, teardown),
 		cmocka_unit_test_teardown(test_hurried, teardown),
 		cmocka_unit_test_teardown(test_refused, teardown),

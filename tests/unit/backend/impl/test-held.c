@@ -33,6 +33,45 @@ static atomic_bool is_late;
 static char submissions[32]; /* of the last launch */
 static uint64_t seed;	     /* and of its name */
 
+/* --- the disk --- */
+
+static const char
+	*_Atomic broken; /* of STATE/held this can't be opened; "": the list; NULL: nothing */
+
+int openat(int at, const char *path, int flags, ...)
+{
+	const char *in = strstr(path, "/held"), *what = broken;
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (in && what && (*what ? strstr(in, what) != NULL : streq(in, "/held"))) {
+		if (!*what)
+			broken = NULL;
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
+}
+
+static atomic_int bad_syncs; /* so many syncs of STATE/held itself fail */
+
+int fsync(int fd)
+{
+	char link[64], path[512] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (bad_syncs && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/held") &&
+	    streq(strstr(path, "/held"), "/held")) {
+		bad_syncs--;
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
 /* --- the implementation --- */
 
 /* The job ID, of SUBMISSION ("": nobody's here), is there. */
@@ -107,10 +146,10 @@ static bool fake_is_whole(struct backend *backend)
 }
 
 static const struct backend_ops ops = {
-	.submit = fake_submit,
-	.dry_run = fake_dry_run,
-	.cancel = fake_cancel,
-	.control = fake_control,
+	.request[BACKEND_SUBMIT] = fake_submit,
+	.request[BACKEND_DRY_RUN] = fake_dry_run,
+	.request[BACKEND_CANCEL] = fake_cancel,
+	.request[BACKEND_CONTROL] = fake_control,
 	.is_whole = fake_is_whole,
 };
 
@@ -188,8 +227,11 @@ static int setup_held(void **state)
 	unseen = is_late = false;
 	refuse = 0;
 	n_late = 0;
+	broken = NULL;
+	bad_syncs = 0;
 	forget_noted();
 	atomic_store(&clock_ahead, 0);
+	atomic_store(&clock_set, 0);
 	setup_started(state);
 	b.loop = loop;
 	new_store(NULL);
@@ -379,6 +421,13 @@ static void assert_shown(const char *id, enum spec_state state, const char *reas
 	assert_string_equal(*job->cause.reason ? job->cause.reason : job->reason, reason);
 }
 
+static bool store_has(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
+
+	return job;
+}
+
 /* kxfs ends and runs again; no job has been listed yet. */
 static void restart(void)
 {
@@ -510,6 +559,18 @@ static void test_after_removed(void **state)
 	expect("launch a-1");
 }
 
+/* kxfs is started again while A runs: B, of the same singleton, begins when A has ended, and not before. */
+static void expect_in_turn(void)
+{
+	restart();
+	job_is("a-1", "uuid-a", SPEC_RUNNING);
+	call(take_charge, NULL);
+	pass(70);
+	expect_now("");
+	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
+	expect("launch b-1");
+}
+
 static void test_singleton(void **state)
 {
 	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
@@ -518,13 +579,69 @@ static void test_singleton(void **state)
 	pass(10);
 	expect_now("");
 	assert_shown("b-1", SPEC_PENDING, "Dependency");
+	expect_in_turn();
+}
+
+/* The time of day is set back between two jobs of a singleton: the first one still is the first. */
+static void test_singleton_set_back(void **state)
+{
+	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
+	atomic_store(&clock_set, -100);
+	submit("b", "singleton: one", "submit 0 b-1");
+	expect_in_turn();
+}
+
+/* A record that can't be read now may be of the singleton: nothing of it is launched until it is. */
+static void test_singleton_unread(void **state)
+{
+	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
+	broken = "uuid-a";
 	restart();
 	job_is("a-1", "uuid-a", SPEC_RUNNING);
 	call(take_charge, NULL);
-	pass(70);
+	submit("b", "singleton: one", "submit 0 b-1");
+	submit("c", "begin: +1h", "submit 0 c-1");
+	clock_pass(loop, 3600);
+	expect("launch c-1");
+	pass(30);
+	expect_now("");
+	broken = NULL;
+	pass(130);
 	expect_now("");
 	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
 	expect("launch b-1");
+}
+
+/* That nothing was launched is said only when it is on disk that there is no record: else a crash may bring it back. */
+static void test_unsure(void **state)
+{
+	bad_syncs = 1;
+	submit("a", "hold: true", "submit 5");
+	bad_syncs = 2;
+	submit("b", "hold: true", "submit 115");
+	assert_int_equal(bad_syncs, 0);
+	assert_int_equal(n_records(), 0);
+}
+
+/* What could not be listed at the start is there when it can, each job once, and one that was removed is not. */
+static void test_unlisted(void **state)
+{
+	submit("a", "hold: true", "submit 0 a-1");
+	broken = "";
+	restart();
+	call(take_charge, NULL);
+	assert_false(store_has("a-1"));
+	submit("b", "hold: true", "submit 0 b-1");
+	submit("c", "hold: true", "submit 0 c-1");
+	cancel("c");
+	expect("cancel 0");
+	SOON((pass(10), store_has("a-1")));
+	assert_shown("a-1", SPEC_PENDING, "Held");
+	assert_shown("b-1", SPEC_PENDING, "Held");
+	assert_false(store_has("c-1"));
+	expect_records(2);
+	control("a", SPEC_RELEASE);
+	expect("control 0, launch a-1");
 }
 
 /* A launch that is refused is tried again, after longer and longer times. */
@@ -736,6 +853,10 @@ int main(void)
 		TEST(test_after_gone),
 		TEST(test_after_removed),
 		TEST(test_singleton),
+		TEST(test_singleton_set_back),
+		TEST(test_singleton_unread),
+		TEST(test_unlisted),
+		TEST(test_unsure),
 		TEST(test_back_off),
 		TEST(test_refused_for_good),
 		TEST(test_seen_though_refused),

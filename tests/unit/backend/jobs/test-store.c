@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/jobs/store.h"
 #include "tests/unit/unit.h"
@@ -271,12 +272,39 @@ static void test_held(void **state)
 	expect_list(BACKEND_JOBS, "a b c ");
 }
 
+/* Those who read .kxfs/log are told that a job has ended, and how, once. */
+static void test_end_is_said(void **state)
+{
+	static const char line[] = "said: FAILED, Error: it broke\n";
+	static const enum spec_state states[] = {SPEC_RUNNING, SPEC_FAILED, SPEC_FAILED};
+	cleanup_free char *before = NULL, *text = NULL;
+	const char *at;
+	size_t len;
+
+	for (size_t i = 0; i < array_size(states); i++) {
+		struct spec_job *job = job_new("said", "u", 1, "x", false);
+
+		job->state = states[i];
+		spec_set(&job->reason, "Error");
+		spec_set(&job->message, "it broke");
+		store_put(store, job);
+		if (i == 0)
+			before = diag_text(&len);
+	}
+	assert_null(strstr(before, line));
+	text = diag_text(&len);
+	at = strstr(text, line);
+	assert_non_null(at);
+	assert_null(strstr(at + 1, line));
+}
+
 int main(void)
 {
 #define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		store_test(test_life_of_a_job), store_test(test_revision), store_test(test_order),
 		store_test(test_same_id),	store_test(test_readers),  store_test(test_held),
+		store_test(test_end_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

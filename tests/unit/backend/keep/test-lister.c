@@ -42,7 +42,7 @@ static int put(const char *uids)
 
 	sem_init(&done, 0, 0);
 	sem_init(&stopped, 0, 0);
-	assert_int_equal(archive_new(loop, &(struct archive_place){.where = dir}, "me", &archive,
+	assert_int_equal(archive_new(loop, &(struct archive_address){.where = dir}, "me", &archive,
 				     &text),
 			 0);
 	call(start, (void *)(uintptr_t)uids);

@@ -22,7 +22,7 @@
 #define RIG_MAX	 4096
 
 struct rig_object {
-	char *name, *submission, *json; /* as it is in the cluster */
+	char *name, *json; /* as it is in the cluster */
 	bool there;
 };
 
@@ -31,18 +31,15 @@ static struct {
 	char kubeconfig[96];
 	enum backend_capture capture;
 	uint64_t spool_limit; /* 0: plenty */
-	int64_t history_keep; /* 0: a week */
 	bool mine;
 	struct backend *b;
 	const struct kube_parts *k;
 	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
 	size_t n_objects;
 	unsigned version;
-	size_t n_events;  /* that fs/ heard of jobs */
 	size_t n_answers; /* to requests */
 	int err;	  /* of the last one */
 	char text[4096], id[256];
-	char launched[256]; /* the last job that an earlier mount may not have told of */
 	struct podlog *streams;
 } rig;
 
@@ -165,23 +162,16 @@ static inline void rig_stream_refused(struct podlog *p)
 
 /* --- life --- */
 
-static inline void rig_on_job(void *data, const struct spec_job *old, const struct spec_job *now)
-{
-	rig.n_events++;
-}
-
 static inline void rig_on_launched(void *data, const char *file, const char *id,
 				   const char *submission)
 {
 	assert_int_equal(strlen(submission), 36);
 	assert_string_equal(file, "app.yaml");
-	snprintf(rig.launched, sizeof(rig.launched), "%s", id ? *id ? id : "none" : "?");
 }
 
 static inline void rig_new(void)
 {
-	static const struct backend_events events = {.job = rig_on_job,
-						     .launched = rig_on_launched};
+	static const struct backend_events events = {.launched = rig_on_launched};
 	const struct backend_config config = {
 		.kind = "volcano",
 		.context = "",
@@ -196,7 +186,7 @@ static inline void rig_new(void)
 		.submitter = "ada@login1",
 		.grace_ms = 100,
 		.spool_limit = rig.spool_limit ? rig.spool_limit : 1u << 30,
-		.history_keep = rig.history_keep ? rig.history_keep : 604800,
+		.history_keep = 604800,
 	};
 	cleanup_free char *text = NULL;
 
@@ -292,7 +282,6 @@ static inline int rig_teardown(void **state)
 	fake_forget_timers();
 	for (size_t i = 0; i < rig.n_objects; i++) {
 		free(rig.objects[i].name);
-		free(rig.objects[i].submission);
 		free(rig.objects[i].json);
 	}
 	scratch_remove(rig.dir);
@@ -392,7 +381,6 @@ static inline struct rig_object *rig_create(const char *body)
 	assert_non_null(at);
 	assert_true(rig.n_objects < RIG_MAX);
 	o->name = rig_behind(at, "\"name\":\"");
-	o->submission = rig_behind(body, "\"kxfs/submission\":\"");
 	assert_true(asprintf(&o->json,
 			     "%.*s\"uid\":\"u-%zu\",\"resourceVersion\":\"%u\","
 			     "\"creationTimestamp\":\"2026-11-21T09:08:40Z\",%s",
@@ -500,9 +488,9 @@ static inline void rig_reply(void *data, const struct backend_result *result)
 	"resource: {cpu: 1, memMB: 1, "                                                            \
 	"gpu: "                                                                                    \
 	"0}}]\n"
-#define RIG_READY(annotations)                                                                     \
-	"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: mine" annotations      \
-	"}\nspec: {tasks: []}\n"
+#define RIG_READY                                                                                  \
+	"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: mine}\n"               \
+	"spec: {tasks: []}\n"
 
 static inline void rig_submit(const char *text)
 {

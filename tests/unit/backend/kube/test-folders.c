@@ -16,7 +16,6 @@ static struct {
 	struct group group;
 	const char *used; /* uid of the job of which something is still captured; NULL: none */
 	int err;	  /* of what is done to the disk next */
-	char *place;	  /* where something was moved to */
 	struct folder_found *found;
 	/* A move that is under way. */
 	void (*moved)(void *data, int err);
@@ -442,8 +441,8 @@ static void test_moved(void **state)
 	const struct spec_job *old;
 
 	capture("j", "u1", true);
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	assert_done("move j j~u1");
 	assert_false(folders_holds(rig.f, "j", "u1"));
 	end_move(0);
@@ -457,17 +456,37 @@ static void test_moved(void **state)
 	spec_job_unref(old);
 }
 
+/* A job that has come back from the history while its folder is moved keeps its name in jobs/. */
+static void test_back_before_moved(void **state)
+{
+	const struct spec_job_view v = view("j", "u2", "");
+	const struct spec_job *job;
+
+	capture("j", "u1", true);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
+	put("j", "u1", "Running", false);
+	end_move(0);
+	assert_done("move j j~u1, freed j");
+	assert_null(store_get(rig.store, BACKEND_JOBS, "j~u1"));
+	put("j", "u1", "Completed", false);
+	job = store_get(rig.store, BACKEND_JOBS, "j");
+	assert_non_null(job);
+	assert_string_equal(job->phase, "Completed");
+	spec_job_unref(job);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
+}
+
 /* What can't be moved stays, the other job is not captured, and it is not tried again. */
 static void test_stuck(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
 
 	capture("j", "u1", true);
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	end_move(-EACCES);
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
-	assert_done("move j j~u1");
+	assert_done("move j j~u1, freed j");
 	assert_true(folders_holds(rig.f, "j", "u1"));
 }
 
@@ -482,7 +501,7 @@ static void test_in_use(void **state)
 	fake_run();
 	assert_done("");
 	rig.used = NULL;
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	assert_done("move j j~u1");
 	end_move(0);
 }
@@ -493,11 +512,11 @@ static void test_room_by_removal(void **state)
 	const struct spec_job_view v = view("j", "u2", ""), w = view("k", "u4", "");
 
 	submit("j", "s1", "u1");
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	fake_run();
 	assert_done("forget s1, remove j, freed j");
 	capture("k", "u3", true);
-	assert_int_equal(folders_claim(rig.f, w.meta.name, &w), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, w.meta.name, &w), -EINPROGRESS);
 	remove_folder("k", "it");
 	fake_run();
 	assert_done("move k k~u3");
@@ -578,7 +597,7 @@ static void test_two_of_one_uid(void **state)
 	assert_false(folders_holds(rig.f, "b", "u1"));
 	assert_null(store_get(rig.store, BACKEND_JOBS, "b"));
 	assert_done("loaded 0");
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	fake_run();
 	assert_done("aside b, freed b");
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
@@ -651,7 +670,7 @@ static void test_saved_before_moved(void **state)
 
 	capture("j", "u1", true);
 	folders_save(rig.f, "u1", true);
-	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	assert_null(rig.moved);
 	fake_run();
 	assert_done("save j Running, saved, move j j~u1");
@@ -693,6 +712,7 @@ int main(void)
 		FOLDERS_TEST(test_left),
 		FOLDERS_TEST(test_dropped),
 		FOLDERS_TEST(test_moved),
+		FOLDERS_TEST(test_back_before_moved),
 		FOLDERS_TEST(test_stuck),
 		FOLDERS_TEST(test_in_use),
 		FOLDERS_TEST(test_room_by_removal),

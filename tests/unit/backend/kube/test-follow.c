@@ -1084,35 +1084,6 @@ static void answer(struct http_request *rq, int status, const char *body)
 	run();
 }
 
-/* It is the first run; that is asked once. */
-static void test_this_run(void **state)
-{
-	answer(start_unsure(0, T("41") "one\n"), 200, THIS_POD);
-	holds("one\n");
-	bytes(request("follow=true"), T("42") "two\n");
-	fake_pass(1000);
-	assert_int_equal(rig.settled, 1);
-	end(fake.requests);
-	fake_pass(2000);
-	head(request("follow=true"));
-	bytes(request("follow=true"), T("41") "one\n" T("42") "two\n" T("43") "three\n");
-	holds("one\ntwo\nthree\n");
-}
-
-/* Another pod has its name by now, though the watch has just told that it runs: nothing of that is taken. */
-static void test_other_pod(void **state)
-{
-	start(false);
-	rig.trusted = false;
-	head(request("follow=true"));
-	bytes(fake.requests, T("41") "other\n");
-	holds("");
-	answer(fake_find(WHICH_RUN), 200, POD("uid-2", 0));
-	assert_true(is_done());
-	assert_int_equal(result(), -ENOENT);
-	holds("");
-}
-
 /* It is the next run's: this one's is the previous log, and all of it, if that is so still. */
 static void test_next_run(void **state)
 {
@@ -1128,45 +1099,6 @@ static void test_next_run(void **state)
 	}
 }
 
-/* A server that does not answer: nothing is taken before it does. */
-static void test_not_answered(void **state)
-{
-	struct http_request *rq = start_unsure(0, T("41") "one\n");
-
-	for (int i = 0; i < 9; i++) {
-		if (i % 3 == 2)
-			fake_break(rq, -EIO, true);
-		else
-			answer(rq, i % 3 ? 500 : 403, "{}");
-		assert_null(fake.requests);
-		fake_pass(60000);
-		head(request("follow=true"));
-		bytes(fake.requests, T("41") "one\n");
-		holds("");
-		rq = fake_find(WHICH_RUN);
-		assert_non_null(rq);
-	}
-	answer(rq, 200, THIS_POD);
-	holds("one\n");
-	request("follow=true");
-}
-
-/* What is fetched for a reader may be there before the answer. */
-static void test_first_of_run(void **state)
-{
-	begin((struct follow_run){.first = true, .reruns = true});
-	head(request("timestamps=true"));
-	bytes(fake.requests, T("41") "one\n");
-	end(fake.requests);
-	fake_pass(1000);
-	assert_int_equal(rig.settled, 0);
-	holds("");
-	answer(request(WHICH_RUN), 200, THIS_POD);
-	assert_int_equal(rig.settled, 1);
-	holds("one\n");
-	request("follow=true");
-}
-
 /* The news comes before the answer. */
 static void test_news_of_run(void **state)
 {
@@ -1177,47 +1109,6 @@ static void test_news_of_run(void **state)
 	answer(request(WHICH_RUN), 200, POD("uid-1", 1));
 	assert_int_equal(result(), 0);
 	holds("one\n");
-}
-
-/* The pod is gone before the answer, which says whose the lines were; or that nobody knows any more. */
-static void test_gone_before_answer(void **state)
-{
-	for (int i = 0; i < 2; i++) {
-		struct http_request *rq;
-
-		begin_turn(state, i);
-		rq = start_unsure(0, T("41") "one\n");
-		ended(RUN_GONE);
-		fake_pass(100);
-		assert_false(is_done());
-		bytes(fake_find("follow=true"), T("42") "two\n");
-		end(fake_find("follow=true"));
-		answer(rq, 200, i ? "{\"items\":[]}" : THIS_POD);
-		assert_true(is_done());
-		assert_int_equal(result(), i ? -ENOENT : 0);
-		holds(i ? "" : "one\ntwo\n");
-	}
-}
-
-/* What is held has a bound; the rest is fetched again. */
-static void test_much_before_answer(void **state)
-{
-	struct http_request *rq = start_unsure(0, T("41") "one\n");
-	char *much = calloc(1, (256 << 10) + 1);
-
-	memset(much, 'x', 256 << 10);
-	fake.requests->call.bytes(fake.requests->call.data, much, 100);
-	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, much, 256 << 10),
-			 -EAGAIN);
-	free(much);
-	fake_break(fake.requests, -EAGAIN, false);
-	run();
-	assert_ptr_equal(request(WHICH_RUN), rq);
-	answer(rq, 200, THIS_POD);
-	head(request("follow=true"));
-	bytes(fake.requests, T("41") "one\n" T("42") "two\n");
-	assert_int_equal(gaps(), 0);
-	holds("one\ntwo\n");
 }
 
 /* --- whether the container runs again --- */
@@ -1395,14 +1286,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_disk_of_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_and_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk_and_no_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_pod, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_first_of_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_news_of_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone_before_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_much_before_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_run_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_run_before_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_runs_after_first, setup, teardown),

@@ -37,23 +37,6 @@ static void test_join(void **state)
 	assert_int_equal(rig_known_jobs(), 0);
 }
 
-/* Many events of one turn are one change. */
-static void test_once_a_turn(void **state)
-{
-	cleanup_free char *json = rig_job("one", "u0", "Running", 2);
-	size_t before;
-
-	rig_start(json, "");
-	before = rig.n_events;
-	for (int i = 0; i < 10; i++) {
-		cleanup_free char *pod = rig_pod("p0", "u0", 0, "Running", RIG_RUNNING);
-
-		rig_event("pods?watch", i ? "MODIFIED" : "ADDED", pod);
-	}
-	fake_run();
-	assert_int_equal(rig.n_events - before, 1);
-}
-
 /* A new list is compared with what is known. */
 static void test_relist(void **state)
 {
@@ -79,18 +62,6 @@ static void test_relist(void **state)
 	rig_list("pods?limit", "");
 	assert_int_equal(world_n_pods(rig.k->world), 0);
 	assert_int_equal(rig_known_jobs(), 1);
-}
-
-/* A job that lost the labels that are shown, and got them back. */
-static void test_comes_back(void **state)
-{
-	rig_start("", "");
-	story_job("ADDED", "one", "u1", "Running");
-	story_pod("ADDED", "p1", "u1", 0, "Running", RIG_RUNNING);
-	story_job("DELETED", "one", "u1", "Running");
-	rig_expect(BACKEND_JOBS, "one", NULL);
-	story_job("ADDED", "one", "u1", "Running");
-	rig_expect(BACKEND_JOBS, "one", "RUNNING");
 }
 
 /* What can't be confirmed is marked, with the reason of the watch that still fails. */
@@ -188,39 +159,6 @@ static void test_cancel(void **state)
 	}
 }
 
-/* It was deleted, as the server said, and it is listed again as if nothing had been: it is shown, and ours. */
-static void test_not_deleted(void **state)
-{
-	cleanup_free char *id = NULL, *uid = NULL, *deleted = NULL;
-	const struct spec_job *job cleanup_job = NULL;
-	const char *json, *name;
-
-	rig_start("", "");
-	rig_submit(RIG_APP);
-	rig_serve();
-	json = rig.objects[0].json;
-	id = text_copy(rig.id);
-	uid = rig_behind(json, "\"uid\":\"");
-	rig_cancel(id, uid);
-	rig_answer(200, RIG_DELETED);
-	assert_int_equal(rig.err, 0);
-	name = strstr(json, "\"uid\":");
-	deleted = text_print("%.*s\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",%s",
-			     (int)(name - json), json, name);
-	for (int i = 0; i < 2; i++) {
-		fake_end(fake_find("jobs?watch"),
-			 &(struct http_reply){.status = 410, .body = "", .text = ""});
-		fake_run();
-		while (!fake_find("jobs?limit"))
-			assert_true(fake_wait(60000));
-		rig_expect(BACKEND_JOBS, id, NULL);
-		rig_list("jobs?limit", i ? json : deleted);
-	}
-	rig_expect(BACKEND_JOBS, id, "SUBMITTED");
-	job = backend_job(rig.b, BACKEND_JOBS, id);
-	assert_true(job->own);
-}
-
 static void test_stop(void **state)
 {
 	for (int moment = 0; moment < 9; moment++) {
@@ -298,12 +236,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_join, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_once_a_turn, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_relist, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_comes_back, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_not_deleted, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, rig_setup, rig_teardown),
 	};

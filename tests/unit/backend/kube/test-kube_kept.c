@@ -27,6 +27,42 @@ static void test_history(void **state)
 	assert_false(rig_has_folder("one"));
 }
 
+/* A job is removed before its end is seen; what is told of it then stays, whatever the server's late news say. */
+static void test_end_stays(void **state)
+{
+	story_begin();
+	rig_cancel("one", "u1");
+	rig_outcome(rig.streams, PODLOG_ALL);
+	while (!fake_find(RIG_JOBS "/one"))
+		assert_true(fake_wait(30000));
+	fake_answer(fake_find(RIG_JOBS "/one"), 200, RIG_DELETED);
+	fake_run();
+	assert_int_equal(rig.n_answers, 1);
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	story_job("MODIFIED", "one", "u1", "Failed");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	story_job("DELETED", "one", "u1", "Failed");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+}
+
+/* A job that has failed is removed: its controller says of it only that it goes, which is not what it came to. */
+static void test_told_end_stays(void **state)
+{
+	story_begin();
+	story_job("MODIFIED", "one", "u1", "Failed");
+	rig_expect(BACKEND_JOBS, "one", "FAILED");
+	rig_cancel("one", "u1");
+	rig_outcome(rig.streams, PODLOG_ALL);
+	while (!fake_find(RIG_JOBS "/one"))
+		assert_true(fake_wait(30000));
+	story_job("MODIFIED", "one", "u1", "Terminating");
+	fake_answer(fake_find(RIG_JOBS "/one"), 200, RIG_DELETED);
+	fake_run();
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+	story_job("DELETED", "one", "u1", "Terminating");
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+}
+
 /* Output that an earlier mount captured is history too, though nothing of it is followed now. */
 static void test_earlier_output(void **state)
 {
@@ -43,30 +79,36 @@ static void test_earlier_output(void **state)
 	assert_true(rig_has_folder("one"));
 }
 
+/* What a mount with nothing left to capture has told of an end stays, though the job is gone by the next one. */
+static void test_end_without_output(void **state)
+{
+	cleanup_free char *runs = rig_job("one", "u1", "Running", 1);
+	cleanup_free char *failed = rig_job("one", "u1", "Failed", 2);
+
+	story_begin();
+	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	rig_stream_done(rig.streams);
+	fake_pass(5000);
+	rig_stop();
+	rig.capture = BACKEND_CAPTURE_NONE;
+	/* This one has the merged log made whole. */
+	rig_start(runs, "");
+	fake_pass(5000);
+	rig_stop();
+	rig_start(failed, "");
+	rig_expect(BACKEND_JOBS, "one", "FAILED");
+	fake_pass(5000);
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+}
+
 static bool has_file(const char *id, const char *name)
 {
 	char path[512];
 
 	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
 	return access(path, F_OK) == 0;
-}
-
-/* What is known of a job waits until there is a folder for it, however long the disk takes to make that. */
-static void test_folder_later(void **state)
-{
-	char path[512];
-
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	snprintf(path, sizeof(path), "%s/jobs/one", rig.dir);
-	assert_int_equal(symlink("nowhere", path), 0);
-	story_run("one", "u1", "p1");
-	fake_pass(5000);
-	assert_int_equal(unlink(path), 0);
-	assert_false(has_file("one", "job.json"));
-	fake_pass(5000);
-	assert_true(has_file("one", "job.json"));
-	assert_true(has_file("one", "logs/p1.a.0"));
 }
 
 static void expect_own(const char *id)
@@ -218,36 +260,6 @@ static void test_spool_order(void **state)
 	assert_null(at ? strstr(at + 1, "may still print") : "not said");
 }
 
-/* What has been in the history for its time goes. */
-static void test_history_keep(void **state)
-{
-	cleanup_free char *json = rig_job("done", "u-done", "Completed", 2);
-	cleanup_free char *pod = rig_pod("p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
-
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig.history_keep = 3600;
-	rig_start("", "");
-	kept_job("done", "Completed");
-	kept_job("gone-1", NULL);
-	fake_pass(1800000);
-	kept_job("gone-2", NULL);
-	fake_pass(1700000);
-	rig_expect(BACKEND_HISTORY, "gone-1", "CANCELLED");
-	/* Its age is not forgotten by a restart. */
-	rig_stop();
-	rig_start(json, pod);
-	fake_pass(200000);
-	rig_expect(BACKEND_HISTORY, "gone-1", NULL);
-	assert_false(rig_has_folder("gone-1"));
-	rig_expect(BACKEND_HISTORY, "gone-2", "CANCELLED");
-	fake_pass(1800000);
-	rig_expect(BACKEND_HISTORY, "gone-2", NULL);
-	assert_false(rig_has_folder("gone-2"));
-	/* Not what is in the cluster. */
-	rig_expect(BACKEND_JOBS, "done", "SUCCEEDED");
-	assert_true(has_file("done", "logs/p-done.a.0"));
-}
-
 /* Names come again: what one job printed is not the next one's to remove. */
 static void test_same_name(void **state)
 {
@@ -277,76 +289,6 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
-static void expect_log(const char *id, const char *name, const char *text)
-{
-	cleanup_free char *path = NULL, *found = NULL;
-	size_t len;
-
-	assert_true(asprintf(&path, "%s/jobs/%s/logs/%s", rig.dir, id, name) > 0);
-	assert_int_equal(file_read(path, 1 << 20, &found, &len), 0);
-	assert_string_equal(found, text);
-}
-
-static void write_log(const char *id, const char *name, const char *text)
-{
-	cleanup_free char *path = NULL;
-	FILE *f;
-
-	assert_true(asprintf(&path, "%s/jobs/%s/logs/%s", rig.dir, id, name) > 0);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void forget_job(enum backend_place place, const char *id)
-{
-	const struct spec_job *job cleanup_job = backend_job(rig.b, place, id);
-
-	assert_non_null(job);
-	rig.n_answers = 0;
-	backend_forget(rig.b, id, job->uid, rig_reply, NULL);
-	fake_run();
-	assert_int_equal(rig.n_answers, 1);
-	assert_int_equal(rig.err, 0);
-}
-
-/* Output of a job that is over stays when another of its name prints, under a name of its own, over restarts too. */
-static void test_name_used_again(void **state)
-{
-	story_begin();
-	story_end("one", "u1", "p1");
-	write_log("one", "p1.a.0", "precious\n");
-	story_run("one", "u2", "p2");
-	fake_pass(5000);
-	rig_expect(BACKEND_JOBS, "one", "RUNNING");
-	rig_expect(BACKEND_HISTORY, "one", NULL);
-	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
-	expect_log("one~u1", "p1.a.0", "precious\n");
-	assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
-	assert_false(has_file("one", "logs/p1.a.0"));
-	/* The third, too. */
-	story_end("one", "u2", "p2");
-	story_run("one", "u3", "p3");
-	fake_pass(5000);
-	rig_expect(BACKEND_HISTORY, "one~u2", "CANCELLED");
-	story_end("one", "u3", "p3");
-	for (int i = 0; i < 2; i++) {
-		rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-		rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
-		rig_expect(BACKEND_HISTORY, "one~u2", "CANCELLED");
-		rig_stop();
-		rig_start("", "");
-	}
-	/* Each is removed for good alone. */
-	forget_job(BACKEND_HISTORY, "one~u1");
-	rig_expect(BACKEND_HISTORY, "one~u1", NULL);
-	assert_false(rig_has_folder("one~u1"));
-	forget_job(BACKEND_HISTORY, "one");
-	assert_false(rig_has_folder("one"));
-	assert_true(rig_has_folder("one~u2"));
-}
-
 /* A kill right after the folder has got its name: what stands in it still has the old one. */
 static void test_moved_and_killed(void **state)
 {
@@ -363,43 +305,33 @@ static void test_moved_and_killed(void **state)
 	rig_expect(BACKEND_HISTORY, "one", NULL);
 }
 
-/* A job is removed for good while its folder makes room for another of its name: that keeps all that is its. */
-static void test_removed_while_moved(void **state)
+/* As somebody opens the log of p2, who waits for what was printed. */
+static struct log *open_and_wait(void)
 {
-	const struct spec_job *old cleanup_job = NULL;
-	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
-	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+	struct log *log;
 
-	story_begin();
-	story_end("one", "u1", "p1");
-	old = backend_job(rig.b, BACKEND_HISTORY, "one");
-	rig_event("jobs?watch", "ADDED", job);
-	rig_event("pods?watch", "ADDED", pod);
-	while (fake_step(&fake.posted))
-		;
-	rig.n_answers = 0;
-	backend_forget(rig.b, "one", old->uid, rig_reply, NULL);
-	while (fake_step(&fake.posted))
-		;
-	assert_int_equal(rig.n_answers, 0); /* not before it is gone */
+	assert_int_equal(backend_log(rig.b, job, "p2.a.0", LOG_PLAIN, &log), 0);
 	fake_run();
-	assert_int_equal(rig.n_answers, 1);
-	assert_false(rig_has_folder("one~u1"));
-	rig_expect(BACKEND_HISTORY, "one~u1", NULL);
-	rig_expect(BACKEND_JOBS, "one", "RUNNING");
-	fake_pass(5000);
-	assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
+	if (rig_stream("p2.a.0"))
+		rig_outcome(rig_stream("p2.a.0"), PODLOG_ALL);
+	fake_run();
+	assert_true(log_has_arrived(log));
+	return log;
 }
 
-/* The same at each moment of that: the old one goes, or has another name by then; nothing of the new one does. */
-static void test_removed_at_any_moment(void **state)
+/*
+ * The log of a job that nobody captures is opened while the folder of an earlier one of its name makes room for it, at
+ * each moment of that: who has it open is given what comes, or learns that he has to open it again.
+ */
+static void test_opened_while_moved(void **state)
 {
 	bool steps = true;
 
 	for (size_t n = 0; steps; n++) {
-		const struct spec_job *old cleanup_job = NULL;
-		cleanup_free char *job = rig_job("one", "u2", "Running", 2);
-		cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+		const struct spec_job *job cleanup_job = NULL;
+		struct log *first cleanup_log = NULL, *second cleanup_log = NULL;
+		struct log_stat st;
 
 		if (n > 0) {
 			assert_int_equal(rig_teardown(state), 0);
@@ -407,87 +339,28 @@ static void test_removed_at_any_moment(void **state)
 		}
 		story_begin();
 		story_end("one", "u1", "p1");
-		old = backend_job(rig.b, BACKEND_HISTORY, "one");
-		rig_event("jobs?watch", "ADDED", job);
-		rig_event("pods?watch", "ADDED", pod);
+		rig_stop();
+		rig.capture = BACKEND_CAPTURE_NONE;
+		rig_start("", "");
+		story_run("one", "u2", "p2");
+		assert_null(rig.streams);
+		job = backend_job(rig.b, BACKEND_JOBS, "one");
+		assert_int_equal(backend_log(rig.b, job, "p2.a.0", LOG_PLAIN, &first), 0);
 		for (size_t i = 0; i < n && steps; i++)
 			steps = fake_step(&fake.posted) || fake_step(&fake.pool);
-		rig.n_answers = 0;
-		backend_forget(rig.b, "one", old->uid, rig_reply, NULL);
-		fake_run();
-		assert_int_equal(rig.n_answers, 1);
-		fake_pass(5000);
-		rig_expect(BACKEND_JOBS, "one", "RUNNING");
-		assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
-		assert_true(rig.err == 0 || rig.err == -ENOENT);
-		assert_true(rig_has_folder("one~u1") == (rig.err == -ENOENT));
+		second = open_and_wait();
+		assert_non_null(rig_stream("p2.a.0"));
+		log_peek(first, &st);
+		assert_true(st.ended == log_is_stale(first));
+		log_peek(second, &st);
+		assert_true(st.ended == log_is_stale(second));
+		if (log_is_stale(second)) {
+			log_unref(second);
+			second = open_and_wait();
+		}
+		assert_false(log_is_stale(second));
+		rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
 	}
-}
-
-/* Whoever removes what is being removed already is answered when it is gone, too. */
-static void test_removed_twice(void **state)
-{
-	const struct spec_job *job cleanup_job = NULL;
-
-	story_begin();
-	story_end("one", "u1", "p1");
-	job = backend_job(rig.b, BACKEND_HISTORY, "one");
-	rig.n_answers = 0;
-	for (int i = 0; i < 2; i++)
-		backend_forget(rig.b, "one", job->uid, rig_reply, NULL);
-	while (fake_step(&fake.posted))
-		;
-	assert_int_equal(rig.n_answers, 0);
-	assert_true(rig_has_folder("one"));
-	fake_run();
-	assert_int_equal(rig.n_answers, 2);
-	assert_false(rig_has_folder("one"));
-}
-
-/* Two folders that both say they are of one job: the second is left alone, and nothing ends. */
-static void test_two_of_one_uid(void **state)
-{
-	cleanup_free char *cmd = NULL;
-
-	story_begin();
-	story_end("one", "u1", "p1");
-	rig_stop();
-	assert_true(
-		asprintf(
-			&cmd,
-			"cp -r %s/jobs/one %s/jobs/two && sed -i 's/\"one\"/\"two\"/' %s/jobs/two/job.json",
-			rig.dir, rig.dir, rig.dir) > 0);
-	assert_int_equal(system(cmd), 0);
-	rig_start("", "");
-	assert_true(has_file("one", "logs/p1.a.0") && has_file("two", "logs/p1.a.0"));
-	expect_said("is of the same job");
-	rig_stop();
-	rig_start("", "");
-	assert_true(has_file("one", "logs/p1.a.0") && has_file("two", "logs/p1.a.0"));
-}
-
-/* Output is removed to make room, and meanwhile a new job of that name begins: what that prints stays. */
-static void test_dropped_and_displaced(void **state)
-{
-	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
-	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
-
-	story_begin();
-	story_end("one", "u1", "p1");
-	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	folders_drop_output(rig.k->folders, "one", NULL, NULL);
-	rig_event("jobs?watch", "ADDED", job);
-	rig_event("pods?watch", "ADDED", pod);
-	/* The pool is slow. */
-	do {
-		while (fake_step(&fake.posted))
-			;
-	} while (fake_step(&fake.pool));
-	assert_non_null(rig_stream("p2.a.0"));
-	assert_true(has_file("one", "logs/p2.a.0"));
-	assert_false(has_file("one", "dropped"));
-	fake_pass(5000);
-	assert_true(has_file("one", "job.json"));
 }
 
 /* Replace NAME in the folder ID by TEXT; NULL: remove it. */
@@ -598,21 +471,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_folder_later, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_history_keep, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_name_used_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_moved_and_killed, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_removed_while_moved, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_removed_at_any_moment, rig_setup,
-						rig_teardown),
-		cmocka_unit_test_setup_teardown(test_removed_twice, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_two_of_one_uid, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,
-						rig_teardown),
+		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_output, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_opened_while_moved, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_unread_own, rig_setup, rig_teardown),
 	};

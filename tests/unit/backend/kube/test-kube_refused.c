@@ -71,7 +71,6 @@ static void test_refused_rests(void **state)
 	assert_int_equal(story_waiting(), 0);
 	assert_int_equal(story_gaps(), 0);
 	assert_int_equal(rig_logs().paused, 0);
-	assert_int_equal(rig_logs().retried, 0);
 }
 
 /* Its pod is gone: that is a gap, and the job is forgotten as any other. */

@@ -4,37 +4,6 @@
 
 #include <sys/resource.h>
 
-/* Only so many first fetches at once; the next begins when one is there. */
-static void test_first_fetches(void **state)
-{
-	cleanup_free char *json = rig_job("one", "u1", "Running", 12);
-	const struct spec_job *job;
-	struct log *log;
-	struct podlog *f;
-	size_t n;
-
-	rig.capture = BACKEND_CAPTURE_NONE;
-	rig_start(json, "");
-	for (unsigned i = 0; i < 12; i++) {
-		char uid[16];
-
-		snprintf(uid, sizeof(uid), "p%u", i);
-		story_pod("ADDED", uid, "u1", i, "Running", RIG_RUNNING);
-	}
-	assert_null(rig.streams);
-	job = backend_job(rig.b, BACKEND_JOBS, "one");
-	assert_int_equal(backend_log(rig.b, job, NULL, LOG_PLAIN, &log), 0);
-	fake_run();
-	DL_COUNT(rig.streams, f, n);
-	assert_int_equal(n, 8);
-	/* They go on following, but the reader has what it waits for. */
-	rig_outcome(rig.streams, PODLOG_ALL);
-	DL_COUNT(rig.streams, f, n);
-	assert_int_equal(n, 9);
-	log_unref(log);
-	spec_job_unref(job);
-}
-
 /* With descriptors for 1000 logs beside the 256 of all else. */
 static void test_turns(void **state)
 {
@@ -67,14 +36,6 @@ static void test_turns(void **state)
 	assert_non_null(rig_stream("p1001.a.0"));
 	assert_int_equal(story_follows(), 1000);
 	assert_int_equal(story_waiting(), 7);
-}
-
-/* A pod on its way out. */
-static void test_terminating(void **state)
-{
-	story_begin();
-	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
-		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
 }
 
 /* Has who opens the log of p1 now waited for all that there is? */
@@ -196,9 +157,7 @@ static void test_run_again_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_terminating, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rest_of_job, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_outlives_job, rig_setup, rig_teardown),

@@ -61,7 +61,8 @@ static struct {
 	int files_err;
 	unsigned n_taken; /* names that are reserved before one is free */
 	struct world_job job;
-	bool unknown; /* the reply does not tell the world of the job */
+	struct spec_job_view view; /* of JOB */
+	bool unknown;		   /* the reply does not tell the world of the job */
 	/* The answer. */
 	int err;
 	char text[2048];
@@ -305,6 +306,18 @@ const char *watches_version(const struct watches *w, enum world_sort sort)
 	return "7";
 }
 
+void watches_replied(struct watches *w, enum world_sort sort, const char *version)
+{
+	assert_int_equal(sort, WORLD_JOBS);
+	assert_ptr_equal(version, rig.view.resource_version);
+}
+
+void watches_doubt(struct watches *w, enum world_sort sort)
+{
+	assert_int_equal(sort, WORLD_JOBS);
+	note("doubt");
+}
+
 char *watches_offline(struct watches *w)
 {
 	return rig.offline ? text_copy("the server is away") : NULL;
@@ -315,7 +328,7 @@ char *watches_offline(struct watches *w)
 static int setup(void **state)
 {
 	static const struct store_events no_events;
-	static char uid[] = "u1";
+	static char uid[] = "u1", version[] = "9";
 
 	memset(&rig, 0, sizeof(rig));
 	forget_noted();
@@ -332,7 +345,9 @@ static int setup(void **state)
 		.namespace = "ns",
 		.user = "ada",
 	};
+	rig.view.resource_version = version;
 	rig.job.uid = uid;
+	rig.job.view = &rig.view;
 	return 0;
 }
 
@@ -442,7 +457,7 @@ static void test_launched(void **state)
 	rig.unknown = true;
 	submit(APP);
 	answer(201, rig.body);
-	assert_done("submitted ?, answer");
+	assert_done("submitted ?, doubt, answer");
 	assert_answer(0, "");
 }
 
@@ -679,6 +694,12 @@ static void test_sent_again_below(void **state)
 	assert_done("GET");
 	answer(404, NOBODY);
 	assert_done("remove, answer");
+	assert_answer(-EINVAL, "app.yaml: ");
+	/* Nobody tells who has the name: then the Status counts. */
+	submit(APP);
+	reply(&(struct http_reply){.status = 422, .body = INVALID, .again = true});
+	answer(503, PAGE);
+	assert_done("GET, remove, answer");
 	assert_answer(-EINVAL, "app.yaml: ");
 }
 

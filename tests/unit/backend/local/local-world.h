@@ -31,7 +31,8 @@ struct world {
 	struct loop *loop;
 	struct backend *b;
 	struct backend_config config;
-	bool reads; /* it is not in charge */
+	_Atomic bool refuses; /* the disk, records: then their jobs' ends are told all the same */
+	char launched[256];   /* the last job of which a start said that it was launched */
 };
 
 struct answer {
@@ -72,7 +73,7 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 	char path[512];
 	size_t len;
 
-	if (!new_job || new_job->history || !spec_job_is_over(new_job) ||
+	if (w->refuses || !new_job || new_job->history || !spec_job_is_over(new_job) ||
 	    (old && spec_job_is_over(old)))
 		return;
 	snprintf(path, sizeof(path), "%s/jobs/%s/job.json", w->state, new_job->id);
@@ -89,10 +90,21 @@ static inline void world_no_log(void *data, struct log *log)
 {
 }
 
+static inline void world_on_launched(void *data, const char *file, const char *id,
+				     const char *submission)
+{
+	struct world *w = data;
+
+	snprintf(w->launched, sizeof(w->launched), "%s", id);
+}
+
 /* 0, or the error of starting, printed. */
 static inline int world_start(struct world *w)
 {
-	const struct backend_events events = {.job = world_on_job, .log = world_no_log, .data = w};
+	const struct backend_events events = {.job = world_on_job,
+					      .launched = world_on_launched,
+					      .log = world_no_log,
+					      .data = w};
 	cleanup_free char *text = NULL;
 	int err;
 
@@ -102,21 +114,27 @@ static inline int world_start(struct world *w)
 		err = backend_new(w->loop, &w->config, &events, &w->b, &text);
 	if (err == 0)
 		err = backend_start(w->b, &text);
-	if (err == 0 && !w->reads)
+	if (err == 0)
 		backend_take_charge(w->b);
 	if (err < 0)
 		fprintf(stderr, "start: %s %s\n", strerror(-err), text ? text : "");
 	return err;
 }
 
-static inline void world_stop(struct world *w)
+/* Its backend has stopped. */
+static inline void world_free(struct world *w)
 {
-	if (w->b)
-		backend_stop(w->b);
 	if (w->loop)
 		loop_stop(w->loop);
 	backend_free(take_ptr(w->b));
 	loop_free(take_ptr(w->loop));
+}
+
+static inline void world_stop(struct world *w)
+{
+	if (w->b)
+		backend_stop(w->b);
+	world_free(w);
 }
 
 /* ROOT exists; STATE and WORK below it are made. */
@@ -429,6 +447,26 @@ static inline pid_t parent_of(pid_t pid)
 	text[n] = '\0';
 	p = strrchr(text, ')');
 	return p && sscanf(p + 1, " %c %ld", &state, &parent) == 2 ? (pid_t)parent : 0;
+}
+
+/* The first child of a process; 0: none. */
+static inline pid_t child_of(pid_t pid)
+{
+	char path[64];
+	cleanup_file FILE *f = NULL;
+	int child = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%d", &child) == 1 ? child : 0;
+}
+
+/* A shell that was stopped while it made a process by vfork waits for that, which is stopped. */
+static inline bool is_stopped(pid_t pid)
+{
+	char state = process_state(pid);
+
+	return state == 'T' || (state == 'D' && process_state(child_of(pid)) == 'T');
 }
 
 /* Helpers of this world; *RET (may be NULL) is the pid of one. */

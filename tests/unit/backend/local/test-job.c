@@ -3,6 +3,7 @@
  * What a local job decides: what is started again, when it is over, and how. The test plays its replicas, its record,
  * its output and the disk; what they are asked for is noted.
  */
+#include <errno.h>
 #include <signal.h>
 
 #include "backend/base/work.h"
@@ -76,6 +77,11 @@ uint64_t local_record_changed(struct local_record *r)
 bool local_record_is_done(const struct local_record *r)
 {
 	return r->over;
+}
+
+uint64_t local_record_saved(const struct local_record *r)
+{
+	return 0;
 }
 
 bool local_record_is_over(const struct local_record *r)
@@ -312,6 +318,11 @@ void last_words_drop(struct last_words *w)
 
 /* --- the job --- */
 
+static void on_unwritten(void *data, struct local_job *job, int err, uint64_t change)
+{
+	note("unwritten %s", strerror(-err));
+}
+
 static void on_leaving(void *data, struct local_job *job)
 {
 	assert_ptr_equal(job, rig.job);
@@ -325,7 +336,9 @@ static void on_left(void *data)
 /* A job of roles a, of two replicas, and b, of one; each with POLICY and RETRIES. APP: can its AppDef be read? */
 static void prepare(const char *policy, unsigned retries, bool app)
 {
-	const struct local_jobs_events events = {.leaving = on_leaving, .left = on_left};
+	const struct local_jobs_events events = {.unwritten = on_unwritten,
+						 .leaving = on_leaving,
+						 .left = on_left};
 	cleanup_free char *text = text_print(
 		"name: job\nroles:\n"
 		"- {name: a, image: i, entrypoint: e, num_replicas: 2, retry_policy: %s, max_retries: %u}\n"
@@ -503,6 +516,34 @@ static void test_goals(void **state)
 	leave();
 }
 
+/* Who waits hears that the disk has refused a record; a full one has room for the end that is still to come. */
+static void test_unwritten(void **state)
+{
+	static const struct {
+		int err;
+		bool ends, over;
+		const char *told;
+	} rows[] = {
+		{-ENOSPC, false, false, "unwritten No space left on device"},
+		{-ENOSPC, true, false, ""},
+		{-EDQUOT, true, false, ""},
+		{-EROFS, true, false, "unwritten Read-only file system"},
+		{-ENOSPC, true, true, "unwritten No space left on device"},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		launch("REPLICA", 1);
+		if (rows[i].ends)
+			local_job_cancel(rig.job);
+		for (size_t k = 0; k < 3 && rows[i].over; k++)
+			end_attempt(k, 15);
+		forget_noted();
+		rig.record->events->written(rig.record->data, rows[i].err, 1);
+		assert_done(rows[i].told);
+		local_jobs_free(rig.jobs);
+	}
+}
+
 /* A job of an earlier daemon: what was planned is, unless its AppDef can't be read. */
 static void test_taken_over(void **state)
 {
@@ -616,7 +657,7 @@ int main(void)
 		cmocka_unit_test(test_succeeds),   cmocka_unit_test(test_fails),
 		cmocka_unit_test(test_policies),   cmocka_unit_test(test_goals),
 		cmocka_unit_test(test_taken_over), cmocka_unit_test(test_waits_late),
-		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop),	   cmocka_unit_test(test_unwritten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,10 @@
 #include "spec/base/mem.h"
 #include "tests/unit/backend/local/local-world.h"
 
+#include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 /* How many processes run in folder PATH. */
 static int count_in(const char *path)
@@ -235,6 +238,43 @@ static void test_path(void **state)
 	assert_true(log_is(w, id, "main-0.0", "found\n"));
 }
 
+static atomic_int good_syncs,
+	bad_syncs; /* of directories of jobs: so many succeed, then so many fail */
+
+int fsync(int fd)
+{
+	char link[64], path[512] = "";
+	struct stat st;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (bad_syncs && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/jobs/") &&
+	    fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && good_syncs-- <= 0) {
+		bad_syncs--;
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+/* That nothing was launched is said only when it is on disk that there is no record: else a crash may bring it back. */
+static void test_unsure(void **state)
+{
+	static const int errs[] = {-EIO, -EINPROGRESS};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(errs); i++) {
+		cleanup_answer struct answer a = {0};
+
+		good_syncs = 1; /* of app.yaml */
+		bad_syncs = (int)i + 1;
+		submit_answer(w, "name: test\nroles: [{name: main, image: x, entrypoint: sh}]\n",
+			      &a);
+		assert_int_equal(a.err, errs[i]);
+		assert_int_equal(bad_syncs, 0);
+		assert_int_equal(count_jobs(w), 0);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const char *const documents[] = {
@@ -411,13 +451,21 @@ static void test_many_replicas(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_environment),	world_test(test_arguments),
-		world_test(test_surroundings),	world_test(test_texts),
-		world_test(test_exit),		world_test(test_not_started),
-		world_test(test_path),		world_test(test_refused),
-		world_test(test_not_recorded),	world_test(test_others_are_ended),
-		world_test(test_daemons),	world_test(test_daemons_that_fork),
-		world_test(test_output),	world_test(test_many_jobs),
+		world_test(test_environment),
+		world_test(test_arguments),
+		world_test(test_surroundings),
+		world_test(test_texts),
+		world_test(test_exit),
+		world_test(test_not_started),
+		world_test(test_path),
+		world_test(test_refused),
+		world_test(test_unsure),
+		world_test(test_not_recorded),
+		world_test(test_others_are_ended),
+		world_test(test_daemons),
+		world_test(test_daemons_that_fork),
+		world_test(test_output),
+		world_test(test_many_jobs),
 		world_test(test_many_replicas),
 	};
 

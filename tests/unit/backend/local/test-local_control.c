@@ -5,92 +5,7 @@
  */
 #include "tests/unit/backend/local/local-world.h"
 
-#include <sys/resource.h>
-
 /* --- retries --- */
-
-/* Replica 1 of role a fails once, when all have spoken; they wait until it has come back. */
-static char *submit_retry(struct world *w, const char *policy)
-{
-	cleanup_free char *text = NULL;
-
-	assert_true(asprintf(&text,
-			     "name: test\n"
-			     "roles:\n"
-			     "  - &a\n"
-			     "    name: a\n"
-			     "    image: x\n"
-			     "    entrypoint: sh\n"
-			     "    args: [-c, 'echo $N; touch said-$N; if [ $N = 1 ]; then "
-			     "until [ -e said-0 -a -e said-b ]; do sleep 0.02; done; "
-			     "[ -e failed ] || { touch failed; exit 9; }; touch done; fi; "
-			     "while ! [ -e done ]; do sleep 0.02; done']\n"
-			     "    env: {N: '${replica_id}'}\n"
-			     "    num_replicas: 2\n"
-			     "    max_retries: 2\n"
-			     "    retry_policy: %s\n"
-			     "  - {<<: *a, name: b, num_replicas: 1, env: {N: b}}\n",
-			     policy) > 0);
-	return submit(w, text);
-}
-
-static void test_retry_policies(void **state)
-{
-	static const struct {
-		const char *policy;
-		unsigned attempts[3];
-	} cases[] = {
-		{"APPLICATION", {1, 1, 1}},
-		{"ROLE", {1, 1, 0}},
-		{"REPLICA", {0, 1, 0}},
-		{"HOT_SPARE", {0, 1, 0}},
-	};
-	static const char *const names[] = {"a-0", "a-1", "b-0"};
-	static const char *const said[] = {"0\n", "1\n", "b\n"};
-	static const char *const files[] = {"failed", "done", "said-0", "said-1", "said-b"};
-	struct world *w = *state;
-
-	for (size_t i = 0; i < array_size(cases); i++) {
-		cleanup_free char *id = submit_retry(w, cases[i].policy);
-		cleanup_job const struct spec_job *job = NULL;
-		char path[128];
-
-		until(has_state(w, id, SPEC_SUCCEEDED));
-		job = job_of(w, id);
-		assert_int_equal(job->retries, 1);
-		assert_int_equal(job->max_retries, 2);
-		for (size_t r = 0; r < 3; r++) {
-			assert_int_equal(job->replicas[r].attempt, cases[i].attempts[r]);
-			for (unsigned a = 0; a <= cases[i].attempts[r]; a++) {
-				char key[16];
-
-				snprintf(key, sizeof(key), "%s.%u", names[r], a);
-				assert_true(log_is(w, id, key, said[r]));
-			}
-		}
-		for (size_t f = 0; f < array_size(files); f++) {
-			snprintf(path, sizeof(path), "%s/%s", w->work, files[f]);
-			unlink(path);
-		}
-	}
-}
-
-static void test_retries_used_up(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = submit_sh(w, "echo try; exit 3", 1, "    max_retries: 2\n");
-	cleanup_job const struct spec_job *job = NULL;
-
-	until(has_state(w, id, SPEC_FAILED));
-	job = job_of(w, id);
-	assert_int_equal(job->retries, 2);
-	assert_int_equal(job->replicas[0].attempt, 2);
-	assert_int_equal(job->replicas[0].n_logs, 3);
-	assert_true(log_is(w, id, "main-0.2", "try\n"));
-	assert_true(log_is(w, id, NULL, "main/0 try\nmain/0 try\nmain/0 try\n"));
-	/* 100 ms and 200 ms between the attempts */
-	assert_true(job->finished - job->started > 300 * INT64_C(1000000));
-}
 
 static bool has_begun_again(struct world *w, const char *id)
 {
@@ -132,40 +47,6 @@ static void test_between_attempts(void **state)
 	}
 }
 
-/* No descriptor is left to start with: it is tried again, not failed. */
-static void test_start_delayed(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = submit_sh(
-		w, "while ! [ -e go ]; do sleep 0.02; done; [ -e once ] || { touch once; exit 1; }",
-		1, "    max_retries: 1\n");
-	struct rlimit none, was;
-	bool delayed = false;
-	char go[128];
-
-	until(has_state(w, id, SPEC_RUNNING));
-	snprintf(go, sizeof(go), "%s/go", w->work);
-	getrlimit(RLIMIT_NOFILE, &was);
-	none = was;
-	none.rlim_cur = 3;
-	setrlimit(RLIMIT_NOFILE, &none);
-	assert_int_equal(mkdir(go, 0700), 0); /* takes no descriptor */
-	for (int i = 0; i < 20000 && !delayed; i++) {
-		cleanup_job const struct spec_job *job = job_of(w, id);
-
-		delayed = streq(job->replicas[0].reason, "StartDelayed");
-		pause_ms(1);
-	}
-	setrlimit(RLIMIT_NOFILE, &was);
-	assert_true(delayed);
-	until(has_state(w, id, SPEC_SUCCEEDED));
-	{
-		cleanup_job const struct spec_job *job = job_of(w, id);
-
-		assert_int_equal(job->replicas[0].attempt, 1);
-	}
-}
-
 /* --- ctl --- */
 
 static void test_suspend_and_resume(void **state)
@@ -181,7 +62,7 @@ static void test_suspend_and_resume(void **state)
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
 	until(has_phase(w, id, "Suspended")); /* it is not waited for longer than 5 s */
 	assert_true(has_state(w, id, SPEC_CANCELLED));
-	until(process_state(daemon) == 'T');
+	until(is_stopped(daemon));
 	assert_int_equal(control(w, id, SPEC_SUSPEND), -EINVAL);
 	touch(w, "go");
 	pause_ms(100);
@@ -324,6 +205,46 @@ static void test_cancel_when_finished(void **state)
 	assert_false(exists(w, "state/jobs/%s", id));
 }
 
+/* Does the disk take the record of job ID? */
+static void record_writable(struct world *w, const char *id, bool writable)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s/.job.json.new", w->state, id);
+
+	w->refuses = true;
+	/* It may be being written. */
+	until((writable ? rmdir(path) : mkdir(path, 0700)) == 0);
+}
+
+/* What the disk has not taken is not told as done: after a crash it would not be. */
+static void test_orders_that_can_t_be_recorded(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *first = NULL, *id = NULL;
+
+	world_stop(w);
+	w->config.jobs = 1;
+	assert_int_equal(world_start(w), 0);
+	first = submit_sh(w, "echo $$; exec sleep 1000", 1, NULL);
+	log_pid(w, first, "main-0.0");
+	record_writable(w, first, false);
+	assert_int_equal(control(w, first, SPEC_SUSPEND), -EISDIR);
+	until(has_phase(w, first, "Suspended"));
+	record_writable(w, first, true);
+	assert_int_equal(control(w, first, SPEC_RESUME), 0);
+
+	id = submit_sh(w, "exec sleep 1000", 1, NULL);
+	record_writable(w, id, false);
+	assert_int_equal(cancel(w, id), -EISDIR);
+	until(has_phase(w, id, "Cancelled"));
+	assert_int_equal(cancel(w, id), -EISDIR);
+	assert_true(is_in(w, BACKEND_JOBS, id));
+	assert_false(is_in(w, BACKEND_HISTORY, id));
+	record_writable(w, id, true);
+	/* It has been tried again since. */
+	until(is_in(w, BACKEND_HISTORY, id));
+	assert_false(is_in(w, BACKEND_JOBS, id));
+}
+
 /* Forgetting does not wait for grace. */
 static void test_forget_while_ending(void **state)
 {
@@ -350,10 +271,7 @@ static void test_forget_while_ending(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_retry_policies),
-		world_test(test_retries_used_up),
 		world_test(test_between_attempts),
-		world_test(test_start_delayed),
 		world_test(test_suspend_and_resume),
 		world_test(test_restart),
 		world_test(test_terminate),
@@ -361,6 +279,7 @@ int main(int argc, char **argv)
 		world_test(test_cancel_other),
 		world_test(test_cancel_of_the_unwilling),
 		world_test(test_cancel_when_finished),
+		world_test(test_orders_that_can_t_be_recorded),
 		world_test(test_forget_while_ending),
 	};
 

@@ -4,12 +4,14 @@
  * daemon that is killed), damaged records; and how long what is over is kept.
  */
 #include "tests/unit/backend/local/local-world.h"
+#include "tests/unit/clock.h"
 
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "backend/base/process.h"
+#include "backend/base/file.h"
 #include "backend/local/record_file.h"
 
 /* Run this program as a daemon on ROOT that submits what it is told and then only waits. */
@@ -148,7 +150,7 @@ static void test_crash(void **state)
 		    is_alive(daemons[1]));
 	until(log_has(w, id, NULL, "main/0 after\n") && log_has(w, id, NULL, "main/1 after\n"));
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
-	until(process_state(pids[0]) == 'T' && process_state(daemons[1]) == 'T');
+	until(is_stopped(pids[0]) && is_stopped(daemons[1]));
 	assert_int_equal(control(w, id, SPEC_RESUME), 0);
 	touch(w, "end");
 	until(has_state(w, id, SPEC_FAILED));
@@ -260,7 +262,7 @@ static void test_linger(void **state)
 	assert_true(is_alive(pid));
 	world_stop(w);
 	assert_false(is_alive(pid));
-	assert_int_equal(world_helpers(w, NULL), 0);
+	until(world_helpers(w, NULL) == 0);
 	assert_int_equal(world_start(w), 0);
 	assert_true(has_state(w, held, SPEC_CANCELLED));
 }
@@ -362,6 +364,14 @@ static void test_stop(void **state)
 	assert_false(has_phase(w, stopped, "Suspended"));
 }
 
+static void *pass_time(void *data)
+{
+	const struct world *w = data;
+
+	clock_pass_slowly(w->loop, 9);
+	return NULL;
+}
+
 /*
  * A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job.
  * When the helper goes on, it hears first that its program has printed, which it can tell nobody, and then that it is
@@ -372,6 +382,7 @@ static void test_stop_late(void **state)
 	struct world *w = *state;
 	cleanup_free char *id = NULL;
 	pid_t pid, helper = 0;
+	pthread_t passer;
 	size_t len;
 
 	world_stop(w);
@@ -381,7 +392,10 @@ static void test_stop_late(void **state)
 	pid = log_pid(w, id, "main-0.0");
 	assert_int_equal(world_helpers(w, &helper), 1);
 	kill(helper, SIGSTOP);
-	world_stop(w);
+	assert_int_equal(pthread_create(&passer, NULL, pass_time, w), 0);
+	backend_stop(w->b);
+	pthread_join(passer, NULL);
+	world_free(w);
 	{
 		cleanup_free char *said = diag_text(&len);
 
@@ -394,121 +408,32 @@ static void test_stop_late(void **state)
 	until(has_state(w, id, SPEC_CANCELLED));
 }
 
-/* The text of file NAME of job ID; with NEW it becomes that. malloc'ed. */
-static char *job_file(struct world *w, const char *id, const char *name, const char *new_text)
+/* Of a job that is over it may not have been told that it was launched, either. */
+static void test_ended_is_told(void **state)
 {
-	cleanup_free char *path = text_print("%s/jobs/%s/%s", w->state, id, name);
-	char *text = NULL;
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "true", 1, NULL);
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	world_stop(w);
+	assert_string_equal(w->launched, "");
+	assert_int_equal(world_start(w), 0);
+	assert_string_equal(w->launched, id);
+}
+
+/* In the record that is in the folder COPY the job is called so too, and no longer ID. */
+static void rename_record(struct world *w, const char *id, const char *copy)
+{
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
+	cleanup_free char *path = text_print("%s/jobs/%s/job.json", w->state, copy);
+	cleanup_free char *text = NULL;
 	size_t len;
 
 	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
-	if (new_text) {
-		FILE *f = fopen(path, "we");
-
-		assert_non_null(f);
-		fputs(new_text, f);
-		assert_int_equal(fclose(f), 0);
-	}
-	return text;
-}
-
-/* In the record of job ID each FROM becomes TO; there is one. */
-static void job_edit(struct world *w, const char *id, const char *from, const char *to)
-{
-	cleanup_free char *text = job_file(w, id, "job.json", NULL);
-	cleanup(spec_record_freep) struct spec_record *rec = NULL;
-	cleanup_free char *out = text_copy("");
-	char *rest = text, *at;
-
-	assert_non_null(strstr(text, from));
-	for (; (at = strstr(rest, from)); rest = at + strlen(from))
-		text_set(&out, "%s%.*s%s", out, (int)(at - rest), rest, to);
-	text_set(&out, "%s%s", out, rest);
-	assert_int_equal(spec_record_parse(out, strlen(out), &rec), 0);
+	for (char *at = text; (at = strstr(at, id));)
+		memcpy(at, copy, strlen(copy));
+	assert_int_equal(spec_record_parse(text, len, &rec), 0);
 	assert_int_equal(record_write(w->state, rec), 0);
-}
-
-static int lines_of(struct world *w, const char *name)
-{
-	cleanup_free char *path = text_print("%s/%s", w->work, name);
-	cleanup_free char *text = NULL;
-	size_t len, n = 0;
-
-	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
-	for (size_t i = 0; i < len; i++)
-		n += text[i] == '\n';
-	return (int)n;
-}
-
-/* Leave a job whose record says that it is PENDING, as after a crash while it was being launched. Its id. */
-static char *leave_pending(struct world *w)
-{
-	char *id;
-	pid_t helper = 0;
-
-	world_stop(w);
-	w->config.linger = true;
-	assert_int_equal(world_start(w), 0);
-	id = submit_sh(w, "echo $$ >> runs; exec sleep 1000", 1, NULL);
-	until(has_state(w, id, SPEC_RUNNING));
-	until(exists(w, "work/runs"));
-	world_stop(w);
-	w->config.linger = false;
-	assert_int_equal(world_helpers(w, &helper), 1);
-	kill(helper, SIGKILL);
-	until(world_helpers(w, NULL) == 0);
-	job_edit(w, id, "\"RUNNING\"", "\"PENDING\"");
-	return id;
-}
-
-/* The machine went down when the helper had begun and the record did not say so yet: the program may have run. */
-static void test_begun(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = leave_pending(w);
-	cleanup_job const struct spec_job *job = NULL;
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/jobs/%s/tasks/0.0.sock", w->state, id);
-	assert_int_equal(unlink(path), 0);
-	assert_true(exists(w, "state/jobs/%s/tasks/0.0.new", id));
-	assert_int_equal(world_start(w), 0);
-	until(has_state(w, id, SPEC_FAILED));
-	job = job_of(w, id);
-	assert_string_equal(job->reason, "HelperKilled");
-	assert_int_equal(lines_of(w, "runs"), 1);
-}
-
-/*
- * A kxfs that was killed while a job was being launched: what its writer was told is no job (LAUNCHED is 0) is never
- * started; a job that had been launched is.
- */
-static void test_never_launched(void **state)
-{
-	struct world *w = *state;
-
-	for (int launched = 0; launched < 2; launched++) {
-		cleanup_free char *id = leave_pending(w);
-		cleanup_free char *tasks = text_print("%s/jobs/%s/tasks", w->state, id);
-		int runs = lines_of(w, "runs");
-
-		scratch_remove(tasks);
-		if (!launched) {
-			char boot[37], field[64];
-
-			process_boot(boot);
-			snprintf(field, sizeof(field), "\"boot\":\"%s\"", boot);
-			job_edit(w, id, "\"boot\":\"\"", field);
-		}
-		assert_int_equal(world_start(w), 0);
-		if (launched) {
-			until(lines_of(w, "runs") == runs + 1);
-		} else {
-			until(!exists(w, "state/jobs/%s", id));
-			assert_int_equal(lines_of(w, "runs"), runs);
-			assert_int_equal(count_jobs(w), 0);
-		}
-	}
 }
 
 /* A copy of a job's folder, with a record that was changed, is reported and left alone. */
@@ -525,33 +450,13 @@ static void test_two_of_one_uid(void **state)
 	memset(copy + strlen(copy) - 3, 'z', 3);
 	command = text_print("cp -r %s/jobs/%s %s/jobs/%s", w->state, id, w->state, copy);
 	assert_int_equal(system(command), 0);
-	job_edit(w, copy, id, copy);
+	rename_record(w, id, copy);
 	assert_int_equal(world_start(w), 0);
 	assert_int_equal(count_jobs(w), 1);
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "has the uid of"));
 	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", copy));
 	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", id));
-}
-
-/* A mount that never was in charge starts nothing and ends nothing. */
-static void test_not_in_charge(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = leave_pending(w);
-	cleanup_free char *tasks = text_print("%s/jobs/%s/tasks", w->state, id);
-
-	scratch_remove(tasks);
-	w->reads = true;
-	assert_int_equal(world_start(w), 0);
-	assert_true(has_state(w, id, SPEC_PENDING));
-	pause_ms(200);
-	world_stop(w);
-	assert_int_equal(lines_of(w, "runs"), 1);
-	w->reads = false;
-	assert_int_equal(world_start(w), 0);
-	until(lines_of(w, "runs") == 2);
-	assert_false(has_state(w, id, SPEC_CANCELLED));
 }
 
 static void test_damaged_record(void **state)
@@ -607,6 +512,7 @@ static void test_history_keep(void **state)
 	goes = submit_sh(w, "true", 1, NULL);
 	until(has_state(w, stays, SPEC_SUCCEEDED) && has_state(w, goes, SPEC_SUCCEEDED));
 	assert_int_equal(cancel(w, goes), 0);
+	clock_pass(w->loop, 2);
 	until(!is_in(w, BACKEND_HISTORY, goes));
 	assert_false(exists(w, "state/jobs/%s", goes));
 	assert_true(is_in(w, BACKEND_JOBS, stays));
@@ -629,14 +535,16 @@ static void test_spool_limit(void **state)
 	until(has_state(w, moved, SPEC_SUCCEEDED));
 	assert_int_equal(cancel(w, moved), 0);
 	late = submit_sh(w, script, 1, NULL);
-	until(!exists(w, "state/jobs/%s/logs", moved));
 	until(has_state(w, late, SPEC_SUCCEEDED));
+	clock_pass(w->loop, 2);
+	until(!exists(w, "state/jobs/%s/logs", moved));
 	assert_true(is_in(w, BACKEND_JOBS, old));
 	{
 		cleanup_free char *more = submit_sh(w, script, 1, NULL);
 
-		until(!exists(w, "state/jobs/%s/logs", old));
 		until(has_state(w, more, SPEC_SUCCEEDED));
+		clock_pass(w->loop, 2);
+		until(!exists(w, "state/jobs/%s/logs", old));
 		assert_true(is_in(w, BACKEND_JOBS, more));
 	}
 	assert_true(is_in(w, BACKEND_JOBS, live));
@@ -664,10 +572,8 @@ int main(int argc, char **argv)
 		world_test(test_stop_late),
 		world_test(test_crash_and_lost),
 		world_test(test_synced),
-		world_test(test_begun),
-		world_test(test_never_launched),
+		world_test(test_ended_is_told),
 		world_test(test_two_of_one_uid),
-		world_test(test_not_in_charge),
 		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),

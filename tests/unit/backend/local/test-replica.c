@@ -368,10 +368,10 @@ int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		REPLICA_TEST(test_in_turn),   REPLICA_TEST(test_start_delayed),
-		REPLICA_TEST(test_in_turn),   REPLICA_TEST(test_slow_down),
-		REPLICA_TEST(test_suspended), REPLICA_TEST(test_not_started),
-		REPLICA_TEST(test_used),      REPLICA_TEST(test_recorded_first),
+		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_slow_down),	   REPLICA_TEST(test_suspended),
+		REPLICA_TEST(test_not_started),	   REPLICA_TEST(test_used),
+		REPLICA_TEST(test_recorded_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,12 @@ static void on_ended(void *data, const struct task_end *end)
 	sem_post(&over);
 }
 
-static const struct task_events events = {.ended = on_ended};
+static void on_prepared(void *data)
+{
+	(void)data;
+}
+
+static const struct task_events events = {.prepared = on_prepared, .ended = on_ended};
 
 /* The helper ends with a signal unread in its socket, before anybody has heard what it said last. */
 static void end_helper(void *data)
@@ -164,6 +169,55 @@ static void test_connect_again(void **state)
 	}
 }
 
+/* --- a start that the disk holds up --- */
+
+#define HELD 64 /* more than the pool has threads */
+
+static sem_t held;
+
+static void hold(void *data)
+{
+	sem_wait(&held);
+}
+
+static void start_held(void *data)
+{
+	static char program[] = "true";
+	const struct task_config config = {
+		.dir = root,
+		.name = "1.0",
+		.key = "key",
+		.cwd = "/",
+		.args = (char *const[]){program, NULL},
+		.env = (char *const[]){NULL},
+	};
+	struct task *task;
+
+	for (int i = 0; i < HELD; i++)
+		loop_work(loop, hold, NULL, NULL);
+	task = task_start(tasks, &config, &events, NULL);
+	task_signal(task, SIGTERM);
+	for (int i = 0; i < HELD; i++)
+		sem_post(&held);
+}
+
+/* What is to end before its helper has been started is not started: this program would be the helper. */
+static void test_ended_before_it_began(void **state)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/helper", root);
+	assert_int_equal(setenv("KXFS_TEST_HELPER", path, 1), 0);
+	sem_init(&held, 0, 0);
+	loop_post(loop, start_held, NULL);
+	assert_int_equal(sem_wait(&over), 0);
+	assert_int_equal(ended.how, TASK_ENDED);
+	assert_int_equal(ended.sig, SIGTERM);
+	assert_int_equal(ended.started, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	sem_destroy(&held);
+}
+
 static int setup(void **state)
 {
 	char path[64];
@@ -190,13 +244,18 @@ static int teardown(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *helper = getenv("KXFS_TEST_HELPER");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_word),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_connect_again),
+		cmocka_unit_test(test_ended_before_it_began),
 	};
+
+	if (helper)
+		return creat(helper, 0600) < 0;
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

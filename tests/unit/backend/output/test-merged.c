@@ -3,8 +3,13 @@
  * The order of lines in the merged log: writers of fetched logs, whose lines have times, and what a reader of the
  * merged log sees, whenever the lines come, and after a start of kxfs in between.
  */
-#include "tests/unit/backend/output/output_rig.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "tests/unit/backend/output/output_rig.h"
+#include "tests/unit/clock.h"
+
+#include "backend/output/order.h"
 #include "backend/output/writer.h"
 
 #define N_LOGS	8
@@ -14,7 +19,33 @@ static struct follow {
 	char key[32], prefix[32];
 	struct log_writer *w;
 	atomic_bool open, written;
+	atomic_bool waits; /* what it has printed is not written yet */
 } logs[N_LOGS];
+
+/* --- what is done to an index on the disk --- */
+
+static atomic_uint n_cut, n_cut_synced; /* indexes */
+
+static bool is_index(int fd)
+{
+	char link[32], path[200] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, path, sizeof(path) - 1) > 0 && strcmp(basename(path), "merged") == 0;
+}
+
+int ftruncate(int fd, off_t size)
+{
+	atomic_fetch_add(&n_cut, is_index(fd));
+	return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int fdatasync(int fd)
+{
+	if (is_index(fd))
+		atomic_store(&n_cut_synced, atomic_load(&n_cut));
+	return (int)syscall(SYS_fdatasync, fd);
+}
 
 /* --- calls on the I/O thread --- */
 
@@ -31,6 +62,7 @@ static void on_written(void *data, int err)
 	struct follow *f = data;
 
 	assert_int_equal(err, 0);
+	atomic_store(&f->waits, false);
 	atomic_store(&f->written, true);
 }
 
@@ -87,6 +119,7 @@ static void do_print(void *data)
 	struct line *line = data;
 
 	atomic_store(&logs[line->log].written, false);
+	atomic_store(&logs[line->log].waits, true);
 	log_writer_add(logs[line->log].w, line->ns, line->text, strlen(line->text));
 	log_writer_flush(logs[line->log].w);
 }
@@ -127,13 +160,25 @@ static void written(size_t n)
 		rig_until(atomic_load(&logs[i].written));
 }
 
-/* All that the merged log has when it is SIZE bytes long. */
+/* As many ticks pass as a line waits at most; each is due when the loop goes round. */
+static void pass_ticks(void)
+{
+	for (int i = 0; i < 2 * ORDER_WAIT_TICKS + 2; i++) {
+		clock_pass(rig.loop, 1);
+		rig_here(clock_nothing, NULL);
+	}
+}
+
+/* When all that was printed is written, and time has passed until nothing more is waited for: all of the merged log. */
 static void expect_merged(const char *text)
 {
 	struct log *merged = rig_log("job", NULL);
 	cleanup_free char *got = NULL;
 	size_t n;
 
+	for (size_t i = 0; i < N_LOGS; i++)
+		rig_until(!atomic_load(&logs[i].waits));
+	pass_ticks();
 	rig_until(rig_stat(merged).size >= strlen(text));
 	got = rig_read(merged, &n);
 	assert_string_equal(got, text);
@@ -211,7 +256,7 @@ static void test_hold(void **state)
 	print(0, 40);
 	merged = rig_log("job", NULL);
 	written(1);
-	rig_sleep(1500); /* so long they would not wait for anything else */
+	pass_ticks(); /* so long they would not wait for anything else */
 	assert_int_equal(rig_stat(merged).size, 0);
 	print(1, 10);
 	print(1, 30);
@@ -333,8 +378,11 @@ static void test_lost(void **state)
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
 	assert_int_equal(truncate(path, 0), 0);
 	rig_up();
+	atomic_store(&n_cut, 0);
 	begin(2, 2);
 	expect_merged("r/0 1\nr/0 3\n");
+	assert_int_equal(atomic_load(&n_cut), 1);
+	assert_int_equal(atomic_load(&n_cut_synced), 1);
 	print(1, 2);
 	expect_merged("r/0 1\nr/0 3\nr/1 2\n");
 	end(2);

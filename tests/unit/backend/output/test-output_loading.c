@@ -194,6 +194,35 @@ static void test_removed(void **state)
 	assert_false(is_there("job"));
 }
 
+/*
+ * The merged log of a job whose folder has another's output: it has nothing of that, ends when all was fetched that
+ * could be, and is to be opened anew when the folder is free.
+ */
+static void test_awaited(void **state)
+{
+	struct log *log = NULL;
+	struct log_stat st;
+	char got[16];
+
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	merged_is("r/0 one\n");
+	assert_int_equal(output_log_await(rig.output, "job", LOG_PLAIN, &log), 0);
+	log_peek(log, &st);
+	assert_true(!st.ended && st.size == 0);
+	fake_run();
+	log_peek(log, &st);
+	assert_true(st.ended && st.size == 0);
+	assert_int_equal(log_read(log, got, sizeof(got), 0), 0);
+	assert_false(log_is_stale(log));
+	output_job_close(take_ptr(rig.job));
+	output_job_move(rig.output, "job", "job~1", on_removed, NULL);
+	fake_run();
+	assert_int_equal(rig.removed, 1);
+	assert_true(log_is_stale(log));
+	log_unref(log);
+}
+
 /* What the disk refuses is tried again. */
 static void test_refused(void **state)
 {
@@ -259,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_at_the_end, setup, teardown),
 	};

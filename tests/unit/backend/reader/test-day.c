@@ -29,6 +29,21 @@ static void test_names(void **state)
 	assert_int_equal(list.passed_over, 1);
 }
 
+/* The uid decides then, in whichever order they stand. */
+static void test_names_of_one_moment(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct day_list list cleanup(day_clear) = {0};
+
+		add(&list, i ? "22222222-b" : "11111111-a", "twice", 1);
+		add(&list, i ? "11111111-a" : "22222222-b", "twice", 1);
+		day_settle(&list);
+		assert_int_equal(list.n, 2);
+		assert_string_equal(list.jobs[0]->id, "twice~11111111");
+		assert_string_equal(list.jobs[1]->uid, "22222222-b");
+	}
+}
+
 static void test_bad_lines(void **state)
 {
 	static const char text[] = "x\n\n{\"uid\":\"u\",\"id\":\"../a\"}\n\0\n{\"uid\":\"u\",";
@@ -56,6 +71,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names_of_one_moment),
 		cmocka_unit_test(test_bad_lines),
 		cmocka_unit_test(test_is),
 	};

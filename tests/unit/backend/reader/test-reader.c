@@ -3,6 +3,7 @@
 #include "backend/reader/reader.h"
 
 #include "spec/base/name.h"
+#include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/reader/rig.h"
@@ -11,7 +12,8 @@
 
 static struct store *store;
 static struct reader *reader;
-static char today[11], old_day[11], older_day[11];
+static char today[11], yesterday[11], first_day[11], last_day[11], old_day[11], older_day[11];
+static bool away; /* from the start */
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
@@ -37,6 +39,8 @@ static void up(const char *uid)
 
 	output_up();
 	shell("mkdir -p out/ns");
+	if (away)
+		shell("mv out away");
 	store = store_new(&(struct store_events){.changed = on_job});
 	assert_int_equal(reader_new(
 				 &(struct reader_config){
@@ -66,11 +70,18 @@ static void down(void)
 
 static int setup_days(void **state)
 {
-	int64_t now = loop_time_ns();
+	int64_t now;
 
+	/* It is noon, so that no day ends while a test runs. */
+	atomic_fetch_add(&clock_ahead, 86400 - (loop_time_ns() / NS_PER_S + 43200) % 86400);
+	now = loop_time_ns();
 	keep_day(now, today);
-	keep_day(now - (KEEP_S + 2 * 86400) * INT64_C(1000000000), old_day);
-	keep_day(now - (KEEP_S + 3 * 86400) * INT64_C(1000000000), older_day);
+	keep_day(now - 86400 * NS_PER_S, yesterday);
+	keep_day(now - KEEP_S * NS_PER_S, first_day);
+	keep_day(now - (KEEP_S + 86400) * NS_PER_S, last_day);
+	keep_day(now - (KEEP_S + 2 * 86400) * NS_PER_S, old_day);
+	keep_day(now - (KEEP_S + 3 * 86400) * NS_PER_S, older_day);
+	away = false;
 	return setup_base(state);
 }
 
@@ -121,6 +132,26 @@ static void look(void)
 	reader_look(reader);
 }
 
+/*
+ * All that was put so far is read and shown. This is put last, into the day that is read first, so when it is shown
+ * all else was read, too.
+ */
+static void read_again(void)
+{
+	bool there = false;
+
+	captured(today, "last", "uid-last", 59);
+	look();
+	for (unsigned ms = 0; !there; ms += 2) {
+		cleanup_free char *uid = shown("last");
+
+		there = *uid;
+		assert_true(ms < WAIT_S * 1000);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+	call(nothing, NULL);
+}
+
 static void do_put(void *data)
 {
 	store_put(store, data);
@@ -167,6 +198,106 @@ static void test_recent(void **state)
 	until_count(0);
 	spec_job_unref(take_ptr(job));
 	assert_int_equal(reader_find(reader, "c", &job), 0);
+	down();
+}
+
+/* The first day that is in history/, and the last that is not; also after another reading. */
+static void test_first_day(void **state)
+{
+	source("c1");
+	captured(first_day, "a", "uid-a", 1);
+	captured(last_day, "b", "uid-b", 1);
+	up("c1");
+	assert_shown("a", "uid-a");
+	assert_shown("b", "");
+	captured(today, "c", "uid-c", 2);
+	look();
+	until_count(2);
+	assert_shown("a", "uid-a");
+	down();
+}
+
+/* A job that began before midnight may come after that. */
+static void test_yesterday(void **state)
+{
+	source("c1");
+	captured(yesterday, "a", "uid-a", 1);
+	up("c1");
+	assert_shown("a", "uid-a");
+	captured(yesterday, "b", "uid-b", 2);
+	read_again();
+	assert_shown("b", "uid-b");
+	down();
+}
+
+/* Of jobs of a name the newest is called so, whichever came first. */
+static void test_names_of_days(void **state)
+{
+	source("c1");
+	captured(yesterday, "a", "11111111-a", 1);
+	captured(today, "a", "22222222-a", 1);
+	captured(yesterday, "b", "33333333-b", 2);
+	up("c1");
+	assert_shown("a", "22222222-a");
+	assert_shown("a~11111111", "11111111-a");
+	assert_shown("b", "33333333-b");
+	captured(today, "b", "44444444-b", 2);
+	read_again();
+	assert_shown("b", "44444444-b");
+	assert_shown("b~33333333", "33333333-b");
+	down();
+}
+
+/* A list that has grown too large goes on in a second file. */
+static void test_lists(void **state)
+{
+	source("c1");
+	captured(yesterday, "a", "uid-a", 1);
+	shell("mv out/ns/%s/list.jsonl out/ns/%s/list-1.jsonl", yesterday, yesterday);
+	captured(yesterday, "b", "uid-b", 2);
+	up("c1");
+	assert_shown("a", "uid-a");
+	assert_shown("b", "uid-b");
+	captured(yesterday, "c", "uid-c", 3);
+	read_again();
+	assert_shown("c", "uid-c");
+	down();
+}
+
+static bool has_state(const char *id, enum spec_state is)
+{
+	const struct spec_job *job cleanup_job = store_get(store, BACKEND_HISTORY, id);
+
+	return job && job->state == is;
+}
+
+/* The line of a job changes when it has ended. */
+static void test_line_that_changes(void **state)
+{
+	source("c1");
+	captured(yesterday, "a", "uid-a", 1);
+	shell("sed -i s/SUCCEEDED/RUNNING/ out/ns/%s/list.jsonl", yesterday);
+	up("c1");
+	assert_true(has_state("a", SPEC_RUNNING));
+	shell("sed -i s/RUNNING/SUCCEEDED/ out/ns/%s/list.jsonl", yesterday);
+	read_again();
+	assert_true(has_state("a", SPEC_SUCCEEDED));
+	down();
+}
+
+/* What nobody has put yet is found later. */
+static void test_asked_too_early(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	source("c1");
+	captured(old_day, "a", "uid-a", 1);
+	up("c1");
+	assert_int_equal(reader_find(reader, "b", &job), -ENOENT);
+	captured(old_day, "b", "uid-b", 2);
+	clock_pass(loop, 31);
+	assert_int_equal(reader_find(reader, "b", &job), 0);
+	assert_string_equal(job->uid, "uid-b");
 	down();
 }
 
@@ -294,8 +425,26 @@ static void test_away(void **state)
 	down();
 }
 
+/* It is not known what an archive has that was away from the start. */
+static void test_away_from_the_start(void **state)
+{
+	char **days;
+	size_t n;
+
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	away = true;
+	up("c1");
+	assert_int_equal(reader_days(reader, &days, &n), -EHOSTUNREACH);
+	shell("mv away out");
+	look();
+	until_count(1);
+	down();
+}
+
 /* All that is known of job ID of DAY, whose uid is UID, stands in the directory FOLDER of that day: it has a log. */
-static void snapshot(const char *day, const char *folder, const char *id, const char *uid)
+static void snapshot(const char *day, const char *folder, const char *id, const char *uid,
+		     enum spec_state is)
 {
 	struct spec_job *job = spec_job_new(1, 1);
 	cleanup_free char *text = NULL;
@@ -306,7 +455,7 @@ static void snapshot(const char *day, const char *folder, const char *id, const 
 	spec_set(&job->roles[0].name, "w");
 	job->roles[0].n = 1;
 	job->history = true;
-	job->state = SPEC_SUCCEEDED;
+	job->state = is;
 	spec_set(&job->replicas[0].name, "w-0");
 	spec_replica_add_log(&job->replicas[0], uid, NULL);
 	text = spec_snapshot_text(job);
@@ -344,11 +493,11 @@ static void test_texts(void **state)
 	captured(old_day, "a", "11111111-a", 1);
 	captured(old_day, "a~22222222", "22222222-a", 2);
 	shell("sed -i s/a~22222222/a/ out/ns/%s/list.jsonl", old_day);
-	snapshot(old_day, "a", "a", "11111111-a");
-	snapshot(old_day, "a~22222222", "a", "22222222-a");
+	snapshot(old_day, "a", "a", "11111111-a", SPEC_SUCCEEDED);
+	snapshot(old_day, "a~22222222", "a", "22222222-a", SPEC_SUCCEEDED);
 	/* What stands where its texts would be is another's. */
 	captured(old_day, "b", "33333333-b", 1);
-	snapshot(old_day, "b", "b", "44444444-b");
+	snapshot(old_day, "b", "b", "44444444-b", SPEC_SUCCEEDED);
 	captured(old_day, "c", "uid-c", 1);
 	up("c1");
 	assert_whole("a", "22222222-a");
@@ -366,16 +515,71 @@ static void test_texts(void **state)
 	down();
 }
 
+static void assert_whole_state(const char *id, enum spec_state is)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	assert_int_equal(reader_job_of(reader, old_day, id, &job), 0);
+	assert_int_equal(reader_complete(reader, &job), 0);
+	assert_int_equal(job->state, is);
+}
+
+/* What goes on is looked at again. */
+static void test_goes_on(void **state)
+{
+	source("c1");
+	captured(old_day, "a", "uid-a", 1);
+	snapshot(old_day, "a", "a", "uid-a", SPEC_RUNNING);
+	up("c1");
+	assert_whole_state("a", SPEC_RUNNING);
+	snapshot(old_day, "a", "a", "uid-a", SPEC_SUCCEEDED);
+	clock_pass(loop, 31);
+	assert_whole_state("a", SPEC_SUCCEEDED);
+	down();
+}
+
+/* Of a job that this mount knows the archive has the attempts before it came. */
+static void test_attempts_before(void **state)
+{
+	struct spec_job *own = spec_job_new(1, 1);
+	const struct spec_job *job cleanup_job = own;
+
+	source("c1");
+	captured(today, "a", "uid-a", 1);
+	snapshot(today, "a", "a", "uid-a", SPEC_RUNNING);
+	up("c1");
+	spec_set(&own->id, "a");
+	spec_set(&own->uid, "uid-a");
+	spec_set(&own->replicas[0].name, "w-0");
+	spec_replica_add_log(&own->replicas[0], "later", NULL);
+	assert_int_equal(reader_complete(reader, &job), 0);
+	assert_false(job->archived);
+	assert_int_equal(job->replicas[0].n_logs, 2);
+	assert_string_equal(job->replicas[0].logs[0].key, "uid-a");
+	assert_string_equal(job->replicas[0].logs[1].key, "later");
+	down();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_recent, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_first_day, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_yesterday, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_names_of_days, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_lists, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_line_that_changes, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_asked_too_early, setup_days, teardown_base),
 		cmocka_unit_test_setup_teardown(test_days, setup_days, teardown_base),
 		cmocka_unit_test_setup_teardown(test_beside_others, setup_days, teardown_base),
 		cmocka_unit_test_setup_teardown(test_another_cluster, setup_days, teardown_base),
 		cmocka_unit_test_setup_teardown(test_empty, setup_days, teardown_base),
 		cmocka_unit_test_setup_teardown(test_away, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_away_from_the_start, setup_days,
+						teardown_base),
 		cmocka_unit_test_setup_teardown(test_texts, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_goes_on, setup_days, teardown_base),
+		cmocka_unit_test_setup_teardown(test_attempts_before, setup_days, teardown_base),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

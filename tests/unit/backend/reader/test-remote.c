@@ -45,7 +45,7 @@ bool wait_for(sem_t *sem, unsigned seconds)
 	return true;
 }
 
-int archive_new(struct loop *l, const struct archive_place *place, const char *writer,
+int archive_new(struct loop *l, const struct archive_address *place, const char *writer,
 		struct archive **ret, char **ret_text)
 {
 	assert_null(writer);
@@ -139,7 +139,7 @@ static int setup_remote(void **state)
 	sem_init(&begun, 0, 0);
 	sem_init(&stopped, 0, 0);
 	setup_started(state);
-	return remote_new(loop, &(struct archive_place){.where = "/archive"}, &remote, &why);
+	return remote_new(loop, &(struct archive_address){.where = "/archive"}, &remote, &why);
 }
 
 static void stop(void *data)

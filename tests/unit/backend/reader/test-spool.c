@@ -2,6 +2,7 @@
 /* backend/reader/spool.h: logs of an archive in a directory are fetched, once, and leave when there is no room. */
 #include "backend/reader/spool.h"
 
+#include "backend/keep/text.h"
 #include "backend/output/lines.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/reader/rig.h"
@@ -31,7 +32,8 @@ static void up(uint64_t limit)
 	char *why = NULL;
 
 	output_up();
-	assert_int_equal(remote_new(loop, &(struct archive_place){.where = dir}, &remote, &why), 0);
+	assert_int_equal(remote_new(loop, &(struct archive_address){.where = dir}, &remote, &why),
+			 0);
 	assert_int_equal(spool_new(loop, remote, output, state, limit, &spool, &why), 0);
 	call(do_start, NULL);
 	spool_load(spool);
@@ -86,12 +88,12 @@ static void printed_at(const char *folder, const char *name, int64_t ns, size_t 
 	assert_int_equal(file_write(dir, "0000000000000000", (const char *)table, len), 0);
 }
 
-/* What the log KEY (NULL: the merged one) of JOB holds; *TEXT is malloc'ed. */
-static int read_log(const struct spec_job *job, const char *folder, const char *key, char **text)
+static int read_form(const struct spec_job *job, const char *folder, const char *key,
+		     enum log_form form, char **text)
 {
 	cleanup_free char *where = text_print("ns/%s", folder);
 	struct log *log cleanup_log = NULL;
-	int err = spool_log(spool, job, where, key, LOG_PLAIN, &log);
+	int err = spool_log(spool, job, where, key, form, &log);
 	ssize_t n;
 
 	*text = NULL;
@@ -101,6 +103,12 @@ static int read_log(const struct spec_job *job, const char *folder, const char *
 	n = log_read(log, *text, 65535, 0);
 	assert_true(n >= 0);
 	return 0;
+}
+
+/* What the log KEY (NULL: the merged one) of JOB holds; *TEXT is malloc'ed. */
+static int read_log(const struct spec_job *job, const char *folder, const char *key, char **text)
+{
+	return read_form(job, folder, key, LOG_PLAIN, text);
 }
 
 static void assert_log(const struct spec_job *job, const char *folder, const char *key,
@@ -144,6 +152,56 @@ static void test_log(void **state)
 	spec_job_unref(job);
 }
 
+static void assert_stamped(const struct spec_job *job, const char *want)
+{
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(read_form(job, "d/a", "u.main.0", LOG_STAMPED, &text), 0);
+	assert_string_equal(text, want);
+}
+
+/* The times of its lines come with what has been printed since. */
+static void test_stamped(void **state)
+{
+	cleanup_free char *dir = text_print("%s/out/ns/d/a/w-0/log.0.lines", base);
+	struct spec_job *job = job_of("uid-a");
+	struct lines_encoder e = {0};
+	uint8_t table[2 * LINES_ADDED_MAX];
+	size_t len = lines_add_line(&e, 5000000000, 4, true, table);
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "one\\n");
+	shell("mkdir out/ns/d/a/w-0/log.0.lines");
+	assert_int_equal(file_write(dir, "0000000000000000", (const char *)table, len), 0);
+	up(1 << 20);
+	assert_stamped(job, "1970-01-01T00:00:05.000000Z one\n");
+	len += lines_add_line(&e, 9000000000, 4, true, table + len);
+	assert_int_equal(file_write(dir, "0000000000000000", (const char *)table, len), 0);
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "one\\ntwo\\n");
+	assert_stamped(job, "1970-01-01T00:00:05.000000Z one\n1970-01-01T00:00:09.000000Z two\n");
+	down();
+	spec_job_unref(job);
+}
+
+/* A log of several parts, of which the first is not fetched again from its beginning. */
+static void test_parts(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+	cleanup_free char *first = NULL, *all = NULL;
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "");
+	shell("seq 2000000 | head -c %zu >printed", (size_t)ARCHIVE_MAX + 100);
+	shell("head -c 1000 printed >out/ns/d/a/w-0/log.0/%016u", 0);
+	up(64 << 20);
+	assert_int_equal(read_log(job, "d/a", "u.main.0", &first), 0);
+	assert_int_equal(strlen(first), 1000);
+	shell("head -c %zu printed >out/ns/d/a/w-0/log.0/%016u", (size_t)ARCHIVE_MAX, 0);
+	shell("tail -c 100 printed >out/ns/d/a/w-0/log.0/%016zu", (size_t)ARCHIVE_MAX);
+	assert_int_equal(read_log(job, "d/a", "u.main.0", &all), 0);
+	shell("cmp printed state/fetched/jobs/uid-a/logs/u.main.0");
+	down();
+	spec_job_unref(job);
+}
+
 /* Another writer has put what it calls log.0 too. */
 static void test_another_number(void **state)
 {
@@ -155,6 +213,21 @@ static void test_another_number(void **state)
 	assert_log(job, "d/a", "u.main.0", "this\n");
 	/* Nobody has captured it. */
 	assert_log(job, "d/a", "u.main.1", "");
+	down();
+	spec_job_unref(job);
+}
+
+/* Others have all numbers but the last. */
+static void test_last_number(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	shell("mkdir -p out/ns/d/a/w-0; for n in $(seq 0 %u); do "
+	      "echo other.main.$n >out/ns/d/a/w-0/log.$n.key; done",
+	      KEEP_MAX_LOGS - 1);
+	captured("d/a", "w-0/log.999", "u.main.0", 0, "last\\n");
+	up(1 << 20);
+	assert_log(job, "d/a", "u.main.0", "last\n");
 	down();
 	spec_job_unref(job);
 }
@@ -198,6 +271,26 @@ static void test_room(void **state)
 	down();
 	spec_job_unref(a);
 	spec_job_unref(b);
+}
+
+/* What the mount has captured itself counts too, and what fits to the byte fits. */
+static void test_room_beside_others(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+	cleanup_free char *text = NULL;
+
+	shell("mkdir -p state/jobs/own/logs; printf 0123456789 >state/jobs/own/logs/k");
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "012345");
+	captured("d/a", "w-0/log.1", "u.main.1", 0, "6");
+	up(16);
+	for (unsigned ms = 0; output_bytes(output) != 10; ms += 2) {
+		assert_true(ms < WAIT_S * 1000);
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+	assert_log(job, "d/a", "u.main.0", "012345");
+	assert_int_equal(read_log(job, "d/a", "u.main.1", &text), -ENOSPC);
+	down();
+	spec_job_unref(job);
 }
 
 /* What was read last stays. */
@@ -260,16 +353,66 @@ static void test_merged(void **state)
 	spec_job_unref(job);
 }
 
+/* A merged log that has all that is known is there when the archive is not; one that lacks something is not. */
+static void test_merged_and_away(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+	cleanup_free char *text = NULL;
+
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "first\\n");
+	printed_at("d/a", "w-0/log.0", 5000000000, 6);
+	up(1 << 20);
+	assert_log(job, "d/a", NULL, "w/0 first\n");
+	shell("mv out away");
+	assert_log(job, "d/a", NULL, "w/0 first\n");
+	shell("mv away out");
+	captured("d/a", "w-1/log.0", "v.main.0", 0, "other\\n");
+	printed_at("d/a", "w-1/log.0", 7000000000, 6);
+	clock_pass(loop, 11);
+	assert_log(job, "d/a", "v.main.0", "other\n");
+	shell("mv out away");
+	assert_int_equal(read_log(job, "d/a", NULL, &text), -EHOSTUNREACH);
+	down();
+	spec_job_unref(job);
+}
+
+/* What other containers print has logs of its own, which nobody fetches for the merged one. */
+static void test_merged_without_others(void **state)
+{
+	struct spec_job *job = job_of("uid-a");
+
+	spec_replica_add_log(&job->replicas[0], "u.side.0", "side");
+	captured("d/a", "w-0/log.0", "u.main.0", 0, "first\\n");
+	captured("d/a", "w-0/side.log.0", "u.side.0", 0, "aside\\n");
+	printed_at("d/a", "w-0/log.0", 5000000000, 6);
+	printed_at("d/a", "w-0/side.log.0", 6000000000, 6);
+	up(1 << 20);
+	assert_log(job, "d/a", NULL, "w/0 first\n");
+	assert_file("state/fetched/jobs/uid-a/logs/u.side.0", NULL);
+	assert_log(job, "d/a", "u.side.0", "aside\n");
+	shell("printf 'first\\nmore\\n' >out/ns/d/a/w-0/log.0/%016u", 0);
+	assert_log(job, "d/a", NULL, "w/0 first\nw/0 more\n");
+	down();
+	spec_job_unref(job);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_log, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_stamped, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_parts, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_another_number, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_last_number, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_hole, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_room, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_room_beside_others, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_oldest, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_next_mount, setup_base, teardown_base),
 		cmocka_unit_test_setup_teardown(test_merged, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_merged_and_away, setup_base, teardown_base),
+		cmocka_unit_test_setup_teardown(test_merged_without_others, setup_base,
+						teardown_base),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,9 +50,9 @@ static void assert_shows(const struct fixture *f, const char *name, const char *
 	const char *want[] = {[SUBMIT_NAME_JOB] = job, [SUBMIT_NAME_ERROR] = error};
 
 	for (enum submit_name kind = SUBMIT_NAME_JOB; kind <= SUBMIT_NAME_ERROR; kind++) {
-		struct name_view v = {0};
+		struct name_verdict v = {0};
 
-		assert_int_equal(names_view(f->names, name, kind, &v), want[kind] ? 0 : -ENOENT);
+		assert_int_equal(names_verdict(f->names, name, kind, &v), want[kind] ? 0 : -ENOENT);
 		assert_true(streq(v.text, want[kind]));
 		free(v.text);
 	}
@@ -83,13 +83,13 @@ static void test_error_text(void **state)
 {
 	struct fixture *f = *state;
 	char *longest = calloc(1, 2 * RECORD_MAX_ERROR);
-	struct name_view v;
+	struct name_verdict v;
 
 	names_refused(f->names, "x.yaml", names_next(f->names), "line\n\x1b[31mred", us);
 	assert_shows(f, "x.yaml", NULL, "line\n\\x1b[31mred\n");
 	memset(longest, 'a', 2 * RECORD_MAX_ERROR - 1);
 	names_refused(f->names, "x.yaml", names_next(f->names), longest, us);
-	assert_int_equal(names_view(f->names, "x.yaml", SUBMIT_NAME_ERROR, &v), 0);
+	assert_int_equal(names_verdict(f->names, "x.yaml", SUBMIT_NAME_ERROR, &v), 0);
 	assert_int_equal(strlen(v.text), RECORD_MAX_ERROR);
 	assert_string_equal(v.text + RECORD_MAX_ERROR - 5, "a...\n");
 	free(v.text);
@@ -223,25 +223,28 @@ static void assert_no_open(struct fixture *f)
 {
 	char *name = NULL, *id = NULL;
 	struct record_owner owner;
+	uint64_t number;
 	bool unknown;
 
-	assert_false(names_take_open(f->names, &name, &id, &owner, &unknown));
+	assert_false(names_take_open(f->names, &name, &id, &number, &owner, &unknown));
 }
 
-/* What the next start takes of NAME is ID. */
-static void assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
+/* What the next start takes of NAME is ID; its number is returned. */
+static uint64_t assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
 {
 	char *got_name = NULL, *got_id = NULL;
 	struct record_owner owner;
+	uint64_t number;
 	bool got_unknown;
 
-	assert_true(names_take_open(f->names, &got_name, &got_id, &owner, &got_unknown));
+	assert_true(names_take_open(f->names, &got_name, &got_id, &number, &owner, &got_unknown));
 	assert_string_equal(got_name, name);
 	assert_true(streq(got_id, id));
 	assert_int_equal(got_unknown, unknown);
 	free(got_name);
 	free(got_id);
 	assert_no_open(f);
+	return number;
 }
 
 static void test_left_open(void **state)
@@ -250,7 +253,7 @@ static void test_left_open(void **state)
 	struct upload *u = made(f, "x.yaml", "one");
 	struct name_launch first, second;
 	struct record shown = {0};
-	uint64_t reported;
+	uint64_t reported, late;
 
 	names_accepted(f->names, "x.yaml", names_next(f->names), "job-1", us);
 	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &first), 0);
@@ -303,6 +306,35 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", "job-2", "00000000-0064-8abc-9def-0123456789ab");
 	names_was_launched(next.names, "x.yaml", "job-3", "00000000-0065-8abc-9def-0123456789ab");
 	assert_open(&next, "x.yaml", NULL, false);
+	end(&next);
+
+	/*
+	 * That an earlier launch made no job, known ten minutes later, says nothing of the later one: not if that is
+	 * shown from before, nor if it came meanwhile.
+	 */
+	begin(&next);
+	names_set_reported(next.names, 0);
+	shown.job = text_copy("job-3");
+	record_add_pending(&shown, first.uuid);
+	names_take_record(next.names, "x.yaml", &shown);
+	record_clear(&shown);
+	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
+	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
+	assert_no_open(&next);
+	names_was_launched(next.names, "x.yaml", "", first.uuid);
+	late = assert_open(&next, "x.yaml", NULL, false);
+	assert_int_equal(late, first.number);
+	names_refused(next.names, "x.yaml", late, "no job", us);
+	assert_shows(&next, "x.yaml", "job-3", NULL);
+	end(&next);
+
+	next_mount(f, "x.yaml", &next);
+	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
+	names_refused(next.names, "x.yaml", names_next(next.names), "wrong", us);
+	names_was_launched(next.names, "x.yaml", "", first.uuid);
+	late = assert_open(&next, "x.yaml", NULL, false);
+	names_refused(next.names, "x.yaml", late, "no job", us);
+	assert_shows(&next, "x.yaml", "job-1", "wrong\n");
 	end(&next);
 
 	/* What is in doubt is no verdict any more when a later launch has one; nor is it at the start after that. */

@@ -206,6 +206,26 @@ static void test_forgotten_name(void **state)
 	node_put(fs, new_node);
 }
 
+/* What is found in a directory is of that directory, not of one that had its name before. */
+static void test_another_parent(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *before = node_get(fs, root_of(fs), &dir_class, "d", NULL);
+	struct node *old = node_get(fs, before, &file_class, "f", NULL), *dir, *file;
+
+	node_forget_name(fs, before);
+	dir = node_get(fs, root_of(fs), &dir_class, "d", NULL);
+	file = node_get(fs, dir, &file_class, "f", NULL);
+	assert_ptr_not_equal(dir, before);
+	assert_ptr_not_equal(file, old);
+	assert_ptr_equal(file->parent, dir);
+	node_put(fs, file);
+	node_put(fs, dir);
+	node_put(fs, old);
+	node_put(fs, before);
+	assert_int_equal(freed, 4);
+}
+
 static void test_numbers_differ(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -254,6 +274,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_on_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fini_frees_all, setup, teardown),

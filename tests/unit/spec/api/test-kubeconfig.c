@@ -5,9 +5,7 @@
  */
 #include <errno.h>
 
-#include "spec/base/base64.h"
 #include "spec/api/kubeconfig.h"
-#include "spec/base/time.h"
 #include "tests/unit/unit.h"
 
 struct world {
@@ -429,68 +427,6 @@ static void test_exec_reply_bad(void **state)
 	}
 }
 
-static void test_base64(void **state)
-{
-	static const char *const pairs[][2] = {
-		{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob\xff", "Zm9vYv8="},
-	};
-	static const char *const bad[] = {"Z",	      "Zg",   "Zg=",  "Zm9v=", "Zh==",	  "Z===",
-					  "Zg==Zg==", "Zm9*", "====", "Zm 9v", "Zm9v\x80"};
-	size_t n;
-
-	for (size_t i = 0; i < array_size(pairs); i++) {
-		cleanup_free char *to = spec_base64_encode(pairs[i][0], strlen(pairs[i][0]));
-		cleanup_free char *from = spec_base64_decode(pairs[i][1], strlen(pairs[i][1]), &n);
-
-		assert_string_equal(to, pairs[i][1]);
-		assert_string_equal(from, pairs[i][0]);
-		assert_int_equal(n, strlen(pairs[i][0]));
-	}
-	for (size_t i = 0; i < array_size(bad); i++)
-		assert_null(spec_base64_decode(bad[i], strlen(bad[i]), &n));
-	free(spec_base64_decode("Zm\r\n9v\n", 7, &n));
-	assert_int_equal(n, 3);
-}
-
-static void test_time(void **state)
-{
-	static const struct {
-		const char *text;
-		size_t len;
-		int64_t ns;
-	} good[] = {
-		{"1970-01-01T00:00:00Z", 20, 0},
-		{"2026-11-21T09:08:40.123456789Z x", 30, 1795252120123456789},
-		{"2026-11-21T09:08:40.5+02:30 x", 27, 1795243120500000000},
-		{"2026-11-21t09:08:40.1234567891z", 31, 1795252120123456789},
-		{"1969-12-31T23:59:59.75-00:00", 28, -250000000},
-		{"0001-01-01T00:00:00Z", 20, INT64_MIN},
-		{"9999-12-31T23:59:60Z", 20, INT64_MAX},
-	};
-	static const char *const bad[] = {
-		"",
-		"2026-11-21",
-		"2026-11-21 09:08:40Z",
-		"2026-11-21T09:08:40",
-		"2026-11-21T09:08:40.Z",
-		"2026-13-21T09:08:40Z",
-		"2026-11-21T24:08:40Z",
-		"2026-11-21T09:08:40+1:00",
-		"+026-11-21T09:08:40Z",
-	};
-	int64_t ns;
-
-	for (size_t i = 0; i < array_size(good); i++) {
-		assert_int_equal(spec_time_parse(good[i].text, strlen(good[i].text), &ns),
-				 good[i].len);
-		assert_true(ns == good[i].ns);
-	}
-	for (size_t i = 0; i < array_size(bad); i++)
-		assert_int_equal(spec_time_parse(bad[i], strlen(bad[i]), &ns), 0);
-	for (size_t n = 0; n < 30; n++)
-		assert_int_equal(spec_time_parse(good[1].text, n, &ns), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,8 +442,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exec_config, setup, teardown),
 		cmocka_unit_test(test_exec_reply),
 		cmocka_unit_test(test_exec_reply_bad),
-		cmocka_unit_test(test_base64),
-		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "spec/app/hold.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 #include "tests/unit/unit.h"
@@ -35,6 +36,9 @@ static void test_moments(void **state)
 		{"2023-11-14T23:13:20", NOW},
 		{"2023-11-14T23:13", NOW - 20 * INT64_C(1000000000)},
 		{"2023-11-14", NOW - 23 * HOUR - 800 * INT64_C(1000000000)},
+		{"1013-12-01", 23 * HOUR},
+		{"1969-12-31T23:59:59Z", 24 * HOUR},
+		{"9999-12-31T23:59:59Z", INT64_MAX - 24 * HOUR},
 		{"2023-11-14T23", 0},
 		{"2023-13-14", 0},
 		{"2023-11-14T25:00", 0},
@@ -43,6 +47,13 @@ static void test_moments(void **state)
 		{"23:13", 0},
 	};
 
+	/* The longest, and one that is a second longer. */
+	for (int i = 0; i < 2; i++) {
+		cleanup_free char *text = text_print("+%ds", SPEC_MAX_LIMIT + i);
+		int64_t moment;
+
+		assert_int_equal(spec_hold_moment(text, NOW, local, &moment), i == 0);
+	}
 	for (size_t i = 0; i < array_size(rows); i++) {
 		int64_t moment = 0;
 		bool found = spec_hold_moment(rows[i].text, NOW, local, &moment);

@@ -110,6 +110,7 @@ static void test_unknown(void **state)
 	assert_int_equal(spec_options_merge(f.o, "{\"network\":\"x\"}", "ns", &f.e), -EINVAL);
 	assert_string_equal(f.e.v[1].path, "scheduler_args.network");
 	assert_non_null(strstr(f.e.v[1].text, "it has queue, service_account, "));
+	assert_non_null(strstr(f.e.v[1].text, ", hold, begin, after, singleton"));
 	stop(&f);
 }
 

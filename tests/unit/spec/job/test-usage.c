@@ -186,6 +186,29 @@ static void test_nothing(void **state)
 	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
 }
 
+/* A job may end later than its last replica, and in the moment in which it began. */
+static void test_end(void **state)
+{
+	static const struct {
+		int64_t finished; /* s */
+		const char *text;
+	} rows[] = {{40, "elapsed_seconds: 30\n"}, {10, "elapsed_seconds: 0\n"}};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_job *job cleanup_job = running();
+		cleanup_free char *text = NULL;
+		size_t len;
+
+		for (size_t k = 0; k < 3; k++) {
+			use(job, k, 1, 100, 20);
+			job->replicas[k].finished = 20 * SECOND;
+		}
+		job->finished = rows[i].finished * SECOND;
+		spec_status_usage(job, &text, &len);
+		assert_int_equal(strncmp(text, rows[i].text, strlen(rows[i].text)), 0);
+	}
+}
+
 /* Of a job that does not tell when it began, the first of its replicas does. */
 static void test_first_begins(void **state)
 {
@@ -246,10 +269,10 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sum),	     cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_parts),	     cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_first_begins), cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sum),	 cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_parts),	 cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_end),	 cmocka_unit_test(test_first_begins),
+		cmocka_unit_test(test_extremes), cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

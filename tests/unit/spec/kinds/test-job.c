@@ -350,6 +350,22 @@ static void test_owned(void **state)
 	world_clear(&w);
 }
 
+/* A webhook may put a container into a pod, also before the role's own. */
+static void test_injected(void **state)
+{
+	struct world w = {.kind = &spec_job};
+
+	job(&w, "", SPEC_OF(""), "'active':1");
+	world_pod(&w,
+		  world_json("{'metadata':{'name':'j-0','uid':'p','ownerReferences':[{'uid':'u',"
+			     "'controller':true}],'labels':{'torchx.pytorch.org/role-name':'c'},"
+			     "'annotations':{'batch.kubernetes.io/job-completion-index':'0'}},"
+			     "'spec':{'containers':[{'name':'proxy'},{'name':'c'}]}}"),
+		  false);
+	assert_string_equal(w.pods[0]->main, "c");
+	world_clear(&w);
+}
+
 /* Its pods can't be made: its controller goes on trying for ever. */
 static void test_quota(void **state)
 {
@@ -419,8 +435,8 @@ int main(void)
 		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
 		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_quota),	   cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_injected),   cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_requests),   cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

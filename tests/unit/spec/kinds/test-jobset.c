@@ -37,8 +37,10 @@ static void pod(struct world *w, const char *uid, const char *task, unsigned num
 
 	world_pod(w,
 		  world_json("{'metadata':{'name':'j-%s-%u-%u-x','uid':'%s','creationTimestamp':"
-			     "'1970-01-01T00:00:%02uZ','ownerReferences':[{'uid':'of-the-job',"
-			     "'controller':true}],'labels':{'jobset.sigs.k8s.io/jobset-uid':'u',"
+			     "'1970-01-01T00:00:%02uZ','ownerReferences':[{'apiVersion':'batch/v1',"
+			     "'kind':'Job','name':'j-%s-%u','uid':'of-the-job','controller':true}],"
+			     "'labels':{'jobset.sigs.k8s.io/jobset-uid':'u',"
+			     "'jobset.sigs.k8s.io/jobset-name':'j',"
 			     "'jobset.sigs.k8s.io/replicatedjob-name':'%s',"
 			     "'jobset.sigs.k8s.io/replicatedjob-replicas':'%u',"
 			     "'jobset.sigs.k8s.io/job-index':'%u',"
@@ -47,8 +49,8 @@ static void pod(struct world *w, const char *uid, const char *task, unsigned num
 			     "'batch.kubernetes.io/job-index-failure-count':'%u'}},"
 			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
 			     "'containerStatuses':[{'name':'c','state':%s}]}}",
-			     task, number, index, uid, 10 + restart, task, count, number, restart,
-			     index, failures, phase, ended),
+			     task, number, index, uid, 10 + restart, task, number, task, count,
+			     number, restart, index, failures, phase, ended),
 		  false);
 	assert_string_equal(w->pods[w->n_pods - 1]->meta.owner_uid, "u");
 }

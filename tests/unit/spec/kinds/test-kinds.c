@@ -124,6 +124,10 @@ static void test_makes(void **state)
 }
 
 /* Whose pod it is, of several kinds; of none, it has no job. */
+#define OF_SET(name)                                                                               \
+	"\"jobset.sigs.k8s.io/jobset-uid\":\"s\",\"jobset.sigs.k8s.io/jobset-name\":\"" name       \
+	"\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"r\""
+
 static void test_owners(void **state)
 {
 	static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_appwrapper,
@@ -132,7 +136,9 @@ static void test_owners(void **state)
 		const char *api, *kind, *labels, *owner;
 	} cases[] = {
 		{"batch/v1", "Job", "", "o"},
-		{"batch/v1", "Job", "\"jobset.sigs.k8s.io/jobset-uid\":\"s\"", "s"},
+		{"batch/v1", "Job", OF_SET("set"), "s"},
+		{"batch/v1", "Job", OF_SET("copied"), "o"}, /* from a pod of another */
+		{"apps/v1", "ReplicaSet", OF_SET("set"), ""},
 		{"batch.volcano.sh/v1alpha1", "Job", "", "o"},
 		{"workload.codeflare.dev/v1beta2", "AppWrapper", "", "o"},
 		{"apps/v1", "ReplicaSet", "", ""},
@@ -149,7 +155,8 @@ static void test_owners(void **state)
 		snprintf(
 			json, sizeof(json),
 			"{\"metadata\":{\"name\":\"p\",\"uid\":\"p\",\"labels\":{%s},\"ownerReferences\":[{"
-			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"uid\":\"o\",\"controller\":true}]}}",
+			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"set-r-0\",\"uid\":\"o\","
+			"\"controller\":true}]}}",
 			cases[i].labels, cases[i].api, cases[i].kind);
 		assert_int_equal(spec_pod_view_parse_any(readers, array_size(readers), json,
 							 strlen(json), &v),

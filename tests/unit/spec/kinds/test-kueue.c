@@ -839,7 +839,9 @@ static void test_kept(void **state)
 									   "m") "]}}";
 	static const char pod[] =
 		"{'metadata':{'name':'j-w-0-0-x','uid':'p%d','labels':{'jobset.sigs.k8s.io/jobset-uid'"
-		":'u','jobset.sigs.k8s.io/replicatedjob-name':'w'},'annotations':{"
+		":'u','jobset.sigs.k8s.io/jobset-name':'j','jobset.sigs.k8s.io/replicatedjob-name':'w'},"
+		"'ownerReferences':[{'apiVersion':'batch/v1','kind':'Job','name':'j-w-0','uid':'b',"
+		"'controller':true}],'annotations':{"
 		"'batch.kubernetes.io/job-completion-index':'0'}},'spec':{'containers':[{'name':'w'}]}"
 		",'status':{'phase':'%s','containerStatuses':[{'name':'w','restartCount':%d,'state':"
 		"{'%s':{'reason':'%s','message':'%s'}},'lastState':{%s}}]}}";

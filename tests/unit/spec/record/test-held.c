@@ -280,9 +280,9 @@ static void test_over(void **state)
 	struct spec_job *failed = job_in(SPEC_FAILED), *job;
 	cleanup_free char *why = NULL;
 
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_WAIT);
 	assert_true(spec_held_settle(&h->after[0], NULL, failed));
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_NEVER);
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_NEVER);
 	h->state = SPEC_HELD_OVER;
 	h->finished = NOW;
 	job = show(h, &news, &why);
@@ -307,11 +307,11 @@ static void test_judge(void **state)
 {
 	struct spec_held *h = held_by("{hold: true, begin: 2023-11-14T22:13:20}", NULL);
 
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_WAIT);
 	h->hold = false;
-	assert_int_equal(spec_held_judge(h, NOW - 1, true), SPEC_VERDICT_WAIT);
-	assert_int_equal(spec_held_judge(h, NOW, false), SPEC_VERDICT_WAIT);
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_VERDICT_GO);
+	assert_int_equal(spec_held_judge(h, NOW - 1, true), SPEC_DECISION_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, false), SPEC_DECISION_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_GO);
 	spec_held_free(h);
 }
 

@@ -385,18 +385,19 @@ static void test_app(void **state)
 /* A million logs are shown, and not one more. */
 static void test_too_many_attempts(void **state)
 {
-	struct spec_record *r = busy(), *copy = NULL;
+	struct spec_record *r = record_of("name: a\nroles: [{name: r, image: /, entrypoint: e, "
+					  "num_replicas: 10000}]\n");
+	struct spec_record *copy = NULL;
+	cleanup_free char *all = NULL, *more = NULL;
 
-	for (int attempt = 300000; attempt <= 400000; attempt += 100000) {
-		cleanup_free char *text = NULL;
-
-		for (size_t i = 0; i < r->job->n_replicas; i++)
-			r->job->replicas[i].attempt = (unsigned)attempt;
-		text = spec_record_text(r);
-		assert_int_equal(spec_record_parse(text, strlen(text), &copy),
-				 attempt == 300000 ? 0 : -EINVAL);
-		spec_record_free(take_ptr(copy));
-	}
+	for (size_t i = 0; i < r->job->n_replicas; i++)
+		r->job->replicas[i].attempt = 99;
+	all = spec_record_text(r);
+	assert_int_equal(spec_record_parse(all, strlen(all), &copy), 0);
+	spec_record_free(take_ptr(copy));
+	r->job->replicas[0].attempt = 1000000;
+	more = spec_record_text(r);
+	assert_int_equal(spec_record_parse(more, strlen(more), &copy), -EINVAL);
 	spec_record_free(r);
 }
 
@@ -551,13 +552,20 @@ static void test_actions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new),	     cmocka_unit_test(test_reads_back),
-		cmocka_unit_test(test_not_utf8),     cmocka_unit_test(test_version),
-		cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_missing_and_wrong_type),
-		cmocka_unit_test(test_no_json),	     cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_log_names),    cmocka_unit_test(test_job),
-		cmocka_unit_test(test_actions),	     cmocka_unit_test(test_too_many_attempts),
+		cmocka_unit_test(test_new),
+		cmocka_unit_test(test_reads_back),
+		cmocka_unit_test(test_not_utf8),
+		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_wrong_values),
+		cmocka_unit_test(test_missing_and_wrong_type),
+		cmocka_unit_test(test_no_json),
+		cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_log_names),
+		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_app),
+		/* What is freed of a million logs is filled again and again where malloc has to (MALLOC_PERTURB_). */
+		cmocka_unit_test(test_too_many_attempts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

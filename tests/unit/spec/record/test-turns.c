@@ -7,13 +7,8 @@
 
 #define MAX 6
 
-/* A job of one role with N replicas, each with so many GPUs. */
-static struct spec_record *job_of(int n, int gpu)
+static struct spec_record *job_of_text(const char *text)
 {
-	cleanup_free char *text =
-		text_print("name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: %d, "
-			   "resource: {cpu: 1, gpu: %d, memMB: 1}}]\n",
-			   n, gpu);
 	const struct spec_record_origin origin = {
 		.id = "a",
 		.uid = "u",
@@ -31,6 +26,17 @@ static struct spec_record *job_of(int n, int gpu)
 
 	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
 	return spec_record_new(app, &origin);
+}
+
+/* A job of one role with N replicas, each with so many GPUs. */
+static struct spec_record *job_of(int n, int gpu)
+{
+	cleanup_free char *text =
+		text_print("name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: %d, "
+			   "resource: {cpu: 1, gpu: %d, memMB: 1}}]\n",
+			   n, gpu);
+
+	return job_of_text(text);
 }
 
 static const struct row {
@@ -154,6 +160,50 @@ static void test_give(void **state)
 	}
 }
 
+/* A role that says nothing of GPUs needs none, and takes none from what others need. */
+static void test_roles(void **state)
+{
+	struct spec_record *r = job_of_text(
+		"name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 2}, "
+		"{name: s, image: i, entrypoint: e, resource: {cpu: 1, gpu: 2, memMB: 1}}]\n");
+	struct spec_turns t = {.gpus = 1};
+	bool moved;
+
+	r->turn = 1;
+	assert_false(spec_turns_give(&t, r, &moved));
+	assert_string_equal(r->job->cause.text, "waits for 2 GPUs, but there are only 1");
+	t.gpus = 2;
+	assert_true(spec_turns_give(&t, r, &moved));
+	assert_int_equal(r->job->replicas[2].gpus, 3);
+	spec_record_free(r);
+}
+
+/* It is news when a job waits for another thing than before. */
+static void test_moved(void **state)
+{
+	static const struct {
+		uint64_t taken;
+		bool moved;
+		const char *text;
+	} looks[] = {
+		{3, true, "waits for 2 GPUs: 0 of 2 are free"},
+		{3, false, "waits for 2 GPUs: 0 of 2 are free"},
+		{1, true, "waits for 2 GPUs: 1 of 2 is free"},
+	};
+	struct spec_record *r = job_of(1, 2);
+
+	r->turn = 1;
+	for (size_t i = 0; i < array_size(looks); i++) {
+		struct spec_turns t = {.gpus = 2, .running = 1, .taken = looks[i].taken};
+		bool moved;
+
+		assert_false(spec_turns_give(&t, r, &moved));
+		assert_int_equal(moved, looks[i].moved);
+		assert_string_equal(r->job->cause.text, looks[i].text);
+	}
+	spec_record_free(r);
+}
+
 /* What is over has given back; who runs keeps what he has, also when kxfs has been started again. */
 static void test_take(void **state)
 {
@@ -226,6 +276,11 @@ static void test_text(void **state)
 	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: 0,1\n"
 				  "pending: 0\nrunning: 1\njobs:\n"
 				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
+	/* One that was put by waits for nothing and does not run. */
+	r[2]->job->state = SPEC_SUBMITTED;
+	free(take_ptr(text));
+	spec_turns_text(&t, jobs, 3, &text, &len);
+	assert_non_null(strstr(text, "pending: 0\nrunning: 0\njobs:\n"));
 	for (size_t i = 0; i < 3; i++)
 		spec_record_free(r[i]);
 }
@@ -233,10 +288,9 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_give),
-		cmocka_unit_test(test_take),
-		cmocka_unit_test(test_snapshot),
-		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_give),	 cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_moved),	 cmocka_unit_test(test_take),
+		cmocka_unit_test(test_snapshot), cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Who reads `list`: when its text is made anew, that others are served meanwhile, and who gets which. */
+#include <errno.h>
+
+#include "fs/tree/place.h"
+#include "fs/vfs/serve.h"
+#include "spec/base/mem.h"
+#include "spec/base/shared.h"
+#include "tests/unit/noted.h"
+#include "tests/unit/unit.h"
+
+static struct fs mount;
+static struct tree tree;
+static struct node node;
+static uint64_t revision; /* of the backend's jobs, of which there is one, JOB-REVISION */
+static int begin_err;
+static void (*before_turn)(void); /* what others do before who has made a text has the turn again */
+
+/* --- what the file stands on --- */
+
+int serve_disk_begin(struct fs *fs)
+{
+	if (begin_err == 0)
+		note("others may");
+	return begin_err;
+}
+
+void serve_disk_end(struct fs *fs)
+{
+	void (*fn)(void) = take_ptr(before_turn);
+
+	if (fn)
+		fn();
+	note("its turn");
+}
+
+uint64_t backend_revision(struct backend *b, enum backend_place place)
+{
+	assert_int_equal(place, BACKEND_JOBS);
+	return revision;
+}
+
+int64_t backend_stale_since(struct backend *b)
+{
+	return 0;
+}
+
+void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		  size_t *ret_n)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	note("jobs");
+	job->id = text_print("job-%u", (unsigned)revision);
+	job->revision = revision;
+	job->state = SPEC_PENDING;
+	spec_set(&job->queue, "q");
+	*ret = new0_n(const struct spec_job *, 1);
+	(*ret)[0] = job;
+	*ret_n = 1;
+}
+
+void backend_wanted(struct backend *b, const struct spec_job *job)
+{
+	note("%s is wanted", job->id);
+}
+
+void backend_usage_wanted(struct backend *b)
+{
+}
+
+void place_look(struct fs *fs, struct tree *t, enum backend_place place)
+{
+}
+
+void text_open(struct fs *fs, fuse_req_t req, struct node *of, struct fuse_file_info *fi)
+{
+}
+
+void text_read(struct fs *fs, fuse_req_t req, struct node *of, size_t size, off_t off,
+	       struct fuse_file_info *fi)
+{
+}
+
+/* --- the reader --- */
+
+static int setup(void **state)
+{
+	tree = (struct tree){.lists = lists_new(), .fs = &mount};
+	node = (struct node){.class = &list_jobs_table.text.class, .object = &tree};
+	revision = 1;
+	begin_err = 0;
+	forget_noted();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	lists_free(tree.lists);
+	return 0;
+}
+
+static void expect(const char *job)
+{
+	struct spec_text *text = NULL;
+
+	assert_int_equal(list_jobs_table.text.share(&mount, &node, &text), 0);
+	if (!strstr(text->text, job))
+		fail_msg("there is no %s: %s", job, text->text);
+	spec_text_unref(text);
+}
+
+/* Others are served while a text is made, and it is made once for each change. */
+static void test_made_apart(void **state)
+{
+	struct stat st = {0};
+
+	expect("job-1");
+	assert_done("others may, jobs, its turn");
+	expect("job-1");
+	assert_int_equal(list_jobs_table.text.class.getattr(&mount, &node, &st), 0);
+	assert_true(st.st_size > 0);
+	assert_done("");
+	revision = 2;
+	assert_int_equal(list_jobs_table.text.class.getattr(&mount, &node, &st), 0);
+	expect("job-2");
+	assert_done("others may, jobs, its turn");
+}
+
+/* The places of the jobs that wait are asked for: those of the text that was read. */
+static void test_opened(void **state)
+{
+	expect("job-1");
+	forget_noted();
+	list_jobs_table.text.opened(&node);
+	assert_done("job-1 is wanted");
+}
+
+/* So many requests wait that this one may not: it fails, and the next one does not. */
+static void test_too_many(void **state)
+{
+	struct spec_text *text = NULL;
+	struct stat st;
+
+	begin_err = -ETIMEDOUT;
+	assert_int_equal(list_jobs_table.text.share(&mount, &node, &text), -ETIMEDOUT);
+	assert_null(text);
+	assert_int_equal(list_jobs_table.text.class.getattr(&mount, &node, &st), -ETIMEDOUT);
+	assert_done("");
+	begin_err = 0;
+	expect("job-1");
+}
+
+static void read_later(void)
+{
+	revision = 2;
+	expect("job-2");
+}
+
+/* A text that was begun before another and comes after it is not taken for the newer one. */
+static void test_late(void **state)
+{
+	before_turn = read_later;
+	expect("job-1");
+	expect("job-2");
+	expect("job-2");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_made_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("list", tests, NULL, NULL);
+}
