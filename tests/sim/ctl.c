@@ -13,6 +13,7 @@
 
 #define WRITES 12
 #define EACH_S 40
+#define TRIES  20
 
 enum end { ASKED, TAKEN, REFUSED, UNKNOWN };
 
@@ -63,6 +64,43 @@ void ctl_obeyed(const char *job, const char *action)
 		sim_fail("%s of %s was refused, and is obeyed", w->word, job);
 }
 
+unsigned ctl_asked(const char *job, const char *word)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < n_wishes; i++)
+		n += streq(wishes[i].job, job) && streq(wishes[i].word, word) &&
+		     wishes[i].end != REFUSED;
+	return n;
+}
+
+bool ctl_suspended(const char *job, bool *ret_certain)
+{
+	bool ret = false;
+
+	*ret_certain = true;
+	for (size_t i = 0; i < n_wishes; i++) {
+		if (!streq(wishes[i].job, job) || wishes[i].end == REFUSED)
+			continue;
+		*ret_certain &= wishes[i].end == TAKEN;
+		ret = streq(wishes[i].word, "suspend");
+	}
+	return ret;
+}
+
+static enum end end_of(int err)
+{
+	/*
+	 * What the disk has not taken is done, and not known after a crash. A job that is gone may have obeyed
+	 * before.
+	 */
+	bool lost = err == -ENOENT || (sim_machine && sim_faults.disk_error && err != -EINVAL);
+
+	if (!err)
+		return TAKEN;
+	return err == -ETIMEDOUT || err == -ENOTCONN || lost ? UNKNOWN : REFUSED;
+}
+
 static void ask(const char *job, size_t what, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/ctl", job);
@@ -77,16 +115,26 @@ static void ask(const char *job, size_t what, pid_t pid)
 		kernel_close(&f, 0);
 	}
 	sim_say("user", "%s > %s: %s", w->word, path, err ? strerror(-err) : "done");
-	if (!err && !w->created)
+	if (!err && !w->created && !sim_machine)
 		sim_fail("%s of %s was taken, and never sent", w->word, job);
-	w->end = !err ? TAKEN : err == -ETIMEDOUT || err == -ENOTCONN ? UNKNOWN : REFUSED;
+	w->end = end_of(err);
 	if (w->end == REFUSED && w->obeyed)
 		sim_fail("%s of %s is refused, and was obeyed", w->word, job);
 }
 
+/* One of N jobs; on a machine, where they are over soon, rather one that runs. malloc'ed. */
+static char *choose(size_t n)
+{
+	const char *job = server_job(sim_random(SIM_CTL) % n);
+
+	for (unsigned i = 0; i < TRIES && sim_machine && !machine_is_up(job, NULL); i++)
+		job = server_job(sim_random(SIM_CTL) % n);
+	return text_copy(job);
+}
+
 static void commander(void *data)
 {
-	pid_t pid = kernel_fork();
+	pid_t pid = kernel_fork(KERNEL_SEEN);
 
 	(void)data;
 	for (unsigned i = 0; i < WRITES; i++) {
@@ -95,9 +143,9 @@ static void commander(void *data)
 
 		sim_sleep(sim_random(SIM_CTL) % (EACH_S * SIM_S));
 		n = server_n_jobs();
-		if (!sim_fs || n == 0 || sim_machine || !sim_chance(SIM_CTL, sim_faults.commanded))
+		if (!sim_fs || n == 0 || !sim_chance(SIM_CTL, sim_faults.commanded))
 			continue;
-		job = text_copy(server_job(sim_random(SIM_CTL) % n));
+		job = choose(n);
 		/* Who suspends mostly goes on some time. */
 		what = server_is_suspended(job) ? 1 : sim_below(SIM_CTL, array_size(words));
 		ask(job, what, pid);

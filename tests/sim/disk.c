@@ -15,13 +15,15 @@
 #include "spec/base/mem.h"
 #include "tests/sim/process.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/world.h"
 
 #define FIRST_FD  (1 << 20)
-#define MOST_FDS  4096
+#define MOST_FDS  1024 /* a log has one open, and what is called now; a helper two */
 #define MOUNTED	  "/state"
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
 #define HANGS_S	  60
+#define REFUSES_S 30
 
 struct inode;
 
@@ -65,7 +67,7 @@ static struct inode *root;
 static struct descriptor fds[MOST_FDS];
 static ino_t last_ino;
 static bool mended;
-static uint64_t hangs_until; /* us */
+static uint64_t hangs_until, refuses_until; /* us */
 
 int __real_close(int fd);
 int __wrap_close(int fd);
@@ -76,6 +78,7 @@ int __wrap_flock(int fd, int how);
 
 static struct inode *inode_new(mode_t mode)
 {
+	sim_of_world();
 	struct inode *i = new0(struct inode);
 
 	i->n = ++last_ino;
@@ -96,6 +99,7 @@ static void put(struct inode *dir, const char *name, struct inode *inode)
 {
 	struct entry *e = find(dir, name);
 
+	sim_of_world();
 	if (e)
 		e->inode->links--;
 	if (e && !inode) {
@@ -118,6 +122,7 @@ static void put(struct inode *dir, const char *name, struct inode *inode)
 static void change(struct inode *dir, const char *name, struct inode *inode, struct inode *from,
 		   const char *from_name)
 {
+	sim_of_world();
 	const struct entry *e = find(dir, name);
 	struct change c = {text_copy(name), e ? e->inode : NULL, from,
 			   from_name ? text_copy(from_name) : NULL};
@@ -154,7 +159,7 @@ static uint64_t hang(void)
  */
 static int call(enum sort sort)
 {
-	static const int errors[] = {-EIO, -ENOSPC, -EDQUOT};
+	static const int errors[] = {-EIO, -ESTALE, -ENOSPC, -EDQUOT};
 	uint64_t us = sim_delay(SIM_DISK, 2 * SIM_MS);
 
 	if (lock_held)
@@ -164,9 +169,19 @@ static int call(enum sort sort)
 	if (!mended && sim_chance(SIM_DISK, sim_faults.slow))
 		us = sim_delay(SIM_DISK, 4 * SIM_S);
 	sim_sleep(us + hang());
+	if (!mended && sort == WRITES && sim_now() < refuses_until)
+		return -EROFS;
 	if (mended || !sim_chance(SIM_DISK, sim_faults.disk_error))
 		return 0;
-	return sort == READS ? -EIO : errors[sim_below(SIM_DISK, array_size(errors))];
+	if (sort == WRITES && sim_chance(SIM_DISK, 250)) {
+		us = sim_delay(SIM_DISK, REFUSES_S * SIM_S);
+		sim_say("disk", "takes no write for %llu ms", (unsigned long long)(us / SIM_MS));
+		refuses_until = sim_now() + us;
+		if (sim_faults.power_cut && sim_chance(SIM_DISK, 300))
+			sim_kxfs_power_cut(us);
+		return -EROFS;
+	}
+	return errors[sim_below(SIM_DISK, sort == READS ? 2 : array_size(errors))];
 }
 
 /* --- paths --- */
@@ -237,6 +252,8 @@ static int lookup(int at, const char *path, struct inode **ret)
 static void set_size(struct inode *i, size_t size)
 {
 	if (size > i->size) {
+		sim_of_world();
+
 		i->data = mem_grow(i->data, size, 1);
 		memset(i->data + i->size, 0, size - i->size);
 	}
@@ -411,6 +428,8 @@ int disk_reserve(int fd, uint64_t size, bool grow)
 
 static void keep(struct inode *i)
 {
+	sim_of_world();
+
 	free(i->sure);
 	i->sure = mem_copy(i->data ? i->data : "", i->size);
 	i->sure_size = i->size;
@@ -438,7 +457,7 @@ int disk_sync_data(int fd)
 
 /* --- changes of names --- */
 
-int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new)
+int disk_rename(int from_at, const char *from, int to_at, const char *to)
 {
 	char name[NAME_MAX + 1], new_name[NAME_MAX + 1];
 	struct inode *dir, *new_dir, *i;
@@ -456,8 +475,6 @@ int disk_rename(int from_at, const char *from, int to_at, const char *to, bool o
 	if (!e)
 		return -ENOENT;
 	i = e->inode;
-	if (there && only_new)
-		return -EEXIST;
 	if (there && there->inode == i)
 		return 0;
 	if (there && S_ISDIR(there->inode->mode) && there->inode->n_entries)
@@ -619,6 +636,15 @@ int __wrap_flock(int fd, int how)
 		return -1;
 	}
 	return 0;
+}
+
+size_t sim_disk_open_of(const struct sim_process *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < MOST_FDS; i++)
+		n += fds[i].inode && fds[i].owner == p;
+	return n;
 }
 
 void sim_disk_close_of(const struct sim_process *p)

@@ -25,8 +25,12 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-#define PIECE_MAX 4096
-#define LATE_MS	  3000u /* so long after a break the server may still act */
+#define PIECE_MAX     4096
+#define RIGHTS_EACH_S 15
+#define FORBIDDEN_S   60
+#define AWAY_BEGIN_S  240 /* within so long the server is cut off, */
+#define AWAY_S	      SERVER_AWAY_S
+#define LATE_MS	      3000u /* so long after a break the server may still act */
 
 struct http {
 	struct loop *loop;
@@ -48,6 +52,7 @@ struct http_request {
 	struct server_watch *watch;
 	/* What came: of a reply the status and what is left of its bytes; of a stream what the server has sent. */
 	int status;
+	unsigned wait_ms; /* that the server asks for */
 	char *text;
 	size_t len, at;
 	bool ended; /* nothing follows TEXT */
@@ -71,6 +76,21 @@ try {
 static unsigned last_number;
 static bool mended;
 
+/* What may be taken from who mounts, for a while: requests of this method (NULL: of any) whose path has this in it. */
+static const struct right {
+	const char *method, *in;
+} rights[] = {{"GET", "/pods?"}, {"GET", "/log?"}, {"GET", "/events?"}, {"GET", "/apis/"},
+	      {"POST", "/"},	 {"DELETE", "/"},  {"PATCH", "/"},	{NULL, "/"}};
+static const struct right *taken; /* NULL: none */
+
+/* Nothing comes through to the server, which goes on: all connections are reset, and new ones refused. */
+static uint64_t away_until;
+
+static bool is_down(void)
+{
+	return server_is_down() || sim_now() < away_until;
+}
+
 static bool goes_wrong(unsigned per_mille)
 {
 	return !mended && sim_chance(SIM_NET, per_mille);
@@ -86,7 +106,7 @@ static void over(void *data)
 		.status = rq->status,
 		.sent = rq->sent,
 		.again = rq->again,
-		.wait_ms = 0,
+		.wait_ms = rq->wait_ms,
 		.date = 0,
 		.text = rq->err ? strerror(-rq->err) : "",
 		.body = rq->text ? rq->text : "",
@@ -258,7 +278,8 @@ static void answered(void *data)
 		rq->again = true;
 		free(take_ptr(rq->text));
 		rq->len = rq->at = 0;
-		sim_after(1 + sim_delay(SIM_NET, 2 * SIM_S), SIM_OF_KXFS, go, rq);
+		sim_after(rq->wait_ms * SIM_MS + 1 + sim_delay(SIM_NET, 2 * SIM_S), SIM_OF_KXFS, go,
+			  rq);
 		return;
 	}
 	if (rq->call.bytes && rq->status / 100 == 2) {
@@ -293,11 +314,48 @@ static void trouble(struct server_reply *reply)
 	reply->len = strlen(reply->body);
 }
 
+static bool is_forbidden(const struct try *t)
+{
+	return taken && (!taken->method || streq(taken->method, t->method)) &&
+	       strstr(t->path, taken->in);
+}
+
+/* A word of 401 comes before the request was read, and may be cut (docs/facts.md). */
+static void refuse_stranger(struct server_reply *reply)
+{
+	reply->status = 401;
+	reply->body = server_status(401, "Unauthorized", "Unauthorized");
+	if (sim_chance(SIM_RIGHTS, 300))
+		reply->body[sim_below(SIM_RIGHTS, (unsigned)strlen(reply->body))] = '\0';
+}
+
+/* Nor is what a webhook refuses, or has not answered. */
+static void refuse_by_webhook(struct server_reply *reply)
+{
+	static const struct {
+		int code;
+		const char *reason, *text;
+	} no[] = {{403, "Forbidden", "admission webhook \\\"x\\\" denied the request: not today"},
+		  {400, "BadRequest",
+		   "admission webhook \\\"x\\\" denied the request: no such team"},
+		  {500, "InternalError",
+		   "failed calling webhook \\\"x\\\": context deadline exceeded"}};
+	unsigned i = sim_below(SIM_WEBHOOKS, array_size(no));
+
+	reply->status = no[i].code;
+	reply->body = server_status(no[i].code, no[i].reason, no[i].text);
+}
+
 /* What the server's own limits say before anything is done. */
 static bool is_refused(const struct try *t, struct server_reply *reply)
 {
-	reply->body = NULL;
-	if (goes_wrong(sim_faults.busy)) {
+	*reply = (struct server_reply){0};
+	if (is_forbidden(t)) {
+		reply->status = 403;
+		reply->body = server_status(403, "Forbidden",
+					    "it is forbidden: User \\\"ann\\\" cannot do that in "
+					    "the namespace \\\"team\\\"");
+	} else if (goes_wrong(sim_faults.busy)) {
 		static const struct {
 			int code;
 			const char *reason;
@@ -305,10 +363,12 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 		unsigned i = sim_below(SIM_NET, array_size(busy));
 
 		reply->status = busy[i].code;
-		reply->body = server_status(reply->status, busy[i].reason, "try again");
+		/* That of 429 is plain text, and may say how long to wait (docs/facts.md). */
+		reply->body = i ? server_status(reply->status, busy[i].reason, "try again")
+				: text_copy("Too many requests, please try again later.");
+		reply->wait_ms = i ? 0 : 1000 * sim_below(SIM_RIGHTS, 10);
 	} else if (goes_wrong(sim_faults.stranger)) {
-		reply->status = 401;
-		reply->body = server_status(401, "Unauthorized", "Unauthorized");
+		refuse_stranger(reply);
 	} else if (streq(t->method, "POST") && goes_wrong(sim_faults.quota)) {
 		static const struct {
 			int code;
@@ -321,6 +381,9 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 		reply->status = no[i].code;
 		reply->body = server_status(no[i].code, no[i].reason, no[i].text);
 	}
+	if (!reply->body && !streq(t->method, "GET") && sim_faults.webhooks && !mended &&
+	    sim_chance(SIM_WEBHOOKS, sim_faults.webhooks / 2))
+		refuse_by_webhook(reply);
 	reply->len = reply->body ? strlen(reply->body) : 0;
 	return reply->body;
 }
@@ -334,6 +397,11 @@ static void arrive(void *data)
 	bool heard = rq && t->life == sim_life() && !rq->over && !t->deaf;
 	void (*spoil)(struct server_reply * reply) = NULL;
 
+	if (is_down()) {
+		if (heard)
+			end(rq, 0, -EIO, true);
+		return try_free(t);
+	}
 	if (goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300))
 		spoil = proxy;
 	else if (goes_wrong(sim_faults.troubled) && sim_chance(SIM_NET, 300))
@@ -353,6 +421,7 @@ static void arrive(void *data)
 			reply.status, heard ? "" : ", which nobody hears");
 	if (heard) {
 		rq->status = reply.status;
+		rq->wait_ms = reply.wait_ms;
 		free(rq->text);
 		rq->text = reply.body;
 		rq->len = reply.len;
@@ -399,11 +468,14 @@ static void lose(struct http_request *rq)
 
 static void start_stream(struct http_request *rq)
 {
+	static char get[] = "GET";
+	cleanup_free char *path = text_copy(rq->call.path);
 	struct server_reply reply = {0};
 
-	if (!is_refused(&(struct try){.method = text_copy("GET")}, &reply))
+	if (!is_refused(&(struct try){.method = get, .path = path}, &reply))
 		rq->watch = server_watch(rq->call.path, on_event, rq, &reply);
 	rq->status = rq->watch ? 200 : reply.status;
+	rq->wait_ms = reply.wait_ms;
 	rq->fed = sim_now();
 	if (!rq->watch) {
 		rq->text = reply.body;
@@ -419,8 +491,11 @@ static void on_arrived_stream(void *data)
 {
 	struct http_request *rq = data;
 
-	if (!rq->over)
-		start_stream(rq);
+	if (rq->over)
+		return;
+	if (is_down())
+		return end(rq, 0, -EIO, true);
+	start_stream(rq);
 }
 
 static void go(void *data)
@@ -432,7 +507,7 @@ static void go(void *data)
 
 	if (rq->over)
 		return;
-	if (goes_wrong(sim_faults.refused)) {
+	if (is_down() || goes_wrong(sim_faults.refused)) {
 		end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
 	} else if (goes_wrong(sim_faults.lost)) {
 		lose(rq);
@@ -496,6 +571,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 {
 	struct http_request *rq;
 
+	sim_of_world();
 	if (http->stopping)
 		return NULL;
 	rq = new0(struct http_request);
@@ -506,6 +582,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->number = ++last_number;
 	rq->since = rq->fed = sim_now();
 	DL_APPEND(http->all, rq);
+	bounds_asked(methods[call->method], rq->call.path, rq->call.body);
 	sim_say("kxfs", "#%u %s %.160s", rq->number, methods[call->method], call->path);
 	if (!call->stream)
 		sim_after(call->deadline_ms * SIM_MS, SIM_OF_KXFS, on_deadline, rq);
@@ -570,7 +647,57 @@ void sim_http_kill(void)
 	server_unwatch_all();
 }
 
+static void give_back(void *data)
+{
+	(void)data;
+	if (taken)
+		sim_say("server", "who mounts may do all again");
+	taken = NULL;
+}
+
+static void take(void *data)
+{
+	if (mended)
+		return;
+	if (!taken && sim_chance(SIM_RIGHTS, sim_faults.forbidden)) {
+		taken = &rights[sim_below(SIM_RIGHTS, array_size(rights))];
+		sim_say("server", "who mounts may not %s %s any more",
+			taken->method ? taken->method : "ask for", taken->in);
+		sim_after(1 + sim_delay(SIM_RIGHTS, FORBIDDEN_S * SIM_S), SIM_WORLD, give_back,
+			  NULL);
+	}
+	sim_after(RIGHTS_EACH_S * SIM_S, SIM_WORLD, take, data);
+}
+
+static void come_back(void *data)
+{
+	(void)data;
+	if (sim_now() < away_until)
+		return;
+	sim_say("net", "the server is there again");
+}
+
+static void go_away(void *data)
+{
+	(void)data;
+	if (mended)
+		return;
+	away_until = sim_now() + SIM_S + sim_random(SIM_AWAY) % (AWAY_S * SIM_S);
+	sim_say("net", "the server can't be reached");
+	server_cut();
+	sim_after(away_until - sim_now(), SIM_WORLD, come_back, NULL);
+}
+
+void sim_http_begin(void)
+{
+	if (sim_chance(SIM_AWAY, sim_faults.away))
+		sim_after(sim_random(SIM_AWAY) % (AWAY_BEGIN_S * SIM_S), SIM_WORLD, go_away, NULL);
+	sim_after(0, SIM_WORLD, take, NULL);
+}
+
 void sim_http_mend(void)
 {
 	mended = true;
+	away_until = 0;
+	give_back(NULL);
 }

@@ -11,23 +11,39 @@
 
 struct fs;
 
+struct kernel_open;
+
+/* A descriptor of a process. */
 struct kernel_file {
 	pid_t pid;
 	unsigned life; /* of kxfs, in which it was opened */
-	uint64_t node, ino, fh;
-	int flags;
-	bool open;
+	struct kernel_open *of;
 	struct kernel_file *next;
 };
 
+/* What kxfs can know of a process by its number. */
+enum kernel_sight {
+	KERNEL_SEEN,
+	KERNEL_HIDDEN,	  /* not which descriptors it has: it is another user's */
+	KERNEL_ELSEWHERE, /* nothing: it is in another pid namespace, its number is 0 */
+};
+
 /* A new process. */
-pid_t kernel_fork(void);
+pid_t kernel_fork(enum kernel_sight sight);
+/* From now on a signal may interrupt what it waits for, and it may wait for it no more than a while. */
+void kernel_disturb(pid_t pid);
+/* It asks for nothing any more but what comes with closing what it has open, which is left to who calls. */
 void kernel_kill(pid_t pid);
-bool kernel_is_killed(pid_t pid);
+bool kernel_is_killed(pid_t pid); /* as far as /proc says */
+bool kernel_is_elsewhere(pid_t pid);
 
 /* PATH is below the root of the mount, without a slash at its beginning. FLAGS as of open(2). 0 or a negative errno. */
 int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags);
+/* RET is one more descriptor of the same open file, of PID. */
+void kernel_dup(const struct kernel_file *from, pid_t pid, struct kernel_file *ret);
 int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off);
+int kernel_fsync(struct kernel_file *f);
+int kernel_truncate(struct kernel_file *f, off_t size);
 /* INTERRUPT_US: after so long a signal interrupts it; 0: none does. What its FLUSH has said. */
 int kernel_close(struct kernel_file *f, uint64_t interrupt_us);
 /*
@@ -39,13 +55,26 @@ ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t i
 /* All of a file; *RET is malloc'ed. */
 int kernel_read(pid_t pid, const char *path, char **ret);
 int kernel_readlink(pid_t pid, const char *path, char **ret);
+int kernel_symlink(pid_t pid, const char *target, const char *path);
 int kernel_unlink(pid_t pid, const char *path);
 int kernel_rename(pid_t pid, const char *from, const char *to);
 int kernel_rmdir(pid_t pid, const char *path);
 /* Is there something at PATH? 0, -ENOENT ... */
 int kernel_stat(pid_t pid, const char *path);
-/* How many names a directory has, beside "." and "..". */
-int kernel_count(pid_t pid, const char *path);
+/* What stat(2) says of it, or a negative errno. */
+off_t kernel_size(pid_t pid, const char *path);
+
+/* The names of a directory, beside "." and "..". */
+struct kernel_names {
+	struct {
+		char *name;
+		bool dir;
+	} * v;
+	size_t n;
+};
+
+int kernel_list(pid_t pid, const char *path, struct kernel_names *ret);
+void kernel_names_clear(struct kernel_names *names);
 
 /*
  * FS is unmounted, and sim_fs NULL: what it has not read yet, and what is parked, is over; it waits for the rest. In a

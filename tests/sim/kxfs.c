@@ -69,9 +69,10 @@ static int make(struct kxfs *k, char **why)
 {
 	static char queue[] = "queue", its_name[] = "default";
 	static const struct spec_pair args[] = {{queue, its_name}};
+	bool volcano = !sim_machine && streq(server_source(), "volcano");
 	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
 	const struct backend_config config = {
-		.kind = sim_machine ? "local" : "volcano",
+		.kind = sim_machine ? "local" : server_source(),
 		.context = "",
 		.namespace = "",
 		.kubeconfig = "",
@@ -85,7 +86,8 @@ static int make(struct kxfs *k, char **why)
 		.linger = sim_chance(SIM_MACHINE, sim_faults.lingers),
 		.submitter = ME,
 		.args = args,
-		.n_args = sim_machine ? 0 : array_size(args),
+		.n_args = volcano ? array_size(args) : 0,
+		.jobs = machine_places(),
 		.spool_limit = 1u << 30,
 		.history_keep = HISTORY_S,
 	};
@@ -156,7 +158,8 @@ static void kill_it(bool power_cut)
 		sim_disk_power_cut();
 	}
 	kernel_disconnect();
-	sim_after(mended ? SIM_S : sim_delay(SIM_FAULTS, DOWN_S * SIM_S), SIM_WORLD, live, NULL);
+	sim_after(mended ? SIM_S : sim_delay(SIM_FAULTS, DOWN_S * SIM_S), SIM_WORLD, live,
+		  (void *)(uintptr_t)sim_life());
 }
 
 static void on_killed(void *data)
@@ -164,6 +167,17 @@ static void on_killed(void *data)
 	if ((uintptr_t)data != sim_life() || mended)
 		return;
 	kill_it(sim_chance(SIM_FAULTS, sim_faults.power_cut));
+}
+
+static void on_power_cut(void *data)
+{
+	if ((uintptr_t)data == sim_life() && !mended)
+		kill_it(true);
+}
+
+void sim_kxfs_power_cut(uint64_t us)
+{
+	sim_after(us, SIM_WORLD, on_power_cut, (void *)(uintptr_t)sim_life());
 }
 
 /* It is unmounted, or its mount has failed; what it has made is left, as it is by a process that ends. */
@@ -187,6 +201,7 @@ static void on_ended(void *data)
 	if ((uintptr_t)data != sim_life() || !sim_fs)
 		return;
 	machine_unmounted();
+	users_left();
 	sim_task_start(SIM_OF_KXFS, end, NULL);
 }
 
@@ -228,7 +243,9 @@ static void look(void *data)
 
 static void live(void *data)
 {
-	(void)data;
+	/* The machine went down while it was not there: it comes after that. */
+	if ((uintptr_t)data != sim_life())
+		return;
 	sim_say("kxfs", "-- life %u --", sim_life());
 	sim_task_start(SIM_OF_KXFS, begin, NULL);
 	sim_after(SIM_S, SIM_WORLD, look, (void *)(uintptr_t)sim_life());
@@ -263,7 +280,7 @@ static void shake(void *data)
 
 void sim_kxfs_begin(void)
 {
-	live(NULL);
+	live((void *)(uintptr_t)sim_life());
 	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, NULL);
 }
 

@@ -81,11 +81,12 @@ uint64_t sim_loop_due(void)
 
 void sim_loop_call(void (*fn)(void *data), void *data)
 {
-	bool was = in_loop;
+	bool was = in_loop, was_charged = sim_charge(true);
 
 	in_loop = true;
 	fn(data);
 	in_loop = was;
+	sim_charge(was_charged);
 	if (lock_held)
 		sim_fail("a callback has returned with a lock");
 }

@@ -38,11 +38,13 @@ enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
 struct run {
 	char uid[37];
 	unsigned number, tag, attempt;
-	char *job;
+	unsigned place; /* of its replica, among those of the job */
+	char *job, *replica;
 	struct sim_process *helper;
 	struct sim_pipe *output, *news;
 	enum fate fate;
 	unsigned life, boot;
+	uint64_t began, over;	 /* us; 0: not yet */
 	unsigned lines, printed; /* that it prints, and has */
 	bool cut;		 /* it has printed a part of a line */
 	bool lost;		 /* what it has printed need not all be there */
@@ -50,6 +52,8 @@ struct run {
 	bool hangs;
 	int exit_code;
 	bool timed_out, ending, well, guard_killed;
+	bool stopped;	 /* by SIGSTOP, */
+	bool due, dying; /* and would print, or end, else */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -64,6 +68,11 @@ static struct run *run_of(pid_t pid)
 	return pid >= FIRST_PID && pid < FIRST_PID + (pid_t)n_runs ? runs[pid - FIRST_PID] : NULL;
 }
 
+static bool is_up(const struct run *r)
+{
+	return r->fate == RUNS;
+}
+
 /* Need not all be there that R has printed? */
 static bool is_lost(const struct run *r)
 {
@@ -72,21 +81,19 @@ static bool is_lost(const struct run *r)
 
 bool machine_run(const char *uid, struct server_run *ret)
 {
-	static char name[256];
-
 	for (unsigned i = 0; i < n_runs; i++) {
 		const struct run *r = runs[i];
 
 		if (!streq(r->uid, uid))
 			continue;
-		snprintf(name, sizeof(name), "%s-main-0-0", r->job);
 		*ret = (struct server_run){
-			.name = name,
+			.job_name = r->job,
 			.n = r->printed,
 			.kept = is_lost(r) ? r->printed : 0,
 			.there = !is_lost(r) && !r->cut,
 			.ended = r->fate == ENDED,
 			.job = r->job,
+			.replica = r->replica,
 		};
 		return true;
 	}
@@ -102,10 +109,11 @@ static bool is_first(const struct run *r)
 	return r->fate != NOT_STARTED && r->fate != BEGINS;
 }
 
-static const struct run *last_of(const char *job)
+/* The last run of the replica at PLACE. */
+static const struct run *last_of(const char *job, unsigned place)
 {
 	for (unsigned i = n_runs; i-- > 0;)
-		if (streq(runs[i]->job, job))
+		if (streq(runs[i]->job, job) && runs[i]->place == place)
 			return runs[i];
 	return NULL;
 }
@@ -127,15 +135,69 @@ const char *machine_job(size_t i)
 	return NULL;
 }
 
-void machine_fate(const char *name, struct server_fate *ret)
+bool machine_is_up(const char *job, const char *replica)
 {
 	bool up = false;
 
 	for (unsigned i = 0; i < n_runs; i++)
-		up |= streq(runs[i]->job, name) && runs[i]->fate == RUNS;
+		up |= streq(runs[i]->job, job) && runs[i]->fate == RUNS &&
+		      (!replica || streq(runs[i]->replica, replica));
+	return up;
+}
+
+unsigned machine_places(void)
+{
+	return sim_faults.queued ? 1 + sim_faults.queued % 4 : 0;
+}
+
+/* Jobs that have a program that runs, beside JOB (NULL: all of them). What has lost its helper is about to end. */
+static unsigned others_up(const char *job)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < n_runs; i++) {
+		const struct run *r = runs[i];
+		bool counted = !is_up(r) || r->helper->dead || (job && streq(r->job, job));
+
+		for (unsigned k = 0; k < i && !counted; k++)
+			counted = is_up(runs[k]) && !runs[k]->helper->dead &&
+				  streq(runs[k]->job, r->job);
+		n += !counted;
+	}
+	return n;
+}
+
+bool machine_is_full(void)
+{
+	return machine_places() && others_up(NULL) >= machine_places();
+}
+
+static unsigned places_of(const char *job)
+{
+	const struct users_roles *roles = NULL;
+
+	for (unsigned i = 0; i < n_runs && !roles; i++)
+		if (streq(runs[i]->job, job))
+			roles = users_roles(runs[i]->tag);
+	return roles ? roles->main + roles->side : 0;
+}
+
+const char *machine_replica(const char *job)
+{
+	unsigned n = sim_machine ? places_of(job) : 1;
+	const struct run *r = n > 1 ? last_of(job, sim_below(SIM_ROLES, n)) : NULL;
+
+	return r ? r->replica : "main-0";
+}
+
+void machine_fate(const char *name, struct server_fate *ret)
+{
 	/* One that is removed is told so while its programs still end. */
-	up = up && !users_removed(name);
-	*ret = (struct server_fate){.phase = up ? "Running" : "", .n = up ? 1 : 2};
+	bool up = machine_is_up(name, NULL) && !users_removed(name);
+
+	*ret = (struct server_fate){.phase = up ? "Running" : "",
+				    .n = up ? 1 : 2,
+				    .suspended = ctl_asked(name, "suspend")};
 }
 
 unsigned sim_boots(void)
@@ -144,11 +206,6 @@ unsigned sim_boots(void)
 }
 
 /* --- the life of a program --- */
-
-static bool is_up(const struct run *r)
-{
-	return r->fate == RUNS;
-}
 
 static void tell(const struct run *r, const struct guard_news *news)
 {
@@ -182,6 +239,7 @@ static void end(struct run *r, int status)
 		WIFSIGNALED(status) ? "signal" : "exit code",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	r->fate = ENDED;
+	r->over = sim_now();
 	r->well = status == 0;
 	tell(r, &over);
 	tell(r, &used);
@@ -192,7 +250,8 @@ static void on_signal(void *data)
 {
 	struct run *r = data;
 
-	if (is_up(r))
+	r->dying = r->stopped;
+	if (is_up(r) && !r->stopped)
 		end(r, SIGTERM);
 }
 
@@ -208,6 +267,20 @@ static void signal_run(struct run *r, int sig)
 	}
 }
 
+static void step(void *data);
+
+/* SIGSTOP, or SIGCONT. */
+static void stop(struct run *r, bool stopped)
+{
+	r->stopped = stopped;
+	if (!stopped && r->due)
+		sim_after(0, SIM_WORLD, step, r);
+	if (!stopped && r->dying)
+		sim_after(0, SIM_WORLD, on_signal, r);
+	r->due &= stopped;
+	r->dying &= stopped;
+}
+
 static void on_limit(void *data)
 {
 	struct run *r = data;
@@ -218,6 +291,7 @@ static void on_limit(void *data)
 		return signal_run(r, SIGKILL);
 	r->timed_out = true;
 	signal_run(r, SIGTERM);
+	stop(r, false); /* a stopped process does not see SIGTERM */
 	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_WORLD, on_limit, r);
 }
 
@@ -226,7 +300,8 @@ static void step(void *data)
 	struct run *r = data;
 	cleanup_free char *line = NULL;
 
-	if (!is_up(r))
+	r->due = r->stopped;
+	if (!is_up(r) || r->stopped)
 		return;
 	if (r->printed == r->lines) {
 		if (!r->hangs)
@@ -250,6 +325,7 @@ static void die(void *data)
 	if (r->fate == RUNS || r->fate == BEGINS) {
 		sim_say("program", "%s of %s is killed with its guard", r->uid, r->job);
 		r->fate = DEAD;
+		r->over = sim_now();
 		r->lost |= r->helper->dead;
 	}
 	guard_gone(r);
@@ -289,27 +365,52 @@ static void on_stopped(void *data)
 
 /* --- what must hold when one starts --- */
 
+/* How often may R's replica be started after the first time? Each role has its own retries, or each replica. */
+static unsigned allowed(const struct run *r)
+{
+	const struct users_roles *roles = users_roles(r->tag);
+	unsigned n = roles->policy == BY_JOB && roles->side ? 2 : 1;
+
+	return n * roles->retries + boots + ctl_asked(r->job, "restart");
+}
+
+/* Where all start again together, has OTHER begun before R's replica had ended the last time? */
+static bool is_of_before(const struct run *other, const struct run *r)
+{
+	const struct run *last = NULL;
+
+	for (unsigned i = 0; i < r->number; i++)
+		if (streq(runs[i]->job, r->job) && runs[i]->place == r->place && runs[i]->over)
+			last = runs[i];
+	return last && users_roles(r->tag)->policy == BY_JOB && other->began < last->over;
+}
+
 static void check_start(const struct run *r)
 {
 	unsigned starts = 1;
 
 	for (unsigned i = 0; i < n_runs; i++) {
 		const struct run *other = runs[i];
+		bool same = other->place == r->place;
 
 		if (other == r || !streq(other->job, r->job) || other->fate == NOT_STARTED ||
 		    other->fate == BEGINS)
 			continue;
-		if (other->fate == RUNS)
+		if (other->fate == RUNS && (same || is_of_before(other, r)))
 			sim_fail("%s of %s is started, and %s still runs", r->uid, r->job,
 				 other->uid);
-		if (other->attempt == r->attempt && other->boot == r->boot)
+		if (same && other->attempt == r->attempt && other->boot == r->boot)
 			sim_fail("attempt %u of %s is started a second time", r->attempt, r->job);
-		starts++;
+		starts += same;
 	}
-	if (starts > 1 + users_retries(r->tag) + boots)
-		sim_fail("%s is started for the %uth time, and has %u retries", r->job, starts,
-			 users_retries(r->tag));
-	users_started(r->tag, r->job, r->life, r->boot);
+	if (starts > 1 + allowed(r))
+		sim_fail("%s of %s is started for the %uth time, and has %u retries", r->replica,
+			 r->job, starts, allowed(r));
+	/* A job whose record the disk does not give is not known, and runs on beside the others. */
+	if (machine_places() && !sim_faults.disk_error && others_up(r->job) >= machine_places())
+		sim_fail("%s of %s is started, and %u jobs run already", r->uid, r->job,
+			 others_up(r->job));
+	users_started(r->tag, r->job, r->attempt == 0, r->life, r->boot);
 }
 
 static void begin(void *data)
@@ -328,22 +429,25 @@ static void begin(void *data)
 			.value = errors[sim_below(SIM_MACHINE, array_size(errors))]};
 		sim_say("program", "%s of %s can't be started: %s", r->uid, r->job,
 			strerror(news.value));
-		users_not_started(r->tag);
+		users_not_started(r->tag, r->job);
 		tell(r, &news);
 		return guard_gone(r);
 	}
 	sim_say("program", "%s of %s runs, attempt %u", r->uid, r->job, r->attempt);
 	check_start(r);
 	r->fate = RUNS;
+	r->began = sim_now();
 	tell(r, &news);
 	sim_after(sim_delay(SIM_MACHINE, SIM_S), SIM_WORLD, step, r);
 	if (r->limit_ms)
 		sim_after((uint64_t)r->limit_ms * SIM_MS, SIM_WORLD, on_limit, r);
 	if (sim_chance(SIM_MACHINE, sim_faults.helper_stopped))
 		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD, on_stopped, r);
-	if (sim_chance(SIM_MACHINE, sim_faults.helper_killed))
-		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD,
-			  sim_chance(SIM_MACHINE, 500) ? on_helper_killed : on_guard_killed, r);
+	if (sim_chance(SIM_MACHINE, sim_faults.helper_killed)) {
+		sim_fn killed = sim_chance(SIM_MACHINE, 500) ? on_helper_killed : on_guard_killed;
+
+		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD, killed, r);
+	}
 }
 
 /* --- guard.h, for helpers --- */
@@ -358,13 +462,15 @@ static const char *variable(char *const *env, const char *name)
 	sim_fail("a program does not know its %s", name);
 }
 
-int guard_start(const struct guard_order *order, int listen_fd, struct guard *ret)
+int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret)
 {
 	struct run *r = new0(struct run);
-	const char *tag = NULL, *error = variable(order->env, "TORCHELASTIC_ERROR_FILE");
+	const char *tag = NULL, *error = variable(program->env, "TORCHELASTIC_ERROR_FILE");
+	char *at = strstr(error, "tasks/") + strlen("tasks/");
+	unsigned place = (unsigned)strtoul(at, &at, 10);
 
 	(void)listen_fd;
-	for (char *const *arg = order->args; *arg && !tag; arg++)
+	for (char *const *arg = program->args; *arg && !tag; arg++)
 		tag = strstr(*arg, "tag-");
 	if (!tag)
 		sim_fail("a program is started that nobody has asked for");
@@ -373,9 +479,10 @@ int guard_start(const struct guard_order *order, int listen_fd, struct guard *re
 	*r = (struct run){
 		.number = n_runs,
 		.tag = (unsigned)strtoul(tag + strlen("tag-"), NULL, 10),
-		.attempt =
-			(unsigned)strtoul(strstr(error, "tasks/0.") + strlen("tasks/0."), NULL, 10),
-		.job = text_copy(variable(order->env, "KXFS_JOB")),
+		.place = place,
+		.attempt = (unsigned)strtoul(at + 1, NULL, 10),
+		.job = text_copy(variable(program->env, "KXFS_JOB")),
+		.replica = text_copy(variable(program->env, "KXFS_REPLICA")),
 		.helper = sim_process_here(),
 		.boot = boots,
 		.lines = sim_below(SIM_MACHINE, LINES),
@@ -384,8 +491,8 @@ int guard_start(const struct guard_order *order, int listen_fd, struct guard *re
 		.exit_code = sim_chance(SIM_MACHINE, 600)   ? 0
 			     : sim_chance(SIM_MACHINE, 200) ? -1
 							    : 1 + (int)sim_below(SIM_MACHINE, 3),
-		.limit_ms = order->limit_ms,
-		.grace_ms = order->grace_ms,
+		.limit_ms = program->limit_ms,
+		.grace_ms = program->grace_ms,
 	};
 	r->life = r->helper->life;
 	snprintf(r->uid, sizeof(r->uid), "00000000-0000-4000-9000-%012u", r->number);
@@ -398,15 +505,35 @@ int guard_start(const struct guard_order *order, int listen_fd, struct guard *re
 	return 0;
 }
 
+/* Has a replica of R's job failed, or may it, with which R ends, or starts again? */
+static bool another_failed(const struct run *r)
+{
+	if (places_of(r->job) > 1 && (sim_faults.disk_error || sim_faults.no_descriptor))
+		return true;
+	for (unsigned i = 0; i < n_runs; i++)
+		if (runs[i]->place != r->place && streq(runs[i]->job, r->job) &&
+		    (!runs[i]->well || runs[i]->lost) && runs[i]->fate != RUNS &&
+		    runs[i]->fate != BEGINS)
+			return true;
+	return false;
+}
+
 void guard_signal(const struct guard *guard, pid_t program, int sig)
 {
 	struct run *r = run_of(program);
 
 	(void)guard;
-	if (!is_up(r) || (sig != SIGTERM && sig != SIGKILL))
+	if (!is_up(r))
 		return;
 	sim_say("program", "%s of %s gets signal %d", r->uid, r->job, sig);
-	if (r->life >= unmounted && !users_removed(r->job))
+	if (sig == SIGSTOP || sig == SIGCONT) {
+		if (sig == SIGSTOP && !ctl_asked(r->job, "suspend"))
+			sim_fail("%s of %s is stopped, and nobody has asked for that", r->uid,
+				 r->job);
+		return stop(r, sig == SIGSTOP);
+	}
+	if (r->life >= unmounted && !users_removed(r->job) && !another_failed(r) &&
+	    !ctl_asked(r->job, "restart") && !ctl_asked(r->job, "terminate"))
 		sim_fail("%s of %s is ended, and nobody has asked for that", r->uid, r->job);
 	signal_run(r, sig);
 }
@@ -439,8 +566,10 @@ void machine_power_cut(void)
 {
 	boots++;
 	for (unsigned i = 0; i < n_runs; i++) {
-		if (runs[i]->fate == RUNS || runs[i]->fate == BEGINS)
+		if (runs[i]->fate == RUNS || runs[i]->fate == BEGINS) {
 			runs[i]->fate = DEAD;
+			runs[i]->over = sim_now();
+		}
 		runs[i]->lost = true; /* what was not synced */
 	}
 	sim_process_power_cut();
@@ -498,43 +627,63 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 /* All that R has printed is there, in its own log, which has its number if there are others, and in that of its job. */
 static void judge_log(const struct run *r, pid_t pid)
 {
-	cleanup_free char *name = text_print("main-0/log.%u", r->attempt);
+	cleanup_free char *name = text_print("%s/log.%u", r->replica, r->attempt);
+	cleanup_free char *last = text_print("%s/log", r->replica);
 	cleanup_free char *own = read_of(r->job, name, pid), *merged = read_of(r->job, "log", pid);
 
 	/* A record that could not be read: so is said, and nothing of the job is shown. */
 	if (!merged && sim_faults.disk_error)
 		return;
 	if (!own)
-		own = read_of(r->job, "main-0/log", pid);
+		own = read_of(r->job, last, pid);
 	judge_lines(r, name, own);
 	/* Where the disk has refused the mark of a merged log that lacks something, the next mount does not know it. */
 	if (!(sim_faults.disk_error && (sim_faults.killed || sim_faults.ended)))
 		judge_lines(r, "log", merged);
 }
 
+/* Do all of JOB stand still, or none, if it is not SUSPENDED? */
+static void judge_stopped(const char *job, bool suspended)
+{
+	for (unsigned i = 0; i < n_runs; i++)
+		if (is_up(runs[i]) && streq(runs[i]->job, job) && runs[i]->stopped != suspended)
+			sim_fail("%s of %s %s", runs[i]->uid, job,
+				 suspended ? "goes on, and it is suspended" : "stands still");
+}
+
 void machine_judge(void)
 {
-	pid_t pid = kernel_fork();
+	pid_t pid = kernel_fork(KERNEL_SEEN);
 
 	for (unsigned i = 0; i < n_runs; i++)
 		if (runs[i]->fate == ENDED && !is_lost(runs[i]))
 			judge_log(runs[i], pid);
 	for (size_t i = 0; i < machine_n_jobs(); i++) {
 		const char *job = machine_job(i);
-		const struct run *r = last_of(job);
 		cleanup_free char *state = state_of(job, pid);
-		bool over, up = false;
+		bool over, up = false, suspended, certain;
 
 		if (!state)
 			continue;
 		for (unsigned k = 0; k < n_runs; k++)
 			up |= streq(runs[k]->job, job) && is_up(runs[k]);
 		over = !streq(state, "RUNNING") && !streq(state, "PENDING");
-		if (over && up)
+		suspended = ctl_suspended(job, &certain);
+		if (over && up && !suspended && certain)
 			sim_fail("%s is %s, and its program runs", job, state);
-		if (!over && !up)
+		if (!over && !up && !suspended && certain && !machine_is_full())
 			sim_fail("%s is %s, and nothing of it runs", job, state);
-		if (streq(state, "SUCCEEDED") && !(r->fate == ENDED && r->well))
-			sim_fail("%s is %s, and its last program did not end well", job, state);
+		if (certain && up && ctl_asked(job, "terminate"))
+			sim_fail("%s was to be terminated, and runs", job);
+		if (certain)
+			judge_stopped(job, suspended);
+		for (unsigned k = 0; streq(state, "SUCCEEDED") && k < places_of(job); k++) {
+			const struct run *r = last_of(job, k);
+
+			if (!r || r->fate != ENDED || !r->well)
+				sim_fail(
+					"%s is %s, and the last program of replica %u did not end well",
+					job, state, k);
+		}
 	}
 }

@@ -451,10 +451,19 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 
 /* --- sockets --- */
 
+/* Kxfs, or a helper, tries again later. */
+static bool has_no_descriptor(void)
+{
+	if (mended || !sim_chance(SIM_MACHINE, sim_faults.no_descriptor))
+		return false;
+	users_left();
+	return true;
+}
+
 int __wrap_socket(int domain, int type, int protocol)
 {
 	(void)domain, (void)type, (void)protocol;
-	if (!mended && sim_chance(SIM_MACHINE, sim_faults.no_descriptor))
+	if (has_no_descriptor())
 		return fail(EMFILE);
 	return fd_new(sim_process_here());
 }
@@ -505,8 +514,12 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 		return fail(ECONNREFUSED);
 	if (l->n > BACKLOG)
 		return fail(EAGAIN);
-	if (!mended && sim_chance(SIM_MACHINE, sim_faults.unreachable))
+	if (!mended && sim_chance(SIM_MACHINE, sim_faults.unreachable)) {
+		/* Its helper is not started yet: that is on record, and tried again. */
+		if (l->refs == 1)
+			users_left();
 		return fail(errors[sim_below(SIM_MACHINE, array_size(errors))]);
+	}
 	d->connection = connection_new();
 	d->side = 0;
 	l->waiting[l->n++] = d->connection;
@@ -618,7 +631,7 @@ static void helper(void *data)
 
 	sim_task_join(p);
 	sim_sleep(1 + sim_delay(SIM_MACHINE, HELLO_MS * SIM_MS));
-	helper_run(p->order_fd, p->listen_fd);
+	helper_run(p->instructions_fd, p->listen_fd);
 	process_end(p);
 }
 
@@ -626,13 +639,14 @@ int spawn_self(char *const *argv, char *const *env, const int given[3], pid_t *r
 {
 	struct sim_process *p;
 
+	sim_of_world();
 	(void)argv, (void)env;
-	if (!mended && sim_chance(SIM_MACHINE, sim_faults.no_descriptor))
+	if (has_no_descriptor())
 		return -EAGAIN;
 	p = new0(struct sim_process);
 	p->pid = FIRST_PID + (pid_t)n_processes;
 	p->life = sim_life();
-	p->order_fd = sim_disk_give(given[0], p);
+	p->instructions_fd = sim_disk_give(given[0], p);
 	p->listen_fd = fd_new(p);
 	descriptor(p->listen_fd)->listener = descriptor(given[1])->listener;
 	descriptor(p->listen_fd)->listener->refs++;
@@ -649,7 +663,7 @@ int spawn_program(char *const *args, char *const *env, const int given[3], pid_t
 	sim_fail("a program is started");
 }
 
-void spawn_helper(char **argv)
+void spawn_between(char **argv)
 {
 	(void)argv;
 }

@@ -14,7 +14,7 @@ struct sim_process {
 	uint64_t stopped_until; /* us: it does not go on before */
 	pid_t pid;
 	unsigned life; /* of kxfs, whose child it is */
-	int order_fd, listen_fd;
+	int instructions_fd, listen_fd;
 };
 
 /* P has been killed, or has ended: its descriptors are closed, and its parent hears of it. */

@@ -21,6 +21,7 @@
 #include "tests/sim/loop.h"
 #include "tests/sim/process.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/world.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED
@@ -50,6 +51,7 @@ struct sim_task {
 	void *data;
 	bool woken; /* it goes on by itself: an event does it */
 	bool over;
+	bool charged;		     /* what it allocates is kxfs's */
 	struct sim_process *process; /* NULL: of none */
 	struct sim_task *next;	     /* of those whose stack can be used again */
 };
@@ -84,7 +86,8 @@ static uint64_t mix(uint64_t *state)
 void sim_seed(uint64_t seed)
 {
 	for (int i = 0; i < SIM_N; i++) {
-		uint64_t state = seed * SIM_N + (uint64_t)i;
+		uint64_t state =
+			i < SIM_LATER ? seed * SIM_LATER + (uint64_t)i : seed + ((uint64_t)i << 48);
 
 		streams[i] = mix(&state);
 	}
@@ -107,7 +110,9 @@ bool sim_chance(enum sim_stream stream, unsigned per_mille)
 
 uint64_t sim_delay(enum sim_stream stream, uint64_t us)
 {
-	return sim_random(stream) % (us >> sim_below(stream, 8) | 1);
+	uint64_t value = sim_random(stream);
+
+	return value % (us >> sim_below(stream, 8) | 1);
 }
 
 /* Each fault is there in every third history, more or less, at a rate of its own. */
@@ -154,14 +159,26 @@ void sim_draw_faults(uint64_t set)
 		{"hangs", &sim_faults.hangs, 2},
 		{"still", &sim_faults.still, 300},
 		{"clock", &sim_faults.clock, 300},
+		{"forbidden", &sim_faults.forbidden, 300},
+		{"restored", &sim_faults.restored, 1000},
+		{"away", &sim_faults.away, 1000},
+		{"roles", &sim_faults.roles, 1000},
+		{"queued", &sim_faults.queued, 1000},
+		{"held", &sim_faults.held, 1000},
+		{"hostile", &sim_faults.hostile, 1000},
+		{"webhooks", &sim_faults.webhooks, 500},
+		{"dry", &sim_faults.dry, 1000},
+		{"after", &sim_faults.after, 1000},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);
 	sim_say("seed", "its jobs run %s", sim_machine ? "on a machine" : "in a cluster");
 	for (size_t i = 0; i < array_size(all); i++) {
-		unsigned rate = 1 + sim_below(SIM_FAULTS, all[i].most);
+		enum sim_stream stream =
+			all[i].rate < &sim_faults.forbidden ? SIM_FAULTS : SIM_LATER_FAULTS;
+		unsigned rate = 1 + sim_below(stream, all[i].most);
 
-		*all[i].rate = sim_chance(SIM_FAULTS, 350) && (set >> i & 1) ? rate : 0;
+		*all[i].rate = sim_chance(stream, 350) && (set >> i & 1) ? rate : 0;
 		if (*all[i].rate)
 			sim_say("faults", "%s %u/1000", all[i].name, *all[i].rate);
 	}
@@ -232,6 +249,7 @@ unsigned sim_life(void)
 void sim_next_life(void)
 {
 	life++;
+	sim_memory_forget();
 }
 
 static bool is_before(const struct event *a, const struct event *b)
@@ -244,6 +262,8 @@ static void put_event(struct event e)
 	size_t i = n_events++;
 
 	if (i == max_events) {
+		sim_of_world();
+
 		max_events = max_events ? 2 * max_events : 64;
 		heap = mem_grow(heap, max_events, sizeof(*heap));
 	}
@@ -281,6 +301,16 @@ static struct event take_event(void)
 	return first;
 }
 
+/* Time goes on; what has to hold at any moment is looked at each second. */
+static void move_on(uint64_t to)
+{
+	bool next_second = to / SIM_S != now / SIM_S;
+
+	now = to;
+	if (next_second)
+		bounds_check(still_until > now);
+}
+
 void sim_run(uint64_t until, const bool *over)
 {
 	unsigned n = 0;
@@ -307,7 +337,7 @@ void sim_run(uint64_t until, const bool *over)
 
 			if (next > until)
 				break;
-			now = next;
+			move_on(next);
 			n = 0;
 		}
 	}
@@ -326,6 +356,7 @@ static size_t scheduler_size;
 static void enter(struct sim_task *t)
 {
 	here = t;
+	sim_charge(t->charged);
 #if defined(__SANITIZE_ADDRESS__)
 	void *fake = NULL;
 
@@ -348,10 +379,12 @@ static void enter(struct sim_task *t)
 static void leave(struct sim_task *t)
 {
 	here = NULL;
+	t->charged = sim_charge(false);
 #if defined(__SANITIZE_ADDRESS__)
 	void *fake = NULL;
 
-	__sanitizer_start_switch_fiber(t->over ? NULL : &fake, scheduler_stack, scheduler_size);
+	/* Also of a task that is over: another goes on in this frame, which a NULL would give back. */
+	__sanitizer_start_switch_fiber(&fake, scheduler_stack, scheduler_size);
 	swapcontext(&t->context, &scheduler);
 	__sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_size);
 #elif defined(SANITIZED)
@@ -369,9 +402,12 @@ static void task_main(void)
 #if defined(__SANITIZE_ADDRESS__)
 	__sanitizer_finish_switch_fiber(NULL, &scheduler_stack, &scheduler_size);
 #endif
-	t->fn(t->data);
-	t->over = true;
-	leave(t);
+	/* Its stack is used again by others (sim_task_start), which go on here. */
+	for (;;) {
+		t->fn(t->data);
+		t->over = true;
+		leave(t);
+	}
 }
 
 /* getcontext returns twice, as far as the compiler knows: it has this function to itself. */
@@ -403,20 +439,26 @@ static void task_run(void *data)
 struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
 {
 	struct sim_task *t = idle;
-	void *stack;
 
-	if (t)
+	if (t) {
 		idle = t->next;
-	stack = t ? t->stack
-		  : mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0);
-	if (stack == MAP_FAILED)
-		sim_fail("no memory for a stack");
-	if (!t)
+	} else {
+		sim_of_world();
+
 		t = new0(struct sim_task);
-	*t = (struct sim_task){
-		.stack = stack, .whose = whose, .life = life, .fn = fn, .data = data};
-	make_context(t);
+		t->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (t->stack == MAP_FAILED)
+			sim_fail("no memory for a stack");
+		make_context(t);
+	}
+	t->whose = whose;
+	t->life = life;
+	t->fn = fn;
+	t->data = data;
+	t->process = NULL;
+	t->over = false;
+	t->charged = whose == SIM_OF_KXFS;
 	t->woken = true;
 	sim_after(0, whose, task_run, t);
 	return t;

@@ -51,7 +51,23 @@ enum sim_stream {
 	SIM_CTL,
 	SIM_MACHINE,
 	SIM_WRITER, /* the first of those who write files, each of whom has one */
-	SIM_N = SIM_WRITER + SIM_WRITERS
+	SIM_LATER =
+		SIM_WRITER + SIM_WRITERS, /* what was added since, which moves no other's draws */
+	SIM_KIND = SIM_LATER,
+	SIM_RIGHTS,
+	SIM_LATER_FAULTS,
+	SIM_HABITS, /* how these write */
+	SIM_SIGNALS,
+	SIM_LOOKERS,
+	SIM_ETCD,
+	SIM_AWAY,
+	SIM_ROLES,
+	SIM_HELD,
+	SIM_HOSTILE,
+	SIM_WEBHOOKS,
+	SIM_DRY,
+	SIM_AFTER,
+	SIM_N
 };
 
 #define SIM_MS 1000ull /* in us */
@@ -99,6 +115,18 @@ struct sim_faults {
 	unsigned hangs; /* calls of the disk, which hang for a while, alone or with all others */
 	unsigned still; /* times at which the machine may stand still for some seconds */
 	unsigned clock; /* the same of its wall clock, which goes forward or back */
+	/* Of a cluster, drawn from SIM_LATER_FAULTS in their order: */
+	unsigned forbidden; /* times at which a right may be taken from who mounts, for a while */
+	/* Histories in which the server's etcd is set back to what was saved of it. */
+	unsigned restored;
+	unsigned away;	   /* histories in which the server can't be reached for a while */
+	unsigned roles;	   /* local jobs of several replicas, or with another policy */
+	unsigned queued;   /* histories in which only some local jobs run at once */
+	unsigned held;	   /* files whose job is to begin later */
+	unsigned hostile;  /* histories in which other users make what nobody expects */
+	unsigned webhooks; /* of what somebody asks a server to make, or to change */
+	unsigned dry;	   /* who write into dryrun/ */
+	unsigned after;	   /* files whose job is to begin when others are over */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
@@ -112,6 +140,8 @@ struct sim_shape {
 };
 
 /* --- random numbers --- */
+
+/* Of two draws in one expression C leaves the order open, and two compilers' histories of a seed differ. */
 
 void sim_seed(uint64_t seed);
 uint64_t sim_random(enum sim_stream stream);
@@ -141,8 +171,6 @@ struct sim_task;
 struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
 struct sim_task *sim_task_here(void); /* NULL: none runs */
 /* In a task. */
-/* Of two draws in one expression C leaves the order open, and two compilers' histories of a seed differ. */
-
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
 /* The task is P's from now on (process.h): it does not go on when that is dead, or stopped. */
@@ -152,6 +180,21 @@ void sim_task_join(struct sim_process *p);
 struct sim_process *sim_process_here(void);
 /* T, which waits or is about to, goes on. Of a life that is over: nothing. */
 void sim_task_wake(struct sim_task *t);
+
+/* --- memory --- */
+
+/* From now on what is allocated is kxfs's; or not, if not YES. What it was before. */
+bool sim_charge(bool yes);
+static inline void sim_charge_again(const bool *was)
+{
+	sim_charge(*was);
+}
+/* In a function that kxfs calls: what is allocated here is the world's. It does not wait meanwhile. */
+#define sim_of_world() const bool was_charged_ cleanup(sim_charge_again) = sim_charge(false)
+/* Bytes that the present life of kxfs holds. */
+size_t sim_memory_held(void);
+/* That life is over. */
+void sim_memory_forget(void);
 
 /* --- words --- */
 

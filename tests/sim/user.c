@@ -25,8 +25,9 @@
 #define N_NAMES	    6
 #define DURING_S    240 /* so long people begin to write */
 #define REMOVED_S   15
-#define CHUNK	    200
-#define SCRATCH	    "submit/.scratch%u"
+#define BEGINS_S    90 /* so much later a job may begin */
+#define CROWD_S	    30 /* those of a crowd begin at once */
+#define SEEN_S	    5  /* what the server has done shows within */
 
 enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
@@ -34,13 +35,26 @@ struct write {
 	unsigned tag, name;
 	enum fate fate;
 	unsigned created;
+	bool undone; /* by a restored etcd */
 	char *job, *uid;
 	int err;
-	bool by_rename, dies;
+	struct writing writing;
+	uint64_t starts_us;
 	bool gone; /* its task has ended */
 	/* On a machine: */
 	unsigned life, boot; /* when it was asked for */
 	unsigned not_started;
+	struct users_roles roles;
+	/* Of one that is to begin later: when, or when it is released. */
+	bool held, hold, released, forgotten;
+	unsigned begin_s;
+	/* Or when another is over, so or so; or all that were accepted before and are of one group. */
+	const struct write *after;
+	const char *wish;
+	unsigned group; /* 0: of none */
+	uint64_t accepted_us;
+	uint64_t asked_us;
+	bool left;    /* its mount has left it to the next one, and may have accepted it */
 	bool removed; /* or is about to be */
 };
 
@@ -50,10 +64,138 @@ static unsigned busy[N_NAMES]; /* who writes this name now */
 static unsigned last[N_NAMES]; /* who was the last to ask, and 1; 0: nobody */
 static bool alone
 	[N_NAMES]; /* whoever asked last was the only one who wrote it then, and it was left so */
+/* The life, and 1, in which it may be renamed, away or to it, or removed at any time; 0: none. */
+static unsigned late[N_NAMES];
 static bool judged;
 
 static const char *const fates[] = {"being written", "asked for", "accepted", "refused",
 				    "of a writer who died"};
+
+/* --- what is to begin later --- */
+
+/* Is W's job over? One that was not launched may have ended without that, so this is not known then. */
+static bool is_over(const struct write *w, bool *ret_certain)
+{
+	struct server_fate fate;
+
+	*ret_certain = w->created || w->removed || (w->hold && !w->released);
+	if (!w->created || w->removed)
+		return w->removed;
+	server_fate(w->job, &fate);
+	/* One that is suspended is CANCELLED until it goes on. */
+	return waiters_is_over(w->job) || fate.suspended;
+}
+
+static bool goes_on(const struct write *w)
+{
+	bool certain, over = is_over(w, &certain);
+
+	return certain && !over;
+}
+
+/* Was it before W in its group, for certain? */
+static bool is_before(const struct write *w, const struct write *other)
+{
+	return other->group == w->group && other->fate == ACCEPTED &&
+	       other->accepted_us < w->asked_us;
+}
+
+/* It is launched now. Whose helper is killed goes on for a moment. */
+static void check_others(const struct write *w, const char *job)
+{
+	bool certain = !(sim_machine && sim_faults.helper_killed);
+
+	if (w->after && certain && goes_on(w->after))
+		sim_fail("%s is launched, and %s, which it is to be after, is not over", job,
+			 w->after->job);
+	for (unsigned i = 0; w->group && certain && i < n_writes; i++)
+		if (is_before(w, &writes[i]) && goes_on(&writes[i]))
+			sim_fail("%s is launched, and %s, of the same group, goes on", job,
+				 writes[i].job);
+}
+
+static void check_time(const struct write *w, const char *job)
+{
+	uint64_t begin_us = w->asked_us + w->begin_s * SIM_S;
+
+	check_others(w, job);
+	if (w->forgotten)
+		sim_fail("%s was removed before it began, and is launched", job);
+	if (w->hold && !w->released)
+		sim_fail("%s is launched, and nobody has released it", job);
+	if (w->begin_s && !sim_faults.clock && sim_now() < begin_us)
+		sim_fail("%s is launched %llu ms too early", job,
+			 (unsigned long long)((begin_us - sim_now()) / SIM_MS));
+}
+
+static void draw_held(struct write *w)
+{
+	w->held = sim_chance(SIM_HELD, sim_faults.held);
+	if (!w->held)
+		return;
+	w->hold = sim_chance(SIM_HELD, 500);
+	w->begin_s = w->hold ? 0 : 1 + sim_below(SIM_HELD, BEGINS_S);
+}
+
+/* W, which is written now, may wait for one of those that were accepted. */
+static void draw_after(struct write *w)
+{
+	static const char *const wishes[] = {"ok", "failed", "any", "any"};
+	size_t n = 0;
+
+	if (w->held || !sim_faults.after || !sim_chance(SIM_AFTER, sim_faults.after))
+		return;
+	if (sim_chance(SIM_AFTER, 500)) {
+		w->group = 1 + sim_below(SIM_AFTER, 3);
+	} else {
+		for (unsigned i = 0; i < n_writes; i++)
+			if (writes[i].fate == ACCEPTED && writes[i].job &&
+			    sim_random(SIM_AFTER) % ++n == 0)
+				w->after = &writes[i];
+		w->wish = wishes[sim_below(SIM_AFTER, array_size(wishes))];
+	}
+	w->held = w->group || w->after;
+}
+
+/* The line of its scheduler_args that tells when it begins. malloc'ed. */
+static char *when_of(const struct write *w)
+{
+	if (w->after)
+		return text_print("after: ['%s:%s']", w->wish, w->after->job);
+	if (w->group)
+		return text_print("singleton: s%u", w->group);
+	if (w->begin_s)
+		return text_print("begin: +%us", w->begin_s);
+	return text_copy(w->hold ? "hold: true" : "");
+}
+
+/* What stands in its scheduler_args, behind what else does. malloc'ed. */
+static char *args_of(const struct write *w)
+{
+	bool limited = sim_machine && w->tag % 4 == 0;
+	cleanup_free char *begin = when_of(w);
+
+	if (!limited && !w->held)
+		return text_copy("");
+	return text_print("scheduler_args: {%s%s%s}\n", limited ? "time_limit: 20s" : "",
+			  limited && w->held ? ", " : "", begin);
+}
+
+static bool is_at_server(const char *job)
+{
+	for (size_t i = 0; i < server_n_jobs(); i++)
+		if (streq(server_job(i), job))
+			return true;
+	return false;
+}
+
+bool users_held(const char *job)
+{
+	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
+
+	/* Somebody else's may have been made in its likeness before etcd was set back. */
+	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
+}
 
 /* --- what the server sees --- */
 
@@ -67,21 +209,66 @@ void users_created(const char *body, const char *name, const char *uid)
 		sim_fail("job %s was launched of what nobody has written", name);
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
 		sim_fail("tag %lu was launched as %s, which is %s", tag, name, fates[w->fate]);
-	if (w->created++)
+	check_time(w, name);
+	/*
+	 * The next kxfs sends a POST again whose reply was lost, and a disk may keep that kxfs from starting for long:
+	 * whoever removes the job meanwhile has it launched again.
+	 */
+	if (w->held && w->created && sim_faults.disk_error && streq(w->job, name))
+		w->created = 0;
+	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
 	w->job = text_copy(name);
 	w->uid = text_copy(uid);
 	sim_say("server", "job %s is of tag %lu", name, tag);
 }
 
-/* --- what a machine starts --- */
-
-unsigned users_retries(unsigned tag)
+void users_undone(const char *uid)
 {
-	return tag % 3;
+	for (unsigned i = 0; i < n_writes; i++) {
+		struct write *w = &writes[i];
+
+		if (w->created && streq(w->uid, uid)) {
+			w->created = 0;
+			w->undone = true;
+		}
+	}
 }
 
-void users_started(unsigned tag, const char *job, unsigned life, unsigned boot)
+/* --- what a machine starts --- */
+
+const struct users_roles *users_roles(unsigned tag)
+{
+	return &writes[tag].roles;
+}
+
+static void draw_roles(struct write *w)
+{
+	struct users_roles *r = &w->roles;
+
+	*r = (struct users_roles){1, 0, w->tag % 3, BY_REPLICA};
+	if (!sim_machine || !sim_chance(SIM_ROLES, sim_faults.roles))
+		return;
+	r->main = 1 + sim_below(SIM_ROLES, 3);
+	r->side = sim_below(SIM_ROLES, 3);
+	r->policy = (enum users_policy)sim_below(SIM_ROLES, 3);
+}
+
+/* Role NAME with N replicas, none if that is 0, in a text that is ROOM bytes larger. malloc'ed. */
+static char *role_text(const struct write *w, const char *name, unsigned n, int room)
+{
+	static const char *const policies[] = {"REPLICA", "ROLE", "APPLICATION"};
+	cleanup_free char *many = n > 1 ? text_print("  num_replicas: %u\n", n) : text_copy("");
+
+	if (!n)
+		return text_copy("");
+	return text_print("- name: %s\n  image: x\n  entrypoint: sh\n%s"
+			  "  # %0*d\n  retry_policy: %s\n  max_retries: %u\n"
+			  "  args: [-c, 'echo tag-%u-gat']\n",
+			  name, many, room, 0, policies[w->roles.policy], w->roles.retries, w->tag);
+}
+
+void users_started(unsigned tag, const char *job, bool first, unsigned life, unsigned boot)
 {
 	struct write *w = &writes[min_of(tag, MOST_WRITES - 1u)];
 
@@ -95,8 +282,11 @@ void users_started(unsigned tag, const char *job, unsigned life, unsigned boot)
 	 * Its writer was told nothing, or that this is not known; a start launches nothing by itself. Where its helper
 	 * could not be started, and that could not be recorded, the next mount tries again.
 	 */
-	if (!w->created && w->fate == ASKED && life > w->life && boot == w->boot &&
-	    !sim_faults.ended && !sim_faults.not_started)
+	if (!w->created)
+		check_time(w, job);
+	if (!w->created && w->fate == ASKED && first && !w->not_started && !w->held &&
+	    !machine_places() && !sim_faults.disk_error && life > w->life && boot == w->boot &&
+	    !w->left)
 		sim_fail(
 			"tag %u was started as %s by a later mount, and its close has not returned 0",
 			tag, job);
@@ -105,9 +295,17 @@ void users_started(unsigned tag, const char *job, unsigned life, unsigned boot)
 	w->created = 1;
 }
 
-void users_not_started(unsigned tag)
+void users_not_started(unsigned tag, const char *job)
 {
 	writes[tag].not_started++;
+	if (!writes[tag].job)
+		writes[tag].job = text_copy(job);
+}
+
+void users_left(void)
+{
+	for (unsigned i = 0; i < n_writes; i++)
+		writes[i].left |= writes[i].fate == ASKED && writes[i].life == sim_life();
 }
 
 bool users_removed(const char *job)
@@ -126,20 +324,34 @@ static enum sim_stream stream_of(const struct write *w)
 	return (enum sim_stream)(SIM_WRITER + w->tag);
 }
 
+/*
+ * A part of it is never a whole AppDef: where kxfs can't see who writes it, the close of one who is killed can't be
+ * told from another.
+ */
 static char *text_of(const struct write *w)
 {
-	if (sim_machine)
-		return text_print("name: w%u\nroles:\n- name: main\n  image: x\n  entrypoint: sh\n"
-				  "  # %0*d\n  retry_policy: REPLICA\n  max_retries: %u\n"
+	/* Of jobs that are not Volcano's. */
+	static const char *const retries[] = {"", "", "  max_retries: 1\n",
+					      "  max_retries: 2\n  retry_policy: REPLICA\n",
+					      "  max_retries: 1\n  retry_policy: REPLICA\n"};
+	int n = (int)(1 + sim_below(stream_of(w), 900));
+	cleanup_free char *name = text_print("name: w%u\n", w->tag), *role = NULL;
+	cleanup_free char *args = args_of(w);
+	bool unseen = w->writing.sight != KERNEL_SEEN;
+
+	if (sim_machine) {
+		cleanup_free char *first = role_text(w, "main", w->roles.main, n);
+		cleanup_free char *second = role_text(w, "side", w->roles.side, 1);
+
+		role = text_print("roles:\n%s%s%s", first, second, args);
+	} else {
+		role = text_print("roles:\n- name: main\n  image: busybox\n  entrypoint: sh\n%s"
+				  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
 				  "  args: [-c, 'echo tag-%u-gat']\n%s",
-				  w->tag, (int)(1 + sim_below(stream_of(w), 900)), 0,
-				  users_retries(w->tag), w->tag,
-				  w->tag % 4 ? "" : "scheduler_args: {time_limit: 20s}\n");
-	return text_print("name: w%u\nroles:\n- name: main\n  image: busybox\n  entrypoint: sh\n"
-			  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
-			  "  args: [-c, 'echo tag-%u-gat']\n",
-			  w->tag, sim_chance(stream_of(w), 100) ? "all" : "0",
-			  (int)(1 + sim_below(stream_of(w), 900)), 0, w->tag);
+				  streq(server_source(), "volcano") ? "" : retries[w->tag % 5],
+				  sim_chance(stream_of(w), 100) ? "all" : "0", n, 0, w->tag, args);
+	}
+	return text_print("%s%s%s", unseen ? "" : name, role, unseen ? name : "");
 }
 
 static bool is_unknown(int err)
@@ -152,12 +364,10 @@ static bool is_unknown(int err)
 	return false;
 }
 
-static bool is_at_server(const char *job)
+/* Is it still mounted as in LIFE, and not about to end? */
+static bool is_same(unsigned life)
 {
-	for (size_t i = 0; i < server_n_jobs(); i++)
-		if (streq(server_job(i), job))
-			return true;
-	return false;
+	return life == sim_life() && sim_fs;
 }
 
 /* The same on a machine, where its program may not have begun yet. */
@@ -167,7 +377,7 @@ static void check_started(struct write *w, pid_t pid, unsigned life)
 	int err = kernel_readlink(pid, link, &target);
 	const char *id = err ? NULL : strrchr(target, '/');
 
-	if (life != sim_life() || !alone[w->name])
+	if (!is_same(life) || !alone[w->name])
 		return;
 	if (err || !id)
 		sim_fail("tag %u was accepted, and %s is %s", w->tag, link,
@@ -185,13 +395,13 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	cleanup_free char *target = NULL;
 	int err;
 
-	if (sim_machine)
+	if (sim_machine || w->held)
 		return check_started(w, pid, life);
-	if (w->created != 1)
+	if (w->created != 1 && !w->undone)
 		sim_fail("tag %u: the close returned 0, and nothing was launched", w->tag);
 	path = text_print("jobs/%s", w->job);
 	err = kernel_stat(pid, path);
-	if (life == sim_life() && err == -ENOENT) {
+	if (is_same(life) && err == -ENOENT) {
 		free(path);
 		path = text_print("history/%s", w->job);
 		err = kernel_stat(pid, path);
@@ -200,11 +410,12 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	 * Where somebody answers in place of the server, or it does not say what is asked, a job may be known by
 	 * its name alone; its watch brings the rest, after a while if etcd was restored.
 	 */
-	if (life == sim_life() && err && !sim_faults.proxied && !sim_faults.troubled &&
-	    !sim_faults.stranger && is_at_server(w->job))
+	if (is_same(life) && err && !sim_faults.proxied && !sim_faults.troubled &&
+	    !sim_faults.stranger && !sim_faults.forbidden && !server_restores() &&
+	    is_at_server(w->job))
 		sim_fail("tag %u was accepted, and %s is not there", w->tag, path);
 	err = kernel_readlink(pid, link, &target);
-	if (life == sim_life() && alone[w->name] && (err || !strstr(target, w->job)))
+	if (is_same(life) && alone[w->name] && (err || !strstr(target, w->job)))
 		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link,
 			 err ? strerror(-err) : target);
 }
@@ -226,6 +437,7 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 	sim_say("user", "tag %u: %s", w->tag, err ? strerror(-err) : "accepted");
 	if (!err) {
 		w->fate = ACCEPTED;
+		w->accepted_us = sim_now();
 		check_accepted(w, pid, life);
 	} else if (!is_unknown(err) &&
 		   (err == -EBUSY || (alone[w->name] && !says_unclear(w, pid)))) {
@@ -236,71 +448,44 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 	}
 }
 
-static int put(struct write *w, pid_t pid, struct kernel_file *f, const char *text)
+void writer_asks(struct writing *writing)
 {
-	size_t n = strlen(text), stop = w->dies ? sim_below(stream_of(w), (unsigned)n) : n;
-	int err = 0;
+	struct write *w = container_of(writing, struct write, writing);
 
-	for (size_t at = 0; at < stop && !err;) {
-		size_t chunk = min_of(1 + (size_t)sim_below(stream_of(w), CHUNK), stop - at);
-
-		err = kernel_write(f, text + at, chunk, (off_t)at);
-		at += chunk;
-		sim_sleep(sim_delay(stream_of(w), 100 * SIM_MS));
-	}
-	if (w->dies)
-		kernel_kill(pid);
-	return err;
-}
-
-static void ask(struct write *w)
-{
 	w->fate = ASKED;
+	w->asked_us = sim_now();
 	w->life = sim_life();
 	w->boot = sim_boots();
 	last[w->name] = w->tag + 1;
-	alone[w->name] = busy[w->name] == 1;
+	alone[w->name] = busy[w->name] == 1 && late[w->name] != sim_life() + 1;
 }
 
 static void write_one(struct write *w, pid_t pid)
 {
-	cleanup_free char *text = text_of(w), *name = text_print("submit/n%u.yaml", w->name);
-	cleanup_free char *path = w->by_rename ? text_print(SCRATCH, w->tag) : text_copy(name);
-	uint64_t interrupt = sim_chance(stream_of(w), sim_faults.interrupted)
-				     ? 1 + sim_delay(stream_of(w), SIM_S)
-				     : 0;
-	struct kernel_file f;
-	unsigned life;
+	cleanup_free char *text = text_of(w);
+	cleanup_free char *name = text_print("n%u.yaml", w->name);
+	cleanup_free char *path = text_print("submit/%s", name);
+	struct writing *writing = &w->writing;
 	int err;
 
-	err = kernel_open(&f, pid, path, O_WRONLY | O_CREAT | O_TRUNC);
-	if (err) {
-		sim_say("user", "tag %u: open: %s", w->tag, strerror(-err));
-		w->fate = DEAD;
-		return;
-	}
-	life = f.life;
-	sim_say("user", "tag %u: writes %s", w->tag, path);
-	err = put(w, pid, &f, text);
-	if (err || w->dies) {
-		sim_say("user", "tag %u: %s", w->tag, err ? strerror(-err) : "is killed");
+	writing->tag = w->tag;
+	writing->stream = stream_of(w);
+	writing->text = text;
+	writing->name = name;
+	writing->path = path;
+	writing->interrupt_us = sim_chance(stream_of(w), sim_faults.interrupted)
+					? 1 + sim_delay(stream_of(w), SIM_S)
+					: 0;
+	err = writer_write(writing);
+	if (writing->late)
+		late[w->name] = sim_life() + 1;
+	if (w->fate == WRITING) {
+		sim_say("user", "tag %u: %s", w->tag, strerror(-err));
 		w->fate = DEAD;
 		last[w->name] = w->tag + 1;
 		alone[w->name] = false;
-		kernel_close(&f, 0);
-		return;
-	}
-	if (!w->by_rename) {
-		ask(w);
-		conclude(w, pid, life, kernel_close(&f, interrupt));
-		return;
-	}
-	err = kernel_close(&f, 0);
-	if (!err) {
-		ask(w);
-		conclude(w, pid, life, kernel_rename(pid, path, name));
-	} else {
-		w->fate = DEAD;
+	} else if (writer_is_told(writing->habit)) {
+		conclude(w, pid, w->life, err);
 	}
 }
 
@@ -308,37 +493,63 @@ static void write_one(struct write *w, pid_t pid)
 static void remove_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *path = NULL;
-	unsigned life;
+	unsigned life, restores;
 	int err;
 
 	sim_sleep(REMOVED_S * SIM_S + sim_random(stream_of(w)) % (300 * SIM_S));
 	path = text_print("jobs/%s", w->job);
 	life = sim_life();
+	restores = server_restores();
 	w->removed = true;
-	err = kernel_rmdir(pid, path);
+	err = looker_remove(pid, path);
 	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	if (!err && !sim_machine && life == sim_life() && server_has_job(w->uid))
+	w->forgotten = !err && !w->created;
+	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
+	    server_has_job(w->uid))
 		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);
+}
+
+/* Who has it held releases it some time, and tries until that is done, or it is gone. */
+static void release_one(struct write *w, pid_t pid)
+{
+	cleanup_free char *path = text_print("jobs/%s/ctl", w->job);
+	struct kernel_file f;
+	int err;
+
+	sim_sleep(sim_random(SIM_HELD) % (BEGINS_S * SIM_S));
+	do {
+		w->released = true;
+		err = kernel_open(&f, pid, path, O_WRONLY | O_TRUNC);
+		if (!err) {
+			err = kernel_write(&f, "release", strlen("release"), 0);
+			kernel_close(&f, 0);
+		}
+		sim_say("user", "tag %u: release > %s: %s", w->tag, path,
+			err ? strerror(-err) : "done");
+		sim_sleep(SIM_S);
+	} while (err && err != -EINVAL && err != -ENOENT && err != -EOPNOTSUPP);
 }
 
 static void writer(void *data)
 {
 	struct write *w = data;
-/*
- * A part of it is never a whole AppDef: where kxfs can't see who writes it, the close of one who is killed can't be
- * told from another.
- */
 	unsigned most = 60;
-	pid_t pid = kernel_fork();
+	pid_t pid = kernel_fork(KERNEL_SEEN);
 
-	sim_sleep(sim_random(stream_of(w)) % (DURING_S * SIM_S));
+	w->writing.pid = kernel_fork(w->writing.sight);
+	if (sim_faults.interrupted)
+		kernel_disturb(w->writing.pid);
+	sim_sleep(w->starts_us);
 	/* It is mounted some time. */
 	while (!sim_fs && most--)
 		sim_sleep(SIM_S);
 	busy[w->name]++;
 	alone[w->name] = false;
+	draw_after(w);
 	write_one(w, pid);
 	busy[w->name]--;
+	if (w->fate == ACCEPTED && w->job && w->hold)
+		release_one(w, pid);
 	if (w->fate == ACCEPTED && w->job && sim_chance(stream_of(w), sim_faults.removed))
 		remove_one(w, pid);
 	w->gone = true;
@@ -348,14 +559,23 @@ void users_begin(uint64_t set)
 {
 	unsigned n = 1 + sim_below(SIM_USERS, MOST_WRITES - 1);
 	unsigned names = 1 + sim_below(SIM_USERS, N_NAMES);
+	/* In every third history several may begin to write at once. */
+	unsigned crowded = sim_chance(SIM_HABITS, 333) ? sim_below(SIM_HABITS, 1000) : 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct write *w = &writes[n_writes++];
 
 		w->tag = i;
 		w->name = sim_below(SIM_USERS, names);
-		w->by_rename = sim_chance(SIM_USERS, 250);
-		w->dies = sim_chance(SIM_USERS, sim_faults.writer_dies);
+		w->writing.habit = sim_below(SIM_HABITS, WRITER_HABITS);
+		w->writing.sight = (enum kernel_sight)(
+			sim_chance(SIM_HABITS, 800) ? KERNEL_SEEN : 1 + sim_below(SIM_HABITS, 2));
+		w->writing.dies = sim_chance(SIM_HABITS, sim_faults.writer_dies);
+		w->starts_us = sim_random(SIM_HABITS) % (DURING_S * SIM_S);
+		if (sim_chance(SIM_HABITS, crowded))
+			w->starts_us -= w->starts_us % (CROWD_S * SIM_S);
+		draw_roles(w);
+		draw_held(w);
 		w->gone = !(set >> i & 1);
 		if (!w->gone)
 			sim_task_start(SIM_WORLD, writer, w);
@@ -369,6 +589,8 @@ static void judge_name(unsigned name, pid_t pid)
 	const struct write *w = &writes[last[name] - 1];
 	cleanup_free char *link = text_print("submit/n%u.yaml.job", name), *target = NULL;
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
+	/* On a machine its job may be known though no program of it has begun. */
+	cleanup_free char *its_name = text_print("/w%u-", w->tag);
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
 
 	/*
@@ -376,9 +598,13 @@ static void judge_name(unsigned name, pid_t pid)
 	 * refusal, or what was not known yet, is no more, heard or not, where the machine went down right after, or the
 	 * disk did not take it.
 	 */
-	if (!alone[name] || (!w->created && w->err && (w->by_rename || w->err == -ENOTCONN)) ||
-	    ((sim_faults.power_cut || sim_faults.disk_error) && w->fate == REFUSED && no_link &&
-	     no_error))
+	if (!alone[name] ||
+	    (!w->created && w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)) ||
+	    (!writer_is_told(w->writing.habit) && w->life != sim_life()) ||
+	    ((sim_faults.power_cut || sim_faults.disk_error) &&
+	     (w->fate == REFUSED ||
+	      ((w->err == -EINTR || w->err == -EINPROGRESS) && !w->created)) &&
+	     no_link && no_error))
 		return;
 	if (no_link && no_error)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
@@ -391,7 +617,9 @@ static void judge_name(unsigned name, pid_t pid)
 	 * show the one before. So it does where the machine went down after a writer that was interrupted.
 	 */
 	if (no_link == 0 && no_error && w->fate != REFUSED && !sim_faults.disk_error &&
-	    !(w->job && (strstr(target, w->job) || !is_at_server(w->job))))
+	    !(sim_faults.power_cut && w->err == -EINTR && !w->created) &&
+	    !(w->job ? strstr(target, w->job) || !is_at_server(w->job)
+		     : (sim_machine || w->held) && strstr(target, its_name)))
 		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag,
 			 w->job ? w->job : "nothing", link, target);
 }
@@ -399,21 +627,67 @@ static void judge_name(unsigned name, pid_t pid)
 /* Is there a reason for which no program of W, a job, was started? */
 static bool may_not_have_run(const struct write *w)
 {
-	return w->removed || w->not_started || sim_faults.disk_error || sim_faults.no_descriptor ||
-	       sim_faults.helper_killed || sim_faults.ended;
+	/* A job that is suspended between two attempts keeps its place, and nothing of it runs. */
+	bool waits = machine_is_full() || (sim_faults.queued && sim_faults.commanded);
+
+	return w->removed || w->not_started || waits || sim_faults.disk_error ||
+	       sim_faults.no_descriptor || sim_faults.helper_killed || sim_faults.ended;
+}
+
+/* Does one of those go on for which W waits, or has it come to another end than W waits for? */
+static bool others_go_on(const struct write *w)
+{
+	bool certain, ret = w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
+
+	for (unsigned i = 0; w->group && i < n_writes; i++)
+		ret |= &writes[i] != w && writes[i].group == w->group &&
+		       !is_over(&writes[i], &certain);
+	return ret;
+}
+
+/*
+ * Nobody has released it, it was forgotten, its launch was refused, the clock was set back, or the mount could not read
+ * its file, and has said so.
+ */
+static bool may_stay_held(const struct write *w)
+{
+	return w->held && !w->created &&
+	       (w->removed || sim_faults.quota || sim_faults.webhooks ||
+		(w->begin_s && sim_faults.clock) || sim_faults.disk_error ||
+		(w->hold && !w->released) || others_go_on(w));
+}
+
+/* jobs/ has those of the server, and those that wait; what has just gone there may be there for a moment. */
+static void judge_jobs(pid_t pid)
+{
+	size_t n = 0;
+	int err = 0;
+
+	for (unsigned s = 0; s < SEEN_S; s++) {
+		struct kernel_names names cleanup(kernel_names_clear) = {0};
+
+		err = kernel_list(pid, "jobs", &names);
+		n = names.n;
+		for (size_t i = 0; i < names.n; i++)
+			n -= users_held(names.v[i].name) || hostile_is(names.v[i].name);
+		if (!err && n == server_n_jobs())
+			return;
+		sim_sleep(SIM_S);
+	}
+	sim_fail("jobs/ has %zu names of jobs that are launched, and the server %zu jobs: %s", n,
+		 server_n_jobs(), strerror(-err));
 }
 
 static void judge(void *data)
 {
-	pid_t pid = kernel_fork();
-	int n;
+	pid_t pid = kernel_fork(KERNEL_SEEN);
 
 	(void)data;
 	for (unsigned i = 0; i < n_writes; i++) {
 		if (!writes[i].gone)
 			sim_fail("tag %u: its writer still waits", i);
-		if (writes[i].fate == ACCEPTED && writes[i].created != 1 &&
-		    !(sim_machine && may_not_have_run(&writes[i])))
+		if (writes[i].fate == ACCEPTED && writes[i].created != 1 && !writes[i].undone &&
+		    !(sim_machine && may_not_have_run(&writes[i])) && !may_stay_held(&writes[i]))
 			sim_fail("tag %u was accepted, and launched %u times", i,
 				 writes[i].created);
 	}
@@ -422,19 +696,30 @@ static void judge(void *data)
 	for (unsigned i = 0; i < N_NAMES; i++)
 		if (last[i])
 			judge_name(i, pid);
-	n = kernel_count(pid, "jobs");
 	if (sim_machine)
 		machine_judge();
-	else if (n < 0 || (size_t)n != server_n_jobs())
-		sim_fail("jobs/ has %d names, and the server %zu jobs", n, server_n_jobs());
+	else
+		judge_jobs(pid);
+	bounds_judge(); /* before logs are opened: those of others are fetched then */
 	readers_judge();
 	waiters_judge();
+	lookers_judge();
 	judged = true;
 }
 
 void users_judge(void)
 {
 	sim_task_start(SIM_WORLD, judge, NULL);
+}
+
+size_t users_launched(void)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < n_writes; i++)
+		n += writes[i].created || writes[i].undone || writes[i].held ||
+		     (sim_machine && writes[i].fate == ACCEPTED); /* it may be in the queue */
+	return n;
 }
 
 bool users_are_judged(void)

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Other users of the namespace, some of whom mean harm. The server sees to it that metadata are sound: names, uids and
+ * owners have their form, labels and annotations are text. All else in an object may be anything ("Anybody may make an
+ * object that is larger or deeper than all others", docs/facts.md):
+ *
+ *	a copy	a job of another name, often one near that of its original, with all that stands in it, also the UUID
+ *		of its launch; it runs like any other
+ *	a pod	with the labels and notes of a job's pod ("Labels could be anybody's"), which has no controller, or
+ *		another one, or the right one that does not control it; it prints
+ *	a job	with fields of a wrong type, or a value that nobody expects
+ *	an event of a job or a pod, the same
+ *	words	that a program has left when it ended
+ *	notes	labels and annotations of somebody's job, by the thousand
+ *
+ * What must hold is checked where it is for all others: nobody's job but ours is deleted (server.c), no log has a line
+ * of a pod that is not its job's (reader.c), no text moves a cursor (looker.c), lists have what the server has
+ * (waiter.c).
+ */
+#include <stdio.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/cluster.h"
+
+#define ACTS   16
+#define EACH_S 30
+#define NOTES  3000 /* in a label or an annotation each */
+#define LONG   20000
+#define NESTED 150
+#define CHANGE 4 /* so many values of an object at most */
+
+static struct object nobody = {.in = N_COLLECTIONS,
+			       .name = (char *)(uintptr_t) "nobody",
+			       .phase = ""};
+static unsigned n_made;
+static size_t bytes; /* of all that they have made */
+
+/* --- values that nobody expects --- */
+
+/* Words that end a line, move a cursor, end a text, or are no words. */
+static const char *const words[] = {
+	"two\\nlines",
+	"a\\ttab",
+	"\\u001b[2J\\u001b[1;31m",
+	"a \\u0000 zero",
+	"\\r\\u0008\\u007f\\u009b",
+	"../../../etc/passwd",
+	"\\ud800",
+	"%s%n%s",
+	"-",
+	"",
+};
+
+static struct json_object *word(void)
+{
+	cleanup_free char *text =
+		text_print("\"%s\"", words[sim_below(SIM_HOSTILE, array_size(words))]);
+
+	return json_tokener_parse(text);
+}
+
+static struct json_object *long_word(void)
+{
+	cleanup_free char *text = mem_zero(LONG + 1);
+
+	memset(text, 'x', LONG);
+	return json_object_new_string(text);
+}
+
+static struct json_object *nested(void)
+{
+	struct json_object *ret = json_object_new_array();
+
+	for (unsigned i = 0; i < NESTED; i++) {
+		struct json_object *outer = json_object_new_array();
+
+		json_object_array_add(outer, ret);
+		ret = outer;
+	}
+	return ret;
+}
+
+static struct json_object *absurd(void)
+{
+	static const char *const values[] = {
+		"null",
+		"true",
+		"[]",
+		"{}",
+		"-1",
+		"9223372036854775807",
+		"0.5",
+		"1e99",
+		"[1]",
+		"4294967296",
+		"{\"a\":{\"b\":1}}",
+		"[null,{\"name\":7}]",
+	};
+	unsigned what = sim_below(SIM_HOSTILE, 10);
+
+	if (what < 5)
+		return word();
+	if (what == 5)
+		return long_word();
+	if (what == 6)
+		return nested();
+	return json_tokener_parse(values[sim_below(SIM_HOSTILE, array_size(values))]);
+}
+
+/* One value below O becomes another. */
+static void spoil(struct json_object *o, unsigned deep)
+{
+	bool map = json_object_is_type(o, json_type_object);
+	bool list = json_object_is_type(o, json_type_array);
+	size_t n = map	  ? (size_t)json_object_object_length(o)
+		   : list ? json_object_array_length(o)
+			  : 0;
+	size_t at = 0, chosen;
+	struct json_object *v = NULL;
+	cleanup_free char *name = NULL;
+
+	if (n == 0)
+		return;
+	chosen = sim_random(SIM_HOSTILE) % n;
+	if (list) {
+		v = json_object_array_get_idx(o, chosen);
+	} else {
+		json_object_object_foreach(o, key, value)
+			if (at++ == chosen) {
+				name = text_copy(key);
+				v = value;
+			}
+	}
+	if (deep &&
+	    (json_object_is_type(v, json_type_object) || json_object_is_type(v, json_type_array)) &&
+	    sim_chance(SIM_HOSTILE, 800))
+		return spoil(v, deep - 1);
+	if (list)
+		json_object_array_put_idx(o, chosen, absurd());
+	else
+		json_object_object_add(o, name, absurd());
+}
+
+static size_t size_of(const struct object *o)
+{
+	return strlen(json_print(o->json));
+}
+
+/* O, which had BEFORE bytes, is another. */
+static void changed(struct object *o, size_t before)
+{
+	bytes += max_of(size_of(o), before) - before;
+	object_changed(o, "MODIFIED");
+}
+
+/* An annotation is any text; a label is a word, which may be another than its reader thinks. */
+static void spoil_notes(struct json_object *meta)
+{
+	static const char *const labels[] = {"",    "0",    "99999999999", "0x7f",
+					     "a.b", "NULL", "main-0",	   "-1x"};
+	bool label = sim_chance(SIM_HOSTILE, 500);
+	struct json_object *notes = json_at(meta, label ? "labels" : "annotations");
+	size_t n = (size_t)json_object_object_length(notes), at = 0;
+	size_t chosen = n ? sim_random(SIM_HOSTILE) % n : 0;
+	cleanup_free char *name = NULL;
+
+	json_object_object_foreach(notes, key, value)
+		if (value && at++ == chosen)
+			name = text_copy(key);
+	if (!name)
+		return;
+	if (label)
+		json_put(notes, name, labels[sim_below(SIM_HOSTILE, array_size(labels))]);
+	else
+		json_object_object_add(notes, name,
+				       sim_chance(SIM_HOSTILE, 800) ? word() : long_word());
+}
+
+/* Some values of O's. */
+static void spoil_object(struct object *o)
+{
+	size_t before = size_of(o);
+	static const char *const parts[] = {"metadata", "spec", "status", "involvedObject"};
+	unsigned n = 1 + sim_below(SIM_HOSTILE, CHANGE);
+
+	for (unsigned i = 0; i < n; i++) {
+		const char *part = parts[sim_below(SIM_HOSTILE, array_size(parts))];
+		struct json_object *at;
+
+		if (!json_object_object_get_ex(o->json, part, &at))
+			continue;
+		if (streq(part, "metadata"))
+			spoil_notes(at);
+		else if (o->in != PODS && sim_chance(SIM_HOSTILE, 100))
+			json_object_object_add(o->json, part, absurd());
+		else
+			spoil(at, 8);
+	}
+	changed(o, before);
+}
+
+static void note(struct object *o)
+{
+	static const char *const maps[] = {"labels", "annotations"};
+	struct json_object *notes = json_at(json_at(o->json, "metadata"),
+					    maps[sim_below(SIM_HOSTILE, array_size(maps))]);
+	unsigned n = 1 + sim_below(SIM_HOSTILE, NOTES);
+	size_t before = size_of(o);
+
+	for (unsigned i = 0; i < n; i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "example.com/note-%u", i);
+		json_object_object_add(notes, key, word());
+	}
+	changed(o, before);
+}
+
+/* --- whose they are --- */
+
+/* One of those IN a collection that are there and not a stranger's; NULL: there is none. */
+static struct object *choose(enum collection in)
+{
+	size_t n = 0;
+	struct object *ret = NULL, *o;
+
+	for (size_t k = 0; (o = object_at(k)); k++)
+		if (o->in == in && !o->gone && !o->hostile && !o->deleted &&
+		    sim_random(SIM_HOSTILE) % ++n == 0)
+			ret = o;
+	return ret;
+}
+
+/* JSON, which is given away, is a stranger's object called NAME. */
+static struct object *make(enum collection in, struct json_object *json, const char *name)
+{
+	struct object *o;
+
+	json_put(json_at(json, "metadata"), "name", name);
+	o = object_add(in, json);
+	o->hostile = o->foreign = true;
+	o->job = &nobody;
+	n_made++;
+	bytes += size_of(o);
+	return o;
+}
+
+static struct json_object *copy_of(const struct object *o)
+{
+	return json_parse(json_print(o->json));
+}
+
+/* A copy of JOB for one called NAME: what an AppWrapper wraps has names of its own. */
+static struct json_object *renamed(const struct object *job, const char *name)
+{
+	const char *text = json_print(job->json), *at;
+	size_t n = strlen(job->name), len;
+	cleanup_free char *ret = NULL;
+	FILE *f;
+
+	if (!streq(server_source(), "appwrapper"))
+		return copy_of(job);
+	f = text_stream(&ret, &len);
+	for (; (at = strstr(text, job->name)); text = at + n)
+		fprintf(f, "%.*s%s", (int)(at - text), text, name);
+	fputs(text, f);
+	text_stream_close(f);
+	return json_parse(ret);
+}
+
+/* --- what they do --- */
+
+/* A job called nearly as another one, which its controller takes for any other. */
+static void copy_near(void)
+{
+	const struct object *job = choose(JOBS);
+	struct json_object *json;
+	cleanup_free char *name = NULL;
+	unsigned how = sim_below(SIM_HOSTILE, 4);
+	struct object *copy;
+
+	if (!job)
+		return;
+	if (how == 0)
+		name = text_print("%.*s", (int)strlen(job->name) - 1, job->name);
+	else
+		name = text_print("%s%s%s", how == 1 ? "x" : "", job->name,
+				  how == 2   ? "-main-0"
+				  : how == 3 ? "0"
+					     : "");
+	if (object_find(JOBS, name))
+		return;
+	json = renamed(job, name);
+	json_object_object_del(json, "status");
+	copy = make(JOBS, json, name);
+	copy->hostile = false;
+	sim_say("other", "job %s is a copy of %s", name, job->name);
+	cluster_begins(copy);
+}
+
+static void pod_over(void *data)
+{
+	struct object *pod = data;
+
+	if (pod->gone || pod->over)
+		return;
+	pod_end(pod);
+	pod_ended(pod, "Succeeded", 0);
+}
+
+/* Of a pod that looks like one of a job's. */
+static void disown(struct json_object *meta)
+{
+	unsigned how = sim_below(SIM_HOSTILE, 3);
+	struct json_object *owners, *owner;
+
+	if (how == 0 || !json_object_object_get_ex(meta, "ownerReferences", &owners)) {
+		json_object_object_del(meta, "ownerReferences");
+		return;
+	}
+	owner = json_object_array_get_idx(owners, 0);
+	if (how == 1) {
+		json_object_object_add(owner, "controller", json_object_new_boolean(false));
+		return;
+	}
+	json_put(owner, "uid", "0badc0de-0000-4000-8000-000000000000");
+	json_put(owner, "name", "another");
+}
+
+static void make_pod(void)
+{
+	const struct object *like = choose(PODS);
+	struct json_object *json;
+	cleanup_free char *name = NULL;
+	struct object *pod;
+
+	if (!like)
+		return;
+	name = text_print("%sx%u", like->name, n_made);
+	json = copy_of(like);
+	json_object_object_del(json, "status");
+	disown(json_at(json, "metadata"));
+	pod = make(PODS, json, name);
+	pod->container = like->container;
+	sim_say("other", "pod %s looks like %s: %s", name, like->name,
+		json_print(json_at(json_at(json, "metadata"), "ownerReferences")));
+	pod_begin(pod);
+	sim_after(sim_delay(SIM_HOSTILE, 100 * SIM_S), SIM_WORLD, pod_over, pod);
+	if (sim_chance(SIM_HOSTILE, 300))
+		spoil_object(pod);
+	if (sim_chance(SIM_HOSTILE, 500))
+		sim_after(sim_delay(SIM_HOSTILE, 200 * SIM_S), SIM_WORLD, pod_removed, pod);
+}
+
+static void make_absurd(void)
+{
+	const struct object *job = choose(JOBS);
+	cleanup_free char *name = text_print("h%u", n_made);
+	struct object *o;
+
+	if (!job)
+		return;
+	o = make(JOBS, copy_of(job), name);
+	o->phase = "Pending";
+	spoil_object(o);
+	sim_say("other", "job %s, which nobody expects, is like %s", name, job->name);
+}
+
+static void tell_of(void)
+{
+	static const char *const reasons[] = {"FailedScheduling", "FailedCreate", "FailedMount",
+					      "Killing"};
+	const struct object *of = choose(sim_chance(SIM_HOSTILE, 500) ? JOBS : PODS);
+	cleanup_free char *name = text_print("h%u", n_made), *text = NULL;
+	struct json_object *json;
+	char when[32];
+
+	if (!of)
+		return;
+	text = text_print(
+		"{\"involvedObject\":{\"kind\":\"%s\",\"namespace\":\"team\",\"name\":\"%s\",\"uid\":\"%s\"},"
+		"\"reason\":\"%s\",\"message\":\"\",\"type\":\"Warning\",\"count\":1,"
+		"\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\"}",
+		json_get(of->json, "kind"), of->name, object_uid(of),
+		reasons[sim_below(SIM_HOSTILE, array_size(reasons))], cluster_time(when), when);
+	json = json_tokener_parse(text);
+	json_object_object_add(json, "message", word());
+	if (sim_chance(SIM_HOSTILE, 300))
+		json_object_object_add(json, sim_chance(SIM_HOSTILE, 500) ? "reason" : "type",
+				       word());
+	if (sim_chance(SIM_HOSTILE, 300))
+		spoil(json_at(json, "involvedObject"), 3);
+	make(EVENTS, json, name);
+	sim_say("other", "event %s of %s: %s", name, of->name, json_print(json));
+}
+
+static void note_it(void)
+{
+	struct object *job = choose(JOBS);
+
+	if (!job)
+		return;
+	sim_say("other", "notes at job %s", job->name);
+	note(job);
+}
+
+/* One of theirs goes, or becomes another. */
+static void change(void)
+{
+	struct object *o = NULL, *at;
+	size_t n = 0;
+
+	for (size_t k = 0; (at = object_at(k)); k++)
+		if (at->hostile && !at->gone && sim_random(SIM_HOSTILE) % ++n == 0)
+			o = at;
+	if (!o)
+		return;
+	if (o->in == PODS)
+		return pod_removed(o);
+	if (sim_chance(SIM_HOSTILE, 500))
+		return object_drop(o);
+	sim_say("other", "%s becomes another", o->name);
+	spoil_object(o);
+}
+
+static void other(void *data)
+{
+	static void (*const acts[])(void) = {copy_near,	  make_pod, make_pod, make_absurd,
+					     make_absurd, tell_of,  note_it,  change};
+
+	(void)data;
+	for (unsigned i = 0; i < ACTS; i++) {
+		sim_sleep(sim_random(SIM_HOSTILE) % (EACH_S * SIM_S));
+		if (!server_is_down())
+			acts[sim_below(SIM_HOSTILE, array_size(acts))]();
+	}
+}
+
+const char *hostile_words(void)
+{
+	if (!n_made || !sim_chance(SIM_HOSTILE, 500))
+		return "";
+	return words[sim_below(SIM_HOSTILE, array_size(words))];
+}
+
+size_t hostile_made(void)
+{
+	return n_made;
+}
+
+size_t hostile_bytes(void)
+{
+	return bytes;
+}
+
+bool hostile_is(const char *name)
+{
+	const struct object *o = *name == 'h' ? object_find(JOBS, name) : NULL;
+
+	return o && o->hostile;
+}
+
+void hostile_begin(void)
+{
+	if (sim_machine || !sim_chance(SIM_HOSTILE, sim_faults.hostile))
+		return;
+	nobody.json = json_tokener_parse("{\"metadata\":{\"uid\":\"nobody\"}}");
+	sim_task_start(SIM_WORLD, other, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of the C library's malloc: each block says in front of itself which life of kxfs has asked for it, or that
+ * the world has, so it is known at any moment what kxfs holds, whoever gives it back. A sanitizer has a malloc of its
+ * own, and nothing is counted there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tests/sim/sim.h"
+
+static size_t held;
+static bool charged;
+
+size_t sim_memory_held(void)
+{
+	return held;
+}
+
+bool sim_charge(bool yes)
+{
+	bool was = charged;
+
+	charged = yes;
+	return was;
+}
+
+void sim_memory_forget(void)
+{
+	held = 0;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+struct head {
+	_Alignas(16) size_t n;
+	unsigned owner; /* 0: the world; else a life, and 1 */
+};
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void __libc_free(void *p);
+
+/* H is N bytes large from now on. */
+static void *note(struct head *h, size_t n)
+{
+	h->n = n;
+	if (h->owner == sim_life() + 1)
+		held += n;
+	return h + 1;
+}
+
+static void unnote(const struct head *h)
+{
+	if (h->owner == sim_life() + 1)
+		held -= h->n;
+}
+
+static void *begin(struct head *h, size_t n)
+{
+	if (!h)
+		return NULL;
+	h->owner = charged ? sim_life() + 1 : 0;
+	return note(h, n);
+}
+
+void *malloc(size_t n)
+{
+	return begin(__libc_malloc(sizeof(struct head) + n), n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return begin(__libc_calloc(1, sizeof(struct head) + bytes), bytes);
+}
+
+void *realloc(void *p, size_t n)
+{
+	struct head *h = p ? (struct head *)p - 1 : NULL;
+
+	if (!h)
+		return malloc(n);
+	unnote(h);
+	h = __libc_realloc(h, sizeof(struct head) + n);
+	return h ? note(h, n) : NULL;
+}
+
+void free(void *p)
+{
+	struct head *h = p ? (struct head *)p - 1 : NULL;
+
+	if (!h)
+		return;
+	unnote(h);
+	__libc_free(h);
+}
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How people write a file: each habit is what some program does, call by call, with its descriptors and processes.
+ *
+ *	PLAIN	  cp, tee, most programs: opened, emptied, written, closed
+ *	SHELL	  { a; b; } > FILE: the shell opens it and puts it in the place of its output, each command has it too
+ *	APPEND	  : > FILE, and then a; b >> FILE
+ *	RENAME	  rsync, sed -i: a name that does not submit, then renamed
+ *	VIM	  a try whether files can be made here (4913), the old file renamed away, written anew, synced
+ *	EMACS	  a lock, which is a symbolic link, and a copy while it is edited; the file is written in its place
+ *	INSTALL	  install, mv from elsewhere: the old file removed, a new one made
+ *	DD	  the descriptor put in the place of another one before anything is written
+ *	POPEN	  subprocess.Popen(stdout=f), f.close(): a child alone has it, so its end is told nobody
+ *
+ * The last close or rename asks for what is written to be launched, and its caller is told what became of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define CHUNK	    200
+#define DESCRIPTORS 4
+#define DIES_S	    3
+
+/* Descriptors of the writer and of its children, some of which are open. */
+struct hands {
+	struct writing *w;
+	struct kernel_file f[DESCRIPTORS];
+	bool open[DESCRIPTORS];
+	size_t at; /* bytes of the text that have been written */
+};
+
+/* --- what all do --- */
+
+static int open_it(struct hands *h, unsigned i, const char *path, int flags)
+{
+	int err = kernel_open(&h->f[i], h->w->pid, path, O_WRONLY | flags);
+
+	h->open[i] = !err;
+	return err;
+}
+
+/* Descriptor TO of PID is the same as FROM. */
+static void dup_it(struct hands *h, unsigned from, pid_t pid, unsigned to)
+{
+	kernel_dup(&h->f[from], pid, &h->f[to]);
+	h->open[to] = true;
+}
+
+static int close_it(struct hands *h, unsigned i)
+{
+	h->open[i] = false;
+	return kernel_close(&h->f[i], 0);
+}
+
+/* ERR is what a change of the name has said, which may come into effect later where nobody waited for it. */
+static int renamed(struct hands *h, int err)
+{
+	h->w->late |= err == -EINTR || err == -ETIMEDOUT;
+	return err;
+}
+
+/* The text up to byte END, in pieces of any size; APPENDED: the kernel's offset is as stale as can be. */
+static int put(struct hands *h, unsigned i, size_t end, bool appended)
+{
+	enum sim_stream stream = h->w->stream;
+	int err = 0;
+
+	while (h->at < end && !err) {
+		size_t n = min_of(1 + (size_t)sim_below(stream, CHUNK), end - h->at);
+
+		err = kernel_write(&h->f[i], h->w->text + h->at, n, appended ? 0 : (off_t)h->at);
+		h->at += n;
+		sim_sleep(sim_delay(stream, 100 * SIM_MS));
+	}
+	return err;
+}
+
+static int put_all(struct hands *h, unsigned i)
+{
+	return put(h, i, strlen(h->w->text), false);
+}
+
+/* The close of descriptor I is the end of the writing. */
+static int ask(struct hands *h, unsigned i)
+{
+	struct writing *w = h->w;
+
+	h->open[i] = false;
+	/* Who has been killed before, and can be seen, does not ask. */
+	if (!w->killed || w->sight == KERNEL_ELSEWHERE)
+		writer_asks(w);
+	return kernel_close(&h->f[i], w->interrupt_us);
+}
+
+/* Make PATH with the whole text: 0, and then it asks, or it ends here. */
+static int write_new(struct hands *h, const char *path, int flags, bool sync)
+{
+	int err = open_it(h, 0, path, flags);
+
+	if (!err)
+		err = put_all(h, 0);
+	if (!err && sync)
+		kernel_fsync(&h->f[0]);
+	return err ? err : ask(h, 0);
+}
+
+/* --- each --- */
+
+static int plain(struct hands *h)
+{
+	return write_new(h, h->w->path, O_CREAT | O_TRUNC, false);
+}
+
+static int shell(struct hands *h)
+{
+	size_t n = strlen(h->w->text), part = n / 3;
+	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+
+	if (err)
+		return err;
+	dup_it(h, 0, h->w->pid, 1);
+	err = close_it(h, 0);
+	for (unsigned i = 0; i < 3 && !err; i++) {
+		dup_it(h, 1, writer_child(h->w), 2);
+		err = put(h, 2, i < 2 ? (i + 1) * part : n, false);
+		/* The end of a command is nobody's concern. */
+		close_it(h, 2);
+	}
+	return err ? err : ask(h, 1);
+}
+
+static int append(struct hands *h)
+{
+	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+
+	if (!err)
+		err = close_it(h, 0);
+	if (!err)
+		err = open_it(h, 0, h->w->path, O_CREAT | O_APPEND);
+	if (!err)
+		err = put(h, 0, strlen(h->w->text), true);
+	return err ? err : ask(h, 0);
+}
+
+static int by_rename(struct hands *h)
+{
+	cleanup_free char *scratch = text_print("submit/.scratch%u", h->w->tag);
+	int err = open_it(h, 0, scratch, O_CREAT | O_TRUNC);
+
+	if (!err)
+		err = put_all(h, 0);
+	if (!err)
+		err = close_it(h, 0);
+	if (err || h->w->killed)
+		return err ? err : -EINTR;
+	writer_asks(h->w);
+	return renamed(h, kernel_rename(h->w->pid, scratch, h->w->path));
+}
+
+static int vim(struct hands *h)
+{
+	cleanup_free char *backup = text_print("%s~", h->w->path);
+	pid_t pid = h->w->pid;
+	int err;
+
+	if (open_it(h, 0, "submit/4913", O_CREAT | O_EXCL) == 0) {
+		close_it(h, 0);
+		kernel_unlink(pid, "submit/4913");
+	}
+	renamed(h, kernel_rename(pid, h->w->path, backup));
+	err = write_new(h, h->w->path, O_CREAT | O_TRUNC, true);
+	kernel_unlink(pid, backup);
+	return err;
+}
+
+static int emacs(struct hands *h)
+{
+	cleanup_free char *lock = text_print("submit/.#%s", h->w->name);
+	cleanup_free char *copy = text_print("submit/#%s#", h->w->name);
+	pid_t pid = h->w->pid;
+
+	if (kernel_symlink(pid, "ann@sim.1", lock) == 0)
+		sim_fail("%s was made, a symbolic link", lock);
+	if (open_it(h, 0, copy, O_CREAT | O_TRUNC) == 0) {
+		kernel_write(&h->f[0], h->w->text, strlen(h->w->text) / 2, 0);
+		close_it(h, 0);
+		kernel_unlink(pid, copy);
+	}
+	return write_new(h, h->w->path, O_CREAT | O_TRUNC, true);
+}
+
+static int install(struct hands *h)
+{
+	renamed(h, kernel_unlink(h->w->pid, h->w->path));
+	return write_new(h, h->w->path, O_CREAT | O_EXCL, false);
+}
+
+static int dd(struct hands *h)
+{
+	int err = open_it(h, 0, h->w->path, O_CREAT);
+
+	if (err)
+		return err;
+	dup_it(h, 0, h->w->pid, 1);
+	err = close_it(h, 0);
+	if (!err)
+		err = kernel_truncate(&h->f[1], 0);
+	if (!err)
+		err = put_all(h, 1);
+	return err ? err : ask(h, 1);
+}
+
+static int popen_it(struct hands *h)
+{
+	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+
+	if (err)
+		return err;
+	dup_it(h, 0, writer_child(h->w), 1);
+	err = close_it(h, 0);
+	if (!err)
+		err = put_all(h, 1);
+	return err ? err : ask(h, 1);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct hands *h);
+	bool untold, by_rename;
+} habits[WRITER_HABITS] = {
+	{"writes", plain, false, false},
+	{"a shell, writes", shell, false, false},
+	{"appends to", append, false, false},
+	{"writes and renames to", by_rename, false, true},
+	{"vim, writes", vim, false, false},
+	{"emacs, writes", emacs, false, false},
+	{"installs", install, false, false},
+	{"dd, writes", dd, false, false},
+	{"a child, writes", popen_it, true, false},
+};
+
+bool writer_is_told(unsigned habit)
+{
+	return !habits[habit].untold;
+}
+
+bool writer_renames(unsigned habit)
+{
+	return habits[habit].by_rename;
+}
+
+/* --- its end --- */
+
+pid_t writer_child(struct writing *w)
+{
+	w->child = kernel_fork(w->sight);
+	return w->child;
+}
+
+static void on_death(void *data)
+{
+	struct writing *w = data;
+
+	if (w->over)
+		return;
+	w->killed = true;
+	sim_say("user", "tag %u: is killed", w->tag);
+	kernel_kill(w->pid);
+	if (w->child)
+		kernel_kill(w->child);
+}
+
+int writer_write(struct writing *w)
+{
+	struct hands h = {.w = w};
+	int err;
+
+	if (w->dies)
+		sim_after(sim_delay(SIM_HABITS, DIES_S * SIM_S), SIM_WORLD, on_death, w);
+	sim_say("user", "tag %u: %s %s", w->tag, habits[w->habit].name, w->path);
+	err = habits[w->habit].fn(&h);
+	w->over = true;
+	for (unsigned i = 0; i < DESCRIPTORS; i++)
+		if (h.open[i])
+			kernel_close(&h.f[i], 0);
+	return err;
+}
