@@ -117,7 +117,8 @@ def recorded_templates(resource, scenario):
             break
         seen[step.tree["metadata"]["uid"]] = step.resource, step.tree
     (job, *_), (pod, *_) = jobs, pods
-    names = {job["metadata"]["uid"]: "@owner@", job["metadata"]["name"]: "job-@name@",
+    name, controller = job["metadata"]["name"], pod["metadata"]["ownerReferences"][0]["name"]  # of a JobSet a Job, NAME-ROLE-0
+    names = {job["metadata"]["uid"]: "@owner@", controller: controller.replace(name, "job-@name@"), name: "job-@name@",
              pod["metadata"]["uid"]: "@uid@", pod["metadata"]["name"]: "@pod@", job["metadata"]["creationTimestamp"]: st.now()}
     return [Template(kind, renamed({**tree, "metadata": {**tree["metadata"], "namespace": NAMESPACE}}, names))
             for kind, tree in ((resource, job), (st.PODS, pod))]

@@ -57,11 +57,21 @@ class Growth:
         self.local.read(kx / "list")
         yield "`list` after a change", "ms", min(self.changed(kx, change) for _ in range(10)) * 1e3
         yield "submit", "ms", min(clusters.elapsed(change) for _ in range(20)) * 1e3
-        last = kx / "jobs" / kx.ls("jobs")[-1] / "usage"
-        yield "`usage` of one", "ms", min(clusters.elapsed(last.read_bytes) for _ in range(20)) * 1e3
+        last = kx / "jobs" / kx.ls("jobs")[-1]
+        yield "CPU of a read of one's `usage`", "us", self.reading(kx, last / "usage") * 1e6
+        yield "of its `status`", "us", self.reading(kx, last / "status") * 1e6
         names = [name for name in kx.ls("jobs") if name.startswith(("job-", "bench-c"))][-REMOVED:]
         yield f"`rm -r` of {len(names)}", "ms", self.local.removed(kx / "jobs", names) * 1e3
         yield "CPU, idle", "%", idle()
+
+    def reading(self, kx, path, n=1000):
+        """CPU that the daemon uses for a read of PATH, which another program does not change as it does times, s."""
+        read, used = self.bench.calls("read", path, n), []
+        for _ in range(self.args.rounds):
+            before = clusters.cpu(kx)
+            read()
+            used.append((clusters.cpu(kx) - before) / n)
+        return min(used)
 
     def changed(self, kx, change):
         change()
@@ -113,12 +123,16 @@ class Growth:
         with self.clusters.archived(n) as kx:
             yield "start", "s", clusters.elapsed(kx.start)
             yield "`ls history/`, first", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
+            used = clusters.cpu(kx)
+            yield "CPU of both", "ms", used * 1e3
             yield "again", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
-            yield "memory", "MiB", clusters.memory(kx) / 1024
+            yield "CPU of that", "ms", (clusters.cpu(kx) - used) * 1e3
+            yield "memory at most", "MiB", clusters.memory(kx, "VmHWM") / 1024
 
     def archived(self, n):
-        yield "CPU for a GiB, archived", "s", self.clusters.archive_round(n, 2, True)
-        yield "captured alone", "s", self.clusters.archive_round(n, 2, False)
+        archived, alone = self.clusters.archive_round(n, 2, True), self.clusters.archive_round(n, 2, False)
+        yield "CPU for a GiB", "s", archived
+        yield "beside that of the same captured alone", "times", archived / alone
 
     def streams(self, n):
         with self.clusters.streams(n) as (server, _, kx):

@@ -117,7 +117,7 @@ class Run:
         with open(self.out / "loud", "a", encoding="ascii") as file:
             file.write("\n")
         end = f" F pause {self.bursts}\n".encode()
-        wait_for(lambda: sum(path.read_bytes().endswith(end) for path in self.kept("0.log")) >= len(self.replicas),
+        wait_for(lambda: sum(path.read_bytes().endswith(end) for path in self.kept("0.log*")) >= len(self.replicas),
                  what="the burst", step=0.1)
 
     def go(self):

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from disk import Disk
+from disk import started
 from harness import alive, app, err_of, kill, popen, remove, rmdir, run, wait_for, write_ctl
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
@@ -44,10 +44,7 @@ def all_gone(kx, pids):
 
 def test_killed_before_the_start(make_kx):
     """Who was told that his file is not launched is told so by the next mount too, which launches nothing by itself."""
-    kx = make_kx(start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with started(make_kx(start=False)) as (kx, disk):
         file = kx.base / "a.yaml"
         file.write_text(app("echo >> started"))
         disk.hang("mkdir", "/tasks")
@@ -65,13 +62,6 @@ def test_killed_before_the_start(make_kx):
         assert "nothing was launched" in kx.read("submit", "a.yaml.error")
         wait_for(lambda: not record.parent.exists(), what="what was left to be removed")
         assert not (kx.work / "started").exists()
-    finally:
-        disk.go_on()
-        try:
-            if kx.proc:
-                kx.end()
-        finally:
-            disk.close()
 
 
 def test_jobs_run_on(kx):
@@ -231,10 +221,7 @@ def test_many_crashes(kx, pytestconfig):
 
 def test_attempts_in_order(make_kx):
     """kxfs is killed while the end of an attempt is on its way into the merged log: the next attempt comes after it."""
-    kx = make_kx(start=False)
-    disk = Disk(kx)
-    try:
-        kx.start()
+    with started(make_kx(start=False)) as (kx, disk):
         job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
                             max_retries=1))
         job.until_logged("one\n")
@@ -258,13 +245,6 @@ def test_attempts_in_order(make_kx):
         disk.go_on()
         job.finish()
         assert job.read("log") == "main/0 one\nmain/0 two\nmain/0 one\n"
-    finally:
-        disk.go_on()
-        try:
-            if kx.proc:
-                kx.end()
-        finally:
-            disk.close()
 
 
 # --- what a job does to its parent ----------------------------------------------------------------

@@ -3,7 +3,9 @@
 
 import contextlib
 import errno
+import fcntl
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -298,6 +300,31 @@ def test_last_words_that_hang(slow):
     disk.go_on()
 
 
+def test_a_large_pipe_and_a_slow_disk(slow):
+    """What a program has printed is in its log, also when its pipe holds more than usual, somebody who is not of the job has that
+    open, and the disk is slower than the end of a job waits for the latter."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo $$; while [ ! -e go ]; do sleep 0.02; done; seq 1 100000"))
+    job.until_logged("\n")
+    pid = int(job.log())
+    guard = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    with open(f"/proc/{pid}/fd/1", "wb", buffering=0) as pipe:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
+        disk.hang("write", f"/{job.id}/logs/")
+        (kx.work / "go").touch()
+        with disk.still():
+            harness.wait_for(lambda: disk.hangs("logs/"), what="a hanging disk")
+            harness.wait_for(lambda: ") Z " in pathlib.Path(f"/proc/{guard}/stat").read_text(), what="the end of all processes")
+            # The disk takes a piece at a time, until the helper has seen that end and waits two seconds for the pipe's.
+            while os.path.exists(f"/proc/{guard}"):
+                disk.hang("write", f"/{job.id}/logs/")
+                harness.wait_for(lambda: disk.hangs("logs/"), what="the next piece")
+            time.sleep(2)
+        disk.go_on()
+        job.finish()
+    assert job.log().decode() == f"{pid}\n" + "".join(f"{i}\n" for i in range(1, 100001))
+
+
 def test_what_a_power_cut_leaves(slow):
     """The order of syncs, by which a job that was accepted is there after a power cut, and knows how it ended."""
     kx, disk = slow
@@ -317,11 +344,12 @@ def test_what_a_power_cut_leaves(slow):
 
 
 def test_a_mended_record_is_synced(slow):
-    """What a power cut has damaged is not damaged by each of the next ones, too."""
+    """What a power cut has damaged is not damaged by each of the next ones, too, also before anybody has mounted it."""
     kx, disk = slow
     kx.submit(harness.app("true"), "a.yaml").finish()
     kx.end()
     (kx.state / "submit.records/a.yaml").write_bytes(b"")
     disk.record()
     kx.start()
-    harness.wait_for(lambda: ("fsync", "/submit.records/a.yaml") in disk.calls(), what="the sync")
+    calls = disk.calls()
+    assert ("fsync", "/submit.records/a.yaml") in calls and ("fsyncdir", "/submit.records") in calls

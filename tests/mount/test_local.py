@@ -55,6 +55,15 @@ def test_environment(make_kx):
     assert env["TORCHX_RANK0_HOST"] == "localhost" and env["KXFS_JOB"] == job.id
 
 
+@pytest.mark.parametrize("handle, seen", [(None, "kxfs://torchx/{}"), ("kxfs://mine/${app_id}", "kxfs://mine/{}"),
+                                          ("kubernetes://torchx/${app_id}", "kxfs://torchx/{}")])
+def test_handle(kx, handle, seen):
+    """TorchX's name of the job: that of who has submitted it, if it is one of this mount."""
+    job = kx.submit(app("echo $TORCHX_JOB_ID", env={"TORCHX_JOB_ID": handle} if handle else {}))
+    job.finish()
+    assert job.log().decode() == seen.format(job.id) + "\n"
+
+
 def test_surroundings(kx):
     """Working directory, descriptors, terminal, process group, signals: as a program expects."""
     job = kx.submit(python_app("""

@@ -192,9 +192,10 @@ def test_the_first_loses_the_file(kx, line):
     assert told(kx) == [B] and kx.read("submit/x.yaml") == B
 
 
-def test_removed_while_another_writes(kx):
+@pytest.mark.parametrize("line", ["rm x.yaml", "mv x.yaml x.yaml~"])
+def test_removed_while_another_writes(kx, line):
     first = writer(kx, A)
-    os.remove(kx / "submit/x.yaml")
+    harness.run(line, cwd=kx / "submit")
     assert f"removed or replaced it while process {first.pid} (python3) wrote it" in error_of(kx, "x.yaml")
     assert close_of(first) == os.strerror(16)
     assert told(kx) == []

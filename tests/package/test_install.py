@@ -53,7 +53,8 @@ def build(tmp_path_factory):
     """A build with a prefix that is no default, of the program that is tested."""
     dir_ = tmp_path_factory.mktemp("install") / "build"
     prefix = dir_.parent / "prefix"
-    env = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", ""), "PATH": os.environ["PATH"]}
+    # meson takes ccache if there is one, and that its cache in HOME, which must not be that of other tools, /nonexistent.
+    env = {"HOME": str(dir_.parent), "CCACHE_DIR": os.environ.get("CCACHE_DIR", ""), "PATH": os.environ["PATH"]}
     run(["meson", "setup", dir_, ROOT, f"--prefix={prefix}", "-Dtests=false", "--buildtype=plain"], env=env)
     run(["ninja", "-C", dir_], env=env, timeout=1200)
     return dir_, prefix

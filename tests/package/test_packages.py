@@ -179,7 +179,7 @@ def test_source_builds(packages, tmp_path):
     tree = tmp_path / f"kxfs-{VERSION}"
     listed = set(harness.run(["git", "-C", ROOT, "ls-files"]).stdout.splitlines()) if (ROOT / ".git").exists() else set()
     assert {p for p in listed if not (tree / p).is_symlink() and not (tree / p).exists()} == set()
-    env = {"SOURCE_DATE_EPOCH": "1000000000"}
+    env = {"SOURCE_DATE_EPOCH": "1000000000", "HOME": str(tmp_path)}
     harness.run([tree / "contrib/package", "source", tmp_path / "out"], env=env, timeout=600)
     harness.run([tree / "contrib/package", "source", tmp_path / "again"], env=env, timeout=600)
     archive = f"kxfs-{VERSION}.tar.xz"

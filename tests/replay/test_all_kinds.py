@@ -2,6 +2,7 @@
 """Mounts of all kinds of jobs that a cluster serves: what is shown and what is a part of it, ids where names meet, what a
 file becomes, and kinds that are missing, refused, in trouble, or come and go."""
 
+import errno
 import json
 import os
 import pathlib
@@ -338,9 +339,17 @@ def passing(all_kinds, server, tmp_path):
     def surveys():
         return sum(req.path == "/apis" for req in list(server.requests))
 
+    def answers(kx):
+        try:
+            kx.write("dryrun/app.yaml", json.dumps({**APP, "scheduler": "job"}))
+        except OSError as e:
+            assert e.errno == errno.EHOSTUNREACH
+            return False
+        return True
+
     def pass_(kx):
-        # What has come before the answer to this is known; what is still asked for when the clock steps fails.
-        kx.write("dryrun/app.yaml", json.dumps({**APP, "scheduler": "job"}))
+        # What has come before the answer is known. What was asked for when the clock stepped has failed, and is asked for again.
+        wait_for(lambda: answers(kx), what="an answer")
         before = surveys()
         clock.set(clock.ahead + 601)
         wait_for(lambda: surveys() > before, what="a survey")
@@ -426,7 +435,8 @@ def test_one_goes_for_a_while(server, controllers, passing):
     asked = server.count(resource="jobsets")
     for _ in range(3):
         pass_()
-    assert server.count(resource="jobsets") == asked and info(kx)["connected"] is True
+    wait_for(lambda: info(kx)["connected"], what="what the last step has broken")
+    assert server.count(resource="jobsets") == asked
     server.install(st.JOBSETS)
     pass_()
     until_shown(kx, "one", "set")

@@ -656,10 +656,13 @@ def test_no_right_to_suspend(server, waiting):
 
 def obeys(server, job, **labels):
     """What Kueue makes of the labels of a job that waits."""
-    meta = server.store.find(job.resource, "test", "app").tree()["metadata"]
-    assert {key: meta["labels"][f"kueue.x-k8s.io/{key}"] for key in labels} == labels
+    def has():
+        return server.store.find(job.resource, "test", "app").tree()["metadata"]["labels"]
+    wanted = {f"kueue.x-k8s.io/{key}": value for key, value in labels.items()}
+    harness.wait_for(lambda: wanted.items() <= has().items(), what="its labels")  # the server notes a patch before it does it
+    queue = has()["kueue.x-k8s.io/queue-name"]
     server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree["spec"].update(
-        queueName=meta["labels"]["kueue.x-k8s.io/queue-name"], priority=1000 * ("priority-class" in labels),
+        queueName=queue, priority=1000 * ("priority-class" in labels),
         **({"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
            if "priority-class" in labels else {})))
 

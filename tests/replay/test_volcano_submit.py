@@ -231,6 +231,17 @@ def test_dry_run(kx, server):
     assert "q1" in kx.read("dryrun", "app.yaml.error")
 
 
+@pytest.mark.parametrize("fault", ["reset", "lose", "cut"])
+def test_opinion_is_asked_again(kx, server, fault):
+    """A connection that breaks under a dry run, or under the check of a job that is held, refuses nothing: asking twice does no harm."""
+    server.faults.add(fault, amount=60, verb="create")
+    kx.write("dryrun/app.yaml", GOOD)
+    assert "kind: Job" in kx.read("dryrun", "app.yaml")
+    server.faults.add(fault, amount=60, verb="create")
+    assert kx.submit(json.dumps({**json.loads(GOOD), "scheduler_args": {"hold": True}})).status()["reason"] == "Held"
+    assert server.count(verb="create", resource="jobs") == 4 and not launched(server)
+
+
 def test_too_large_is_not_sent(kx, server):
     """1.4 MiB is the bound of the object that is made."""
     assert put(kx, harness.app("true", num_replicas=3000)) == "EFBIG"

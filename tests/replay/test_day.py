@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: MIT
+"""A mount of a cluster and one of this machine, in use for as long as KXFS_DAY_SECONDS says: people submit, hold, follow, read, suspend,
+cancel and remove all the time, while watches and streams of output are cut. Each content is launched once, each log is whole, and
+neither mount grows.
+
+What they do is chosen from a seed, which is printed (`--seed N`). They work in shifts, after each of which all that they had is
+removed. So at the end of a shift a mount has nothing to show, and has to be what it was at the end of an earlier one:
+
+- its open files and the files of STATE at the ends of shifts in the second half of the time are at most those of the first: each that was
+  forgotten is one more;
+- its connections and threads then are at most as many as were needed at once in the first half, since some of them are kept for
+  what comes next;
+- its memory, looked at after each step, is in the second half at most MORE_MEMORY and a tenth above what it was at most in the first:
+  how much is needed depends on what they happen to do at once, and malloc keeps some of what was freed. An hour has thousands of
+  jobs, so that a KiB that is lost with each is seen.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+from faults import Fault
+
+SECONDS = float(os.environ.get("KXFS_DAY_SECONDS", "40"))
+SHIFT = min(60.0, SECONDS / 6)
+AT_ONCE = 8  # jobs that somebody has in jobs/, and as many in history/
+NAMES = [f"work-{i}.yaml" for i in range(12)]  # a new content takes the place of an old one
+MORE_MEMORY = 2048  # KiB
+COUNTED = ("KiB of memory", "open files", "connections", "threads", "files of STATE")
+EXACT = (1, 4)  # of these
+THREADS = 3  # of these
+USUAL_THREADS = 8  # one each that starts, loops, serves and answers who waits, and the pool's four; more only while a disk hangs
+
+
+class Work:
+    """A job of somebody, and who reads it."""
+
+    def __init__(self, job, number, replicas, again):
+        self.job, self.number, self.replicas, self.again = job, number, replicas, again
+        self.logs = []  # of a cluster: for each replica what its runs have printed, the newest last
+        self.readers = []  # (what it is, process, file)
+        self.suspended = False
+        self.state = ""  # its last one, once it is over
+
+
+class Place:
+    """A mount KX, those who use it, and what it has used."""
+
+    def __init__(self, kx, rand):
+        self.kx, self.rand = kx, rand
+        self.works, self.old = [], []  # in jobs/ and in history/
+        self.theirs = []  # names of jobs of others
+        self.gone = set()  # of these, which are in the history if somebody has looked at their output
+        self.count = 0
+        self.steps = self.submitted = 0
+        self.used = []  # (time, what COUNTED says)
+        self.evenings = []
+        self.begin_shift()
+
+    # --- what differs: jobs of a cluster, and those of this machine ---
+
+    def script(self, number):
+        raise NotImplementedError
+
+    def text(self, number, replicas, again, **args):
+        tree = json.loads(harness.app(self.script(number), num_replicas=replicas, max_retries=5 if again else 0,
+                                      env={"R": "${replica_id}"}))
+        return json.dumps({**tree, "scheduler_args": args} if args else tree)
+
+    def launches(self, work):
+        """How often WORK was launched."""
+        raise NotImplementedError
+
+    # --- a shift ---
+
+    def begin_shift(self):
+        self.changes = self.read_on("changes", ["cat", self.kx / "live/changes"])
+        harness.wait_for(lambda: b"SYNC" in self.changes[2].read_bytes(), what="the beginning of `changes`")
+        self.ended = {}  # id: last state
+
+    def step(self):
+        self.steps += 1
+        choices = [self.look, self.look_at_one, self.refuse, self.dryrun, self.weather]
+        choices += [self.submit] * 3 + [self.hold] if len(self.works) < AT_ONCE else [self.rm] * 2
+        running = [work for work in self.works if not work.state]
+        if running:
+            choices += [self.print] * 4 + [self.follow, self.tail, self.suspend, self.finish, self.finish]
+        if self.works:
+            choices.append(self.rm)
+        if len(self.old) >= AT_ONCE:
+            choices += [self.forget] * 3
+        self.rand.choice(choices)()
+        self.used.append((time.monotonic(), self.look_at_kxfs()))
+
+    def look_at_kxfs(self):
+        """What COUNTED says."""
+        proc = pathlib.Path(f"/proc/{self.kx.pid}")
+        status = (proc / "status").read_text()
+        memory, threads = (int(re.search(rf"^{what}:\s+(\d+)", status, re.M)[1]) for what in ("VmRSS", "Threads"))
+        fds = []
+        for fd in (proc / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                fds.append(os.readlink(fd).startswith("socket:"))
+        return memory, fds.count(False), fds.count(True), threads, sum(len(files) for _, _, files in os.walk(self.kx.state))
+
+    def end_shift(self):
+        """All goes; what is left is noted."""
+        for work in self.works:
+            if not work.state:
+                self.end(work, 0)
+        for work in list(self.works):
+            self.remove(work)
+        while self.old:
+            self.forget()
+        self.others_go()
+        harness.wait_for(lambda: self.kx.ls("jobs") == [], what="jobs/ to be empty")
+        assert self.kx.history() == []
+        for name in self.kx.ls("submit"):
+            with contextlib.suppress(FileNotFoundError):  # a verdict goes with its file
+                os.remove(self.kx / "submit" / name)
+        for name in self.kx.ls("dryrun"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.kx / "dryrun" / name)
+        self.end_changes()
+        # What is closed or removed a moment later is not counted.
+        last = list(self.evenings[-1]) if self.evenings else [0] * len(COUNTED)
+        last[THREADS] = USUAL_THREADS
+        least = self.look_at_kxfs()
+        end = time.monotonic() + (10 if self.evenings else 2)
+        while time.monotonic() < end and any(least[i] > last[i] for i in (*EXACT, THREADS)):
+            time.sleep(0.1)
+            least = tuple(map(min, least, self.look_at_kxfs()))
+        self.evenings.append(least)
+        self.begin_shift()
+
+    def end_changes(self):
+        """Each job that has ended was told."""
+        def told():
+            lines = [line.split("\t") for line in self.changes[2].read_text().splitlines()]
+            return self.ended.items() <= {line[1]: line[2] for line in lines if line[2] in ("SUCCEEDED", "FAILED")}.items()
+
+        harness.wait_for(told, what=f"all ends in `changes`: {self.ended}")
+        self.changes[1].kill()
+        self.changes[1].wait(harness.LIMIT)
+        self.changes[2].unlink()
+
+    # --- what people do ---
+
+    def submit(self, **args):
+        self.count += 1
+        replicas, again = self.rand.choice([1, 1, 1, 2, 3]), self.rand.random() < 0.5
+        job = self.kx.submit(self.text(self.count, replicas, again, **args), self.rand.choice(NAMES))
+        work = Work(job, self.count, replicas, again)
+        self.works.append(work)
+        self.submitted += 1
+        if not args:
+            self.start(work)
+        return work
+
+    def hold(self):
+        """It is held; then it is let go, or removed."""
+        work = self.submit(hold=True)
+        assert work.job.status()["reason"] == "Held" and self.launches(work) == 0
+        if self.rand.random() < 0.5:
+            harness.remove(work.job.dir)
+            self.works.remove(work)
+            assert self.launches(work) == 0 and work.job.id not in self.kx.ls("jobs")
+            if work.job.id in self.kx.history():  # only of a local one there is something to keep
+                harness.remove(work.job.old)
+            return
+        harness.write_ctl(work.job, "release")
+        self.start(work)
+
+    def some(self):
+        return self.rand.choice([work for work in self.works if not work.state])
+
+    def follow(self):
+        work = self.some()
+        name = self.rand.choice(["follow", "wait"])
+        work.readers.append(self.read_on(name, ["cat", work.job / name]))
+
+    def tail(self):
+        work = self.some()
+        work.readers.append(self.read_on("tail", ["tail", "-n", "+1", "-f", work.job / "main-0/log"]))
+
+    def read_on(self, what, cmd):
+        path = self.kx.base / f"read-{what}-{time.monotonic_ns()}"
+        with open(path, "wb") as out:
+            return what, harness.popen(list(map(str, cmd)), stdout=out), path
+
+    def suspend(self):
+        work = self.some()
+        if work.suspended:
+            self.resume(work)
+        elif work.again:
+            self.until_kept(work)
+            self.control(work, "suspend", "CANCELLED")
+            work.suspended = True
+
+    def control(self, work, word, *states):
+        try:
+            harness.write_ctl(work.job, word)
+        except TimeoutError:
+            pass  # what comes of it shows later
+        harness.wait_for(lambda: work.job.state() in states and work.job.status()["pending_command"] is None, what=word)
+
+    def finish(self):
+        work = self.some()
+        self.end(work, 0 if work.again else self.rand.choice([0, 0, 3]))
+
+    def end(self, work, code):
+        if work.suspended:
+            self.resume(work)
+        self.let_end(work, code)
+        work.state = "FAILED" if code else "SUCCEEDED"
+        work.job.finish(work.state)
+        self.ended[work.job.id] = work.state
+        assert self.launches(work) == 1
+        self.whole(work, work.job.dir)
+        # When a pod goes while the stream of its output is cut, nobody can tell whether there was more.
+        assert work.again or all(work.job.gap(f"main-{i}") == 0 for i in range(work.replicas)), work.job
+        self.end_readers(work)
+
+    def end_readers(self, work):
+        """Each has had what there is, or the beginning of it; a job that is suspended is over for them until it is resumed."""
+        of_all = work.job.read("log", binary=True)
+        for what, proc, path in work.readers:
+            if what == "tail":
+                proc.kill()
+            status = proc.wait(harness.LIMIT)
+            got = path.read_bytes()
+            path.unlink()
+            if what == "tail":
+                right = any(file.read_bytes().startswith(got) for file in (work.job / "main-0").glob("log*"))
+            elif what == "follow":
+                right = status == 0 and (got == of_all or work.again and of_all.startswith(got))
+            else:
+                right = status == 0 and got.decode().strip() in (work.state, "CANCELLED" if work.again else "")
+            assert right, f"{what} of {work.job} has given {got[-200:]}"
+        work.readers.clear()
+
+    def rm(self):
+        self.remove(self.rand.choice(self.works))
+
+    def remove(self, work):
+        """From jobs/, maybe while it runs."""
+        if not work.state:
+            self.until_kept(work)
+            for what, proc, path in work.readers:
+                proc.kill()
+                proc.wait(harness.LIMIT)
+                path.unlink()
+        harness.remove(work.job.dir)
+        assert work.job.id not in self.kx.ls("jobs")
+        self.works.remove(work)
+        self.old.append(work)
+        harness.wait_for(lambda: work.job.id in self.kx.ls("history"), what="it to be in the history")
+        assert (work.job.old / "state").read_text().strip() == (work.state or "CANCELLED")
+        self.whole(work, work.job.old)
+
+    def forget(self):
+        work = self.old.pop(self.rand.randrange(len(self.old)))
+        self.whole(work, work.job.old)
+        harness.run(["rm", "-r", str(work.job.old)])
+        assert not work.job.old.exists() and self.launches(work) == 1
+
+    def look(self):
+        """As scripts and impatient people do."""
+        shown = set(self.kx.ls("jobs"))
+        assert {work.job.id for work in self.works} <= shown, (self.works, shown)
+        assert not {work.job.id for work in self.old} & shown
+        line = self.rand.choice(["ls -lR . > /dev/null", "cat jobs/*/state jobs/*/status jobs/*/why list list.jsonl > /dev/null",
+                                 "grep -rl 'line 1$' jobs history > /dev/null", "cat .kxfs/info .kxfs/metrics .kxfs/log > /dev/null",
+                                 "find . -name state | xargs cat > /dev/null", "tar c jobs history submit > /dev/null"])
+        harness.run(f"cd {self.kx.mnt} && {line}", check=False)  # a job of others may go meanwhile, and there may be none
+        listed = re.findall(r"^(\S+) +([A-Z]+) ", self.kx.read("list"), re.M)
+        assert len({name for name, _ in listed}) == len(listed)
+        for work in self.works:
+            assert not work.state or (work.job.id, work.state) in listed
+
+    def look_at_one(self):
+        for work in self.rand.sample(self.works, min(len(self.works), 1)):
+            for name in ("status.json", "why", "usage", "manifest.yaml", "app.yaml", "log", "stamped"):
+                (work.job / name).read_bytes()
+            assert work.job.status()["id"] == work.job.id
+
+    def refuse(self):
+        """A mistake."""
+        name = self.rand.choice(["bad.yaml", "worse.json"])
+        assert harness.err_of(self.kx.write, f"submit/{name}", f"x: {self.rand.random()}\n") == "EINVAL"
+        assert self.kx.read("submit", f"{name}.error")
+
+    def dryrun(self):
+        err = harness.err_of(self.kx.write, "dryrun/try.yaml", self.text(0, 1, False))
+        assert not err, f"{err}: {self.kx.read('dryrun', 'try.yaml.error')}"
+        assert "main" in self.kx.read("dryrun", "try.yaml")
+
+    def weather(self):
+        """Only a cluster has some."""
+
+    def others_go(self):
+        """Only a cluster has others."""
+
+
+class Cluster(Place):
+    def __init__(self, kx, rand, server, volcano, seed):
+        self.server, self.volcano = server, volcano
+        self.created = {}  # name of a job: how often it was made
+        server.store.listeners.append(self.made)
+        server.faults.at_random(seed, 0.1, [
+            lambda r: Fault("cut", r.randrange(1, 9000)), lambda r: Fault("close", r.randrange(1, 9000)), lambda r: Fault("reset"),
+            lambda r: Fault("reply", reply=replies.too_many(1))], subresource="log")
+        super().__init__(kx, rand)
+
+    def script(self, number):
+        return f"echo {number}"
+
+    def made(self, change):
+        if change.after and change.after.resource is st.JOBS and change.before is None:
+            text = change.after.tree()["metadata"].get("annotations", {}).get("kxfs/appdef", "")
+            for number in re.findall(r"echo (\d+)", text):
+                self.created[int(number)] = self.created.get(int(number), 0) + 1
+
+    def launches(self, work):
+        return self.created.get(work.number, 0)
+
+    def start(self, work):
+        harness.wait_for(lambda: self.launches(work), what="the launch")
+        work.pods = self.volcano.start(work.job.id)
+        work.logs = [[*runs, self.volcano.log(pod)] for runs, pod in zip(work.logs or [[]] * work.replicas, work.pods, strict=True)]
+        self.print_of(work)
+
+    def print(self):
+        work = self.some()
+        if not work.suspended:
+            self.print_of(work)
+
+    def print_of(self, work):
+        for runs in work.logs:
+            runs[-1].append("".join(f"{'x' * self.rand.randrange(100)} line {i}\n" for i in range(self.rand.choice([1, 10, 200]))))
+
+    def until_kept(self, work):
+        self.whole(work, work.job.dir)
+
+    def resume(self, work):
+        work.suspended = False
+        self.control(work, "resume", "PENDING", "RUNNING")
+        harness.wait_for(lambda: len(self.volcano.pods(work.job.id)) == work.replicas, what="its pods")
+        self.start(work)
+
+    def let_end(self, work, code):
+        self.volcano.finish_all(work.pods, code)
+
+    def whole(self, work, where):
+        for i, runs in enumerate(work.logs):
+            for run, log in enumerate(runs):
+                path = where / f"main-{i}" / ("log" if run == len(runs) - 1 else f"log.{run}")
+
+                def same(path=path, log=log):
+                    try:
+                        now = path.read_bytes()
+                    except (TimeoutError, FileNotFoundError):  # it is on its way
+                        return False
+                    assert log.data().startswith(now), f"{path} is not what was printed"
+                    return now == log.data()
+
+                harness.wait_for(same, what=f"{path} to be whole")
+
+    def weather(self):
+        rand, server = self.rand, self.server
+        what = rand.random()
+        if what < 0.4:
+            server.end_streams(rand.choice(["end", "close", "reset"]), **rand.choice([{"verb": "watch"}, {"subresource": "log"}]))
+        elif what < 0.5:
+            server.expire()
+        elif what < 0.6:
+            server.away(rand.choice(["reset", "close"]))
+            time.sleep(rand.uniform(0, 1))
+            server.back()
+        elif what < 0.8 and len(self.theirs) < AT_ONCE:
+            self.count += 1
+            job = server.store.add(st.JOBS, watching.job(f"theirs-{self.count}", phase="Running"))
+            server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
+            self.theirs.append(job.name)
+            harness.wait_for(lambda: job.name in self.kx.ls("jobs"), what="a job of somebody else")
+        elif self.theirs:
+            self.one_goes()
+        for resource in ("jobs", "pods"):
+            harness.wait_for(lambda resource=resource: server.open_streams(verb="watch", resource=resource), what="the watches")
+
+    def one_goes(self):
+        name = self.theirs.pop(0)
+        self.gone.add(name)
+        self.server.store.remove(st.JOBS, "test", name)  # and its pod, as Volcano does
+        harness.wait_for(lambda: name not in self.kx.ls("jobs"), what="a job of somebody else to go")
+
+    def others_go(self):
+        while self.theirs:
+            self.one_goes()
+        for name in self.kx.history():
+            assert name in self.gone, name
+            harness.run(["rm", "-r", str(self.kx / "history" / name)])
+        # What the server of the tests remembers of all that is gone would be the only thing that grows.
+        self.created.clear()
+        self.gone.clear()
+        self.server.requests.clear()
+        self.server.api.logs.clear()
+        self.server.expire()
+
+
+class Local(Place):
+    def file(self, number, what):
+        return self.kx.work / f"{number}.{what}"
+
+    def script(self, number):
+        """It counts until it is let go, and leaves behind how far it has come."""
+        end = self.file(number, "end")
+        return (f"echo run >> {self.file(number, 'runs')}.$R; i=0; while :; do i=$((i + 1)); echo line $i; "
+                f"[ ! -e {end} ] || break; sleep 0.3; done; echo $i > {self.file(number, 'count')}.$R; exit $(cat {end})")
+
+    def launches(self, work):
+        with contextlib.suppress(FileNotFoundError):
+            return self.file(work.number, "runs.0").read_text().count("run")
+        return 0
+
+    def start(self, work):
+        for i in range(work.replicas):
+            work.job.until_logged("line 1\n", f"main-{i}")
+
+    def print(self):
+        """They do that all the time."""
+
+    def until_kept(self, work):
+        """They write to the file that is the log."""
+
+    def resume(self, work):
+        work.suspended = False
+        self.control(work, "resume", "RUNNING")
+
+    def let_end(self, work, code):
+        new = self.file(work.number, "new")
+        new.write_text(f"{code}\n")
+        new.rename(self.file(work.number, "end"))
+
+    def whole(self, work, where):
+        for i in range(work.replicas):
+            lines = (where / f"main-{i}" / "log").read_text().splitlines(True)
+            assert lines == [f"line {n}\n" for n in range(1, len(lines) + 1)], f"{where}: {lines[-10:]}"
+            if work.state == "SUCCEEDED" or (work.state and work.replicas == 1):  # one that fails ends the others
+                assert len(lines) == int(self.file(work.number, f"count.{i}").read_text()), where
+
+    def others_go(self):
+        for file in self.kx.work.iterdir():
+            file.unlink()
+        harness.wait_for(lambda: not self.kx.helpers(), what="the helpers to end")
+
+
+def maxima(rows):
+    return [max(column) for column in zip(*rows, strict=True)]
+
+
+def not_grown(place, sanitized):
+    """The memory that a sanitizer keeps back is not asked for."""
+    half = (place.used[0][0] + place.used[-1][0]) / 2
+    first, second = (maxima(used for when, used in place.used if (when > half) == later) for later in (False, True))
+    kind = type(place).__name__.lower()
+    said = ", ".join(f"{a} and {b} {what}" for what, a, b in zip(COUNTED, first, second, strict=True))
+    print(f"{kind}: {place.steps} steps, {len(place.evenings)} shifts, {place.submitted} jobs; in both halves at most {said}; "
+          f"at the ends of shifts {place.evenings[0]} to {place.evenings[-1]}")
+    middle = len(place.evenings) // 2
+    before, after = maxima(place.evenings[:middle]), maxima(place.evenings[middle:])
+    for i, what in list(enumerate(COUNTED))[1:]:
+        bound = before[i] if i in EXACT else USUAL_THREADS if i == THREADS else first[i]
+        assert after[i] <= bound, f"{kind}: {after[i]} {what} at the end of a shift, after {bound}: {place.evenings}"
+    if not sanitized:
+        assert second[0] <= first[0] * 1.1 + MORE_MEMORY, f"{kind}: {second[0]} KiB, after {first[0]}: {place.evenings}"
+
+
+@pytest.mark.timeout(SECONDS + 1200)
+def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rand = random.Random(seed)
+    places = [Cluster(make_mount(server), rand, server, volcano, seed), Local(make_kx(), rand)]
+    begin = time.monotonic()
+    for place in places:  # some files of STATE stay once there was a use for them
+        for do in (place.hold, place.refuse, place.dryrun, place.submit):
+            do()
+        place.end_shift()
+    while time.monotonic() < begin + SECONDS or len(places[0].evenings) < 4:
+        end = time.monotonic() + SHIFT
+        while time.monotonic() < end:
+            for place in places:
+                place.step()
+            time.sleep(rand.uniform(0, 0.1))
+        for place in places:
+            place.end_shift()
+    for place in places:
+        place.end_changes()
+        not_grown(place, sanitized)
+    print(f"{round(time.monotonic() - begin)} seconds of use")
