@@ -43,7 +43,8 @@ def other_job(kx, volcano):
 def whole(job, text):
     """All that was printed is there, once, in the log and in the merged one."""
     harness.wait_for(lambda: job.log() == text.encode(), what="the log")
-    assert job.read("log") == "".join(f"main/0 {line}" for line in text.splitlines(True))
+    merged = "".join(f"main/0 {line}" for line in text.splitlines(True))
+    harness.wait_for(lambda: job.read("log") == merged, what="the merged log")
     assert job.gap() == 0
 
 

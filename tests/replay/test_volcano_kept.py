@@ -242,6 +242,7 @@ def test_full_disk(make_mount, server, volcano):
     """What no longer fits is said, holds up nothing else, and is fetched when there is room again."""
     with small_disk(make_mount, server) as kx:
         other, pod = printed(kx, volcano, "before\n")
+        harness.wait_for(lambda: other.read("log") == "main/0 before\n", what="the merged log")
         full = kx.submit(APP)
         (noisy,) = volcano.start(full.id)
         text = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(30000))

@@ -433,7 +433,8 @@ def test_restarts_unseen(server, make_mount):
     server.hold(False, resource="pods")
     harness.wait_for(lambda: printed(job) == b"second run\n")
     assert job.log(name="log.0") == b"no such file\n"
-    assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]
+    harness.wait_for(lambda: sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"],
+                     what="the merged log")
 
 
 @pytest.mark.concurrent
@@ -494,7 +495,9 @@ def test_refused_for_long(server, make_mount):
     harness.wait_for(lambda: job.status()["logs_waiting"] == 1)
     assert "\nlogs_waiting: 1\n" in job.read("main-0", "status")
     assert harness.run(["cat", str(job / "main-0/follow")]).stdout == "one\n"
-    assert job.log() == b"one\n" and job.read("log") == "main/0 one\n" and job.gap() == 0
+    assert job.log() == b"one\n"
+    harness.wait_for(lambda: job.read("log") == "main/0 one\n", what="the merged log")
+    assert job.gap() == 0
     with (kx.base / "tailed").open("wb") as file:
         tail = harness.popen(["tail", "-f", "-n", "+1", str(job / "main-0/log")], stdout=file)
     try:
@@ -505,7 +508,8 @@ def test_refused_for_long(server, make_mount):
         harness.kill(tail.pid)
         tail.wait()
     harness.wait_for(lambda: job.status()["logs_waiting"] == 0)
-    assert job.read("log") == "main/0 one\nmain/0 two\n" and job.gap() == 0
+    harness.wait_for(lambda: job.read("log") == "main/0 one\nmain/0 two\n", what="the merged log")
+    assert job.gap() == 0
 
 
 @pytest.mark.concurrent
