@@ -511,7 +511,6 @@ void capture_count(const struct capture *c, struct capture_counts *ret)
 	*ret = (struct capture_counts){
 		.streams = places->n[PLACE_TAKEN],
 		.waiting = places->n[PLACE_QUEUED],
-		.paused = places->n[PLACE_PAUSED],
 	};
 }
 

@@ -95,8 +95,6 @@ void capture_away(struct capture *c, bool away);
 struct capture_counts {
 	size_t streams; /* logs that are followed now */
 	size_t waiting; /* logs that wait for a place */
-	/* Logs that the server has refused, and that are asked for again after a pause. */
-	size_t paused;
 };
 
 void capture_count(const struct capture *c, struct capture_counts *ret);

@@ -156,7 +156,6 @@ bool descent_look(bool shared, struct descent *ret)
 		if (process_stat(all.v[i], &stat) < 0)
 			continue;
 		memory = shared && stat.pages ? part_of(all.v[i]) : -1;
-		ret->n++;
 		ret->cpu_us += (int64_t)stat.ticks * (1000000 / ticks);
 		ret->memory += memory >= 0 ? memory : (int64_t)stat.pages * page;
 	}

@@ -10,7 +10,6 @@
 
 /* What a look at such processes has found. Plain data. */
 struct descent {
-	size_t n;
 	int64_t cpu_us; /* CPU time of all, and of all children that they have waited for */
 	int64_t memory; /* resident bytes */
 };

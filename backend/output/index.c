@@ -60,17 +60,15 @@ struct index {
 
 /* --- loading --- */
 
-static int index_load_keys(struct index *x)
+int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len)
 {
 	cleanup_free char *text = NULL;
 	size_t len;
-	int err = folder_read(x->dir_fd, x->id, "merged.keys", &text, &len);
+	int err = folder_read(dir_fd, id, "merged.keys", &text, &len);
 
-	if (err < 0)
-		return err == -ENOENT ? 0 : err;
-	x->keys_len = merge_keys_parse(&x->keys, text, len);
-	x->keys_saved = x->keys.n;
-	return 0;
+	if (err == 0)
+		*ret_len = merge_keys_parse(ret, text, len);
+	return err;
 }
 
 static const struct index_key *index_find(const struct index *x, const char *key)
@@ -215,7 +213,10 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 	x->dir_fd = dir_fd;
 	x->id = text_copy(id);
 	x->last = merge_start;
-	err = index_load_keys(x);
+	err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
+	x->keys_saved = x->keys.n;
+	if (err == -ENOENT)
+		err = 0;
 	if (err == -EFBIG || (err == 0 && !index_number_all(x))) {
 		diag(DIAG_WARNING, "%s: its merged log is damaged and is made again", x->id);
 		index_clear_keys(x);

@@ -31,6 +31,8 @@ int index_size_read(int fd, struct index_size *ret);
  * I/O thread. 0 or a negative errno.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
+/* Read the keys of such an index; *RET_LEN is how long their whole, valid lines are. Any thread. */
+int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /* Not to be called while a batch is being written. NULL is allowed. */
 void index_free(struct index *x);
 

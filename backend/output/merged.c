@@ -143,13 +143,11 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 static int merged_load_logs(struct merged *m)
 {
 	cleanup(merge_keys_clear) struct merge_keys keys = {0};
-	cleanup_free char *text = NULL;
-	size_t len;
-	int err = folder_read(m->dir_fd, m->id, "merged.keys", &text, &len);
+	uint64_t len;
+	int err = index_read_keys(m->dir_fd, m->id, &keys, &len);
 
 	if (err < 0)
 		return err;
-	merge_keys_parse(&keys, text, len);
 	lock_scope(m->lock);
 	if (keys.n > m->n_logs)
 		m->logs = mem_grow(m->logs, keys.n, sizeof(void *));

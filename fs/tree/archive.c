@@ -8,7 +8,6 @@
 #include "fs/tree/job.h"
 #include "fs/vfs/listing.h"
 #include "fs/vfs/serve.h"
-#include "spec/base/mem.h"
 
 bool archive_is_shown(void *tree, struct node *dir)
 {

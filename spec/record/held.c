@@ -114,7 +114,6 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 		return 0;
 	h = held_new(hold.n_after);
 	h->hold = hold.hold;
-	h->created = place->now;
 	spec_set(&h->singleton, hold.singleton);
 	if (hold.begin)
 		spec_hold_moment(hold.begin, place->now, place->local, &h->begin);

@@ -60,17 +60,14 @@ static void test_private(void **state)
 	struct descent all;
 
 	assert_true(descent_look(true, &all));
-	assert_int_equal(all.n, 0);
 	assert_int_equal(all.memory, 0);
 	start_family(32 * MIB);
 	for (int shared = 0; shared < 2; shared++) {
 		assert_true(descent_look(shared, &all));
-		assert_int_equal(all.n, 2);
 		assert_true(all.memory >= 64 * MIB);
 	}
 	end_family();
 	assert_true(descent_look(true, &all));
-	assert_int_equal(all.n, 0);
 }
 
 /* What parent and child share counts once, or for each, as is asked for. */
@@ -93,13 +90,12 @@ static void test_shared(void **state)
 	}
 	for (int tries = 0; tries < 1000; tries++) {
 		assert_true(descent_look(false, &whole));
-		if (whole.n == 2 && whole.memory >= 128 * MIB)
+		if (whole.memory >= 128 * MIB)
 			break;
 		poll(NULL, 0, 50);
 	}
 	assert_true(whole.memory >= 128 * MIB);
 	assert_true(descent_look(true, &parts));
-	assert_int_equal(parts.n, 2);
 	assert_true(parts.memory < whole.memory - 64 * MIB);
 	end_family();
 	munmap(memory, 64 * MIB);
@@ -128,7 +124,6 @@ static void test_time(void **state)
 	}
 	assert_int_equal(read(fds[0], &said, 1), 1);
 	assert_true(descent_look(false, &all));
-	assert_int_equal(all.n, 1);
 	assert_true(all.cpu_us >= 450000);
 	end_family();
 	close(fds[0]);
