@@ -106,11 +106,13 @@ char *spec_empty(void)
 	return (char *)(uintptr_t)empty_text;
 }
 
-void spec_unset(char **field)
+void mem_unset(char **const *fields)
 {
-	if (*field != empty_text)
-		free(*field);
-	*field = NULL;
+	for (; *fields; fields++) {
+		if (**fields != empty_text)
+			free(**fields);
+		**fields = NULL;
+	}
 }
 
 void spec_set(char **field, const char *value)

@@ -62,8 +62,9 @@ void text_stream_close(FILE *f);
 char *spec_empty(void);
 /* Release *FIELD (NULL is allowed) and make it a copy of VALUE (NULL counts as ""). */
 void spec_set(char **field, const char *value);
-/* Release *FIELD; it is NULL afterwards. */
-void spec_unset(char **field);
+/* Release the texts to which the arguments point; these are NULL afterwards. */
+#define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
+void mem_unset(char **const *fields); /* ends with NULL */
 
 /* Ends the program, as all of the above do when memory is out. */
 _Noreturn void mem_out(void);

@@ -146,8 +146,7 @@ void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *o
 	}
 	for (size_t k = 0; k < n; k++) {
 		spec_replica_copy_log(r, &own[k]);
-		spec_unset(&own[k].key);
-		spec_unset(&own[k].container);
+		spec_unset(&own[k].key, &own[k].container);
 	}
 	free(own);
 }

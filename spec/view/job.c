@@ -42,10 +42,8 @@ void spec_job_view_free(struct spec_job_view *v)
 	texts_of(v, texts);
 	for (size_t i = 0; i < array_size(texts); i++)
 		spec_unset(texts[i]);
-	for (size_t i = 0; i < v->n_roles; i++) {
-		spec_unset(&v->roles[i].name);
-		spec_unset(&v->roles[i].dir);
-	}
+	for (size_t i = 0; i < v->n_roles; i++)
+		spec_unset(&v->roles[i].name, &v->roles[i].dir);
 	free(v->roles);
 	for (size_t i = 0; i < v->n_tasks; i++)
 		spec_unset(&v->tasks[i].name);
@@ -62,7 +60,6 @@ static struct spec_job_view *job_new(void)
 	struct spec_job_view *v = new0(struct spec_job_view);
 	char **texts[12];
 
-	spec_meta_init(&v->meta);
 	texts_of(v, texts);
 	for (size_t i = 0; i < array_size(texts); i++)
 		*texts[i] = spec_empty();

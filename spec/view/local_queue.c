@@ -21,11 +21,8 @@
 
 static void amounts_clear(struct spec_flavor_amounts *a)
 {
-	for (size_t i = 0; i < a->n; i++) {
-		spec_unset(&a->v[i].flavor);
-		spec_unset(&a->v[i].resource);
-		spec_unset(&a->v[i].text);
-	}
+	for (size_t i = 0; i < a->n; i++)
+		spec_unset(&a->v[i].flavor, &a->v[i].resource, &a->v[i].text);
 	free(a->v);
 	*a = (struct spec_flavor_amounts){0};
 }
@@ -101,11 +98,7 @@ void spec_local_queue_free(struct spec_local_queue *q)
 {
 	if (!q)
 		return;
-	spec_unset(&q->cluster_queue);
-	spec_unset(&q->stop_policy);
-	spec_unset(&q->active);
-	spec_unset(&q->reason);
-	spec_unset(&q->message);
+	spec_unset(&q->cluster_queue, &q->stop_policy, &q->active, &q->reason, &q->message);
 	amounts_clear(&q->used);
 	amounts_clear(&q->reserved);
 	free(q);
@@ -118,7 +111,6 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	const struct spec_value *used = spec_read_list(status, "flavorsUsage");
 	struct spec_local_queue *q = new0(struct spec_local_queue);
 
-	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
 	read_active(status, &q->active, &q->reason, &q->message);
@@ -155,12 +147,7 @@ void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
 	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
 	spec_meta_clear(&v->meta);
-	spec_unset(&v->stop_policy);
-	spec_unset(&v->strategy);
-	spec_unset(&v->cohort);
-	spec_unset(&v->active);
-	spec_unset(&v->reason);
-	spec_unset(&v->message);
+	spec_unset(&v->stop_policy, &v->strategy, &v->cohort, &v->active, &v->reason, &v->message);
 	amounts_clear(&v->nominal);
 	amounts_clear(&v->limit);
 	amounts_clear(&v->borrowed);
@@ -179,9 +166,6 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 		return -EINVAL;
 	v = new0(struct spec_cluster_queue_view);
 	v->refs = 1;
-	spec_meta_init(&v->meta);
-	v->stop_policy = v->strategy = v->cohort = spec_empty();
-	v->active = v->reason = v->message = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");

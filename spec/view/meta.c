@@ -60,17 +60,9 @@ int64_t spec_view_changed(const struct spec_value *status)
 	return ret;
 }
 
-void spec_meta_init(struct spec_meta *m)
-{
-	m->name = m->uid = m->owner_uid = m->owner = spec_empty();
-}
-
 void spec_meta_clear(struct spec_meta *m)
 {
-	spec_unset(&m->name);
-	spec_unset(&m->uid);
-	spec_unset(&m->owner_uid);
-	spec_unset(&m->owner);
+	spec_unset(&m->name, &m->uid, &m->owner_uid, &m->owner);
 }
 
 /* Names and uids become parts of paths, file names and keys of logs. */
@@ -109,18 +101,6 @@ bool spec_view_is_of(const struct spec_value *object, const char *group, const c
 	       strncmp(spec_read_text(owner, "apiVersion"), group, strlen(group)) == 0;
 }
 
-static void read_owner(struct spec_meta *m, const struct spec_value *object)
-{
-	const struct spec_value *owner = spec_view_controller(object);
-	cleanup_free char *text = NULL;
-
-	if (!owner)
-		return;
-	text = text_print("%s %s", spec_read_text(owner, "kind"), spec_read_text(owner, "name"));
-	spec_set(&m->owner_uid, spec_read_text(owner, "uid"));
-	spec_read_copy(&m->owner, text, READ_MAX_WORD);
-}
-
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
 {
 	if (is_uid(uid))
@@ -132,6 +112,8 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
 	const char *name = spec_read_text(metadata, "name");
 	const char *uid = spec_read_text(metadata, "uid");
+	const struct spec_value *owner = spec_view_controller(object);
+	cleanup_free char *text = NULL;
 
 	if (!is_name(name) || !is_uid(uid))
 		return -EINVAL;
@@ -143,7 +125,11 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
 	spec_set(&m->name, name);
 	spec_set(&m->uid, uid);
-	read_owner(m, object);
+	if (owner)
+		text = text_print("%s %s", spec_read_text(owner, "kind"),
+				  spec_read_text(owner, "name"));
+	spec_set(&m->owner_uid, spec_read_text(owner, "uid"));
+	spec_read_copy(&m->owner, text ? text : "", READ_MAX_WORD);
 	return 0;
 }
 

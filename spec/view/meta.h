@@ -5,8 +5,7 @@
 #include "spec/base/tree.h"
 #include "spec/view/reader.h"
 
-void spec_meta_init(struct spec_meta *m);
-/* Fill M, which has been initialised. 0; -EINVAL: the name or the uid is not one that can be shown. */
+/* Fill M, which is zeroed or has texts of spec_set. 0; -EINVAL: the name or the uid is not one that can be shown. */
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 void spec_meta_clear(struct spec_meta *m);
 

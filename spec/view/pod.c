@@ -26,33 +26,15 @@ void spec_pod_view_free(struct spec_pod_view *v)
 	if (!v)
 		return;
 	spec_meta_clear(&v->meta);
-	spec_unset(&v->task);
-	spec_unset(&v->phase);
-	spec_unset(&v->node);
-	spec_unset(&v->reason);
-	spec_unset(&v->message);
-	spec_unset(&v->main);
-	for (size_t i = 0; i < v->n_containers; i++) {
-		spec_unset(&v->containers[i].name);
-		spec_unset(&v->containers[i].reason);
-		spec_unset(&v->containers[i].message);
-		spec_unset(&v->containers[i].words);
-	}
+	spec_unset(&v->task, &v->phase, &v->node, &v->reason, &v->message, &v->main);
+	for (size_t i = 0; i < v->n_containers; i++)
+		spec_unset(&v->containers[i].name, &v->containers[i].reason,
+			   &v->containers[i].message, &v->containers[i].words);
 	free(v->containers);
 	free(v);
 }
 
 define_cleanup(pod_freep, struct spec_pod_view *, spec_pod_view_free)
-
-static struct spec_pod_view *pod_new(void)
-{
-	struct spec_pod_view *v = new0(struct spec_pod_view);
-
-	spec_meta_init(&v->meta);
-	v->task = v->phase = v->node = v->reason = v->message = v->main = spec_empty();
-	v->outcome = SPEC_UNKNOWN;
-	return v;
-}
 
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 {
@@ -534,7 +516,8 @@ int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, 
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
-	v = pod_new();
+	v = new0(struct spec_pod_view);
+	v->task = v->main = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");

@@ -53,8 +53,6 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_group_view);
-	spec_meta_init(&v->meta);
-	v->phase = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");
@@ -81,12 +79,7 @@ void spec_event_view_unref(struct spec_event_view *v)
 {
 	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
-	spec_unset(&v->about);
-	spec_unset(&v->kind);
-	spec_unset(&v->name);
-	spec_unset(&v->type);
-	spec_unset(&v->reason);
-	spec_unset(&v->message);
+	spec_unset(&v->about, &v->kind, &v->name, &v->type, &v->reason, &v->message);
 	free(v);
 }
 
@@ -221,8 +214,7 @@ struct spec_queue_view *spec_queue_view_new(const char *name)
 	struct spec_queue_view *v = new0(struct spec_queue_view);
 
 	v->refs = 1;
-	v->state = spec_empty();
-	spec_meta_init(&v->meta);
+	v->state = v->meta.uid = v->meta.owner_uid = v->meta.owner = spec_empty();
 	spec_set(&v->meta.name, name);
 	return v;
 }

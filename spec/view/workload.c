@@ -21,38 +21,16 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	if (!v)
 		return;
 	spec_meta_clear(&v->meta);
-	spec_unset(&v->queue);
-	spec_unset(&v->cluster_queue);
-	spec_unset(&v->flavors);
-	spec_unset(&v->priority_class);
-	spec_unset(&v->preemptor);
-	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++) {
-		spec_unset(&v->conditions[i].reason);
-		spec_unset(&v->conditions[i].message);
-	}
-	for (size_t i = 0; i < v->n_checks; i++) {
-		spec_unset(&v->checks[i].name);
-		spec_unset(&v->checks[i].state);
-		spec_unset(&v->checks[i].message);
-	}
+	spec_unset(&v->queue, &v->cluster_queue, &v->flavors, &v->priority_class, &v->preemptor);
+	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
+		spec_unset(&v->conditions[i].reason, &v->conditions[i].message);
+	for (size_t i = 0; i < v->n_checks; i++)
+		spec_unset(&v->checks[i].name, &v->checks[i].state, &v->checks[i].message);
 	free(v->checks);
 	free(v);
 }
 
 define_cleanup(workload_freep, struct spec_workload_view *, spec_workload_view_free)
-
-static struct spec_workload_view *workload_new(void)
-{
-	struct spec_workload_view *v = new0(struct spec_workload_view);
-
-	spec_meta_init(&v->meta);
-	v->active = true;
-	v->queue = v->cluster_queue = v->preemptor = spec_empty();
-	v->flavors = v->priority_class = spec_empty();
-	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
-		v->conditions[i].reason = v->conditions[i].message = spec_empty();
-	return v;
-}
 
 static void read_conditions(struct spec_workload_view *v, const struct spec_value *list)
 {
@@ -169,7 +147,10 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
-	v = workload_new();
+	v = new0(struct spec_workload_view);
+	v->preemptor = spec_empty();
+	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
+		v->conditions[i].reason = v->conditions[i].message = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");

@@ -94,11 +94,12 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	/* There is one condition for each phase, the newest last. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
-		cleanup(spec_unset) char *phase = NULL;
+		char *phase = NULL;
 
 		spec_read_copy_word(&phase, one, "status");
 		spec_transitions_add(&v->conditions, SPEC_UNKNOWN, phase,
 				     spec_read_time(one, "lastTransitionTime"));
+		spec_unset(&phase);
 	}
 }
 
