@@ -17,7 +17,7 @@ struct backend;
 
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
-/* All that it points to is borrowed. */
+/* Plain data; all that it points to is borrowed. */
 struct backend_config {
 	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job"; "" all that a cluster serves */
 	const char *kind;

@@ -103,23 +103,6 @@ static int set_timer(CURLM *curl, long ms, void *data)
 
 static void on_again(uv_timer_t *timer);
 
-/*
- * With HTTP/2, curl reads bytes of one request while it works for another one of the same connection, and may not come
- * back to the first before its socket has more, or a timer of its own fires (7.88: seen with 50 streams, about once in
- * six times, and for 10 s). So we let it read once more, a moment later, from a socket that had something, as long
- * as that brings anything. A socket that has nothing costs nothing.
- */
-static void read_again_soon(struct curl_socket *s)
-{
-	struct curl_loop *l = s->l;
-
-	if (!s->again)
-		DL_APPEND2(l->again_list, s, again_prev, again_next);
-	s->again = true;
-	if (!uv_is_active((uv_handle_t *)&l->again))
-		uv_timer_start(&l->again, on_again, AGAIN_MS, 0);
-}
-
 static void read_no_more(struct curl_socket *s)
 {
 	if (s->again)
@@ -174,8 +157,20 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		flags |= CURL_CSELECT_IN;
 	if (events & UV_WRITABLE)
 		flags |= CURL_CSELECT_OUT;
-	if (events & UV_READABLE)
-		read_again_soon(s);
+	/*
+	 * With HTTP/2, curl reads bytes of one request while it works for another one of the same connection,
+	 * and may not come back to the first before its socket has more, or a timer of its own fires (7.88:
+	 * seen with 50 streams, about once in six times, and for 10 s). So we let it read once more, a moment
+	 * later, from a socket that had something, as long as that brings anything. A socket that has nothing
+	 * costs nothing.
+	 */
+	if (events & UV_READABLE) {
+		if (!s->again)
+			DL_APPEND2(s->l->again_list, s, again_prev, again_next);
+		s->again = true;
+		if (!uv_is_active((uv_handle_t *)&s->l->again))
+			uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
+	}
 	act(s->l, s->fd, flags);
 }
 

@@ -350,18 +350,6 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/* Look at a line of the head of RQ's reply. */
-static void look_at(struct http_request *rq, const char *line, size_t n)
-{
-	cleanup_free char *date = value_of(line, n, "date");
-	cleanup_free char *wanted = rq->call.wanted ? value_of(line, n, rq->call.wanted) : NULL;
-
-	if (date)
-		rq->date = max_of((int64_t)curl_getdate(date, NULL), (int64_t)0);
-	if (wanted)
-		text_set(&rq->wanted, "%s", wanted);
-}
-
 /* A head ends with an empty line. Heads of 1xx are not the reply's, and trailers come later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
@@ -372,8 +360,16 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
-	if (!empty && !rq->head)
-		look_at(rq, line, size * n);
+	if (!empty && !rq->head) {
+		cleanup_free char *date = value_of(line, size * n, "date");
+		const char *key = rq->call.wanted;
+		cleanup_free char *wanted = key ? value_of(line, size * n, key) : NULL;
+
+		if (date)
+			rq->date = max_of((int64_t)curl_getdate(date, NULL), (int64_t)0);
+		if (wanted)
+			text_set(&rq->wanted, "%s", wanted);
+	}
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
@@ -717,14 +713,6 @@ static void work(void *data)
 
 /* --- calls --- */
 
-/* Connections for streams may take half of the descriptors that this process may have. */
-static long max_streams(void)
-{
-	rlim_t half = process_allow_descriptors() / 2;
-
-	return (long)min_of(max_of(half, (rlim_t)CALL_SOCKETS), (rlim_t)STREAM_SOCKETS);
-}
-
 static void lane_init(struct http *http, struct lane *m, long max_connections)
 {
 	m->shares = http->server.tls;
@@ -739,8 +727,12 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	if (http->stopping)
 		return NULL;
 	if (!http->begun) {
+		/* Connections for streams may take half of the descriptors that this process may have. */
+		rlim_t half = process_allow_descriptors() / 2;
+
 		lane_init(http, &http->calls, CALL_SOCKETS);
-		lane_init(http, &http->streams, max_streams());
+		lane_init(http, &http->streams,
+			  (long)min_of(max_of(half, (rlim_t)CALL_SOCKETS), (rlim_t)STREAM_SOCKETS));
 		http->begun = true;
 	}
 	rq = new0(struct http_request);

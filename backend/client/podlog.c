@@ -286,33 +286,26 @@ static void on_last_line(void *data, const struct http_reply *reply)
 	}
 }
 
-static void ask_last_line(struct podlog *p)
-{
-	cleanup_free char *path = path_of(p, "&tailLines=1&limitBytes=64");
-	const struct http_call call = {
-		.method = HTTP_GET,
-		.path = path,
-		.deadline_ms = ASK_MS,
-		.done = on_last_line,
-		.data = p,
-	};
-
-	p->question = http_send(p->config.http, &call);
-	assert(p->question);
-}
-
 static void on_doubt(void *data)
 {
 	struct podlog *p = data;
 	bool silent = p->came == p->doubt_came && p->state == STREAMING && !p->paused;
+	cleanup_free char *path = NULL;
 
 	p->other &= silent;
 	if (p->other)
-		finish(p, PODLOG_SILENT, 0, "the kubelet has newer output");
-	else if (silent)
-		ask_last_line(p);
-	else
-		set_doubt(p, DOUBT_MS);
+		return finish(p, PODLOG_SILENT, 0, "the kubelet has newer output");
+	if (!silent)
+		return set_doubt(p, DOUBT_MS);
+	path = path_of(p, "&tailLines=1&limitBytes=64");
+	p->question = http_send(p->config.http, &(struct http_call){
+							.method = HTTP_GET,
+							.path = path,
+							.deadline_ms = ASK_MS,
+							.done = on_last_line,
+							.data = p,
+						});
+	assert(p->question);
 }
 
 /* --- the stream --- */

@@ -86,18 +86,6 @@ void store_free(struct store *store)
 	free(store);
 }
 
-static struct store_entry *store_entry_new(struct spec_job *job)
-{
-	struct store_entry *e = new0(struct store_entry);
-
-	e->job = job;
-	e->id = text_copy(job->id);
-	e->uid = text_copy(job->uid);
-	e->created = job->created;
-	e->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
-	return e;
-}
-
 static int store_order(const struct store_entry *a, const struct store_entry *b)
 {
 	int c;
@@ -255,12 +243,17 @@ static void store_notify(struct store *store, const struct spec_job *old,
 
 void store_put(struct store *store, struct spec_job *job)
 {
-	struct store_entry *fresh cleanup(store_entry_freep) = store_entry_new(job);
+	struct store_entry *fresh cleanup(store_entry_freep) = new0(struct store_entry);
 	struct store_entry *gone cleanup(store_entry_freep) = NULL;
 	struct store_entry *displaced cleanup(store_entry_freep) = NULL;
 	const struct spec_job *old cleanup_job = NULL;
 	const struct spec_job *now cleanup_job = NULL;
 
+	fresh->job = job;
+	fresh->id = text_copy(job->id);
+	fresh->uid = text_copy(job->uid);
+	fresh->created = job->created;
+	fresh->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
 	{
 		lock_scope(&store->lock);
 		store_swap(store, &fresh, &gone, &displaced, &old);

@@ -514,17 +514,11 @@ void capture_count(const struct capture *c, struct capture_counts *ret)
 	};
 }
 
-static size_t count_places(void)
-{
-	rlim_t may = process_allow_descriptors();
-	rlim_t n = may > OTHER_FDS ? (may - OTHER_FDS) / STREAM_FDS : 0;
-
-	return (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)PLACES_FIRST);
-}
-
 struct capture *capture_new(const struct capture_config *config)
 {
 	struct capture *c = new0(struct capture);
+	rlim_t may = process_allow_descriptors();
+	rlim_t n = may > OTHER_FDS ? (may - OTHER_FDS) / STREAM_FDS : 0;
 
 	c->config = *config;
 	c->lock = (struct lock)LOCK_INIT;
@@ -532,7 +526,7 @@ struct capture *capture_new(const struct capture_config *config)
 		.loop = config->loop,
 		.http = config->http,
 		.namespace = config->namespace,
-		.places.max = count_places(),
+		.places.max = (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)PLACES_FIRST),
 		.changed = changed,
 		.room = fill_places,
 		.forbidden = on_forbidden,

@@ -490,18 +490,6 @@ static void thing_free(struct thing *thing)
 	free(thing);
 }
 
-/* Make a thing of VIEW, which is taken over. */
-static struct thing *thing_new(const struct world *w, enum world_sort sort, void *view)
-{
-	struct thing *thing = new0(struct thing);
-
-	thing->sort = &sorts[sort];
-	thing->view = view;
-	thing->meta = (const struct spec_meta *)((const char *)view + thing->sort->meta);
-	thing->round = w->rounds[sort];
-	return thing;
-}
-
 /* If a job has two things of a sort, the one that came last counts: the other is about to be deleted. */
 static void enter_table(struct world *w, struct thing *thing)
 {
@@ -546,7 +534,11 @@ static void thing_told(struct world *w, enum world_sort sort, const char *json, 
 		world_pass_over(w, sort, json, len, gone, err);
 		return;
 	}
-	now = thing_new(w, sort, view);
+	now = new0(struct thing);
+	now->sort = s;
+	now->view = view;
+	now->meta = (const struct spec_meta *)((const char *)view + s->meta);
+	now->round = w->rounds[sort];
 	old = find_thing(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
 		/* A new thing may have taken the name. */

@@ -126,15 +126,6 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 	close(fds[0]);
 }
 
-/* The time until DUE_MS (0: none), or LOOK_PAUSE_MS, if that is less. */
-static struct timespec time_until(int64_t due_ms)
-{
-	int64_t ms = due_ms ? max_of(due_ms - (int64_t)loop_now_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
-
-	ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
-	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-}
-
 /*
  * Wait until process PID has ended, or the helper has (false), and meanwhile fetch the remains of other processes. If
  * PID's limit of time is over before, it is sent SIGTERM, and SIGKILL after its grace. The time is taken from a clock
@@ -143,9 +134,8 @@ static struct timespec time_until(int64_t due_ms)
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct look *look, int fd, struct guard_news *ret)
 {
-	int64_t due = program->limit_ms ? (int64_t)loop_now_ms() + program->limit_ms : 0;
+	int64_t due = program->limit_ms ? (int64_t)loop_now_ms() + program->limit_ms : 0, ms;
 	struct guard_news used = {.kind = GUARD_USED};
-	struct timespec pause;
 	int unread = 0;
 	sigset_t set;
 	pid_t gone;
@@ -168,8 +158,11 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
 		    look_news(look, &used.usage))
 			(void)!write(fd, &used, sizeof(used));
-		pause = time_until(due);
-		sigtimedwait(&set, NULL, &pause);
+		ms = due ? max_of(due - (int64_t)loop_now_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
+		ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
+		sigtimedwait(&set, NULL,
+			     &(struct timespec){.tv_sec = ms / 1000,
+						.tv_nsec = ms % 1000 * 1000000});
 	}
 	return false;
 }

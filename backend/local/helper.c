@@ -159,18 +159,6 @@ static void close_input(struct helper *h)
 	h->in_fd = -1;
 }
 
-/* Add lines to the table. If it can't be written it ends there, and the log goes on without it. */
-static void add_lines(struct helper *h, int64_t ns, const char *bytes, size_t n)
-{
-	uint8_t table[LINES_ADDED_MAX];
-	size_t len = h->lines_fd < 0 ? 0 : lines_add(&h->lines, ns, bytes, n, table);
-
-	if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
-		close(h->lines_fd);
-		h->lines_fd = -1;
-	}
-}
-
 /* Move up to MAX bytes from the pipe to the log. */
 static void copy_output(struct helper *h, size_t max)
 {
@@ -185,7 +173,16 @@ static void copy_output(struct helper *h, size_t max)
 	}
 	err = n < 0 ? -errno : 0;
 	if (err == 0) {
-		add_lines(h, loop_time_ns(), h->bytes, (size_t)n);
+		uint8_t table[LINES_ADDED_MAX];
+		size_t len = h->lines_fd < 0 ? 0
+					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
+							 (size_t)n, table);
+
+		/* If the table of lines can't be written it ends there, and the log goes on without it. */
+		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
+			close(h->lines_fd);
+			h->lines_fd = -1;
+		}
 		err = file_write_all(h->log_fd, h->bytes, (size_t)n);
 		send_grown(h);
 	}

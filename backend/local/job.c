@@ -107,22 +107,6 @@ static bool lacks_gpus(const struct local_job *job)
 	       spec_turns_need(job->rec->app) > 0;
 }
 
-/*
- * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs are
- * known by now, so it stands behind those that waited before.
- */
-static void join_late(struct local_job *job)
-{
-	const bool is_new = *job->rec->boot;
-
-	spec_set(&local_record_spec(job->record)->boot, "");
-	if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
-		return;
-	join_queue(job);
-	if (job->rec->turn)
-		local_record_changed(job->record);
-}
-
 static bool waits_for_turn(const struct local_job *job)
 {
 	return job->rec->turn && !job->rec->job->suspended && !job->let_go &&
@@ -685,8 +669,20 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 	struct local_job *job, *next;
 
 	jobs->in_charge = true;
-	HASH_ITER(hh, jobs->all, job, next)
-		join_late(job);
+	/*
+	 * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs
+	 * are known by now, so it stands behind those that waited before.
+	 */
+	HASH_ITER(hh, jobs->all, job, next) {
+		const bool is_new = *job->rec->boot;
+
+		spec_set(&local_record_spec(job->record)->boot, "");
+		if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
+			continue;
+		join_queue(job);
+		if (job->rec->turn)
+			local_record_changed(job->record);
+	}
 	local_replicas_begin(jobs->replicas);
 	post_turns(jobs);
 	/* The last daemon may have ended before all jobs that it was ending had ended. */

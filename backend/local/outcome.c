@@ -8,16 +8,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-static void print_signal(int sig, char ret[32])
-{
-	const char *name = sigabbrev_np(sig);
-
-	if (name)
-		snprintf(ret, 32, "%d (SIG%s)", sig, name);
-	else
-		snprintf(ret, 32, "%d", sig);
-}
-
 /* Why the program could not be started, with the name of the file, which exec's errno does not tell. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
@@ -45,9 +35,11 @@ static char *why_not_started(const struct spec_record *rec, const struct spec_re
 char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep,
 		   const struct task_end *end)
 {
+	const char *sig = sigabbrev_np(end->sig);
 	char name[32];
 
-	print_signal(end->sig, name);
+	snprintf(name, sizeof(name), "%d%s%s%s", end->sig, sig ? " (SIG" : "", sig ? sig : "",
+		 sig ? ")" : "");
 	if (end->how == TASK_NOT_STARTED)
 		return why_not_started(rec, rep, end);
 	if (end->how == TASK_KILLED && end->sig)

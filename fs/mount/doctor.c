@@ -11,6 +11,7 @@
 #include "fs/cli/who.h"
 #include "fs/mount/about.h"
 #include "fs/mount/mountpoint.h"
+#include "fs/mount/run.h"
 #include "fs/mount/state.h"
 #include "spec/app/label.h"
 #include "spec/base/mem.h"
@@ -79,26 +80,10 @@ static void look_at_machine(const struct options *o, struct report *r)
 	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
 }
 
-static struct backend_config config_of(const struct options *o)
-{
-	return (struct backend_config){
-		.kind = o->backend,
-		.context = o->context,
-		.namespace = o->namespace,
-		.kubeconfig = o->kubeconfig,
-		.as = o->as,
-		.args = o->args,
-		.n_args = o->n_args,
-		.archive = o->archive[0] ? o->archive : NULL,
-		.archive_endpoint = o->endpoint[0] ? o->endpoint : NULL,
-		.archive_region = o->region[0] ? o->region : NULL,
-	};
-}
-
 static void look_at_cluster(const struct options *o, struct report *r)
 {
 	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
-	const struct backend_config config = config_of(o);
+	const struct backend_config config = run_config(o);
 
 	printf("The cluster\n");
 	fflush(stdout);
@@ -123,7 +108,7 @@ int doctor_main(const struct options *o)
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);
 	if (o->archive[0]) {
-		const struct backend_config config = config_of(o);
+		const struct backend_config config = run_config(o);
 
 		printf("The archive\n");
 		fflush(stdout);

@@ -89,15 +89,13 @@ static int check_work_dir(struct run *r, char **why)
 	return 0;
 }
 
-/* The backend's configuration, but for what depends on the state directory. */
-static struct backend_config config_of(const struct run *r)
+struct backend_config run_config(const struct options *o)
 {
 	static const enum backend_capture capture[] = {
 		[OPTIONS_CAPTURE_OWN] = BACKEND_CAPTURE_OWN,
 		[OPTIONS_CAPTURE_ALL] = BACKEND_CAPTURE_ALL,
 		[OPTIONS_CAPTURE_NONE] = BACKEND_CAPTURE_NONE,
 	};
-	const struct options *o = r->options;
 
 	return (struct backend_config){
 		.kind = o->backend,
@@ -108,11 +106,6 @@ static struct backend_config config_of(const struct run *r)
 		.selector = o->selector,
 		.mine = o->mine,
 		.capture = capture[o->capture],
-		.state_dir = r->state ? state_dir(r->state) : NULL,
-		.work_dir = r->work_dir,
-		.mountpoint = r->mountpoint,
-		.submitter = r->submitter,
-		.home = r->home,
 		.args = o->args,
 		.n_args = o->n_args,
 		.grace_ms = o->grace_ms,
@@ -126,6 +119,18 @@ static struct backend_config config_of(const struct run *r)
 		.archive_endpoint = o->endpoint[0] ? o->endpoint : NULL,
 		.archive_region = o->region[0] ? o->region : NULL,
 	};
+}
+
+static struct backend_config config_of(const struct run *r)
+{
+	struct backend_config ret = run_config(r->options);
+
+	ret.state_dir = r->state ? state_dir(r->state) : NULL;
+	ret.work_dir = r->work_dir;
+	ret.mountpoint = r->mountpoint;
+	ret.submitter = r->submitter;
+	ret.home = r->home;
+	return ret;
 }
 
 /* If the user has named no backend and has no cluster (ERR), WHY also tells what needs none. */

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "backend/backend.h"
 #include "fs/cli/options.h"
 
 /*
@@ -16,3 +17,5 @@
  * with.
  */
 int run(struct options *o);
+/* What O says of the backend; all is borrowed from O. */
+struct backend_config run_config(const struct options *o);

@@ -539,22 +539,14 @@ void names_accepted(struct names *all, const char *name, uint64_t number, const 
 	show(all, n);
 }
 
-/* TEXT as NAME.error shows it: clean, bounded, and whole lines. malloc'ed. */
-static char *error_text(const char *text)
-{
-	char *clean cleanup_free = spec_utf8_clean_copy(text, "\n\t");
-	size_t len = strnlen(clean, RECORD_MAX_ERROR - strlen("...\n"));
-	const char *end = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-
-	if (clean[len])
-		end = "...\n";
-	return text_print("%.*s%s", (int)len, clean, end);
-}
-
 void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
 		   struct record_owner owner)
 {
-	char *text cleanup_free = error_text(error);
+	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
+	size_t len = strnlen(clean, RECORD_MAX_ERROR - strlen("...\n"));
+	const char *end = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
+	/* Clean, bounded, and whole lines. */
+	char *text cleanup_free = text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : end);
 	struct name *n;
 
 	lock_scope(all->lock);

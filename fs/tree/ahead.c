@@ -217,17 +217,6 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* Answer from the ring, which holds these bytes. */
-static void ahead_answer(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
-{
-	size_t at = off % AHEAD_RING, first = min_of(size, AHEAD_RING - at);
-	struct iovec parts[] = {{a->ring + at, first}, {a->ring, size - first}};
-
-	fuse_reply_iov(req, parts, first < size ? 2 : 1);
-	lock_scope(&a->lock);
-	a->begin = off + size;
-}
-
 /* The end was reached, and nothing is expected soon: give up the ring. */
 static void ahead_rest(struct ahead *a)
 {
@@ -271,8 +260,13 @@ void ahead_read(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
 	a->run = off == a->next ? a->run + size : size;
 	a->next = off + size;
 	if (ahead_has(a, size, off)) {
+		size_t at = off % AHEAD_RING, first = min_of(size, AHEAD_RING - at);
+		struct iovec parts[] = {{a->ring + at, first}, {a->ring, size - first}};
+
 		ahead_want(a);
-		ahead_answer(a, req, size, off);
+		fuse_reply_iov(req, parts, first < size ? 2 : 1);
+		lock_scope(&a->lock);
+		a->begin = off + size;
 		return;
 	}
 	buf = serve_buffer(size);

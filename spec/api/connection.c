@@ -293,17 +293,6 @@ static void read_server(struct reader *r, char **ret)
 		      "server holds a \"@\"; a user and a password belong to the user's entry");
 }
 
-static void read_proxy(struct reader *r, char **ret)
-{
-	static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://",
-					      NULL};
-
-	read_text(r, "proxy-url", ret);
-	if (**ret && !is_url(*ret, schemes))
-		wrong(r, field(r, "proxy-url"),
-		      "proxy-url is no URL such as http://HOST:PORT (or https, socks5)");
-}
-
 /* What the cluster's entry holds for exec plugins, as JSON. */
 static void read_extension(struct reader *r, char **ret)
 {
@@ -325,9 +314,15 @@ static void read_extension(struct reader *r, char **ret)
 
 static void read_cluster(struct reader *r, struct spec_connection *ret)
 {
+	static const char *const proxies[] = {"http://", "https://", "socks5://", "socks5h://",
+					      NULL};
+
 	read_server(r, &ret->server);
 	read_text(r, "tls-server-name", &ret->tls_server_name);
-	read_proxy(r, &ret->proxy_url);
+	read_text(r, "proxy-url", &ret->proxy_url);
+	if (*ret->proxy_url && !is_url(ret->proxy_url, proxies))
+		wrong(r, field(r, "proxy-url"),
+		      "proxy-url is no URL such as http://HOST:PORT (or https, socks5)");
 	ret->insecure = read_bool(r, "insecure-skip-tls-verify");
 	read_path(r, "certificate-authority", &ret->ca_file);
 	read_pem(r, "certificate-authority-data", &ret->ca_pem);

@@ -33,31 +33,21 @@ void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_h
 	spec_pods_init(p);
 }
 
-static void add_secret(struct spec_pod_role *r)
-{
-	const char *secret = spec_options_text(r->pods->build->options, "image_secret");
-	struct json_object *reference, *list;
-
-	if (!secret)
-		return;
-	reference = spec_tree_map();
-	list = spec_tree_list(1);
-	spec_tree_text(reference, "name", secret);
-	spec_tree_append(list, reference);
-	spec_tree_add(r->spec, "imagePullSecrets", list);
-}
-
 struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				void (*retries)(struct json_object *spec,
 						const struct spec_role *role))
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
 	cleanup_free char *name = spec_name_norm(p->build->app->roles[index].name);
+	const char *secret = spec_options_text(p->build->options, "image_secret");
 	struct json_object *pod, *ret;
 
 	if (spec_pod_role_init(&r, p, index) < 0)
 		return NULL;
-	add_secret(&r);
+	if (secret) {
+		ret = spec_tree_add(r.spec, "imagePullSecrets", spec_tree_list(1));
+		spec_tree_text(spec_tree_append(ret, spec_tree_map()), "name", secret);
+	}
 	pod = spec_pod_make(&r, 0, name);
 	if (!pod)
 		return NULL;

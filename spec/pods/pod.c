@@ -229,36 +229,6 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, EFA, spec_tree_format("%lld", (long long)r->pods->efa));
 }
 
-static void make_ports(struct spec_pod_role *r)
-{
-	const struct spec_counts *ports = &r->role->port_map;
-	struct json_object *list = spec_tree_list(ports->n);
-
-	for (size_t i = 0; i < ports->n; i++) {
-		struct json_object *port = spec_tree_map();
-
-		spec_tree_text(port, "name", ports->v[i].key);
-		spec_tree_number(port, "containerPort", ports->v[i].value);
-		spec_tree_append(list, port);
-	}
-	spec_tree_add(r->container, "ports", list);
-}
-
-static struct json_object *make_volume(const struct spec_mount *m, const char *name)
-{
-	struct json_object *volume = spec_tree_map(), *source = spec_tree_map();
-
-	spec_tree_text(volume, "name", name);
-	if (m->type == SPEC_MOUNT_VOLUME) {
-		spec_tree_text(source, "claimName", m->src);
-		spec_tree_add(volume, "persistentVolumeClaim", source);
-	} else {
-		spec_tree_text(source, "path", m->src);
-		spec_tree_add(volume, "hostPath", source);
-	}
-	return volume;
-}
-
 static bool is_read_only(const struct spec_mount *m)
 {
 	return m->type == SPEC_MOUNT_DEVICE ? !strpbrk(m->permissions, "wm") : m->read_only;
@@ -280,11 +250,15 @@ static void make_mounts(struct spec_pod_role *r)
 			 spec_tree_parse("{\"name\": \"dshm\", \"mountPath\": \"/dev/shm\"}"));
 	for (size_t i = 0; i < role->n_mounts; i++) {
 		const struct spec_mount *m = &role->mounts[i];
-		struct json_object *mount = spec_tree_map();
+		bool claim = m->type == SPEC_MOUNT_VOLUME;
+		struct json_object *mount = spec_tree_map(), *source = spec_tree_map(), *volume;
 		char name[32];
 
 		snprintf(name, sizeof(name), "mount-%zu", i);
-		spec_tree_append(volumes, make_volume(m, name));
+		volume = spec_tree_append(volumes, spec_tree_map());
+		spec_tree_text(volume, "name", name);
+		spec_tree_text(source, claim ? "claimName" : "path", m->src);
+		spec_tree_add(volume, claim ? "persistentVolumeClaim" : "hostPath", source);
 		spec_tree_text(mount, "name", name);
 		spec_tree_text(mount, "mountPath", m->dst);
 		spec_tree_add(mount, "readOnly", spec_tree_bool(is_read_only(m)));
@@ -325,6 +299,8 @@ static int make_node_selector(struct spec_pod_role *r)
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
+	const struct spec_counts *ports = &r->role->port_map;
+	struct json_object *list;
 	int64_t limit;
 	int err;
 
@@ -337,7 +313,14 @@ static int make_parts(struct spec_pod_role *r)
 		spec_tree_text(r->spec, "serviceAccountName", account);
 	err = make_image(r);
 	make_resources(r);
-	make_ports(r);
+	list = spec_tree_list(ports->n);
+	for (size_t i = 0; i < ports->n; i++) {
+		struct json_object *port = spec_tree_append(list, spec_tree_map());
+
+		spec_tree_text(port, "name", ports->v[i].key);
+		spec_tree_number(port, "containerPort", ports->v[i].value);
+	}
+	spec_tree_add(r->container, "ports", list);
 	make_mounts(r);
 	if (make_node_selector(r) < 0)
 		err = -EINVAL;
@@ -349,29 +332,6 @@ static int make_parts(struct spec_pod_role *r)
 static bool has_macros(const char *text)
 {
 	return strchr(text, '$') != NULL;
-}
-
-static void share_command(struct spec_pod_role *r)
-{
-	for (size_t i = 0; i < r->role->n_args; i++) {
-		if (has_macros(r->role->args[i]))
-			return;
-	}
-	r->command = spec_tree_list(r->role->n_args + 1);
-	spec_tree_append(r->command, spec_tree_string(r->role->entrypoint));
-	for (size_t i = 0; i < r->role->n_args; i++)
-		spec_tree_append(r->command, spec_tree_string(r->role->args[i]));
-}
-
-static void share_env(struct spec_pod_role *r)
-{
-	const struct spec_map *env = &r->role->env;
-
-	r->env = new0_n(struct json_object *, env->n);
-	for (size_t i = 0; i < env->n; i++) {
-		if (!has_macros(env->v[i].value))
-			r->env[i] = variable(env->v[i].key, env->v[i].value);
-	}
 }
 
 static int find_overlay(struct spec_pod_role *r)
@@ -389,6 +349,7 @@ static int find_overlay(struct spec_pod_role *r)
 
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index)
 {
+	const struct spec_map *env = &p->build->app->roles[index].env;
 	int errs[3] = {0};
 
 	*r = (struct spec_pod_role){.pods = p,
@@ -406,8 +367,10 @@ int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t inde
 	spec_tree_add(r->labels, "torchx.pytorch.org/role-index",
 		      spec_tree_format("%zu", r->index));
 	spec_tree_add(r->labels, "torchx.pytorch.org/role-name", label(r->role->name));
-	share_command(r);
-	share_env(r);
+	r->env = new0_n(struct json_object *, env->n);
+	for (size_t i = 0; i < env->n; i++)
+		if (!has_macros(env->v[i].value))
+			r->env[i] = variable(env->v[i].key, env->v[i].value);
 	r->image_env = variable(IMAGE, json_object_get_string(r->image));
 	return 0;
 }
@@ -440,13 +403,17 @@ static struct json_object *expand(const char *text, const struct spec_macros *m)
 static struct json_object *make_command(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct json_object *ret;
+	bool varies = false;
 
 	if (r->command)
 		return json_object_get(r->command);
 	ret = spec_tree_list(r->role->n_args + 1);
 	spec_tree_append(ret, spec_tree_string(r->role->entrypoint));
-	for (size_t i = 0; i < r->role->n_args; i++)
+	for (size_t i = 0; i < r->role->n_args; i++) {
+		varies |= has_macros(r->role->args[i]);
 		spec_tree_append(ret, expand(r->role->args[i], m));
+	}
+	r->command = varies ? NULL : json_object_get(ret);
 	return ret;
 }
 

@@ -47,18 +47,6 @@ static bool climbs(const char *path)
 	}
 }
 
-/* Check one mount for what the API server would refuse. */
-static int check_mount(struct spec_pod_role *r, const struct spec_mount *m)
-{
-	if (strchr(m->dst, ':'))
-		return refuse(r, "mounts", NULL, "%s: a path in the container must not hold \":\"",
-			      m->dst);
-	if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
-		return refuse(r, "mounts", NULL, "%s: a path of the host must not hold \"..\"",
-			      m->src);
-	return 0;
-}
-
 /* The API server accepts each path of the container only once. */
 static int check_mounts(struct spec_pod_role *r)
 {
@@ -69,12 +57,13 @@ static int check_mounts(struct spec_pod_role *r)
 	int ret = 0;
 
 	for (size_t i = 0; i < role->n_mounts; i++) {
-		size_t len = strlen(role->mounts[i].dst), k = 0;
+		const struct spec_mount *m = &role->mounts[i];
+		size_t len = strlen(m->dst), k = 0;
 		cleanup_free char *dst = NULL;
 
-		while (len > 1 && role->mounts[i].dst[len - 1] == '/')
+		while (len > 1 && m->dst[len - 1] == '/')
 			len--;
-		dst = mem_copy(role->mounts[i].dst, len);
+		dst = mem_copy(m->dst, len);
 		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
 			k++;
 		if (k < array_size(taken))
@@ -83,8 +72,13 @@ static int check_mounts(struct spec_pod_role *r)
 		else if (json_object_object_get_ex(seen, dst, NULL))
 			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
-		if (check_mount(r, &role->mounts[i]) < 0)
-			ret = -EINVAL;
+		/* What the API server would refuse. */
+		if (strchr(m->dst, ':'))
+			ret = refuse(r, "mounts", NULL,
+				     "%s: a path in the container must not hold \":\"", m->dst);
+		else if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
+			ret = refuse(r, "mounts", NULL,
+				     "%s: a path of the host must not hold \"..\"", m->src);
 	}
 	return ret;
 }

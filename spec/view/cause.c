@@ -94,23 +94,6 @@ static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
 	return made(sort, text);
 }
 
-/* A text that is put together from several parts and becomes the text of the cause. */
-struct paragraph {
-	FILE *out;
-	char *text;
-	size_t len;
-};
-
-static struct spec_cause paragraph_end(struct paragraph *p, const struct sort *sort)
-{
-	struct spec_cause ret;
-
-	text_stream_close(p->out);
-	ret = made(sort, p->text);
-	free(p->text);
-	return ret;
-}
-
 /* --- events --- */
 
 /* The newest event about the object UID with REASON that means something; NULL: there is none. */
@@ -516,26 +499,28 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	const char *sep = ": ";
 	bool never = false;
 	char name[256];
-	struct paragraph p;
+	cleanup_free char *words = NULL;
+	size_t len;
+	FILE *out = text_stream(&words, &len);
 
-	p.out = text_stream(&p.text, &p.len);
-	fprintf(p.out, "%s%s has no room for it now", queue ? "queue " : "the cluster",
+	fprintf(out, "%s%s has no room for it now", queue ? "queue " : "the cluster",
 		queue ? f->view->queue : "");
 	while (next_resource(&text, key, name)) {
 		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
 		double value = spec_amount_value(need), all = queue_limit(q, name);
 
-		fputs(sep, p.out);
+		fputs(sep, out);
 		if (*need)
-			put_need(p.out, name, need);
+			put_need(out, name, need);
 		else
-			fprintf(p.out, "there is not enough %s", name);
+			fprintf(out, "there is not enough %s", name);
 		if (value >= 0)
-			put_queue_has(p.out, q, name, value);
+			put_queue_has(out, q, name, value);
 		never |= all >= 0 && value > all;
 		sep = "; ";
 	}
-	return paragraph_end(&p, !queue ? &cluster_full : never ? &queue_too_small : &queue_full);
+	text_stream_close(out);
+	return made(!queue ? &cluster_full : never ? &queue_too_small : &queue_full, words);
 }
 
 /* If the job's queue is closed, it lets nobody in, whatever room there is. */

@@ -55,17 +55,6 @@ void spec_job_view_free(struct spec_job_view *v)
 
 define_cleanup(job_freep, struct spec_job_view *, spec_job_view_free)
 
-static struct spec_job_view *job_new(void)
-{
-	struct spec_job_view *v = new0(struct spec_job_view);
-	char **texts[12];
-
-	texts_of(v, texts);
-	for (size_t i = 0; i < array_size(texts); i++)
-		*texts[i] = spec_empty();
-	return v;
-}
-
 void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object)
 {
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
@@ -331,10 +320,14 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 	cleanup(job_freep) struct spec_job_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_job_view *from = NULL;
+	char **texts[12];
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
-	v = job_new();
+	v = new0(struct spec_job_view);
+	texts_of(v, texts);
+	for (size_t i = 0; i < array_size(texts); i++)
+		*texts[i] = spec_empty();
 	if (read_head(v, o) < 0)
 		return -EINVAL;
 	if (find && v->generation != 0)

@@ -158,20 +158,6 @@ static int by_time(const void *a, const void *b)
 	return x->last < y->last ? -1 : x->last > y->last;
 }
 
-static void put_event(FILE *out, const struct spec_event_view *v)
-{
-	cleanup_free char *kind = spec_line_field(v->kind);
-	cleanup_free char *name = spec_line_field(v->name);
-	cleanup_free char *type = spec_line_field(v->type);
-	cleanup_free char *reason = spec_line_field(v->reason);
-	cleanup_free char *message = spec_line_field(v->message);
-	char time[32];
-
-	spec_time_text(v->last, time);
-	fprintf(out, "%s\t%s/%s\t%s\t%s\t%u\t%s\n", time, kind, name, type, reason, v->count,
-		message);
-}
-
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed)
 {
@@ -180,9 +166,18 @@ void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size
 	*ret_changed = 0;
 	qsort(v, n, sizeof(struct spec_event_view *), by_time);
 	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *kind = spec_line_field(v[i]->kind);
+		cleanup_free char *name = spec_line_field(v[i]->name);
+		cleanup_free char *type = spec_line_field(v[i]->type);
+		cleanup_free char *reason = spec_line_field(v[i]->reason);
+		cleanup_free char *message = spec_line_field(v[i]->message);
+		char time[32];
+
 		if (spec_event_view_is_noise(v[i]))
 			continue;
-		put_event(out, v[i]);
+		spec_time_text(v[i]->last, time);
+		fprintf(out, "%s\t%s/%s\t%s\t%s\t%u\t%s\n", time, kind, name, type, reason,
+			v[i]->count, message);
 		*ret_changed = v[i]->last;
 	}
 	text_stream_close(out);

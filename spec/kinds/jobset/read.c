@@ -72,19 +72,6 @@ static bool retries_alone(const struct spec_value *list)
 	return false;
 }
 
-/* How often the job may be tried again: all of it; or, if never, the replica that may be tried again most often. */
-static void read_retries(const struct spec_value *spec, const struct spec_value *list,
-			 struct spec_job_view *v)
-{
-	int all = spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0), alone = 0;
-
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		alone = max_of(alone, spec_read_int(job_spec(spec_read_at(list, i)),
-						    "backoffLimitPerIndex", 0));
-	v->alone = all == 0 && alone > 0;
-	v->max_retries = (unsigned)(v->alone ? alone : all);
-}
-
 static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
@@ -92,9 +79,15 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	const struct spec_value *list = spec_read_list(spec, "replicatedJobs");
 	const struct spec_value *first = job_spec(spec_read_at(list, 0));
 	size_t all = 0, max, n = 0;
+	/* How often all of it may be tried again; or, if never, the replica that may be most often. */
+	int retries = spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0);
+	int alone = 0;
 
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		all += (size_t)spec_read_int(spec_read_at(list, i), "replicas", 1);
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		alone = max_of(alone, spec_read_int(job_spec(spec_read_at(list, i)),
+						    "backoffLimitPerIndex", 0));
 	max = min_of(all, (size_t)SPEC_MAX_REPLICAS);
 	*ret_tasks = new0_n(struct spec_task_source, max);
 	for (size_t i = 0; i < spec_read_count(list); i++)
@@ -102,7 +95,8 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	for (size_t i = 0; i < n; i++)
 		v->minimum += (*ret_tasks)[i].minimum;
 	v->hidden = all > max;
-	read_retries(spec, list, v);
+	v->alone = retries == 0 && alone > 0;
+	v->max_retries = (unsigned)(v->alone ? alone : retries);
 	v->restarts = v->max_retries > 0 || retries_alone(list);
 	spec_read_copy(&v->app,
 		       spec_read_text(spec_view_labels(spec_read_map(first, "template")),

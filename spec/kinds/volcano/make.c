@@ -70,23 +70,16 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       spec_pods_digits(last);
 }
 
-/* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
-static char *make_rank0_env(const struct spec_app *app)
-{
-	cleanup_free char *name = spec_name_norm(app->roles[0].name);
-	char *ret = text_print("VC_%s_0_HOSTS", name);
-
-	for (char *p = ret; *p; p++)
-		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
-	return ret;
-}
-
 static void start(struct volcano *v)
 {
 	struct spec_build *b = v->build;
 	struct spec_pods *p = &v->pods;
+	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
-	v->rank0_env = make_rank0_env(b->app);
+	/* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
+	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
+	for (char *at = v->rank0_env; *at; at++)
+		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
 	p->build = b;
 	p->app_name = b->app->name;
 	p->rank0_env = v->rank0_env;
