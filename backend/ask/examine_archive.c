@@ -70,7 +70,6 @@ static void on_listed(void *data, int err, const char *text, const struct archiv
 {
 	struct examine *e = data;
 
-	(void)objects, (void)n, (void)more;
 	if (err)
 		say(e, "", err, text);
 	else

@@ -192,7 +192,6 @@ static int is_unknown(void *data, int at, const char *name, unsigned char type)
 {
 	const struct known_names *known = data;
 
-	(void)at, (void)type;
 	for (size_t i = 0; i < known->n; i++)
 		if (streq(known->v[i], name))
 			return 0;
@@ -201,7 +200,6 @@ static int is_unknown(void *data, int at, const char *name, unsigned char type)
 
 static int remove_name(void *data, int at, const char *name, unsigned char type)
 {
-	(void)data, (void)type;
 	return disk_unlink(at, name);
 }
 

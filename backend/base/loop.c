@@ -277,8 +277,6 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
 	/* When FD has an error, FN learns of it as it reads. */
-	(void)status;
-	(void)events;
 	watch->fn(watch->data);
 }
 
@@ -333,7 +331,6 @@ static void loop_on_signal(uv_signal_t *uv, int sig)
 {
 	struct loop_signal_handle *s = container_of(uv, struct loop_signal_handle, uv);
 
-	(void)sig;
 	s->fn(s->data);
 }
 

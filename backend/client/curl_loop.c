@@ -87,7 +87,6 @@ static int set_timer(CURLM *curl, long ms, void *data)
 {
 	struct curl_loop *l = data;
 
-	(void)curl;
 	uv_timer_stop(&l->timer);
 	if (ms == 0)
 		return uv_idle_start(&l->at_once, on_at_once);
@@ -217,7 +216,6 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *
 	struct curl_socket *s = socket;
 	int events = 0;
 
-	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
 		if (s)
 			socket_free(s);
@@ -323,10 +321,6 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 
 static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 {
-	(void)bytes;
-	(void)size;
-	(void)n;
-	(void)data;
 	return 0;
 }
 

@@ -325,10 +325,6 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 {
 	struct http_request *rq = data;
 
-	(void)remote_ip;
-	(void)local_ip;
-	(void)remote_port;
-	(void)local_port;
 	if (rq->sent && !may_repeat(rq))
 		return CURL_PREREQFUNC_ABORT;
 	rq->sent = true;

@@ -34,7 +34,6 @@ static curl_socket_t easy_open_socket(void *data, curlsocktype purpose, struct c
 	unsigned dead = DEAD_MS;
 	int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 
-	(void)purpose;
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));

@@ -285,10 +285,6 @@ static bool is_refused(const struct http_reply *reply)
 
 static int pass_item(void *data, const char *json, size_t len, int wrong)
 {
-	(void)data;
-	(void)json;
-	(void)len;
-	(void)wrong;
 	return 0;
 }
 
@@ -457,7 +453,6 @@ static void on_watch_head(void *data, int status)
 {
 	struct watch *w = ((struct part *)data)->w;
 
-	(void)status;
 	w->state = STANDING;
 	w->since = loop_now_ms();
 	return notify(w, 0, "");

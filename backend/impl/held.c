@@ -925,7 +925,6 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	size_t len;
 	int err;
 
-	(void)at, (void)type;
 	if (*name == '.')
 		return 0;
 	err = read_record(path, &rec, &text, &len, false);

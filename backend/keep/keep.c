@@ -578,7 +578,6 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	struct keep_found *found;
 	size_t len;
 
-	(void)type;
 	if (!end || end[strlen(KEEP_LEFT)])
 		return 0;
 	fd = disk_open(at, name, O_RDONLY | O_NONBLOCK);

@@ -131,7 +131,6 @@ static void on_next(void *data, int err, const char *text, const char *bytes, si
 {
 	struct lister *l = data;
 
-	(void)bytes, (void)n;
 	if (err && err != -ENOENT)
 		return over(l, err, text);
 	l->last = err;

@@ -57,8 +57,6 @@ static int is_printed(void *data, int at, const char *name, unsigned char type)
 {
 	struct stat st;
 
-	(void)data;
-	(void)type;
 	return spec_name_is_file(name) && (disk_stat(at, name, &st) < 0 || st.st_size > 0);
 }
 
@@ -99,30 +97,6 @@ static int take_moved(struct folder_found *f)
 	text_set(&job->id, "%s", f->id);
 	spec_job_unref(f->snapshot);
 	f->snapshot = job;
-	return 0;
-}
-
-static int load_snapshot(const char *state_dir, struct folder_found *f)
-{
-	cleanup_free char *text = NULL;
-	size_t len;
-	int err = read_file(state_dir, f->id, "job.json", SNAPSHOT_MAX, &text, &len);
-
-	if (!err)
-		err = spec_snapshot_parse(text, len, &f->snapshot);
-	if (!err && !streq(f->snapshot->id, f->id))
-		err = take_moved(f);
-	if (err == -ENOENT && !f->dropped && has_output(state_dir, f->id)) {
-		f->unread = true; /* an earlier mount ended before it had written its job.json */
-	} else if (err == -EINVAL || err == -ENOTSUP) {
-		f->unread = !f->dropped;
-		diag(DIAG_WARNING,
-		     "%s/jobs/%s/job.json %s; unless the cluster still has the job it is not shown, "
-		     "and its output stays in that folder",
-		     state_dir, f->id, file_fault(err));
-	} else {
-		return err == -ENOENT ? 0 : err;
-	}
 	return 0;
 }
 
@@ -328,7 +302,6 @@ static int complete_one(void *data, int at, const char *name, unsigned char type
 {
 	const struct loading *l = data;
 
-	(void)type;
 	if (spec_name_is_file(name))
 		return complete_submission(l->state_dir, name);
 	(void)disk_unlink(at, name); /* its writing was never finished */
@@ -339,11 +312,10 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	const struct loading *l = data;
 	struct folder_found *f;
+	cleanup_free char *text = NULL;
 	size_t len;
 	int err;
 
-	(void)at;
-	(void)type;
 	if (!spec_name_is_file(name))
 		return 0;
 	f = new0(struct folder_found);
@@ -355,7 +327,24 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		err = read_file(l->state_dir, f->id, "dropped", UID_MAX, &f->dropped, &len);
 	if (err && err != -ENOENT && err != -EINVAL)
 		return err;
-	return load_snapshot(l->state_dir, f);
+	err = read_file(l->state_dir, f->id, "job.json", SNAPSHOT_MAX, &text, &len);
+	if (!err)
+		err = spec_snapshot_parse(text, len, &f->snapshot);
+	if (!err && !streq(f->snapshot->id, f->id))
+		err = take_moved(f);
+	if (err == -ENOENT) {
+		/* If there is output, an earlier mount ended before it had written its job.json. */
+		f->unread = !f->dropped && has_output(l->state_dir, f->id);
+		return 0;
+	}
+	if (err != -EINVAL && err != -ENOTSUP)
+		return err;
+	f->unread = !f->dropped;
+	diag(DIAG_WARNING,
+	     "%s/jobs/%s/job.json %s; unless the cluster still has the job it is not shown, "
+	     "and its output stays in that folder",
+	     l->state_dir, f->id, file_fault(err));
+	return 0;
 }
 
 int folder_files_load(const char *state_dir, struct folder_found **ret)

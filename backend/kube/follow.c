@@ -675,7 +675,6 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 {
 	bool may_be_next = !f->previous && f->reruns; /* it may be of the next run */
 
-	(void)r;
 	if (f->partial && f->window < WINDOW_MAX) {
 		f->window *= WINDOW_MORE; /* the clock may have been set back */
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
@@ -705,14 +704,12 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 /* There is no run before the newest one, so the log is of that; or the pod is gone, as the next try will find. */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
-	(void)r;
 	force(f);
 	proceed(f);
 }
 
 static void was_slow(struct follow *f, const struct podlog_result *r)
 {
-	(void)r;
 	trouble(f, "the disk does not keep up");
 	f->alone = true;
 	proceed(f); /* goes on when all is written */
@@ -721,7 +718,6 @@ static void was_slow(struct follow *f, const struct podlog_result *r)
 /* The server itself says that the run has ended, before the watch does. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
-	(void)r;
 	if (f->run < RUN_PREVIOUS)
 		go_forward(f, RUN_PREVIOUS);
 	proceed(f);

@@ -205,7 +205,6 @@ static void cleaned(struct submit *s)
 /* If something could not be removed, a message has said so; the answer does not wait for it. */
 static void on_cleaned(void *data, int err)
 {
-	(void)err;
 	cleaned(data);
 }
 
@@ -286,7 +285,6 @@ static void name_given_back(struct submit *s)
 
 static void on_given_back(void *data, int err)
 {
-	(void)err;
 	name_given_back(data);
 }
 

@@ -184,32 +184,6 @@ static void check_confirmed(struct watches *w)
 	w->config.events.confirmed(w->config.events.data, since);
 }
 
-static void needed_listed(struct watches *w);
-
-/*
- * Before the first lists are in, the first error ends the start; unless it is that a watch breaks whose list is in, or
- * one kind can't be had while another can.
- */
-static void needed_state(struct watched *x)
-{
-	struct watches *w = x->w;
-	bool breaks = x->listed && x->err == -EAGAIN;
-	bool others = w->config.several && world_is_of_jobs(x->sort) && !failing_jobs(w);
-
-	if (w->phase == PHASE_LISTING && x->err && !breaks && !others) {
-		w->phase = PHASE_FAILED;
-		w->config.events.started(w->config.events.data, x->err, x->text);
-		return;
-	}
-	if (w->phase == PHASE_LISTING && others)
-		needed_listed(w);
-	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
-		return;
-	check_confirmed(w);
-	if (world_is_of_jobs(x->sort) && x->err == -EOPNOTSUPP)
-		return w->config.events.unserved(w->config.events.data);
-}
-
 static void on_ready(void *data)
 {
 	struct watches *w = data;
@@ -384,20 +358,36 @@ static void on_state(void *data, int err, const char *text)
 	enum access access = access_of(err);
 	bool first = access == ACCESS_GIVEN && x->access != ACCESS_GIVEN;
 	bool lost = x->known && (access == ACCESS_FORBIDDEN || access == ACCESS_NOT_SERVED);
+	struct watches *w = x->w;
+	bool breaks, others;
 
 	x->err = err;
 	{
-		lock_scope(&x->w->lock);
+		lock_scope(&w->lock);
 		x->access = access;
 		x->known = access == ACCESS_GIVEN || (x->known && !lost);
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	if (cost_of(x->sort)) {
-		optional_state(x, first, lost);
-		return;
+	if (cost_of(x->sort))
+		return optional_state(x, first, lost);
+	/*
+	 * Before the first lists are in, the first error ends the start; unless it is that a watch breaks whose list is
+	 * in, or one kind can't be had while another can.
+	 */
+	breaks = x->listed && err == -EAGAIN;
+	others = w->config.several && world_is_of_jobs(x->sort) && !failing_jobs(w);
+	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
+		w->phase = PHASE_FAILED;
+		return w->config.events.started(w->config.events.data, err, x->text);
 	}
-	needed_state(x);
+	if (w->phase == PHASE_LISTING && others)
+		needed_listed(w);
+	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
+		return;
+	check_confirmed(w);
+	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
+		return w->config.events.unserved(w->config.events.data);
 }
 
 /* --- life --- */

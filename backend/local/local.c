@@ -73,7 +73,6 @@ static bool is_removing(void *data)
 
 static bool has_output(void *data, const struct spec_job *job)
 {
-	(void)data;
 	return !job->dropped;
 }
 
@@ -147,7 +146,6 @@ static void on_left(void *data)
 /* All local mounts of a user share one default state directory, which one mount at a time may use. */
 static int local_key(const struct backend_config *config, char **ret, char **ret_text)
 {
-	(void)ret_text;
 	*ret = text_copy(config->kind);
 	return 0;
 }

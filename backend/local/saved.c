@@ -318,7 +318,6 @@ static int read_named(void *data, int at, const char *name, unsigned char type)
 {
 	struct recover *r = data;
 
-	(void)at, (void)type;
 	if (spec_name_is_file(name))
 		read_one(r, name);
 	return r->err;

@@ -597,7 +597,6 @@ void task_release(struct task *task)
 
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
-	(void)data, (void)type;
 	(void)disk_unlink(at, name);
 	return 0;
 }

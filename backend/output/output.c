@@ -688,7 +688,6 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 {
 	int fd cleanup_fd = disk_open(at, name, O_RDONLY | O_NONBLOCK);
 
-	(void)data, (void)type;
 	return fd < 0 ? fd : disk_sync_data(fd);
 }
 

@@ -117,7 +117,6 @@ static int count_folder(void *data, int at, const char *name, unsigned char type
 	struct room_counting *c = data;
 	struct room_walk left = {.remove = true};
 
-	(void)type;
 	if (strncmp(name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0) {
 		disk_list(at, name, room_entry, &left);
 		disk_rmdir(at, name);

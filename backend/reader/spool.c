@@ -477,7 +477,6 @@ static int count_file(void *data, int at, const char *name, unsigned char type)
 	uint64_t *bytes = data;
 	struct stat st;
 
-	(void)type;
 	if (disk_stat(at, name, &st) < 0)
 		return 0;
 	if (S_ISDIR(st.st_mode))
@@ -491,7 +490,6 @@ static int load_folder(void *data, int at, const char *name, unsigned char type)
 	struct spool *s = data;
 	uint64_t bytes = 0;
 
-	(void)type;
 	if (!spec_name_is_file(name))
 		return 0;
 	(void)disk_list(at, name, count_file, &bytes);
@@ -511,7 +509,6 @@ void spool_load(struct spool *s)
 /* Everything was fetched before anybody could open the log. */
 static void on_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
-	(void)data, (void)id, (void)key;
 	return done(arg);
 }
 

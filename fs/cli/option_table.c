@@ -78,14 +78,12 @@ static int bad_value(const struct option_def *def, const char *value, const char
 /* Set a bool, which the option turns on. */
 SETTER(set_on)
 {
-	(void)value, (void)ret_text;
 	*(bool *)field_of(o, def) = true;
 	return 0;
 }
 
 SETTER(set_text)
 {
-	(void)ret_text;
 	text_set(field_of(o, def), "%s", value);
 	return 0;
 }
@@ -125,14 +123,12 @@ SETTER(set_choice)
 
 SETTER(set_help)
 {
-	(void)def, (void)value, (void)ret_text;
 	o->action = OPTIONS_HELP;
 	return 0;
 }
 
 SETTER(set_version)
 {
-	(void)def, (void)value, (void)ret_text;
 	o->action = OPTIONS_VERSION;
 	return 0;
 }
@@ -145,7 +141,6 @@ SETTER(set_dry_run)
 
 SETTER(set_list_sources)
 {
-	(void)def, (void)value, (void)ret_text;
 	o->action = OPTIONS_LIST_SOURCES;
 	return 0;
 }

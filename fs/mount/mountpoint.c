@@ -182,22 +182,6 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-static int check_empty(const char *path, char **ret_text)
-{
-	cleanup_dir DIR *d = opendir(path);
-	struct dirent *e;
-
-	if (!d)
-		return refuse(-errno, ret_text, "%s: can't be read: %m", path);
-	while ((e = readdir(d)))
-		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
-			return refuse(-ENOTEMPTY, ret_text,
-				      "%s: not empty: its files (%s ...) would be hidden; give an "
-				      "empty directory",
-				      path, e->d_name);
-	return 0;
-}
-
 /* The mount point itself is locked, so it does not matter what else two such processes have in common. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
@@ -218,6 +202,8 @@ static int lock_path(const char *path, int *ret, char **ret_text)
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 {
 	int r = replace_dead(path, ret_text);
+	cleanup_dir DIR *d = NULL;
+	const struct dirent *e;
 
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
@@ -230,5 +216,14 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 		return refuse(-errno, ret_text,
 			      "%s: no permission to mount here: give a directory of your own",
 			      path);
-	return check_empty(path, ret_text);
+	d = opendir(path);
+	if (!d)
+		return refuse(-errno, ret_text, "%s: can't be read: %m", path);
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			return refuse(-ENOTEMPTY, ret_text,
+				      "%s: not empty: its files (%s ...) would be hidden; give an "
+				      "empty directory",
+				      path, e->d_name);
+	return 0;
 }

@@ -187,24 +187,6 @@ int session_serve(struct session *s)
 }
 
 /*
- * Put a pipe without a reader in the place of the FUSE device. Closing the device ends every request that nobody will
- * answer now. Since its number stays taken, a late answer can't reach another file. And a pipe in this state tells
- * fuse_session_unmount, as the device does when nothing is mounted, to leave whatever is mounted at the path alone.
- */
-static void cut(struct session *s)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		diag(DIAG_ERROR, "pipe: %m");
-		return;
-	}
-	close(fds[0]);
-	dup3(fds[1], fuse_session_fd(s->fuse), O_CLOEXEC);
-	close(fds[1]);
-}
-
-/*
  * Unmount our file system from our path, as often as it is there: somebody else may have mounted there meanwhile, or
  * ours may have been bound onto itself.
  */
@@ -227,6 +209,7 @@ static void detach(const struct session *s)
 void session_end(struct session *s)
 {
 	sigset_t set;
+	int fds[2];
 
 	atomic_store(&s->served, true);
 	sigemptyset(&set);
@@ -237,7 +220,19 @@ void session_end(struct session *s)
 		return;
 	if (mountpoint_passed(s->mountpoint) < 0)
 		detach(s);
-	cut(s);
+	/*
+	 * A pipe without a reader takes the place of the FUSE device. Closing the device ends every request that nobody
+	 * will answer now. Since its number stays taken, a late answer can't reach another file. And a pipe in this
+	 * state tells fuse_session_unmount, as the device does when nothing is mounted, to leave whatever is mounted at
+	 * the path alone.
+	 */
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		diag(DIAG_ERROR, "pipe: %m");
+		return;
+	}
+	close(fds[0]);
+	dup3(fds[1], fuse_session_fd(s->fuse), O_CLOEXEC);
+	close(fds[1]);
 }
 
 void session_free(struct session *s)
@@ -246,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* This frees memory; the mount itself is gone, see cut(). */
+		/* This frees memory; the mount itself is gone, see session_end(). */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

@@ -44,7 +44,6 @@ static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 	struct name_verdict v;
 	int err = verdict_of(node, &v);
 
-	(void)fs;
 	if (err)
 		return err;
 	node_set_times(st, v.time, v.time);
@@ -64,7 +63,6 @@ static int job_readlink(struct fs *fs, struct node *node, char **ret)
 	struct name_verdict v;
 	int err = verdict_of(node, &v);
 
-	(void)fs;
 	if (err)
 		return err;
 	there = backend_job(b, BACKEND_JOBS, v.text);
@@ -79,7 +77,6 @@ static int error_render(struct fs *fs, struct node *node, char **ret, size_t *re
 	struct name_verdict v;
 	int err = verdict_of(node, &v);
 
-	(void)fs;
 	if (err)
 		return err;
 	*ret = v.text;
@@ -114,7 +111,6 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	const struct submit *s = dir_of(node);
 	int64_t changed = names_changed(s->names);
 
-	(void)fs;
 	/* As in /tmp, everybody makes files, and only owners remove them. */
 	if (s->config.allow_other)
 		st->st_mode = S_IFDIR | 01777;
@@ -153,7 +149,6 @@ static int dir_list(struct fs *fs, struct node *dir, struct listing *l)
 		{SUBMIT_NAME_ERROR, SUBMIT_ERROR_SUFFIX},
 	};
 
-	(void)fs;
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		char **names cleanup_free = NULL;
 		size_t n = names_list(dir_of(dir)->names, kinds[i].kind, &names);
@@ -259,7 +254,6 @@ static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	enum submit_name kind = submit_name_kind(name, base);
 	int err;
 
-	(void)fs;
 	if (u) {
 		save_file(s, u, SAVE_RENAME, NULL, dir_unlinked, change_new(s, req, u, name, ""));
 		return;
@@ -350,7 +344,6 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	int err = newdir == dir ? rename_check(s, u, name, newname, flags) : -EPERM;
 	struct change *c;
 
-	(void)fs;
 	if (!err && !streq(name, newname))
 		err = upload_open(u, false);
 	if ((err && err != -EAGAIN) || streq(name, newname)) {

@@ -207,7 +207,6 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	pid_t process;
 	struct process_stat stat;
 
-	(void)fs;
 	if (!h->writable) {
 		fuse_reply_err(req, 0);
 		return;
@@ -234,7 +233,6 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 	struct upload *u cleanup_upload = upload_ref(h->upload);
 	struct submit *s = h->s;
 
-	(void)node;
 	/* Another open file of the process that opened H will be the one that ends the writing. */
 	if (h->writable && upload_is_last(u, &h->writer))
 		launch_close(s, u, &h->writer, h->owner, NULL);
@@ -252,7 +250,6 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 	const struct open_file *h = handle_of(fi);
 	char *buf = serve_buffer(size);
 
-	(void)fs, (void)node;
 	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
 }
 
@@ -299,7 +296,6 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	pid_t tid = fuse_req_ctx(req)->pid;
 	int err;
 
-	(void)fs;
 	if (tid != h->wrote_tid)
 		h->wrote = file_process(h, tid);
 	h->wrote_tid = tid;
@@ -323,7 +319,6 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	(void)fs, (void)fi;
 	launch_wait(file_submit(node), file_upload(node), SAVE_SYNC, req);
 }
 

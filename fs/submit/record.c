@@ -92,14 +92,12 @@ static bool take_launched(const char **p, struct record *r)
 
 static bool take_told(const char **p, struct record *r)
 {
-	(void)p;
 	r->told = true;
 	return true;
 }
 
 static bool take_writing(const char **p, struct record *r)
 {
-	(void)p;
 	r->told = false;
 	return true;
 }
@@ -319,7 +317,6 @@ static int each_name(void *data, int at, const char *name, unsigned char type)
 {
 	const struct each *each = data;
 
-	(void)at, (void)type;
 	each->fn(each->data, name);
 	return 0;
 }

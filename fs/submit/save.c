@@ -313,7 +313,6 @@ static void sync_begin(void *data, int err)
 {
 	struct submit *s = data;
 
-	(void)err;
 	s->saver->told &= !s->saver->unwritten;
 	if (!s->saver->told && !s->saver->running) {
 		sync_done(s);
@@ -337,7 +336,6 @@ static void sync_take(struct submit *s)
 /* A message has said already that the disk does not take the record. */
 static void on_again(void *data, int err)
 {
-	(void)data, (void)err;
 }
 
 /* The records of the names are written when the queue comes to this. */
@@ -379,7 +377,6 @@ static int load_file(void *data, int at, const char *name, unsigned char type)
 	struct stat st;
 	int err = disk_stat(at, name, &st);
 
-	(void)type;
 	if (err)
 		return err;
 	if (S_ISREG(st.st_mode) && submit_name_check(name) == 0)

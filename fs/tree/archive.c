@@ -11,7 +11,6 @@
 
 bool archive_is_shown(void *tree, struct node *dir)
 {
-	(void)dir;
 	return backend_has_archive(((struct tree *)tree)->backend);
 }
 

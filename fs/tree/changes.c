@@ -174,7 +174,6 @@ const struct node_class changes_class = {
 
 static int changes_readlink(struct fs *fs, struct node *node, char **ret)
 {
-	(void)fs;
 	*ret = text_print("%s" CHANGES_TARGET, node->parent->parent ? "../" : "");
 	return 0;
 }

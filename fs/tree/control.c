@@ -124,19 +124,16 @@ static void control_write_metrics(const struct tree *t, FILE *out)
 
 static int control_info(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs;
 	return control_text(tree_of(node), control_write_info, ret, ret_len);
 }
 
 static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs;
 	return control_text(tree_of(node), control_write_metrics, ret, ret_len);
 }
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs;
 	/* If the state directory is gone, the log is where one looks. */
 	place_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
@@ -145,7 +142,6 @@ static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret
 
 static int control_help(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs, (void)node;
 	*ret = text_copy(help_text);
 	*ret_len = strlen(help_text);
 	return 0;

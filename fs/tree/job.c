@@ -14,7 +14,6 @@ static int logs_readlink(struct fs *fs, struct node *node, char **ret)
 	const char *name = node_name(node);
 	size_t len = strlen(name) - strlen(".log");
 
-	(void)fs;
 	*ret = text_print("../%.*s/log", (int)len, name);
 	return 0;
 }
@@ -43,7 +42,6 @@ static int logs_list(struct fs *fs, struct node *dir, struct listing *l)
 {
 	const struct spec_job *job cleanup_job = place_job(dir);
 
-	(void)fs;
 	for (size_t i = 0; job && i < job->n_replicas; i++) {
 		char *name cleanup_free = text_print("%s.log", job->replicas[i].name);
 
@@ -67,7 +65,6 @@ static bool job_has_appdef(void *place, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = place_job(dir);
 
-	(void)place;
 	return job && job->has_appdef;
 }
 
@@ -75,7 +72,6 @@ static bool job_is_archived(void *place, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = place_job(dir);
 
-	(void)place;
 	return job && job->archived;
 }
 
@@ -135,7 +131,6 @@ static int job_list(struct fs *fs, struct node *dir, struct listing *l)
 	int err;
 	const struct spec_job *job cleanup_job = place_whole(dir, &err);
 
-	(void)fs;
 	if (!job)
 		return err;
 	node_list_in(dir, job_table, l);

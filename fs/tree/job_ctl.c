@@ -19,7 +19,6 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 
-	(void)fs;
 	if (!job)
 		return -ENOENT;
 	spec_status_ctl(job, ret, ret_len);
@@ -96,7 +95,6 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	int err = job_ctl_check(node, action);
 	struct job_ctl *c;
 
-	(void)off, (void)fi;
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;

@@ -76,7 +76,6 @@ static const struct node_class job_wait_class = {
 
 static bool is_of_job(void *place, struct node *dir)
 {
-	(void)dir;
 	return !((const struct place *)place)->replica;
 }
 
@@ -101,7 +100,6 @@ static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");
 
-	(void)fs;
 	*ret = text_print("%s.live/%s", listed ? "../" : "", node_name(node));
 	return 0;
 }

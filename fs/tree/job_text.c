@@ -11,7 +11,6 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 
-	(void)fs;
 	if (!job)
 		return -ENOENT;
 	*ret = text_copy(spec_status_state(job->state));
@@ -30,29 +29,15 @@ static int job_render(const struct node *node, rendered_fn text, char **ret, siz
 	return 0;
 }
 
-static int job_render_status(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	(void)fs;
-	return job_render(node, spec_status_yaml, ret, ret_len);
-}
-
-static int job_render_json(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	(void)fs;
-	return job_render(node, spec_status_json, ret, ret_len);
-}
-
-static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	(void)fs;
-	return job_render(node, spec_status_why, ret, ret_len);
-}
-
-static int job_render_usage(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
-{
-	(void)fs;
-	return job_render(node, spec_status_usage, ret, ret_len);
-}
+#define JOB_RENDER(name, text)                                                                     \
+	static int name(struct fs *fs, struct node *node, char **ret, size_t *ret_len)             \
+	{                                                                                          \
+		return job_render(node, text, ret, ret_len);                                       \
+	}
+JOB_RENDER(job_render_status, spec_status_yaml)
+JOB_RENDER(job_render_json, spec_status_json)
+JOB_RENDER(job_render_why, spec_status_why)
+JOB_RENDER(job_render_usage, spec_status_usage)
 
 /* A text that the backend has. Its size is found without rendering it. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
@@ -70,13 +55,11 @@ static int job_backend_text(struct node *node, enum backend_text which, char **r
 
 static int job_render_manifest(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs;
 	return job_backend_text(node, BACKEND_MANIFEST, ret, ret_len);
 }
 
 static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs;
 	return job_backend_text(node, BACKEND_APPDEF, ret, ret_len);
 }
 
@@ -99,7 +82,6 @@ static int job_render_events(struct fs *fs, struct node *node, char **ret, size_
 {
 	int64_t changed;
 
-	(void)fs;
 	return job_events(node, ret, ret_len, &changed);
 }
 
@@ -144,13 +126,11 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 
 static int job_manifest_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	(void)fs;
 	return job_backend_getattr(node, BACKEND_MANIFEST, st);
 }
 
 static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	(void)fs;
 	return job_backend_getattr(node, BACKEND_APPDEF, st);
 }
 

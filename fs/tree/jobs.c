@@ -174,7 +174,6 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 /* The files of history/ are no job's: removing one is accepted and changes nothing. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
-	(void)fs;
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);
 }
 

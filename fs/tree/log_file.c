@@ -167,7 +167,6 @@ static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size
 	struct log_handle *lh = handle_of(fi);
 	int err = 0;
 
-	(void)fs;
 	/* A log that had not begun at the open may have begun since. */
 	if (!lh->ahead)
 		err = log_file_find(node, &lh->ahead);

@@ -75,7 +75,6 @@ bool place_in_jobs(void *place, struct node *dir)
 {
 	const struct place *p = place;
 
-	(void)dir;
 	return !p->history;
 }
 
@@ -83,7 +82,6 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 
-	(void)fs;
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);

@@ -14,7 +14,6 @@ bool queues_are_known(void *tree, struct node *dir)
 {
 	const struct tree *t = tree;
 
-	(void)dir;
 	return backend_has_queues(t->backend);
 }
 
@@ -25,7 +24,6 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 	struct backend *b = tree_of(node)->backend;
 	const char *name = node_name(node->parent);
 
-	(void)fs;
 	return backend_queue_text(b, name, ret, ret_len);
 }
 
@@ -70,7 +68,6 @@ static const struct node_entry_def queue_table[] = {
 
 static int queue_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	(void)fs;
 	return queue_times(tree_of(node)->backend, node_name(node), st);
 }
 
@@ -98,7 +95,6 @@ static int queues_list(struct fs *fs, struct node *dir, struct listing *l)
 	size_t n = 0;
 	int err = backend_queues(tree_of(dir)->backend, &queues, &n);
 
-	(void)fs;
 	for (size_t i = 0; i < n; i++) {
 		listing_add(l, queues[i]->meta.name);
 		spec_queue_view_unref(queues[i]);

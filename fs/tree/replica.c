@@ -30,7 +30,6 @@ static int replica_render(const struct node *node, replica_text_fn text, char **
 static void replica_state(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			  size_t *ret_len)
 {
-	(void)job;
 	*ret = text_copy(spec_status_state(r->state));
 	*ret_len = strlen(*ret);
 }
@@ -39,7 +38,6 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
-	(void)job;
 	*ret = text_print("%s\n", r->pod);
 	*ret_len = strlen(*ret);
 }
@@ -49,7 +47,6 @@ static bool replica_has_pod(void *place, struct node *dir)
 	const struct spec_job *job cleanup_job = place_job(dir);
 	const struct spec_replica *r = place_replica(dir, job);
 
-	(void)place;
 	return r && *r->pod;
 }
 
@@ -162,7 +159,6 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 	const struct spec_job *job cleanup_job = place_whole(dir, &err);
 	const struct spec_replica *r = place_replica(dir, job);
 
-	(void)fs;
 	if (!r)
 		return -ENOENT;
 	node_list_in(dir, replica_table, l);

@@ -229,7 +229,6 @@ static int node_root_lookup(struct fs *fs, struct node *dir, const char *name, s
 
 static int node_root_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	(void)fs;
 	node_list_in(dir, dir->object, l);
 	return 0;
 }
@@ -253,7 +252,6 @@ int node_dir_lookup(struct fs *fs, struct node *dir, const char *name, struct no
 
 int node_dir_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	(void)fs;
 	node_list_in(dir, node_dir_entries(dir), l);
 	return 0;
 }

@@ -19,7 +19,6 @@
 
 static void ops_init(void *data, struct fuse_conn_info *conn)
 {
-	(void)data;
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
 	/*
 	 * ls reads all names before it asks for the first attribute, so the kernel's guess
@@ -87,7 +86,6 @@ static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 {
 	struct fs *fs = fs_of_request(req);
 
-	(void)fi;
 	ops_reply_attr(fs, req, node_of(fs, ino));
 }
 
@@ -170,25 +168,21 @@ static void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse
 /* Making directories, links and devices has no meaning anywhere in the tree. */
 static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	(void)parent, (void)name, (void)mode;
 	fuse_reply_err(req, EPERM);
 }
 
 static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
-	(void)parent, (void)name, (void)mode, (void)dev;
 	fuse_reply_err(req, EPERM);
 }
 
 static void ops_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	(void)target, (void)parent, (void)name;
 	fuse_reply_err(req, EPERM);
 }
 
 static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
 {
-	(void)ino, (void)newparent, (void)newname;
 	fuse_reply_err(req, EPERM);
 }
 
@@ -245,7 +239,6 @@ static void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_
 	struct fs *fs = fs_of_request(req);
 	struct node *node = node_of(fs, ino);
 
-	(void)datasync;
 	if (node->class->fsync)
 		node->class->fsync(fs, req, node, fi);
 	else
@@ -384,7 +377,6 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 
 static void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	(void)ino;
 	handle_close(fs_of_request(req), fi);
 	fuse_reply_err(req, 0);
 }
@@ -395,7 +387,6 @@ static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs st;
 	int err = serve_disk_begin(fs);
 
-	(void)ino;
 	if (!err) {
 		err = statvfs(fs->config.disk, &st) < 0 ? -errno : 0;
 		serve_disk_end(fs);

@@ -152,7 +152,6 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 {
 	struct parked *p = data;
 
-	(void)req;
 	if (!p->live) {
 		p->early = true;
 		return;

@@ -221,7 +221,6 @@ void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, 
 {
 	struct stream_read *r = new0(struct stream_read);
 
-	(void)node;
 	r->s = handle_of(fi);
 	r->size = size;
 	r->off = (uint64_t)off;
@@ -238,7 +237,6 @@ void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_f
 {
 	struct stream_poll *p = new0(struct stream_poll);
 
-	(void)node;
 	p->s = handle_of(fi);
 	p->req = req;
 	p->ph = ph;
@@ -247,7 +245,6 @@ void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_f
 
 void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	(void)node;
 	loop_post(fs->loop, stream_on_close, handle_of(fi));
 	fuse_reply_err(req, 0);
 }

@@ -86,7 +86,6 @@ void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, of
 {
 	const struct text_handle *t = handle_of(fi);
 
-	(void)fs, (void)node;
 	if ((uint64_t)off >= t->len)
 		fuse_reply_buf(req, NULL, 0);
 	else

@@ -293,29 +293,11 @@ static void read_server(struct reader *r, char **ret)
 		      "server holds a \"@\"; a user and a password belong to the user's entry");
 }
 
-/* What the cluster's entry holds for exec plugins, as JSON. */
-static void read_extension(struct reader *r, char **ret)
-{
-	const struct spec_yaml *list = field(r, "extensions");
-
-	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
-		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
-		const struct spec_yaml *body = spec_yaml_get(list->v[i], "extension");
-		cleanup_json struct json_object *json = NULL;
-
-		if (!name || !streq(name->text, EXEC_EXTENSION) || !body || spec_yaml_is_null(body))
-			continue;
-		spec_yaml_to_json(body, &json);
-		free(*ret);
-		*ret = spec_tree_print(json);
-		return;
-	}
-}
-
 static void read_cluster(struct reader *r, struct spec_connection *ret)
 {
 	static const char *const proxies[] = {"http://", "https://", "socks5://", "socks5h://",
 					      NULL};
+	const struct spec_yaml *list = field(r, "extensions");
 
 	read_server(r, &ret->server);
 	read_text(r, "tls-server-name", &ret->tls_server_name);
@@ -330,7 +312,19 @@ static void read_cluster(struct reader *r, struct spec_connection *ret)
 		wrong(r, field(r, "insecure-skip-tls-verify"),
 		      "insecure-skip-tls-verify makes no sense with a certificate authority; remove "
 		      "one of them");
-	read_extension(r, &ret->exec.cluster_config);
+	/* What it holds for exec plugins, as JSON. */
+	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
+		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
+		const struct spec_yaml *body = spec_yaml_get(list->v[i], "extension");
+		cleanup_json struct json_object *json = NULL;
+
+		if (!name || !streq(name->text, EXEC_EXTENSION) || !body || spec_yaml_is_null(body))
+			continue;
+		spec_yaml_to_json(body, &json);
+		free(ret->exec.cluster_config);
+		ret->exec.cluster_config = spec_tree_print(json);
+		return;
+	}
 }
 
 /* --- the exec credential plugin of a user --- */

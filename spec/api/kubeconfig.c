@@ -120,28 +120,10 @@ static int by_name(const void *a, const void *b)
 	return cmp ? cmp : (x->line > y->line) - (x->line < y->line);
 }
 
-static int check_twice(const struct spec_yaml *list, const char *key, struct spec_errors *e)
-{
-	cleanup_free const struct spec_yaml **v = new0_n(const struct spec_yaml *, list->n);
-
-	for (size_t i = 0; i < list->n; i++)
-		v[i] = list->v[i];
-	qsort(v, list->n, sizeof(const struct spec_yaml *), by_name);
-	for (size_t i = 1; i < list->n; i++) {
-		const char *name = spec_yaml_get(v[i], "name")->text;
-
-		if (streq(name, spec_yaml_get(v[i - 1], "name")->text))
-			return spec_errors_add(e, -EINVAL, v[i]->line, v[i]->column, key,
-					       "the name \"%s\" stands here twice; the first is "
-					       "at line %u",
-					       name, v[i - 1]->line);
-	}
-	return 0;
-}
-
 /* The entries of one kind: a list of maps with names, each once. */
 static int check_entries(const struct spec_yaml *root, const char *kind, struct spec_errors *e)
 {
+	cleanup_free const struct spec_yaml **v = NULL;
 	char key[16];
 	const struct spec_yaml *list;
 
@@ -163,7 +145,20 @@ static int check_entries(const struct spec_yaml *root, const char *kind, struct 
 			return spec_errors_add(e, -EINVAL, body->line, body->column, key,
 					       "%s must be a map", kind);
 	}
-	return check_twice(list, key, e);
+	v = new0_n(const struct spec_yaml *, list->n);
+	for (size_t i = 0; i < list->n; i++)
+		v[i] = list->v[i];
+	qsort(v, list->n, sizeof(const struct spec_yaml *), by_name);
+	for (size_t i = 1; i < list->n; i++) {
+		const char *name = spec_yaml_get(v[i], "name")->text;
+
+		if (streq(name, spec_yaml_get(v[i - 1], "name")->text))
+			return spec_errors_add(e, -EINVAL, v[i]->line, v[i]->column, key,
+					       "the name \"%s\" stands here twice; the first is "
+					       "at line %u",
+					       name, v[i - 1]->line);
+	}
+	return 0;
 }
 
 static int check_file(const struct spec_yaml *root, struct spec_errors *e)

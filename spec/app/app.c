@@ -224,7 +224,6 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
-	(void)r, (void)path, (void)node, (void)member;
 }
 
 static const struct app_field resource_fields[] = {
@@ -303,7 +302,6 @@ static bool is_empty(const struct spec_yaml *node)
 static void read_workspace(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *node, void *member)
 {
-	(void)member;
 	if (!is_empty(node))
 		app_error(
 			r, path, node,
@@ -314,7 +312,6 @@ static void read_workspace(struct app_reader *r, const struct app_path *path,
 static void read_overrides(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *node, void *member)
 {
-	(void)member;
 	if (!is_empty(node))
 		app_error(r, path, node,
 			  "is not empty: write the values into the fields of the role, and leave "

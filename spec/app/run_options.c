@@ -94,20 +94,6 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 			       o->whose, all);
 }
 
-static int set_text(struct value *v, const struct spec_option *option, const char *text,
-		    const char *path, struct spec_errors *e)
-{
-	if (option->type == SPEC_OPTION_NAME && *text && !spec_name_is_object(text))
-		return spec_errors_add(
-			e, -EINVAL, 0, 0, path,
-			"\"%s\" can't be a name in Kubernetes: only lower-case letters, "
-			"digits, dots and dashes, with a letter or digit at the ends",
-			text);
-	value_clear(v);
-	*v = (struct value){.given = true, .text = text_copy(text)};
-	return 0;
-}
-
 static int set_number(struct value *v, const struct spec_option *option, int64_t number,
 		      const char *path, struct spec_errors *e)
 {
@@ -188,7 +174,15 @@ static int set_from_text(struct value *v, const struct spec_option *option, cons
 	case SPEC_OPTION_NAME:
 		break;
 	}
-	return set_text(v, option, text, path, e);
+	if (option->type == SPEC_OPTION_NAME && *text && !spec_name_is_object(text))
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, path,
+			"\"%s\" can't be a name in Kubernetes: only lower-case letters, "
+			"digits, dots and dashes, with a letter or digit at the ends",
+			text);
+	value_clear(v);
+	*v = (struct value){.given = true, .text = text_copy(text)};
+	return 0;
 }
 
 int spec_options_set(struct spec_options *o, const char *name, const char *value,

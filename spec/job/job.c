@@ -226,14 +226,12 @@ static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
 
-	(void)data;
 	*field = NULL;
 	spec_set(field, of_other);
 }
 
 static void free_string(char **field, void *data)
 {
-	(void)data;
 	spec_unset(field);
 }
 

@@ -117,7 +117,6 @@ static int check_kind(struct json_object *kinds, struct json_object *overlay, co
 		return spec_errors_add(e, -EINVAL, 0, 0, at, "must be a map, but is %s",
 				       type_name(overlay));
 	json_object_object_foreach(kinds, key, value) {
-		(void)value;
 		if (!streq(key, KIND_KEY) && !streq(key, FORMAT_KEY))
 			return spec_errors_add(e, -EINVAL, 0, 0, path,
 					       "%s beside " KIND_KEY ": put it into " KIND_KEY,

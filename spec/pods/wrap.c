@@ -20,7 +20,7 @@
 /* Characters, of 63, that are kept for what is put behind names; and one more for each role. */
 #define NAME_RESERVE 7
 
-void wrap_clear(struct wrap *w)
+static void wrap_clear(struct wrap *w)
 {
 	spec_pods_clear(&w->pods);
 	json_object_put(w->items);
@@ -309,25 +309,29 @@ static int check_label(struct wrap *w, size_t index, struct json_object *names)
 				 json_object_get_int(other), label, SPEC_MAX_NAME);
 }
 
-int wrap_all(struct wrap *w)
+int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
+	       struct json_object *(*object)(struct wrap *w))
 {
-	const struct spec_app *app = w->build->app;
+	struct wrap w cleanup(wrap_clear) = {.build = b, .item = item};
+	const struct spec_app *app = b->app;
 	struct json_object *names cleanup_json = spec_tree_map();
 	int ret = 0;
 
-	start(w);
-	for (size_t i = 0; w->coscheduler && i < app->n_roles; i++)
-		add_pod_group(w, i);
+	start(&w);
+	for (size_t i = 0; w.coscheduler && i < app->n_roles; i++)
+		add_pod_group(&w, i);
 	for (size_t i = 0; i < app->n_roles; i++) {
-		int err = check_label(w, i, names);
+		int err = check_label(&w, i, names);
 
 		if (!err)
-			err = add_pods(w, i);
+			err = add_pods(&w, i);
 		ret = ret ? ret : err;
 	}
-	if (!ret)
-		add_service(w);
-	return ret;
+	if (ret)
+		return ret;
+	add_service(&w);
+	b->object = object(&w);
+	return 0;
 }
 
 /* --- reading --- */

@@ -26,7 +26,7 @@
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}
 
-/* An AppWrapper while its items are made. BUILD and ITEM are set by its version, all else by wrap.c. */
+/* An AppWrapper while its items are made. */
 struct wrap {
 	struct spec_build *build;
 	/* Make an item of the list of OBJECT, which is taken over; IS_POD: it is a pod. */
@@ -39,9 +39,12 @@ struct wrap {
 	char *rank0_env;
 };
 
-/* Choose the job's name and make all items. 0, or an errno that is in the build's errors. */
-int wrap_all(struct wrap *w);
-void wrap_clear(struct wrap *w);
+/*
+ * A kind's spec_kind.build: choose the job's name, make all items by ITEM (struct wrap), and of these the object by
+ * OBJECT.
+ */
+int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
+	       struct json_object *(*object)(struct wrap *w));
 
 /* Make an object with its version and kind. The caller adds labels to *METADATA, and then *METADATA to the object. */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,

@@ -147,22 +147,6 @@ static void put_time(const struct making *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Say how often it was put back, and when it is tried again. */
-static void put_requeuing(const struct making *m)
-{
-	if (m->w->requeued > 0)
-		fprintf(m->out, "; it was put back into the queue %u time%s for that",
-			m->w->requeued, m->w->requeued == 1 ? "" : "s");
-	if (m->w->requeue_at > m->ctx->now) {
-		fputs(", and is tried again", m->out);
-		put_time(m, m->w->requeue_at);
-	} else if (m->w->requeued > 0) {
-		fputs(", and is tried again by itself", m->out);
-	}
-	if (m->w->evictions > max_of(m->w->requeued, 1u))
-		fprintf(m->out, "; Kueue has put it out %u times so far", m->w->evictions);
-}
-
 /* Say how it came that its pods were ended, when, and how it goes on. */
 static void put_eviction(struct making *m)
 {
@@ -195,7 +179,18 @@ static void put_eviction(struct making *m)
 		put_time(m, e->since);
 		fprintf(m->out, ": %s", e->message);
 	}
-	put_requeuing(m);
+	/* How often it was put back, and when it is tried again. */
+	if (m->w->requeued > 0)
+		fprintf(m->out, "; it was put back into the queue %u time%s for that",
+			m->w->requeued, m->w->requeued == 1 ? "" : "s");
+	if (m->w->requeue_at > m->ctx->now) {
+		fputs(", and is tried again", m->out);
+		put_time(m, m->w->requeue_at);
+	} else if (m->w->requeued > 0) {
+		fputs(", and is tried again by itself", m->out);
+	}
+	if (m->w->evictions > max_of(m->w->requeued, 1u))
+		fprintf(m->out, "; Kueue has put it out %u times so far", m->w->evictions);
 }
 
 static const struct sort *sort_of_eviction(const char *reason)

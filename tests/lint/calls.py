@@ -9,8 +9,9 @@ import kept
 from files import ROOT, name_of
 from test_architecture import compile_arguments
 
-# CALLS and TAKEN (whose address it takes) count names; CASES are the calls of them that stand in a `switch`.
-Function = collections.namedtuple("Function", "static question lines calls taken cases")
+# UNUSED are its parameters that it does not use. CALLS and TAKEN (whose address it takes) count names; CASES are the
+# calls of them that stand in a `switch`.
+Function = collections.namedtuple("Function", "static question lines unused calls taken cases")
 
 
 def functions_of(row):
@@ -26,9 +27,11 @@ def functions_of(row):
         return cursor
 
     def walk(cursor, fn, in_switch):
-        if cursor.kind == CursorKind.DECL_REF_EXPR and cursor.referenced and \
-                cursor.referenced.kind == CursorKind.FUNCTION_DECL:
-            fn.taken[cursor.referenced.spelling] += 1
+        if cursor.kind == CursorKind.DECL_REF_EXPR and cursor.referenced:
+            if cursor.referenced.kind == CursorKind.FUNCTION_DECL:
+                fn.taken[cursor.referenced.spelling] += 1
+            if cursor.referenced.kind == CursorKind.PARM_DECL and cursor.spelling in fn.unused:
+                fn.unused.remove(cursor.spelling)
         in_switch |= cursor.kind == CursorKind.SWITCH_STMT
         children = list(cursor.get_children())
         if cursor.kind == CursorKind.CALL_EXPR and children:
@@ -41,15 +44,16 @@ def functions_of(row):
         for child in children:
             walk(child, fn, in_switch)
 
-    def new(static, question=False, lines=0):
-        return Function(static, question, lines, *(collections.Counter() for _ in range(3)))
+    def new(static, question=False, lines=0, unused=()):
+        return Function(static, question, lines, list(unused), *(collections.Counter() for _ in range(3)))
 
     for cursor in Index.create().parse(str(source), args=arguments).cursor.get_children():
         if not cursor.location.file:
             continue
         if cursor.kind == CursorKind.FUNCTION_DECL and cursor.is_definition():
             fn = new(cursor.storage_class.name == "STATIC", cursor.result_type.spelling in ("bool", "_Bool"),
-                     cursor.extent.end.line - cursor.extent.start.line + 1)
+                     cursor.extent.end.line - cursor.extent.start.line + 1,
+                     [argument.spelling for argument in cursor.get_arguments()])
             walk(cursor, fn, False)
             if cursor.location.file.name == str(source) or not fn.static:
                 found[cursor.spelling] = fn
@@ -65,7 +69,7 @@ def kept_functions(row):
 
     rows = kept.kept("functions", row[0], [__file__], find)
     return row[0], {name: Function(*plain, *map(collections.Counter, counts)) for name, *plain, counts
-                    in ((*cells[:4], cells[4:]) for cells in rows)}
+                    in ((*cells[:5], cells[5:]) for cells in rows)}
 
 
 @functools.cache

@@ -56,13 +56,7 @@ static struct json_object *make_object(struct wrap *w)
 
 static int appwrapper_build(struct spec_build *b)
 {
-	struct wrap w cleanup(wrap_clear) = {.build = b, .item = make_component};
-	int err = wrap_all(&w);
-
-	if (err)
-		return err;
-	b->object = make_object(&w);
-	return 0;
+	return wrap_build(b, make_component, make_object);
 }
 
 const struct spec_kind spec_appwrapper = {

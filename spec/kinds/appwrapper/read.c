@@ -92,26 +92,6 @@ static int64_t began(const struct spec_value *status, const char *phase)
 	return max_of(ret, INT64_C(1));
 }
 
-/* Set why the job waits, is tried again or has failed, if its pods do not tell. */
-static void explain(const struct spec_value *object, struct spec_job_view *v)
-{
-	const struct spec_value *status = spec_read_map(object, "status");
-	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
-	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
-	const char *reason = spec_read_text(unhealthy, "reason");
-
-	if (streq(v->phase, "Suspended") && *queue) {
-		spec_job_view_queued(v, queue);
-		return;
-	}
-	/* If pods have failed, they say themselves which, and why. */
-	if ((streq(v->phase, "Failed") || streq(v->phase, "Resetting")) &&
-	    spec_view_is_true(unhealthy) && !streq(reason, "FoundFailedPods")) {
-		spec_read_copy_word(&v->reason, unhealthy, "reason");
-		spec_read_copy_message(&v->message, unhealthy);
-	}
-}
-
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
@@ -119,6 +99,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *phase = phase_of(status);
+	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 
 	spec_job_view_labelled(v, object);
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
@@ -127,7 +108,15 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	v->changed = changed(status);
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	explain(object, v);
+	/* Why the job waits, is tried again or has failed, if its pods do not say that themselves. */
+	if (streq(phase, "Suspended") && *v->queue) {
+		spec_job_view_queued(v, v->queue);
+	} else if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
+		   spec_view_is_true(unhealthy) &&
+		   !streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods")) {
+		spec_read_copy_word(&v->reason, unhealthy, "reason");
+		spec_read_copy_message(&v->message, unhealthy);
+	}
 }
 
 const struct spec_reader spec_appwrapper_reader = {

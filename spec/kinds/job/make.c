@@ -25,7 +25,6 @@ static const struct spec_option options[] = {
 /* Labels have to be: APP-SUFFIX-K, the host of a pod, whose name is cut to fit; and ROLE, its container. */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
-	(void)last;
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
 }
 

@@ -27,7 +27,6 @@ static void jobset_clear(struct jobset *j)
 /* APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job of which a pod's name would be longer than a label. */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
-	(void)last;
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + strlen("-0-") + spec_pods_digits(k) +
 	       POD_SUFFIX;
 }

@@ -23,7 +23,6 @@ static struct json_object *make_item(struct json_object *object, bool is_pod)
 {
 	struct json_object *item = spec_tree_map();
 
-	(void)is_pod;
 	spec_tree_number(item, "replicas", 1);
 	spec_tree_add(item, "generictemplate", object);
 	return item;
@@ -66,13 +65,7 @@ static struct json_object *make_object(struct wrap *w)
 
 static int mcad_build(struct spec_build *b)
 {
-	struct wrap w cleanup(wrap_clear) = {.build = b, .item = make_item};
-	int err = wrap_all(&w);
-
-	if (err)
-		return err;
-	b->object = make_object(&w);
-	return 0;
+	return wrap_build(b, make_item, make_object);
 }
 
 const struct spec_kind spec_mcad = {
