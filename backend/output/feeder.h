@@ -26,6 +26,11 @@ struct feeder output_log_feeder(struct output_job *j, const char *key);
  * waited does not wait any more. Only one can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
+/*
+ * Why nothing may be written into L now, a negative errno: the index may tell of bytes of L that a crash of the machine
+ * has lost, and others would count as these. 0: it may be written.
+ */
+int output_log_refusal(const struct output_log *l);
 /* Something is being done to the files of L: until output_log_leave its job stays, and L does not end. */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);

@@ -42,6 +42,10 @@ struct index {
 	char *id;
 	struct merge_keys keys;
 	struct index_key *numbers;
+	bool keys_known; /* the keys on disk were read */
+	bool cut;	 /* its torn end was cut off, which is not synced yet */
+	/* How many bytes each log had at the first try to load the index, by its number; NULL: not known, or loaded. */
+	uint64_t *sizes;
 	size_t keys_saved;	  /* how many of the keys are on disk */
 	uint64_t keys_len;	  /* and how many bytes these have */
 	struct merge_record last; /* the last record that can't be made longer */
@@ -116,10 +120,10 @@ static uint64_t index_place(uint64_t number)
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* Find how many bytes each log has, by its number; *RET is malloc'ed. */
-static int index_log_sizes(const struct index *x, uint64_t **ret)
+/* Find how many bytes each log has. */
+static int index_log_sizes(struct index *x)
 {
-	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n, sizeof(*sizes));
+	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n + 1, sizeof(*sizes));
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
@@ -132,7 +136,7 @@ static int index_log_sizes(const struct index *x, uint64_t **ret)
 			return err;
 		sizes[i] = err < 0 ? 0 : (uint64_t)st.st_size;
 	}
-	*ret = take_ptr(sizes);
+	x->sizes = take_ptr(sizes);
 	return 0;
 }
 
@@ -142,14 +146,12 @@ static int index_log_sizes(const struct index *x, uint64_t **ret)
  */
 static int index_load_records(struct index *x, int fd)
 {
-	cleanup_free uint64_t *sizes = NULL;
 	uint8_t bytes[512 * MERGE_RECORD];
 	struct merge_record r;
 	ssize_t n = disk_pread(fd, bytes, MERGE_HEAD, 0);
-	int err = n < 0 ? (int)n : index_log_sizes(x, &sizes);
 
-	if (err < 0)
-		return err;
+	if (n < 0)
+		return (int)n;
 	if (n < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	for (;;) {
@@ -160,7 +162,7 @@ static int index_load_records(struct index *x, int fd)
 			return 0;
 		for (const uint8_t *at = bytes; n >= MERGE_RECORD; n -= MERGE_RECORD) {
 			if (merge_decode(at, x->size.records, &r) < 0 || r.log >= x->keys.n ||
-			    r.offset + r.length > sizes[r.log] ||
+			    r.offset + r.length > x->sizes[r.log] ||
 			    merge_follow(&x->keys, &x->last, &r) < 0)
 				return 0;
 			at += MERGE_RECORD;
@@ -179,6 +181,11 @@ static int index_load_file(struct index *x)
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
+	/* An earlier try may have read some of it. */
+	x->last = merge_start;
+	x->size = (struct index_size){0};
+	for (size_t i = 0; i < x->keys.n; i++)
+		x->keys.v[i].indexed = 0;
 	if (x->keys_saved > 0)
 		err = index_load_records(x, fd);
 	if (err == 0)
@@ -194,11 +201,13 @@ static int index_load_file(struct index *x)
 		diag(DIAG_WARNING, "%s: the end of its merged log was torn and is made again",
 		     x->id);
 		err = disk_truncate(fd, x->size.records ? whole : 0);
-		if (err == 0)
-			err = disk_sync_data(fd);
-		if (err < 0)
-			return err;
+		x->cut = true;
 	}
+	if (err == 0 && x->cut)
+		err = disk_sync_data(fd);
+	if (err < 0)
+		return err;
+	x->cut = false;
 	x->size.end = x->last.end;
 	x->size.stamps = x->last.stamps;
 	x->size.mtime = spec_time_of(st.st_mtim);
@@ -207,31 +216,41 @@ static int index_load_file(struct index *x)
 
 int index_load(int dir_fd, const char *id, struct index **ret)
 {
-	struct index *x = new0(struct index);
-	int err;
+	struct index *x = *ret;
+	int err = 0;
 
-	x->dir_fd = dir_fd;
-	x->id = text_copy(id);
-	x->last = merge_start;
-	err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
-	x->keys_saved = x->keys.n;
-	if (err == -ENOENT)
-		err = 0;
-	if (err == -EFBIG || (err == 0 && !index_number_all(x))) {
-		diag(DIAG_WARNING, "%s: its merged log is damaged and is made again", x->id);
-		index_clear_keys(x);
-		x->keys_saved = 0;
-		x->keys_len = 0;
+	if (!x) {
+		*ret = x = new0(struct index);
+		x->dir_fd = dir_fd;
+		x->id = text_copy(id);
+		x->last = merge_start;
+	}
+	if (!x->keys_known) {
+		err = index_read_keys(dir_fd, id, &x->keys, &x->keys_len);
+		if (err < 0 && err != -ENOENT && err != -EFBIG)
+			return err;
+		if (err == -EFBIG || !index_number_all(x)) {
+			diag(DIAG_WARNING, "%s: its merged log is damaged and is made again",
+			     x->id);
+			index_clear_keys(x);
+			x->keys_len = 0;
+		}
+		x->keys_saved = x->keys.n;
+		x->keys_known = true;
 		err = 0;
 	}
+	if (!x->sizes)
+		err = index_log_sizes(x);
 	if (err == 0)
 		err = index_load_file(x);
-	if (err < 0) {
-		index_free(x);
-		return err;
-	}
-	*ret = x;
-	return 0;
+	if (err == 0)
+		free(take_ptr(x->sizes));
+	return err;
+}
+
+bool index_knows_logs(const struct index *x)
+{
+	return x && x->sizes;
 }
 
 void index_free(struct index *x)
@@ -243,6 +262,7 @@ void index_free(struct index *x)
 	free(x->batch.keys);
 	free(x->batch.bytes);
 	free(x->out);
+	free(x->sizes);
 	free(x->id);
 	free(x);
 }

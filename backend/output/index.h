@@ -28,11 +28,15 @@ int index_size_read(int fd, struct index_size *ret);
 
 /*
  * Read the index of the job whose folder is ID in DIR_FD, and cut off its torn end. Any thread, but *RET belongs to the
- * I/O thread. 0 or a negative errno.
+ * I/O thread. 0 or a negative errno: then *RET is what was found so far, and is to be given to the next try; for the
+ * first it is NULL. What is written into a log between two tries does not make a record right whose bytes were lost
+ * before, if index_knows_logs.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
 /* Read the keys of such an index; *RET_LEN is how long their whole, valid lines are. Any thread. */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
+/* X, which may be NULL, could not be loaded yet: is it known how much of each log may be in it? */
+bool index_knows_logs(const struct index *x);
 /* Not to be called while a batch is being written. NULL is allowed. */
 void index_free(struct index *x);
 

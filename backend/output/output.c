@@ -112,7 +112,9 @@ struct output_job {
 	struct output_log *queue;
 	struct work_queue marks; /* keeps the mark that its merged log may lack something */
 	struct order *order;
-	struct index *index;	 /* NULL: not loaded yet */
+	struct index
+		*index; /* NULL: the pool loads it; REFUSED: what it has found so far, or NULL */
+	int refusal;	/* REFUSED: why */
 	struct loop_timer tick;	 /* runs while pieces wait */
 	struct loop_timer retry; /* runs when the disk has refused something */
 	bool loading;		 /* the pool loads the index */
@@ -778,6 +780,8 @@ static void load_done(void *data)
 		index_free(l->index);
 	} else if (l->work.err < 0) {
 		j->state = JOB_REFUSED;
+		j->refusal = l->work.err;
+		j->index = l->index;
 		job_refused(j, l->work.err);
 		for (struct output_log *log = j->logs; log; log = log->hh.next) {
 			log->refused = true;
@@ -809,6 +813,7 @@ static void job_load(struct output_job *j)
 	l = new0(struct loading);
 	l->job = j;
 	l->dir_fd = files_dir(j->output->files);
+	l->index = take_ptr(j->index);
 	l->work = (struct work){.run = load_work, .done = load_done, .data = l, .group = &j->work};
 	work_start(&l->work, j->output->loop);
 }
@@ -1188,6 +1193,13 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data)
 	l->opened_data = data;
 	if (l->refused || (l->life != LOG_NEW && l->life != LOG_MAKING))
 		log_call_opened(l);
+}
+
+int output_log_refusal(const struct output_log *l)
+{
+	const struct output_job *j = l->job;
+
+	return j->state == JOB_REFUSED && !index_knows_logs(j->index) ? j->refusal : 0;
 }
 
 void output_log_enter(struct output_log *l)

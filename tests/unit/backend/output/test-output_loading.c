@@ -253,23 +253,99 @@ static void append(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
+/* The file NAME of the job can't be read until disk_gives. */
+static void disk_refuses(const char *name)
+{
+	char path[200], kept[200];
+
+	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.dir, name);
+	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
+	assert_int_equal(rename(path, kept), 0);
+	assert_int_equal(symlink("a", path), 0);
+}
+
+static void disk_gives(const char *name)
+{
+	char path[200], kept[200];
+
+	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.dir, name);
+	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
+	assert_int_equal(rename(kept, path), 0);
+}
+
+/* A crash of the machine has left these bytes of the log a, whose first line is in the merged log. */
+static void crash(off_t bytes)
+{
+	char path[200];
+
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	merged_is("r/0 one\n");
+	down();
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/a", rig.dir);
+	assert_int_equal(truncate(path, bytes), 0);
+}
+
+/*
+ * The disk refuses the index at first, and what is printed is written all the same: it is not taken for what the crash
+ * has taken.
+ */
+static void test_refused_after_a_crash(void **state)
+{
+	crash(2);
+	disk_refuses("merged");
+	up();
+	begin("a", "r/0 ");
+	fake_run();
+	output_print(rig.job, "a", "other line\n");
+	fake_pass(3000);
+	disk_gives("merged");
+	fake_pass(3000);
+	merged_is("r/0 onother line\n");
+}
+
+static int refusal;
+
+static void on_opened(void *data, int err)
+{
+	refusal = err;
+}
+
+/* While it is not known what the index has of the log, nothing is written into that; whoever would is told why. */
+static void test_refused_without_keys(void **state)
+{
+	const struct log_writer_events events = {on_opened, output_print_written, NULL};
+	struct log_writer *w;
+
+	crash(2);
+	disk_refuses("merged.keys");
+	up();
+	begin("a", "r/0 ");
+	w = log_writer_new(rig.job, "a", &events);
+	fake_run();
+	assert_int_equal(refusal, -ELOOP);
+	log_writer_close(w);
+	disk_gives("merged.keys");
+	fake_pass(3000);
+	output_print(rig.job, "a", "other line\n");
+	merged_is("r/0 onother line\n");
+}
+
 /* The disk refuses to read what another process has written last, until after its end: it is in the merged log. */
 static void test_refused_at_the_end(void **state)
 {
-	char path[200], kept[200];
+	char path[200];
 
 	output_set_fetch(rig.output, NULL, NULL);
 	begin("a", "r/0 ");
 	fake_run();
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/a", rig.dir);
-	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
 	append(path, "one\n");
 	output_log_grown(rig.job, "a");
 	fake_run();
 	merged_is("r/0 one\n");
 	append(path, "two\n");
-	assert_int_equal(rename(path, kept), 0);
-	assert_int_equal(symlink("a", path), 0);
+	disk_refuses("logs/a");
 	output_log_grown(rig.job, "a");
 	fake_run();
 	fake_pass(3000);
@@ -277,7 +353,7 @@ static void test_refused_at_the_end(void **state)
 	output_job_end(rig.job);
 	fake_run();
 	fake_pass(3000);
-	assert_int_equal(rename(kept, path), 0);
+	disk_gives("logs/a");
 	merged_is("r/0 one\nr/0 two\n");
 	assert_false(is_there("job/unmerged"));
 }
@@ -290,6 +366,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_without_keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_at_the_end, setup, teardown),
 	};
 
