@@ -20,7 +20,8 @@
  *	         |                                       | nobody waits for that  |
  *	LAUNCHES | its document is read, and submitted   | launched, or refused   | RESTS
  *	GOES     | the record is being removed           | it is                  | (freed)
- *	         |                                       | it can't be            | RESTS, and once more
+ *	         |                                       | it can't be            | RESTS
+ *	         |                                       | that can't be synced   | RESTS; GOES once more
  *
  * A launch happens exactly once: it has the UUID and the name that were chosen when the job was held, so the
  * implementation knows whether an earlier one, before a crash, has made the job, from what it had on disk before it
@@ -89,6 +90,7 @@ struct entry {
 	enum entry_state state;
 	size_t writes;	    /* writes of its record that are under way */
 	bool dirty;	    /* the record has to be written */
+	bool gone;	    /* it was removed, which could not be synced yet */
 	bool unsettled;	    /* the jobs that it waits for have to be looked up */
 	bool changed;	    /* its snapshot has to be made again */
 	struct sight sight; /* as it was shown */
@@ -182,6 +184,7 @@ struct change {
 	struct work work;
 	struct entry *e;
 	char *head; /* the record's text; NULL: the record is removed */
+	bool gone;  /* it was removed, whether or not that could be synced */
 	char *dir;
 	char *path;
 	struct backend_request *asker; /* answered when the change is on disk; NULL: nobody asked */
@@ -195,7 +198,8 @@ static void change_work(void *data)
 
 	if (!c->head) {
 		c->work.err = disk_unlink(AT_FDCWD, c->path);
-		if (!c->work.err || c->work.err == -ENOENT)
+		c->gone = !c->work.err || c->work.err == -ENOENT;
+		if (c->gone)
 			c->work.err = file_sync_dir(c->dir);
 		return;
 	}
@@ -249,6 +253,7 @@ static void change_done(void *data)
 	int err = c->work.err;
 	const struct spec_job *job cleanup_job = NULL;
 
+	e->gone |= c->gone;
 	free(c->head);
 	free(c->dir);
 	free(c->path);
@@ -471,8 +476,9 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 			show(e, now);
 		return e->next - now_ms;
 	}
-	if (rec->state != SPEC_HELD_WAITS) {
-		if (is_done(e, now, whole))
+	if (e->gone || rec->state != SPEC_HELD_WAITS) {
+		/* Who has removed it was told of the error, and may not try again: a crash must not bring it back. */
+		if (e->gone || is_done(e, now, whole))
 			change_start(e, true, NULL);
 		else if (e->dirty)
 			change_start(e, false, NULL);

@@ -483,6 +483,26 @@ static void test_removed(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 }
 
+/*
+ * Who removes a job is told that this could not be synced. It is not launched though its time comes, and it is listed
+ * until a crash of the machine can't bring it back.
+ */
+static void test_removed_unsynced(void **state)
+{
+	submit("a", "begin: +5s", "submit 0 a-1");
+	bad_syncs = 8;
+	cancel("a");
+	expect("cancel 5");
+	assert_int_equal(n_records(), 0);
+	pass(6);
+	expect_now("");
+	assert_true(store_has("a-1"));
+	bad_syncs = 0;
+	SOON((pass(1), !store_has("a-1")));
+	assert_false(store_has("a-1"));
+	expect_now("");
+}
+
 /* A release is done when it is on disk, and not done when it can't be there. */
 static void test_release_not_recorded(void **state)
 {
@@ -847,6 +867,7 @@ int main(void)
 		TEST(test_release),
 		TEST(test_refused),
 		TEST(test_removed),
+		TEST(test_removed_unsynced),
 		TEST(test_release_not_recorded),
 		TEST(test_begin),
 		TEST(test_after),
