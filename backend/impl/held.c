@@ -1017,6 +1017,12 @@ static void load_done(void *data)
 		if (job && e->rec->state == SPEC_HELD_WAITS)
 			e->rec->state = SPEC_HELD_LAUNCHED;
 		show(e, now);
+		/*
+		 * The name may not show the job, since a crash came before its record was written or synced. Of what
+		 * was launched the implementation tells.
+		 */
+		if (e->rec->state != SPEC_HELD_LAUNCHED)
+			backend_launched(h->b, e->rec->file, e->rec->id, submission);
 	}
 	DL_SORT2(h->list, by_age, prev, next_entry);
 	h->begun = true;

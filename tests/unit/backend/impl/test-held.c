@@ -155,6 +155,15 @@ static const struct backend_ops ops = {
 
 /* --- the rig --- */
 
+static char told[128]; /* what was told of the jobs of earlier runs */
+
+static void on_launched(void *data, const char *file, const char *id, const char *submission)
+{
+	size_t n = strlen(told);
+
+	snprintf(told + n, sizeof(told) - n, "%s %s %s\n", file, id, submission);
+}
+
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
 	if (b.held)
@@ -222,7 +231,10 @@ static int setup_held(void **state)
 	diag_setup(DIAG_ERROR, false);
 	strcpy(base, "/tmp/kxfs-unit-held-XXXXXX");
 	assert_non_null(mkdtemp(base));
-	b = (struct backend){.ops = &ops, .config = {.state_dir = base, .history_keep = HISTORY_S}};
+	b = (struct backend){.ops = &ops,
+			     .config = {.state_dir = base, .history_keep = HISTORY_S},
+			     .events = {.launched = on_launched}};
+	*told = '\0';
 	whole = true;
 	unseen = is_late = false;
 	refuse = 0;
@@ -767,6 +779,29 @@ static void test_restart(void **state)
 	expect_records(0);
 }
 
+/*
+ * A start tells of each job that is held, since a crash may have taken what its name shows; of one that was launched
+ * the implementation tells.
+ */
+static void test_told(void **state)
+{
+	submit("a", "hold: true", "submit 0 a-1");
+	submit("b", "hold: true", "submit 0 b-1");
+	submit("c", "'after': [ok:b-1]", "submit 0 c-1");
+	cancel("b");
+	expect("cancel 0");
+	pass(1);
+	assert_shown("c-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	submit("d", "singleton: one", "submit 0 d-1, launch d-1");
+	pass(6);
+	expect_records(3);
+	assert_string_equal(told, "");
+	restart();
+	assert_non_null(strstr(told, "a.yaml a-1 uuid-a\n"));
+	assert_non_null(strstr(told, "a.yaml c-1 uuid-c\n"));
+	assert_int_equal(strlen(told), 2 * strlen("a.yaml a-1 uuid-a\n"));
+}
+
 /* So many launches have been asked for, soon. */
 static void expect_late(size_t n)
 {
@@ -884,6 +919,7 @@ int main(void)
 		TEST(test_requests_wait),
 		TEST(test_end),
 		TEST(test_restart),
+		TEST(test_told),
 		TEST(test_few_at_once),
 		TEST(test_unseen),
 		TEST(test_damaged),
