@@ -240,7 +240,7 @@ static void end(struct run *r, int status)
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	r->fate = ENDED;
 	r->over = sim_now();
-	r->well = status == 0;
+	r->well = status == 0 && !r->timed_out;
 	tell(r, &over);
 	tell(r, &used);
 	guard_gone(r);

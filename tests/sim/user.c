@@ -76,21 +76,19 @@ static const char *const fates[] = {"being written", "asked for", "accepted", "r
 /* Is W's job over? One that was not launched may have ended without that, so this is not known then. */
 static bool is_over(const struct write *w, bool *ret_certain)
 {
-	struct server_fate fate;
-
 	*ret_certain = w->created || w->removed || (w->hold && !w->released);
-	if (!w->created || w->removed)
-		return w->removed;
-	server_fate(w->job, &fate);
-	/* One that is suspended is CANCELLED until it goes on. */
-	return waiters_is_over(w->job) || fate.suspended;
+	return w->created && !w->removed ? waiters_is_over(w->job) : w->removed;
 }
 
 static bool goes_on(const struct write *w)
 {
 	bool certain, over = is_over(w, &certain);
+	struct server_fate fate = {0};
 
-	return certain && !over;
+	if (w->created)
+		server_fate(w->job, &fate);
+	/* One that is suspended is CANCELLED until it goes on. */
+	return certain && !over && !fate.suspended;
 }
 
 /* Was it before W in its group, for certain? */
