@@ -333,3 +333,9 @@ const char *file_fault(int err)
 		return "was written by another version of kxfs";
 	return err == -EINVAL ? "is damaged" : strerror(-err);
 }
+
+bool file_fault_may_pass(int err)
+{
+	return err != -EINVAL && err != -ENOTSUP && err != -EFBIG && err != -ENOENT &&
+	       err != -ELOOP;
+}

@@ -88,3 +88,5 @@ int file_keep_aside(const char *from, const char *to, char **ret);
 bool file_is_below(const char *path, const char *dir);
 /* Why a file could not be read, as text for people: -ENOTSUP and -EINVAL come from the reader of its text. */
 const char *file_fault(int err);
+/* Could a file that could not be read, with ERR, be read at another time? */
+bool file_fault_may_pass(int err);

@@ -914,13 +914,6 @@ struct load {
 	void *data;
 };
 
-/* Could a file with the error ERR be read at another time? */
-static bool may_pass(int err)
-{
-	return err != -EINVAL && err != -ENOTSUP && err != -EFBIG && err != -ENOENT &&
-	       err != -ELOOP;
-}
-
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	struct load *l = data;
@@ -936,7 +929,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	err = read_record(path, &rec, &text, &len, false);
 	if (!err && !streq(rec->submission, name))
 		err = -EINVAL;
-	if (err && may_pass(err)) {
+	if (err && file_fault_may_pass(err)) {
 		if (!l->err && !l->quiet)
 			diag(DIAG_ERROR,
 			     "%s: %s; the job is not shown until it can be read, and no job with a "

@@ -107,6 +107,22 @@ static bool lacks_gpus(const struct local_job *job)
 	       spec_turns_need(job->rec->app) > 0;
 }
 
+/*
+ * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs that
+ * can be read are known by now, so it stands behind those that waited before.
+ */
+static void join_late(struct local_job *job)
+{
+	const bool is_new = *job->rec->boot;
+
+	spec_set(&local_record_spec(job->record)->boot, "");
+	if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
+		return;
+	join_queue(job);
+	if (job->rec->turn)
+		local_record_changed(job->record);
+}
+
 static bool waits_for_turn(const struct local_job *job)
 {
 	return job->rec->turn && !job->rec->job->suspended && !job->let_go &&
@@ -635,6 +651,13 @@ static void plan(struct local_job *job)
 	}
 }
 
+/* The last daemon may have ended before all jobs that it was ending had ended. */
+static void go_on_ending(struct local_job *job)
+{
+	if (job->rec->goal != SPEC_GOAL_RUN)
+		local_job_end(job, job->rec->goal);
+}
+
 void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
@@ -646,6 +669,12 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 		plan(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
+	if (!job->jobs->in_charge)
+		return;
+	/* It could not be read before. */
+	join_late(job);
+	post_turns(job->jobs);
+	go_on_ending(job);
 }
 
 /* --- all jobs --- */
@@ -669,26 +698,12 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 	struct local_job *job, *next;
 
 	jobs->in_charge = true;
-	/*
-	 * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs
-	 * are known by now, so it stands behind those that waited before.
-	 */
-	HASH_ITER(hh, jobs->all, job, next) {
-		const bool is_new = *job->rec->boot;
-
-		spec_set(&local_record_spec(job->record)->boot, "");
-		if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
-			continue;
-		join_queue(job);
-		if (job->rec->turn)
-			local_record_changed(job->record);
-	}
+	HASH_ITER(hh, jobs->all, job, next)
+		join_late(job);
 	local_replicas_begin(jobs->replicas);
 	post_turns(jobs);
-	/* The last daemon may have ended before all jobs that it was ending had ended. */
 	HASH_ITER(hh, jobs->all, job, next)
-		if (job->rec->goal != SPEC_GOAL_RUN)
-			local_job_end(job, job->rec->goal);
+		go_on_ending(job);
 }
 
 void local_jobs_free(struct local_jobs *jobs)

@@ -203,6 +203,11 @@ static void local_start(struct backend *b)
 	saved_recover(local_of(b)->saved);
 }
 
+static bool local_is_whole(struct backend *b)
+{
+	return saved_is_whole(local_of(b)->saved);
+}
+
 static void local_take_charge(struct backend *b)
 {
 	local_jobs_take_charge(local_of(b)->jobs);
@@ -347,6 +352,7 @@ const struct backend_ops local_ops = {
 	.init = local_init,
 	.start = local_start,
 	.take_charge = local_take_charge,
+	.is_whole = local_is_whole,
 	.stop = local_stop,
 	.fini = local_fini,
 	.request[BACKEND_SUBMIT] = local_submit,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. */
+/*
+ * A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. Those whose
+ * records the disk does not give are read again, after longer and longer pauses, until it does.
+ */
 #include "backend/local/saved.h"
 
 #include <errno.h>
@@ -10,11 +13,16 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
+#include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+
+/* The pause before records are read again that the disk did not give, doubled each time, at most so long. */
+#define AGAIN_MS     1000u
+#define AGAIN_MAX_MS 60000u
 
 struct change {
 	struct change *prev, *next;
@@ -27,6 +35,11 @@ struct change {
 	struct work work;
 };
 
+struct ids {
+	char **v;
+	size_t n;
+};
+
 struct saved {
 	struct backend *b;
 	struct group *group;
@@ -34,7 +47,13 @@ struct saved {
 	struct expiry *expiry; /* NULL: the mount is ending */
 	struct change *changes;
 	bool busy; /* the first of the queue is under way */
+	/* Jobs whose records could not be read yet, and how often that was tried. */
+	struct ids unread;
+	unsigned tries;
+	struct loop_timer again;
 };
+
+static void read_again(void *data);
 
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry)
@@ -45,17 +64,34 @@ struct saved *saved_new(struct backend *b, struct group *group, struct local_job
 	saved->group = group;
 	saved->jobs = jobs;
 	saved->expiry = expiry;
+	loop_timer_init(&saved->again, b->loop, read_again, saved);
 	return saved;
+}
+
+static void ids_clear(struct ids *ids)
+{
+	for (size_t i = 0; i < ids->n; i++)
+		free(ids->v[i]);
+	free(ids->v);
+	*ids = (struct ids){0};
 }
 
 void saved_free(struct saved *saved)
 {
+	if (saved)
+		ids_clear(&saved->unread);
 	free(saved);
 }
 
 void saved_stop(struct saved *saved)
 {
 	saved->expiry = NULL;
+	loop_timer_stop(&saved->again);
+}
+
+bool saved_is_whole(const struct saved *saved)
+{
+	return saved->unread.n == 0;
 }
 
 bool saved_is_busy(const struct saved *saved)
@@ -220,6 +256,8 @@ struct item {
 
 struct recover {
 	struct saved *saved;
+	struct ids again; /* which are read; of the start: none are named, and all are */
+	struct ids away;  /* those that the disk does not give now */
 	struct item *items;
 	size_t n;
 	int err;
@@ -262,6 +300,15 @@ static void read_one(struct recover *r, const char *id)
 		return;
 	if (is_ours(err)) {
 		r->err = err;
+		return;
+	}
+	if (err < 0 && file_fault_may_pass(err)) {
+		if (!r->again.n)
+			diag(DIAG_ERROR,
+			     "%s/job.json: %s; the job is not shown until it can be read", dir,
+			     strerror(-err));
+		r->away.v = mem_more(r->away.v, r->away.n, sizeof(*r->away.v));
+		r->away.v[r->away.n++] = text_copy(id);
 		return;
 	}
 	if (err < 0) {
@@ -327,8 +374,12 @@ static void recover_work(void *data)
 {
 	struct recover *r = data;
 	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
-	int err = disk_list(AT_FDCWD, path, read_named, r);
+	int err = 0;
 
+	for (size_t i = 0; i < r->again.n; i++)
+		read_one(r, r->again.v[i]);
+	if (!r->again.n)
+		err = disk_list(AT_FDCWD, path, read_named, r);
 	if (!r->err)
 		r->err = err;
 }
@@ -388,6 +439,20 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 	output_job_close(j);
 }
 
+/* Those of LEFT, which are taken, are read again in a while. */
+static void read_later(struct saved *saved, struct ids *left)
+{
+	struct ids before = saved->unread;
+
+	saved->unread = *left;
+	*left = before;
+	if (saved->unread.n && saved->expiry)
+		loop_timer_set(&saved->again,
+			       random_pause(AGAIN_MS, saved->tries++, AGAIN_MAX_MS, 0));
+	else if (before.n && !saved->unread.n)
+		diag(DIAG_INFO, "the records of all jobs could be read now");
+}
+
 static void recover_done(void *data)
 {
 	struct recover *r = data;
@@ -421,6 +486,7 @@ static void recover_done(void *data)
 		}
 		item_clear(item);
 	}
+	free(r->items);
 	if (is_ours(r->err))
 		text = text_print(
 			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
@@ -429,21 +495,41 @@ static void recover_done(void *data)
 	else if (r->err < 0)
 		text = text_print("%s/jobs can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));
-	backend_started(b, r->err, text);
+	if (r->again.n || r->err == 0)
+		read_later(saved, r->err ? &r->again : &r->away);
+	if (!r->again.n)
+		backend_started(b, r->err, text);
 	if (r->err == 0)
 		expiry_soon(saved->expiry);
-	free(r->items);
+	ids_clear(&r->again);
+	ids_clear(&r->away);
 	free(r);
 }
 
-void saved_recover(struct saved *saved)
+static void recover(struct saved *saved, struct ids again)
 {
 	struct recover *r = new0(struct recover);
 
 	r->saved = saved;
+	r->again = again;
 	r->work = (struct work){.run = recover_work,
 				.done = recover_done,
 				.group = saved->group,
 				.data = r};
 	work_start(&r->work, saved->b->loop);
+}
+
+static void read_again(void *data)
+{
+	struct saved *saved = data;
+	struct ids again = {new0_n(char *, saved->unread.n), saved->unread.n};
+
+	for (size_t i = 0; i < again.n; i++)
+		again.v[i] = text_copy(saved->unread.v[i]);
+	recover(saved, again);
+}
+
+void saved_recover(struct saved *saved)
+{
+	recover(saved, (struct ids){0});
 }

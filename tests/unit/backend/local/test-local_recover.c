@@ -64,6 +64,25 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+/* The disk does not give the record of this job; NULL: it gives all. */
+static const char *_Atomic refused;
+
+int openat(int at, const char *path, int flags, ...)
+{
+	const char *id = refused;
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (id && strstr(path, id) && strstr(path, "/job.json")) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
+}
+
 static int daemon_main(const char *root, const char *script)
 {
 	struct world w = {0};
@@ -459,6 +478,61 @@ static void test_two_of_one_uid(void **state)
 	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", id));
 }
 
+/*
+ * The disk does not give the record of a job that runs: it is shown as soon as it does, and until then nothing takes it
+ * for gone that waits for its end.
+ */
+static void test_record_read_again(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = NULL, *args = NULL, *next = NULL;
+
+	w->config.linger = true;
+	world_stop(w);
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "while ! [ -e go ]; do sleep 0.02; done; touch went", 1, NULL);
+	args = text_print("scheduler_args: {'after': ['any:%s']}\n", id);
+	next = submit_sh(w, "test -e went", 1, args);
+	until(has_state(w, id, SPEC_RUNNING));
+	world_stop(w);
+	refused = id;
+	*w->launched = '\0';
+	assert_int_equal(world_start(w), 0);
+	assert_false(is_in(w, BACKEND_JOBS, id));
+	assert_string_equal(w->launched, next);
+	pause_ms(100);
+	refused = NULL;
+	until(has_state(w, id, SPEC_RUNNING));
+	assert_string_equal(w->launched, id);
+	touch(w, "go");
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	until(has_state(w, next, SPEC_SUCCEEDED) || has_state(w, next, SPEC_FAILED));
+	assert_true(has_state(w, next, SPEC_SUCCEEDED));
+}
+
+/* Nor does a job stand still for good whose turn came before its record could be read. */
+static void test_turn_read_again(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *first = NULL, *next = NULL;
+
+	w->config.linger = true;
+	w->config.jobs = 1;
+	world_stop(w);
+	assert_int_equal(world_start(w), 0);
+	first = submit_sh(w, "while ! [ -e go ]; do sleep 0.02; done", 1, NULL);
+	next = submit_sh(w, "true", 1, NULL);
+	until(has_state(w, first, SPEC_RUNNING));
+	world_stop(w);
+	refused = next;
+	assert_int_equal(world_start(w), 0);
+	touch(w, "go");
+	until(has_state(w, first, SPEC_SUCCEEDED));
+	assert_false(is_in(w, BACKEND_JOBS, next));
+	refused = NULL;
+	until(has_state(w, next, SPEC_SUCCEEDED));
+}
+
 static void test_damaged_record(void **state)
 {
 	static const char *const texts[] = {"",	    "{\"id\": [", "{}",
@@ -574,6 +648,8 @@ int main(int argc, char **argv)
 		world_test(test_synced),
 		world_test(test_ended_is_told),
 		world_test(test_two_of_one_uid),
+		world_test(test_record_read_again),
+		world_test(test_turn_read_again),
 		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
