@@ -851,19 +851,21 @@ static void test_unseen(void **state)
 
 static void test_damaged(void **state)
 {
-	cleanup_free char *copy = text_print("cp %s/held/uuid-a %s/held/uuid-c; echo x > "
-					     "%s/held/uuid-d",
-					     base, base, base);
+	cleanup_free char *copy = text_print("cd %s/held; cp uuid-a uuid-c; echo x > uuid-d; "
+					     "mv uuid-b uuid-e",
+					     base);
 
 	submit("a", "begin: +1h", "submit 0 a-1");
+	submit("b", "begin: +1h", "submit 0 b-1");
 	assert_int_equal(system(copy), 0); /* NOLINT(cert-env33-c) */
 	restart();
+	assert_false(store_has("b-1"));
 	call(take_charge, NULL);
 	clock_pass(loop, 3600);
 	expect("launch a-1");
 	pass(10);
 	expect_now("");
-	expect_records(2);
+	expect_records(3);
 }
 
 /* Whoever reads why is told of a time in which nobody could launch it. */
