@@ -65,6 +65,7 @@ struct kinds {
 	bool found;	 /* the first survey is over */
 	bool hurried;	 /* a survey was made before its time */
 	bool changed;	 /* this survey has changed a slot */
+	bool unserved;	 /* it has found that a kind that was refused is not served any more */
 	bool stopped;
 	struct lock lock;
 };
@@ -151,10 +152,11 @@ static void surveyed(struct kinds *k)
 
 	k->state = IDLE;
 	loop_timer_set(&k->timer, SURVEY_MS);
-	if (k->found && k->changed) {
+	if (k->found && k->changed)
 		watches_switch(k->config.watches);
+	/* What an earlier mount has seen of a kind that is not served any more can be told now. */
+	if (k->found && (k->changed || k->unserved))
 		k->config.events.changed(k->config.events.data);
-	}
 	if (k->found)
 		return;
 	if (world_kinds(k->config.world, kinds) > 0) {
@@ -177,8 +179,11 @@ static void surveyed(struct kinds *k)
 
 static void set_refused(struct slot *at, char *text)
 {
-	lock_scope(&at->k->lock);
+	struct kinds *k = at->k;
+	lock_scope(&k->lock);
 
+	k->unserved |= at->refused && !text && !at->row;
+	world_set_refused(k->config.world, sort_of(at), text ? at->row->kind : NULL);
 	free(at->refused);
 	at->refused = text;
 	if (!at->row)
@@ -371,7 +376,7 @@ static void survey(void *data)
 
 	loop_timer_stop(&k->timer);
 	k->state = GROUPS;
-	k->changed = false;
+	k->changed = k->unserved = false;
 	k->request = http_send(k->config.http, &call);
 }
 

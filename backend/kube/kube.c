@@ -150,6 +150,7 @@ static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
 
+	publish_listed(k->parts.publish);
 	if (is_in_kueue(k))
 		kueue_start(k->parts.kueue);
 }

@@ -313,7 +313,10 @@ static void tell_launched(const struct publish *p, const struct folder *folder, 
 		p->config.launched(p->config.data, folder->file, id, folder->submission);
 }
 
-/* Has the first list not come of JOB's kind, or, with JOB NULL, of any kind of which an unknown job may be? */
+/*
+ * Has the first list not come of JOB's kind, or, with JOB NULL, of any kind of which an unknown job may be? None comes
+ * while the user may not list it.
+ */
 static bool is_unheard(const struct publish *p, const struct spec_job *job)
 {
 	const struct world *w = p->config.world;
@@ -324,7 +327,7 @@ static bool is_unheard(const struct publish *p, const struct spec_job *job)
 		if (!world_has_listed(w, world_sort_of(w, kinds[i])) &&
 		    (!job || streq(job->backend, kinds[i]->name)))
 			return true;
-	return false;
+	return job && world_is_refused(w, job->backend);
 }
 
 bool publish_is_whole(const struct publish *p)
@@ -640,6 +643,16 @@ static void make_history(struct publish *p, const struct spec_job *old)
 	if (!spec_state_is_final(job->state)) {
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
+	}
+	/* Who follows one of them waits for no more. */
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		if (r->finished)
+			continue;
+		r->finished = job->changed;
+		if (!spec_state_is_final(r->state))
+			r->state = SPEC_CANCELLED;
 	}
 	store_put(p->config.store, job);
 	folders_save(p->config.folders, old->uid, true);

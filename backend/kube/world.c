@@ -100,6 +100,7 @@ struct world {
 	void *data;
 	/* the kinds of the sorts from WORLD_JOBS on */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_SOURCES];
+	const struct spec_kind *refused[SPEC_MAX_SOURCES];
 	const struct spec_reader *readers[SPEC_MAX_SOURCES]; /* the readers of these kinds */
 	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];
@@ -1166,6 +1167,19 @@ void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kin
 	w->n_readers = world_kinds(w, kinds);
 	for (size_t i = 0; i < w->n_readers; i++)
 		w->readers[i] = kinds[i]->reader;
+}
+
+void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind)
+{
+	w->refused[sort - WORLD_JOBS] = kind;
+}
+
+bool world_is_refused(const struct world *w, const char *name)
+{
+	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+		if (w->refused[i] && streq(w->refused[i]->name, name))
+			return true;
+	return false;
 }
 
 const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)

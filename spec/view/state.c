@@ -36,8 +36,9 @@ static bool is_newest(struct spec_placed_pods pods, size_t i)
 	return i + 1 == pods.n || pods.v[i + 1].replica != pods.v[i].replica;
 }
 
-/* Count the ends of N_REPLICAS replicas. False: not all have ended by themselves. */
-static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct ends *ret)
+/* Count the ends of all replicas of V in its present try. False: not all have ended by themselves. */
+static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
+		       struct ends *ret)
 {
 	*ret = (struct ends){0};
 	for (size_t i = 0; i < pods.n; i++) {
@@ -47,21 +48,25 @@ static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct e
 
 		if (!is_newest(pods, i))
 			continue;
-		if ((end != SPEC_SUCCEEDED && end != SPEC_FAILED) || !spec_pod_is_settled(pod))
+		if ((end != SPEC_SUCCEEDED && end != SPEC_FAILED) || !spec_pod_is_settled(pod) ||
+		    spec_pod_is_past(pod, v))
 			return false;
 		ret->succeeded += end == SPEC_SUCCEEDED;
 		ret->failed += end == SPEC_FAILED;
 		ret->gone |= end == SPEC_FAILED && pod->gone;
 		ret->time = max_of(ret->time, c ? c->finished : 0);
 	}
-	return pods.n > 0 && ret->succeeded + ret->failed == n_replicas;
+	return pods.n > 0 && ret->succeeded + ret->failed == v->n_replicas;
 }
 
-/* Will the controller start the job again after these ENDS? */
+/*
+ * Will the controller start the job again after these ENDS? Where it does not say when it last did so, it has begun to
+ * when a pod that failed is gone.
+ */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
 	return ends->failed > 0 && v->restarts && ends->succeeded < v->minimum &&
-	       (ends->gone || v->max_retries == 0 || v->retries < v->max_retries);
+	       ((ends->gone && !v->began) || v->max_retries == 0 || v->retries < v->max_retries);
 }
 
 struct spec_standing spec_standing_of(const struct spec_job_view *view,
@@ -87,7 +92,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = final && view->changed ? view->changed : ctx->now;
 	/* If the controller is late, the job is over when all its pods are. */
 	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
-	    view->hidden || !count_ends(pods, view->n_replicas, &ends) || goes_on(view, &ends))
+	    view->hidden || !count_ends(pods, view, &ends) || goes_on(view, &ends))
 		return s;
 	s.failed = ends.failed > 0;
 	s.over = true;

@@ -15,11 +15,14 @@ class FakeMcad(FakeVolcano):
     job_label = "appwrapper.mcad.ibm.com"
 
     def say(self, job, state, condition=None, reason="", message="", namespace="test", **status):
-        """MCAD's word on JOB. A condition is added once."""
+        """MCAD's word on JOB. A condition is added once, and some get a new time."""
         def edit(tree):
             old = tree.setdefault("status", {})
             old.update(state=state, **status)
             conditions = old.setdefault("conditions", [])
+            for c in conditions:
+                if c["type"] == condition and condition in ("Dispatched", "PreemptCandidate"):
+                    c["lastTransitionMicroTime"] = st.now()[:-1] + ".000000Z"
             if condition and condition not in [c["type"] for c in conditions]:
                 conditions.append({"type": condition, "status": "True", "reason": reason, "message": message,
                                    "lastTransitionMicroTime": st.now()[:-1] + ".000000Z"})

@@ -307,6 +307,22 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert kx.read("jobs/set/state") == "RUNNING\n"
 
 
+def test_one_is_refused_at_the_start(server, controllers, all_kinds):
+    """What an earlier mount has seen of a kind that may not be listed any more stays, and is not confirmed."""
+    add(server, st.JOBS, "volcanic")
+    add(server, st.JOBSETS, "set")
+    kx = all_kinds("capture=all")
+    until_shown(kx, "volcanic", "set")
+    pod, = controllers[st.JOBSETS].start("set")
+    controllers[st.JOBSETS].log(pod).append("before\n")
+    wait_for(lambda: kx.read("jobs/set/main-0/log") == "before\n", what="its output")
+    server.forbidden.append({"resource": "jobsets"})
+    kx.restart()
+    until_shown(kx, "volcanic", "set")
+    assert harness.Job(kx, "set").status()["stale_since"] and kx.read("jobs/set/main-0/log") == "before\n"
+    assert harness.Job(kx, "volcanic").status()["stale_since"] is None
+
+
 def test_one_goes(server, controllers, all_kinds):
     """Its definition is removed: its jobs become history, nothing is asked again and again, and the rest goes on."""
     add(server, st.JOBSETS, "set")

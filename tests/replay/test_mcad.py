@@ -180,9 +180,9 @@ def test_requeued(kx, mcad):
     assert job.state() == "RUNNING"  # it will be put back
     assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD starts the whole "
                                "job again by itself, some minutes after that.\n")
+    time.sleep(1.1)  # pods are told apart by the second in which they were made
     mcad.requeue(job.id)
     job.until("PENDING")
-    time.sleep(1.1)  # pods are told apart by the second in which they were made
     pods = mcad.dispatch(job.id)
     mcad.run(*pods)
     job.until("RUNNING")

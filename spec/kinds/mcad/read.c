@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MCAD's AppWrappers (v1beta1), as its controller writes them. It tells late or never that a job has ended; its counts
- * of pods are not read. Its conditions are a list to which each type and reason is added once, so the last one is what
- * last happened for the first time. If the job waits, it says what for.
+ * of pods are not read. Its conditions are a list in which each type and reason keeps its place; some have the time at
+ * which they last happened, others that of the first time. If the job waits, it says what for.
  */
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/wrap.h"
 
@@ -96,6 +97,12 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 	spec_read_copy(&v->reason, word, READ_MAX_WORD);
 }
 
+static bool is_unmade(const struct spec_value *condition)
+{
+	return streq(spec_read_text(condition, "type"), "Failed") &&
+	       strncmp(spec_read_text(condition, "reason"), UNMADE, strlen(UNMADE)) == 0;
+}
+
 /*
  * The condition that says that the job's pods can't be made; NULL: there is none, or they were made since. MCAD then
  * says Failed, and 2-3 s later Pending, and so on for ever: the job waits.
@@ -103,15 +110,48 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 static const struct spec_value *unmade(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;
+	int64_t made = 0;
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
 		const struct spec_value *one = spec_read_at(list, i);
-		const char *type = spec_read_text(one, "type");
-		const char *reason = spec_read_text(one, "reason");
 
-		if (streq(type, "Dispatched"))
+		if (streq(spec_read_text(one, "type"), "Dispatched")) {
+			made = spec_read_time(one, "lastTransitionMicroTime");
 			ret = NULL;
-		else if (streq(type, "Failed") && strncmp(reason, UNMADE, strlen(UNMADE)) == 0)
+		} else if (is_unmade(one)) {
+			ret = one;
+		}
+	}
+	return ret && made > spec_read_time(ret, "lastTransitionMicroTime") ? NULL : ret;
+}
+
+/*
+ * When MCAD last put the job back: pods that were made earlier belong to a try that is over. 0: it has not. Times of
+ * pods have whole seconds.
+ */
+static int64_t began(const struct spec_value *list)
+{
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct spec_value *one = spec_read_at(list, i);
+
+		if (streq(spec_read_text(one, "type"), "PreemptCandidate"))
+			ret = max_of(ret, spec_read_time(one, "lastTransitionMicroTime"));
+	}
+	return ret - ret % NS_PER_S;
+}
+
+/* The condition that came last; NULL: there is none. */
+static const struct spec_value *last_of(const struct spec_value *list)
+{
+	const struct spec_value *ret = NULL;
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct spec_value *one = spec_read_at(list, i);
+
+		if (spec_read_time(one, "lastTransitionMicroTime") >=
+		    spec_read_time(ret, "lastTransitionMicroTime"))
 			ret = one;
 	}
 	return ret;
@@ -121,17 +161,21 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 {
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *list = spec_read_list(status, "conditions");
-	size_t n = spec_read_count(list);
-	const struct spec_value *last = n > 0 ? spec_read_at(list, n - 1) : NULL;
+	const struct spec_value *last = last_of(list);
 	const char *state = spec_read_text(status, "state");
 	const struct spec_value *trouble = unmade(list);
+	size_t n = spec_read_count(list);
 
 	if (trouble && (streq(state, "Failed") || streq(state, "Pending"))) {
 		state = "Pending";
 		last = trouble;
+	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
+		/* As in an earlier try, and such a condition is only added behind another one. */
+		state = "Pending";
 	}
 	v->retries = (unsigned)spec_read_int(status, "numberOfRequeueings", 0);
 	v->changed = spec_read_time(last, "lastTransitionMicroTime");
+	v->began = began(list);
 	spec_read_copy(&v->phase, state, READ_MAX_WORD);
 	explain(last, v);
 }

@@ -62,6 +62,9 @@ class Controller(wrapping.Controller):
     def say(self, wrapper, state, kind, reason, message="", **more):
         status = {**(wrapper.get("status") or {}), "state": state, "queuejobstate": kind, **more}
         conditions = list(status.get("conditions", ()))
+        for c in conditions:
+            if c["type"] == kind and kind in ("Dispatched", "PreemptCandidate"):
+                c["lastTransitionMicroTime"] = now()[:-1] + ".000000Z"
         if not any((c["type"], c.get("reason")) == (kind, reason) for c in conditions):
             conditions.append({"type": kind, "status": "True", "reason": reason, "message": message,
                                "lastTransitionMicroTime": now()[:-1] + ".000000Z"})

@@ -155,11 +155,14 @@ static void test_refused(void **state)
 	fclose(list.out);
 	assert_string_equal(text, "list jobsets.jobset.x-k8s.io\n");
 	free(text);
+	assert_true(world_is_refused(rig.w, "jobset"));
+	assert_false(world_is_refused(rig.w, "volcano"));
 	fake_pass(SURVEY_MS);
 	serve(JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
 	assert_done("switch, changed");
 	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
+	assert_false(world_is_refused(rig.w, "jobset"));
 	list.out = open_memstream(&text, &len);
 	kinds_refused(rig.k, &list);
 	fclose(list.out);
@@ -246,12 +249,13 @@ static void test_cost_in_turn(void **state)
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " " WRAPPER " batch/v1");
 	answer("batch.volcano.sh", 403, "{}");
+	assert_done("found 0, job, changed"); /* of JobSets there are none any more */
 	fake_pass(SURVEY_MS);
 	serve(ALL);
 	answer("/jobsets", 200, "{}");
 	answer("appwrappers", 403, "{}");
 	assert_null(fake.requests);
-	assert_done("found 0, job, switch, changed");
+	assert_done("switch, changed");
 }
 
 /* No answer about the rules is none for ever. */

@@ -39,7 +39,8 @@ static struct {
 	world_changed_fn changed;
 	struct folders_events folders_events;
 	struct capture_events capture_events;
-	bool shown_by_then; /* the job of on_launched */
+	bool shown_by_then;  /* the job of on_launched */
+	const char *refused; /* the kind that may not be listed; NULL: there is none */
 } rig;
 
 /* --- world.h --- */
@@ -84,6 +85,11 @@ size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_S
 {
 	ret[0] = &spec_volcano;
 	return 1;
+}
+
+bool world_is_refused(const struct world *w, const char *name)
+{
+	return rig.refused && streq(rig.refused, name);
 }
 
 enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
@@ -760,15 +766,45 @@ static void test_late_pods(void **state)
 /* What an earlier mount has shown of a job that the cluster no longer has becomes its history. */
 static void test_becomes_history(void **state)
 {
-	struct spec_job *old = spec_job_new(0, 0);
+	struct spec_job *old = spec_job_new(1, 1);
+	const struct spec_job *job = NULL;
 
 	spec_set(&old->id, "j0");
 	spec_set(&old->uid, "u0");
 	old->state = SPEC_RUNNING;
+	old->replicas[0].state = SPEC_RUNNING;
 	store_put(rig.store, old);
 	have_folder("j0", "u0", "app.yaml", true);
 	publish_begin(rig.p);
 	assert_done("launched j0, save u0 now");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+	job = store_get_uid(rig.store, "u0");
+	assert_true(spec_job_is_over(job)); /* nobody who follows it waits */
+	assert_string_equal(spec_state_name(job->replicas[0].state), "CANCELLED");
+	spec_job_unref(job);
+}
+
+/* If the jobs of its kind may not be listed, it stays as it was, until they may, and there is no such job. */
+static void test_kind_is_refused(void **state)
+{
+	struct spec_job *old = spec_job_new(0, 0);
+
+	spec_set(&old->id, "j0");
+	spec_set(&old->uid, "u0");
+	spec_set(&old->backend, "jobset");
+	old->state = SPEC_RUNNING;
+	store_put(rig.store, old);
+	have_folder("j0", "u0", "app.yaml", true);
+	rig.refused = "jobset";
+	publish_begin(rig.p);
+	assert_done("launched j0");
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+	publish_listed(rig.p);
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+	rig.refused = NULL;
+	publish_listed(rig.p);
+	assert_done("save u0 now");
 	assert_shown(BACKEND_JOBS, "j0", NULL);
 	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
 }
@@ -968,6 +1004,7 @@ int main(void)
 		PUBLISH_TEST(test_command),
 		PUBLISH_TEST(test_late_pods),
 		PUBLISH_TEST(test_becomes_history),
+		PUBLISH_TEST(test_kind_is_refused),
 		PUBLISH_TEST(test_is_still_there),
 		PUBLISH_TEST(test_is_found),
 		PUBLISH_TEST(test_left_folders),

@@ -67,6 +67,10 @@ static void pod_gone(struct world *w, const char *uid, const char *id, const cha
 
 #define CONDITION(type, reason, message)                                                           \
 	"{'type':'" type "','status':'True','reason':'" reason "','message':'" message "'}"
+/* The same, which was so in the second AT, of two digits, after 1970. */
+#define CONDITION_AT(at, type, reason)                                                             \
+	"{'type':'" type "','status':'True','reason':'" reason                                     \
+	"','lastTransitionMicroTime':'1970-01-01T00:00:" at ".500000Z'}"
 #define QUEUED CONDITION("Init", "", "") "," CONDITION("Queueing", "AwaitingHeadOfLine", "")
 
 static void assert_job(const struct world *w, enum spec_state state, const char *reason,
@@ -270,6 +274,75 @@ static void test_requeued(void **state)
 	world_clear(&w);
 }
 
+#define PUT_BACK(at) CONDITION_AT(at, "PreemptCandidate", "MinPodsNotRunning")
+
+/* MCAD counts that it puts a job back, and when, while it still says Running and the pod is there that has failed. */
+static void test_put_back_soon(void **state)
+{
+	struct world w = {0};
+
+	job(&w, ONE, REQUEUED(1, 1), "'state':'Running'");
+	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
+	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
+	job(&w, ONE, REQUEUED(1, 1),
+	    "'state':'Running','numberOfRequeueings':1,'conditions':[" PUT_BACK("15") "]");
+	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
+	assert_replica(&w, "main-0", SPEC_PENDING, 0);
+	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
+	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
+	/* The next one may come in the same second. */
+	pod(&w, "p15", "0", "0", "Failed", ENDED(4));
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	assert_replica(&w, "main-0", SPEC_FAILED, 1);
+	world_clear(&w);
+}
+
+/* Whoever removes a job that has failed removes its pods, too, and these may go first. */
+static void test_failed_and_removed(void **state)
+{
+	struct world w = {0};
+
+	job(&w, ONE, REQUEUED(1, 1),
+	    "'state':'Running','numberOfRequeueings':1,'conditions':[" PUT_BACK("15") "]");
+	pod(&w, "p20", "0", "0", "Failed", ENDED(4));
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	pod_gone(&w, "p20", "0", "Failed", ENDED(4));
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	w.left = true;
+	world_look(&w);
+	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
+	world_clear(&w);
+}
+
+/* Its pods could not be made in the first try, were made since, and it waits for another one. */
+static void test_made_since(void **state)
+{
+	struct world w = {0};
+
+	job(&w, ONE, REQUEUED(1, 2),
+	    "'state':'Pending','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
+		    "10", "Dispatched",
+		    "AppWrapperRunnable") "," PUT_BACK("40") "," CONDITION_AT("20", "Failed",
+									      "ItemCreationFailure.") "]");
+	assert_string_equal(w.last->reason, "ItemCreationFailure");
+	job(&w, ONE, REQUEUED(1, 2),
+	    "'state':'Pending','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
+		    "30", "Dispatched",
+		    "AppWrapperRunnable") "," PUT_BACK("40") "," CONDITION_AT("20", "Failed",
+									      "ItemCreationFailure.") "]");
+	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
+		   "MCAD has taken the job back into its queue (requeued 2 times)");
+	/* They can't be made again, and the condition is there. */
+	job(&w, ONE, REQUEUED(1, 2),
+	    "'state':'Failed','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
+		    "30", "Dispatched",
+		    "AppWrapperRunnable") "," PUT_BACK("40") "," CONDITION_AT("20", "Failed",
+									      "ItemCreationFailure.") "]");
+	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
+		   "MCAD has taken the job back into its queue (requeued 2 times)");
+	world_clear(&w);
+}
+
 /* As often as it takes, where nobody has said how often. */
 static void test_requeued_without_end(void **state)
 {
@@ -362,17 +435,13 @@ static void test_of_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waiting),
-		cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_pods_decide),
-		cmocka_unit_test(test_hold),
-		cmocka_unit_test(test_failed_by_mcad),
-		cmocka_unit_test(test_requeued),
-		cmocka_unit_test(test_requeued_without_end),
-		cmocka_unit_test(test_not_requeued),
-		cmocka_unit_test(test_enough),
-		cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_waiting),	       cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_pods_decide),    cmocka_unit_test(test_hold),
+		cmocka_unit_test(test_failed_by_mcad), cmocka_unit_test(test_requeued),
+		cmocka_unit_test(test_put_back_soon),  cmocka_unit_test(test_failed_and_removed),
+		cmocka_unit_test(test_made_since),     cmocka_unit_test(test_requeued_without_end),
+		cmocka_unit_test(test_not_requeued),   cmocka_unit_test(test_enough),
+		cmocka_unit_test(test_roles),	       cmocka_unit_test(test_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
