@@ -10,14 +10,25 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-#define MOST_RUNS 5
+#define MOST_RUNS    5
+#define SERVER_KINDS 4 /* of jobs at most */
 /*
  * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost,
  * has it launched twice: its name is free then, and the server knows nothing of it any more.
  */
 #define KEPT_S 90 /* and as long as the server may be away */
 
-enum collection { JOBS, PODS, GROUPS, EVENTS, QUEUES, N_COLLECTIONS };
+enum collection {
+	JOBS,
+	PODS,
+	GROUPS,
+	EVENTS,
+	QUEUES,
+	WORKLOADS,
+	LOCAL_QUEUES,
+	CLUSTER_QUEUES,
+	N_COLLECTIONS
+};
 
 /* One run of a pod's container: when it ran, and the first line that its node still has. */
 struct run {
@@ -25,25 +36,38 @@ struct run {
 	size_t kept;
 };
 
+/* What is wrong with a resource: who mounts has no right to it, nothing of it can be made, it is not served. */
+enum trouble { NO_TROUBLE, FORBIDDEN, ENDS, UNSERVED };
+
+/* What has a path of its own. */
+struct resource {
+	enum collection in;
+	const char *path, *api, *kind;
+	const struct controller *controller; /* of JOBS */
+	enum trouble trouble;
+};
+
 struct object {
 	enum collection in;
+	const struct resource *of;
 	char *name;
 	struct json_object *json;
 	bool gone;
-	bool foreign;	  /* somebody else has made it, or its job */
-	bool hostile;	  /* no controller acts on it (hostile.c) */
-	bool deleted;	  /* somebody has deleted it, and it goes some time later */
-	bool undone;	  /* it was made after what a restored etcd knows */
-	uint64_t changed; /* us */
+	bool foreign;		/* somebody else has made it, or its job */
+	bool hostile;		/* no controller acts on it (hostile.c) */
+	bool deleted;		/* somebody has deleted it, and it goes some time later */
+	bool undone;		/* it was made after what a restored etcd knows */
+	uint64_t made, changed; /* us */
 	/* Of a job: */
 	/* The phase, by Volcano's word for it, whatever kind the job is of; "" until its controller has seen it. */
 	const char *phase;
 	bool begun;	/* its controller has seen it */
-	bool suspended; /* once */
+	bool suspended; /* once, by somebody */
+	bool queued;	/* Kueue suspends and resumes it */
 	bool revived;	/* by a restored etcd, by which it is not what it was */
 	/* Of one that is not Volcano's: how often it was tried again, and its pod failed in the present try. */
 	unsigned attempt, failures;
-	/* Of a pod: */
+	/* Of a pod, or a Workload: */
 	struct object *job;
 	const char *container;
 	struct run runs[MOST_RUNS];
@@ -66,14 +90,16 @@ struct controller {
 	sim_fn restored;
 	/* VALUE has been patched into KEY of JOB's spec; NULL: nobody does that. */
 	void (*patched)(struct object *job, const char *key, const struct json_object *value);
+	/* Of those whose pods controllers.c makes: is there a further try after one more failure of JOB's pod? */
+	bool (*goes_on)(const struct object *job);
+	/* And it hears that POD has ended. */
+	void (*pod_over)(struct object *job, struct object *pod);
 };
-extern const struct controller controller_volcano, controller_appwrapper, controller_jobset,
-	controller_job;
+extern const struct controller controller_volcano, controller_mcad, controller_appwrapper,
+	controller_jobset, controller_job;
 
 /* --- server.c --- */
 
-/* The controller of this history's jobs. */
-const struct controller *server_controller(void);
 /* In US, unless etcd is restored meanwhile: controllers begin anew then. */
 void cluster_after(uint64_t us, sim_fn fn, void *data);
 /* What KEY of a map is, which is made if it is not there. */
@@ -90,8 +116,12 @@ const char *cluster_time(char ret[32]);
 void object_changed(struct object *o, const char *type);
 /* NULL: there is none. */
 struct object *object_find(enum collection in, const char *name);
+/* That of the K-th kind of jobs is troubled; watches of it end. */
+void cluster_trouble(size_t k, enum trouble trouble);
+/* That of what is not a job. */
+const struct resource *resource_of(enum collection in);
 /* JSON is given away. */
-struct object *object_add(enum collection in, struct json_object *json);
+struct object *object_add(const struct resource *of, struct json_object *json);
 void object_drop(struct object *o);
 /* For so long nobody removes a job (KEPT_S). */
 uint64_t cluster_kept_us(void);
@@ -110,8 +140,8 @@ void server_refuse(struct server_reply *ret, int status, const char *reason);
 const char *path_query(const char *path, const char *key);
 
 struct server_watch {
-	enum collection in; /* N_COLLECTIONS: it is the log of POD */
-	size_t at;	    /* of the changes, or the next line */
+	const struct resource *of; /* NULL: it is the log of POD */
+	size_t at;		   /* of the changes, or the next line */
 	const struct object *pod;
 	size_t run; /* of it */
 	bool follow;
@@ -132,6 +162,31 @@ const char *hostile_words(void);
 /* --- volcano.c --- */
 
 void volcano_command(const char *body, size_t len, struct server_reply *ret);
+
+/* --- controllers.c --- */
+
+/* A controller does it. */
+void controller_soon(unsigned seconds, sim_fn fn, void *data);
+struct json_object *job_status(const struct object *job);
+/* Of its template, with the names, labels and owner that its controller gives it. */
+void job_make_pod(struct object *job);
+/* Those of JOB go, some time later; ENDED: also those that have ended. */
+void job_delete_pods(const struct object *job, bool ended);
+/* The controller of JOB, which runs, is to hear that POD has ended. */
+void job_over_again(struct object *job, struct object *pod);
+/* Kueue has it that JOB waits, or goes on. */
+void job_queue(struct object *job, bool waits);
+
+/* --- kueue.c --- */
+
+/* From now on the cluster has it. */
+void kueue_begin(void);
+/* JOB, an object, is about to be made. */
+void kueue_admit(struct json_object *job);
+/* It has been made, has ended, is gone. */
+void kueue_begins(struct object *job);
+void kueue_finished(const struct object *job);
+void kueue_gone(const struct object *job);
 
 /* --- kubelet.c --- */
 

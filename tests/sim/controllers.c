@@ -23,8 +23,7 @@
 #define GRACE_S	    60 /* in which an AppWrapper leaves pods alone that have failed */
 #define AGAIN_S	    10 /* after which a Job makes another pod */
 
-/* A controller does it. */
-static void soon(unsigned seconds, sim_fn fn, void *data)
+void controller_soon(unsigned seconds, sim_fn fn, void *data)
 {
 	cluster_after(sim_delay(SIM_SERVER, seconds * SIM_S), fn, data);
 }
@@ -35,14 +34,14 @@ static void node_soon(unsigned seconds, sim_fn fn, void *data)
 	sim_after(sim_delay(SIM_SERVER, seconds * SIM_S), SIM_WORLD, fn, data);
 }
 
-static bool is_kind(const char *source)
+static bool is_kind(const struct object *job, const char *source)
 {
-	return streq(server_controller()->source, source);
+	return streq(job->of->controller->source, source);
 }
 
 /* --- what a job says of itself --- */
 
-static struct json_object *status_of(const struct object *job)
+struct json_object *job_status(const struct object *job)
 {
 	return json_at(job->json, "status");
 }
@@ -68,7 +67,7 @@ static unsigned number(struct json_object *o, const char *key, unsigned none)
 /* The condition TYPE of JOB holds, or does no more. */
 static void condition(struct object *job, const char *type, bool holds, const char *reason)
 {
-	struct json_object *status = status_of(job), *list, *c = NULL;
+	struct json_object *status = job_status(job), *list, *c = NULL;
 	const char *word = holds ? "True" : "False";
 	char when[32];
 
@@ -106,15 +105,20 @@ static bool is_over(const struct object *job)
 
 /* --- pods --- */
 
-/* Of how a JobSet, a Job and an AppWrapper wrap it. */
+/* Of how a JobSet, a Job and AppWrappers wrap it. */
 static struct json_object *template_of(const struct object *job)
 {
 	struct json_object *spec = spec_of(job);
 
-	if (is_kind("appwrapper"))
+	if (is_kind(job, "mcad"))
+		return json_at(json_object_array_get_idx(json_at(json_at(spec, "resources"),
+								 "GenericItems"),
+							 0),
+			       "generictemplate");
+	if (is_kind(job, "appwrapper"))
 		return json_at(json_object_array_get_idx(json_at(spec, "components"), 0),
 			       "template");
-	if (is_kind("jobset"))
+	if (is_kind(job, "jobset"))
 		spec = json_at(json_at(json_object_array_get_idx(json_at(spec, "replicatedJobs"),
 								 0),
 				       "template"),
@@ -127,7 +131,7 @@ static struct json_object *job_spec(const struct object *job)
 {
 	struct json_object *spec = spec_of(job);
 
-	if (is_kind("job"))
+	if (is_kind(job, "job"))
 		return spec;
 	return json_at(json_at(json_object_array_get_idx(json_at(spec, "replicatedJobs"), 0),
 			       "template"),
@@ -136,13 +140,20 @@ static struct json_object *job_spec(const struct object *job)
 
 static void label_wrapped(const struct object *job, struct json_object *meta)
 {
-	json_put(json_at(meta, "labels"), "workload.codeflare.dev/appwrapper", job->name);
+	struct json_object *labels = json_at(meta, "labels");
+
+	if (is_kind(job, "appwrapper")) {
+		json_put(labels, "workload.codeflare.dev/appwrapper", job->name);
+		return;
+	}
+	json_put(labels, "appwrapper.mcad.ibm.com", job->name);
+	json_put(labels, "resourceName", json_get(meta, "name"));
 }
 
 static void label_indexed(const struct object *job, struct json_object *meta)
 {
 	struct json_object *labels = json_at(meta, "labels"), *notes = json_at(meta, "annotations");
-	bool of_set = is_kind("jobset");
+	bool of_set = is_kind(job, "jobset");
 	cleanup_free char *owner = text_print(of_set ? "%s-main-0" : "%s", job->name);
 	cleanup_free char *name = text_print("%s-0-%05x", owner, sim_below(SIM_SERVER, 1u << 20));
 	cleanup_free char *failures = text_print("%u", job->failures);
@@ -167,13 +178,13 @@ static void label_indexed(const struct object *job, struct json_object *meta)
 
 static void pod_starts(void *data);
 
-static void make_pod(struct object *job)
+void job_make_pod(struct object *job)
 {
 	struct json_object *template = template_of(job), *meta;
 	struct json_object *first =
 		json_object_array_get_idx(json_at(json_at(template, "spec"), "containers"), 0);
 	const char *container = json_get(first, "name");
-	bool wrapped = is_kind("appwrapper"), of_set = is_kind("jobset");
+	bool wrapped = streq(job->of->kind, "AppWrapper"), of_set = is_kind(job, "jobset");
 	cleanup_free char *owner = text_print(of_set ? "%s-main-0" : "%s", job->name);
 	cleanup_free char *uid = of_set ? text_print("%08x-0000-4000-9000-%012x",
 						     (unsigned)sim_random(SIM_SERVER), job->attempt)
@@ -186,7 +197,7 @@ static void make_pod(struct object *job)
 		container);
 	cleanup_free char *owners = text_print(
 		"[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]",
-		wrapped ? WRAPPER_API : "batch/v1", wrapped ? "AppWrapper" : "Job", owner, uid);
+		wrapped ? job->of->api : "batch/v1", wrapped ? "AppWrapper" : "Job", owner, uid);
 	struct json_object *json = json_tokener_parse(text);
 	struct object *pod;
 
@@ -233,8 +244,7 @@ static void delete_pod(struct object *pod)
 	node_soon(5, deleted, pod);
 }
 
-/* Those of JOB; ENDED: also those that have ended. */
-static void delete_pods(const struct object *job, bool ended)
+void job_delete_pods(const struct object *job, bool ended)
 {
 	struct object *o;
 
@@ -270,18 +280,34 @@ static unsigned wrapper_limit(const struct object *job)
 	return (unsigned)strtoul(text, NULL, 10);
 }
 
-/* Is there a further try after one more failure of JOB's pod? */
-static bool goes_on(const struct object *job)
+static bool indexed_is_retried(const struct object *job)
 {
-	if (is_kind("appwrapper"))
-		return job->attempt < wrapper_limit(job);
 	if (job->failures < limit_of(job))
 		return true;
-	return is_kind("jobset") &&
+	return is_kind(job, "jobset") &&
 	       job->attempt < number(json_at(spec_of(job), "failurePolicy"), "maxRestarts", 0);
 }
 
-static void pod_over(void *data);
+static bool wrapper_is_retried(const struct object *job)
+{
+	return job->attempt < wrapper_limit(job);
+}
+
+/* Is there a further try after one more failure of JOB's pod? */
+static bool goes_on(const struct object *job)
+{
+	return job->of->controller->goes_on(job);
+}
+
+static void pod_over(void *data)
+{
+	struct object *pod = data, *job = pod->job;
+
+	if (job->gone || pod->deleted || pod->counted)
+		return;
+	pod->counted = true;
+	job->of->controller->pod_over(job, pod);
+}
 
 /* Its phase says it, too. */
 static void pod_says(void *data)
@@ -291,7 +317,7 @@ static void pod_says(void *data)
 	if (pod->gone)
 		return;
 	pod_ended(pod, pod->failed ? "Failed" : "Succeeded", pod->failed);
-	soon(2, pod_over, pod);
+	controller_soon(2, pod_over, pod);
 }
 
 /*
@@ -310,13 +336,12 @@ static void ends(struct object *pod, bool failed)
 	node_soon(3, pod_says, pod);
 }
 
-/* The controller of JOB, which runs, is to hear that POD has ended. */
-static void over_again(struct object *job, struct object *pod)
+void job_over_again(struct object *job, struct object *pod)
 {
 	pod->counted = false;
 	if (!pod->failed || !goes_on(job))
 		job->phase = pod->failed ? "Failed" : "Completed";
-	soon(2, pod_over, pod);
+	controller_soon(2, pod_over, pod);
 }
 
 static void container_ends(void *data)
@@ -338,7 +363,7 @@ static void evict(void *data)
 
 	if (pod->deleted || !pod_is_running(pod) || !object_is(pod->job, "Running"))
 		return;
-	json_put(status_of(pod), "reason", "Evicted");
+	json_put(job_status(pod), "reason", "Evicted");
 	ends(pod, true);
 }
 
@@ -359,7 +384,7 @@ static void pod_starts(void *data)
 static void indexed_over(void *data)
 {
 	struct object *job = data;
-	bool of_set = is_kind("jobset"), good = object_is(job, "Completed");
+	bool of_set = is_kind(job, "jobset"), good = object_is(job, "Completed");
 
 	if (job->gone)
 		return;
@@ -382,12 +407,12 @@ static void indexed_pod(void *data)
 	if (!object_is(job, "Running"))
 		return;
 	if (has_active(job))
-		return soon(3, indexed_pod, job);
-	make_pod(job);
+		return controller_soon(3, indexed_pod, job);
+	job_make_pod(job);
 }
 
 /* A pod of JOB has ended. */
-static void indexed_pod_over(struct object *job, const struct object *pod)
+static void indexed_pod_over(struct object *job, struct object *pod)
 {
 	if (object_is(job, "Terminated"))
 		return;
@@ -395,25 +420,33 @@ static void indexed_pod_over(struct object *job, const struct object *pod)
 		bool again = job->failures < limit_of(job);
 
 		job->failures += again;
-		if (is_kind("job")) {
-			put_int(status_of(job), "failed", job->failures);
+		if (is_kind(job, "job")) {
+			put_int(job_status(job), "failed", job->failures);
 		} else if (!again) {
 			job->failures = 0;
-			put_int(status_of(job), "restarts", ++job->attempt);
-			delete_pods(job, true);
+			put_int(job_status(job), "restarts", ++job->attempt);
+			job_delete_pods(job, true);
 		}
 		object_changed(job, "MODIFIED");
 		cluster_after(AGAIN_S * SIM_S, indexed_pod, job);
 		return;
 	}
-	if (is_kind("job") && !pod->failed) {
+	if (is_kind(job, "job") && !pod->failed) {
 		condition(job, "SuccessCriteriaMet", true, "CompletionsReached");
-	} else if (is_kind("job")) {
-		put_int(status_of(job), "failed", job->failures + 1);
+	} else if (is_kind(job, "job")) {
+		put_int(job_status(job), "failed", job->failures + 1);
 		condition(job, "FailureTarget", true, "BackoffLimitExceeded");
 	}
 	object_changed(job, "MODIFIED");
-	soon(2, indexed_over, job);
+	controller_soon(2, indexed_over, job);
+}
+
+static bool is_asked_to_wait(const struct object *job)
+{
+	struct json_object *suspend;
+
+	return json_object_object_get_ex(spec_of(job), "suspend", &suspend) &&
+	       json_object_get_boolean(suspend);
 }
 
 static void indexed_begins(void *data)
@@ -423,12 +456,17 @@ static void indexed_begins(void *data)
 
 	if (job->gone || *job->phase)
 		return;
-	if (is_kind("jobset"))
-		put_int(status_of(job), "restarts", 0);
+	if (is_asked_to_wait(job)) {
+		condition(job, "Suspended", true,
+			  is_kind(job, "job") ? "JobSuspended" : "SuspendedJobs");
+		return say(job, "Aborted");
+	}
+	if (is_kind(job, "jobset"))
+		put_int(job_status(job), "restarts", 0);
 	else
-		json_put(status_of(job), "startTime", cluster_time(when));
+		json_put(job_status(job), "startTime", cluster_time(when));
 	say(job, "Running");
-	make_pod(job);
+	job_make_pod(job);
 }
 
 static void indexed_suspends(void *data)
@@ -437,8 +475,8 @@ static void indexed_suspends(void *data)
 
 	if (!object_is(job, "Aborting"))
 		return;
-	condition(job, "Suspended", true, is_kind("job") ? "JobSuspended" : "SuspendedJobs");
-	delete_pods(job, false);
+	condition(job, "Suspended", true, is_kind(job, "job") ? "JobSuspended" : "SuspendedJobs");
+	job_delete_pods(job, false);
 	say(job, "Aborted");
 }
 
@@ -448,7 +486,7 @@ static void indexed_resumes(void *data)
 
 	if (!object_is(job, "Restarting"))
 		return;
-	condition(job, "Suspended", false, is_kind("job") ? "JobResumed" : "ResumeJobs");
+	condition(job, "Suspended", false, is_kind(job, "job") ? "JobResumed" : "ResumeJobs");
 	say(job, "Running");
 	indexed_pod(job);
 }
@@ -460,9 +498,9 @@ static void indexed_terminates(void *data)
 	if (job->gone)
 		return;
 	condition(job, "FailureTarget", true, "DeadlineExceeded");
-	delete_pods(job, false);
+	job_delete_pods(job, false);
 	object_changed(job, "MODIFIED");
-	soon(10, indexed_over, job);
+	controller_soon(10, indexed_over, job);
 }
 
 /* SUSPENDS and RESUMES are what the controller does some moments after spec.suspend was set. */
@@ -475,11 +513,11 @@ static void suspend(struct object *job, const struct json_object *value, sim_fn 
 		ctl_obeyed(job->name, "AbortJob");
 		job->phase = "Aborting";
 		job->suspended = true;
-		soon(3, suspends, job);
+		controller_soon(3, suspends, job);
 	} else if (!json_object_get_boolean(value) && is_suspended) {
 		ctl_obeyed(job->name, "ResumeJob");
 		job->phase = "Restarting";
-		soon(3, resumes, job);
+		controller_soon(3, resumes, job);
 	}
 }
 
@@ -492,7 +530,7 @@ static void indexed_patched(struct object *job, const char *key, const struct js
 	if (streq(key, "activeDeadlineSeconds") && object_is(job, "Running")) {
 		ctl_obeyed(job->name, "TerminateJob");
 		job->phase = "Terminated";
-		soon(3, indexed_terminates, job);
+		controller_soon(3, indexed_terminates, job);
 	}
 }
 
@@ -503,7 +541,7 @@ static void indexed_restored(void *data)
 	if (!*job->phase)
 		indexed_begins(job);
 	else if (object_is(job, "Running") && pod && pod->over && !pod->counted && !pod->deleted)
-		over_again(job, pod);
+		job_over_again(job, pod);
 	else if (object_is(job, "Terminated"))
 		indexed_terminates(job);
 	else if (is_over(job))
@@ -521,19 +559,19 @@ static void indexed_remove(void *data)
 	if (job->gone)
 		return;
 	object_drop(job);
-	delete_pods(job, true);
+	job_delete_pods(job, true);
 }
 
 /* --- AppWrappers --- */
 
 static bool wrapper_is(const struct object *job, const char *phase)
 {
-	return !job->gone && streq(json_get(status_of(job), "phase"), phase);
+	return !job->gone && streq(json_get(job_status(job), "phase"), phase);
 }
 
 static void wrapper_says(struct object *job, const char *phase, const char *word)
 {
-	json_put(status_of(job), "phase", phase);
+	json_put(job_status(job), "phase", phase);
 	sim_say("server", "job %s: %s", job->name, phase);
 	job->phase = word;
 	object_changed(job, "MODIFIED");
@@ -545,7 +583,7 @@ static void wrapper_runs(void *data)
 
 	if (!wrapper_is(job, "Resuming"))
 		return;
-	make_pod(job);
+	job_make_pod(job);
 	condition(job, "Unhealthy", false, "FoundNoFailedPods");
 	/* Whoever suspends it now is heard when it runs. */
 	wrapper_says(job, "Running", object_is(job, "Aborting") ? "Aborting" : "Running");
@@ -557,7 +595,7 @@ static void wrapper_goes_on(struct object *job)
 
 	job->phase = "Running";
 	if (pod->over)
-		over_again(job, pod);
+		job_over_again(job, pod);
 }
 
 static void wrapper_resumes(void *data)
@@ -574,12 +612,12 @@ static void wrapper_resumes(void *data)
 	if (object_is(job, "Aborted"))
 		return;
 	if (has_active(job))
-		return soon(3, wrapper_resumes, job);
+		return controller_soon(3, wrapper_resumes, job);
 	condition(job, "QuotaReserved", true, "Resuming");
 	condition(job, "ResourcesDeployed", true, "Resuming");
 	condition(job, "PodsReady", false, "Resuming");
 	wrapper_says(job, "Resuming", object_is(job, "Aborting") ? "Aborting" : "Running");
-	soon(3, wrapper_runs, job);
+	controller_soon(3, wrapper_runs, job);
 }
 
 static void wrapper_begins(void *data)
@@ -588,8 +626,10 @@ static void wrapper_begins(void *data)
 
 	if (job->gone)
 		return;
+	if (!*job->phase && is_asked_to_wait(job))
+		return wrapper_says(job, "Suspended", "Aborted");
 	wrapper_says(job, "Suspended", *job->phase ? job->phase : "Pending");
-	soon(3, wrapper_resumes, job);
+	controller_soon(3, wrapper_resumes, job);
 }
 
 /* All of JOB's pods have gone: it is WORD from now on. */
@@ -608,12 +648,12 @@ static void wrapper_suspended(void *data)
 	if (!wrapper_is(job, "Suspending"))
 		return;
 	if (cluster_pod(job))
-		return soon(3, wrapper_suspended, job);
+		return controller_soon(3, wrapper_suspended, job);
 	/* Whoever has it go on meanwhile is heard now. */
 	if (json_object_get_boolean(json_at(spec_of(job), "suspend")))
 		return wrapper_cleared(job, "Suspended", "Aborted");
 	wrapper_cleared(job, "Suspended", "Restarting");
-	soon(3, wrapper_resumes, job);
+	controller_soon(3, wrapper_resumes, job);
 }
 
 static void wrapper_suspends(void *data)
@@ -627,11 +667,11 @@ static void wrapper_suspends(void *data)
 		return;
 	}
 	if (!wrapper_is(job, "Running"))
-		return soon(3, wrapper_suspends, job);
-	delete_pods(job, true);
+		return controller_soon(3, wrapper_suspends, job);
+	job_delete_pods(job, true);
 	condition(job, "DeletingResources", true, "DeletionInitiated");
 	wrapper_says(job, "Suspending", "Aborting");
-	soon(5, wrapper_suspended, job);
+	controller_soon(5, wrapper_suspended, job);
 }
 
 static void wrapper_failed(void *data)
@@ -641,7 +681,7 @@ static void wrapper_failed(void *data)
 	if (!wrapper_is(job, "Failed"))
 		return;
 	if (cluster_pod(job))
-		return soon(3, wrapper_failed, job);
+		return controller_soon(3, wrapper_failed, job);
 	wrapper_cleared(job, "Failed", "Failed");
 	server_ended(job);
 }
@@ -649,17 +689,17 @@ static void wrapper_failed(void *data)
 /* JOB's pod has failed, or is not there. */
 static void wrapper_retries(struct object *job)
 {
-	delete_pods(job, true);
+	job_delete_pods(job, true);
 	condition(job, "DeletingResources", true, "DeletionInitiated");
 	if (object_is(job, "Failed")) {
 		wrapper_says(job, "Failed", "Failed");
-		soon(3, wrapper_failed, job);
+		controller_soon(3, wrapper_failed, job);
 		return;
 	}
-	put_int(status_of(job), "resettingCount", ++job->attempt);
+	put_int(job_status(job), "resettingCount", ++job->attempt);
 	condition(job, "ResourcesDeployed", false, "Resetting");
 	wrapper_says(job, "Resetting", "Running");
-	soon(3, wrapper_resumes, job);
+	controller_soon(3, wrapper_resumes, job);
 }
 
 /* The time is over in which POD, which has failed, is left alone. */
@@ -701,7 +741,7 @@ static void wrapper_removed(void *data)
 	struct object *job = data;
 
 	if (cluster_pod(job))
-		return soon(3, wrapper_removed, job);
+		return controller_soon(3, wrapper_removed, job);
 	object_drop(job);
 }
 
@@ -711,10 +751,10 @@ static void wrapper_remove(void *data)
 
 	if (is_deleted(job))
 		return;
-	delete_pods(job, true);
+	job_delete_pods(job, true);
 	condition(job, "DeletingResources", true, "DeletionInitiated");
 	wrapper_says(job, "Terminating", job->phase);
-	soon(5, wrapper_removed, job);
+	controller_soon(5, wrapper_removed, job);
 }
 
 static void wrapper_restored(void *data)
@@ -725,7 +765,7 @@ static void wrapper_restored(void *data)
 		return wrapper_begins(job);
 	if (wrapper_is(job, "Running") && !object_is(job, "Aborting")) {
 		if (pod && pod->deleted)
-			return soon(3, wrapper_restored, job);
+			return controller_soon(3, wrapper_restored, job);
 		if (pod)
 			return wrapper_goes_on(job);
 		job->phase = goes_on(job) ? "Running" : "Failed";
@@ -740,17 +780,20 @@ static void wrapper_restored(void *data)
 		wrapper_removed(job);
 }
 
-static void pod_over(void *data)
+void job_queue(struct object *job, bool waits)
 {
-	struct object *pod = data, *job = pod->job;
+	bool wrapped = is_kind(job, "appwrapper");
+	bool is_suspended = object_is(job, "Aborting") || object_is(job, "Aborted");
 
-	if (job->gone || pod->deleted || pod->counted)
+	json_object_object_add(spec_of(job), "suspend", json_object_new_boolean(waits));
+	object_changed(job, "MODIFIED");
+	if (waits == is_suspended || !*job->phase)
 		return;
-	pod->counted = true;
-	if (is_kind("appwrapper"))
-		wrapper_pod_over(job, pod);
+	job->phase = waits ? "Aborting" : "Restarting";
+	if (wrapped)
+		controller_soon(3, waits ? wrapper_suspends : wrapper_resumes, job);
 	else
-		indexed_pod_over(job, pod);
+		controller_soon(3, waits ? indexed_suspends : indexed_resumes, job);
 }
 
 const struct controller controller_appwrapper = {
@@ -762,6 +805,8 @@ const struct controller controller_appwrapper = {
 	.remove = wrapper_remove,
 	.restored = wrapper_restored,
 	.patched = wrapper_patched,
+	.goes_on = wrapper_is_retried,
+	.pod_over = wrapper_pod_over,
 };
 
 const struct controller controller_jobset = {
@@ -773,6 +818,8 @@ const struct controller controller_jobset = {
 	.remove = indexed_remove,
 	.restored = indexed_restored,
 	.patched = indexed_patched,
+	.goes_on = indexed_is_retried,
+	.pod_over = indexed_pod_over,
 };
 
 const struct controller controller_job = {
@@ -784,4 +831,6 @@ const struct controller controller_job = {
 	.remove = indexed_remove,
 	.restored = indexed_restored,
 	.patched = indexed_patched,
+	.goes_on = indexed_is_retried,
+	.pod_over = indexed_pod_over,
 };

@@ -232,12 +232,12 @@ static struct object *choose(enum collection in)
 }
 
 /* JSON, which is given away, is a stranger's object called NAME. */
-static struct object *make(enum collection in, struct json_object *json, const char *name)
+static struct object *make(const struct resource *of, struct json_object *json, const char *name)
 {
 	struct object *o;
 
 	json_put(json_at(json, "metadata"), "name", name);
-	o = object_add(in, json);
+	o = object_add(of, json);
 	o->hostile = o->foreign = true;
 	o->job = &nobody;
 	n_made++;
@@ -258,7 +258,7 @@ static struct json_object *renamed(const struct object *job, const char *name)
 	cleanup_free char *ret = NULL;
 	FILE *f;
 
-	if (!streq(server_source(), "appwrapper"))
+	if (!streq(job->of->kind, "AppWrapper"))
 		return copy_of(job);
 	f = text_stream(&ret, &len);
 	for (; (at = strstr(text, job->name)); text = at + n)
@@ -292,7 +292,7 @@ static void copy_near(void)
 		return;
 	json = renamed(job, name);
 	json_object_object_del(json, "status");
-	copy = make(JOBS, json, name);
+	copy = make(job->of, json, name);
 	copy->hostile = false;
 	sim_say("other", "job %s is a copy of %s", name, job->name);
 	cluster_begins(copy);
@@ -340,7 +340,7 @@ static void make_pod(void)
 	json = copy_of(like);
 	json_object_object_del(json, "status");
 	disown(json_at(json, "metadata"));
-	pod = make(PODS, json, name);
+	pod = make(like->of, json, name);
 	pod->container = like->container;
 	sim_say("other", "pod %s looks like %s: %s", name, like->name,
 		json_print(json_at(json_at(json, "metadata"), "ownerReferences")));
@@ -360,7 +360,7 @@ static void make_absurd(void)
 
 	if (!job)
 		return;
-	o = make(JOBS, copy_of(job), name);
+	o = make(job->of, copy_of(job), name);
 	o->phase = "Pending";
 	spoil_object(o);
 	sim_say("other", "job %s, which nobody expects, is like %s", name, job->name);
@@ -390,7 +390,7 @@ static void tell_of(void)
 				       word());
 	if (sim_chance(SIM_HOSTILE, 300))
 		spoil(json_at(json, "involvedObject"), 3);
-	make(EVENTS, json, name);
+	make(resource_of(EVENTS), json, name);
 	sim_say("other", "event %s of %s: %s", name, of->name, json_print(json));
 }
 

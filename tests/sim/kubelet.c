@@ -37,7 +37,7 @@ static bool inject(struct json_object *json)
 struct object *pod_add(struct object *job, struct json_object *json, const char *container)
 {
 	bool injected = inject(json);
-	struct object *pod = object_add(PODS, json);
+	struct object *pod = object_add(resource_of(PODS), json);
 
 	pod->foreign = job->foreign;
 	pod->job = job;

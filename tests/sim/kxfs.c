@@ -69,10 +69,13 @@ static int make(struct kxfs *k, char **why)
 {
 	static char queue[] = "queue", its_name[] = "default";
 	static const struct spec_pair args[] = {{queue, its_name}};
-	bool volcano = !sim_machine && streq(server_source(), "volcano");
+	bool one = !sim_machine && server_n_kinds() == 1;
+	bool volcano = one && streq(server_kind(0), "volcano");
 	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
 	const struct backend_config config = {
-		.kind = sim_machine ? "local" : server_source(),
+		.kind = sim_machine ? "local"
+			: one	    ? server_kind(0)
+				    : "",
 		.context = "",
 		.namespace = "",
 		.kubeconfig = "",
@@ -86,7 +89,7 @@ static int make(struct kxfs *k, char **why)
 		.linger = sim_chance(SIM_MACHINE, sim_faults.lingers),
 		.submitter = ME,
 		.args = args,
-		.n_args = volcano ? array_size(args) : 0,
+		.n_args = volcano || (!sim_machine && kueue_is_here()) ? array_size(args) : 0,
 		.jobs = machine_places(),
 		.spool_limit = 1u << 30,
 		.history_keep = HISTORY_S,

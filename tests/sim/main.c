@@ -63,6 +63,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	waiters_begin();
 	ctl_begin();
 	hostile_begin();
+	kinds_begin();
 	dry_begin();
 	sim_run(until, &never);
 	sim_say("faults", "end here");

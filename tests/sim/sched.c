@@ -169,6 +169,8 @@ void sim_draw_faults(uint64_t set)
 		{"webhooks", &sim_faults.webhooks, 500},
 		{"dry", &sim_faults.dry, 1000},
 		{"after", &sim_faults.after, 1000},
+		{"several", &sim_faults.several, 1000},
+		{"kueue", &sim_faults.kueue, 1000},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);

@@ -2,13 +2,14 @@
 /*
  * An API server with one kind of jobs, which the seed chooses, their pods and what belongs to them. Each change has a
  * version; a watch tells the changes of its collection after a lag of its own, and forgets them now and then. A
- * controller (volcano.c, controllers.c) makes pods of a job, kubelets run them (kubelet.c), the job ends, and
+ * controller (volcano.c, mcad.c, controllers.c) makes pods of a job, kubelets run them (kubelet.c), the job ends, and
  * perhaps somebody removes it, or makes it anew of what he has saved.
  */
 #include <stdio.h>
 #include <time.h>
 #include <utlist.h>
 
+#include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/loop.h"
@@ -23,20 +24,26 @@
 #define DEEP	     1000
 #define COMMANDS     "/apis/bus.volcano.sh/v1alpha1/namespaces/team/commands"
 
-static struct collection_def {
-	const char *path, *api, *kind;
-} collections[N_COLLECTIONS] = {
-	/* Jobs are those of the controller. */
-	[PODS] = {"/api/v1/namespaces/team/pods", "v1", "Pod"},
-	[GROUPS] = {"/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups",
-		    "scheduling.volcano.sh/v1beta1", "PodGroup"},
-	[EVENTS] = {"/api/v1/namespaces/team/events", "v1", "Event"},
-	[QUEUES] = {"/apis/scheduling.volcano.sh/v1beta1/queues", "scheduling.volcano.sh/v1beta1",
-		    "Queue"},
+#define KUEUE_API "kueue.x-k8s.io/v1beta2"
+#define KUEUE	  "/apis/" KUEUE_API "/"
+
+/* Of jobs there is one for each kind. */
+static struct resource resources[N_COLLECTIONS - 1 + SERVER_KINDS] = {
+	{PODS, "/api/v1/namespaces/team/pods", "v1", "Pod", NULL, NO_TROUBLE},
+	{GROUPS, "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups",
+	 "scheduling.volcano.sh/v1beta1", "PodGroup", NULL, NO_TROUBLE},
+	{EVENTS, "/api/v1/namespaces/team/events", "v1", "Event", NULL, NO_TROUBLE},
+	{QUEUES, "/apis/scheduling.volcano.sh/v1beta1/queues", "scheduling.volcano.sh/v1beta1",
+	 "Queue", NULL, NO_TROUBLE},
+	{WORKLOADS, KUEUE "namespaces/team/workloads", KUEUE_API, "Workload", NULL, UNSERVED},
+	{LOCAL_QUEUES, KUEUE "namespaces/team/localqueues", KUEUE_API, "LocalQueue", NULL,
+	 UNSERVED},
+	{CLUSTER_QUEUES, KUEUE "clusterqueues", KUEUE_API, "ClusterQueue", NULL, UNSERVED},
 };
+static size_t n_resources = N_COLLECTIONS - 1;
 
 struct change {
-	enum collection in;
+	const struct resource *of;
 	unsigned version;
 	char *line;
 	size_t len;
@@ -48,7 +55,6 @@ static struct change *changes;
 static size_t n_changes;
 static unsigned version = 100, forgotten;
 static struct server_watch *watches;
-static const struct controller *controller;
 
 /* --- texts --- */
 
@@ -135,7 +141,7 @@ static void tell(void *data)
 	while (!w->gone && w->at < n_changes) {
 		const struct change *c = &changes[w->at++];
 
-		if (c->in != w->in || c->version <= w->version)
+		if (c->of != w->of || c->version <= w->version)
 			continue;
 		w->fn(w->data, c->line, c->len);
 		tell_soon(w);
@@ -155,7 +161,7 @@ static void bookmark(void *data)
 		line = text_print(
 			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
 			"\"metadata\":{\"resourceVersion\":\"%u\"}}}\n",
-			collections[w->in].kind, collections[w->in].api, version);
+			w->of->kind, w->of->api, version);
 		w->fn(w->data, line, strlen(line));
 	}
 	sim_after(BOOKMARK_S * SIM_S, SIM_WORLD, bookmark, w);
@@ -182,21 +188,40 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data)
 
 	w->fn = fn;
 	w->data = data;
-	w->in = N_COLLECTIONS;
 	LL_PREPEND(watches, w);
 	return w;
 }
 
-static int collection_of(const char *path)
+/* What the server says of a request for OF (NULL: it knows none), if that can't be. METHOD as HTTP has it. */
+static bool is_troubled(const struct resource *of, const char *method, struct server_reply *ret)
 {
-	for (int i = 0; i < N_COLLECTIONS; i++) {
-		size_t n = strlen(collections[i].path);
+	static const char forbidden[] =
+		"it is forbidden: User \\\"ann\\\" cannot do that in the namespace \\\"team\\\"";
+	static const char ends[] =
+		"create not allowed while custom resource definition is terminating";
 
-		if (strncmp(path, collections[i].path, n) == 0 &&
+	if (!of || of->trouble == UNSERVED)
+		server_refuse(ret, 404, "NotFound");
+	else if (of->trouble == FORBIDDEN)
+		server_reply_with(ret, 403, server_status(403, "Forbidden", forbidden));
+	else if (of->trouble == ENDS && streq(method, "POST"))
+		server_reply_with(ret, 405, server_status(405, "MethodNotAllowed", ends));
+	else
+		return false;
+	return true;
+}
+
+/* NULL: the server has none of that path. */
+static const struct resource *resource_at(const char *path)
+{
+	for (size_t i = 0; i < n_resources; i++) {
+		size_t n = strlen(resources[i].path);
+
+		if (strncmp(path, resources[i].path, n) == 0 &&
 		    (path[n] == '?' || path[n] == '/' || !path[n]))
-			return i;
+			return &resources[i];
 	}
-	return -1;
+	return NULL;
 }
 
 struct server_watch *server_watch(const char *path, server_event_fn fn, void *data,
@@ -210,16 +235,14 @@ struct server_watch *server_watch(const char *path, server_event_fn fn, void *da
 		"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":"
 		"\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}}\n";
 	struct server_watch *w;
-	int in = collection_of(path);
+	const struct resource *of = resource_at(path);
 
 	if (strstr(path, "/log?"))
 		return kubelet_log(path, fn, data, ret);
-	if (in < 0) {
-		server_refuse(ret, 404, "NotFound");
+	if (is_troubled(of, "GET", ret))
 		return NULL;
-	}
 	w = cluster_watch(fn, data);
-	w->in = (enum collection)in;
+	w->of = of;
 	w->version = (unsigned)strtoul(path_query(path, "resourceVersion="), NULL, 10);
 	w->lag = sim_delay(SIM_SERVER, 5 * SIM_S);
 	if (sim_chance(SIM_SERVER, sim_faults.forgotten))
@@ -259,7 +282,7 @@ void object_changed(struct object *o, const char *type)
 {
 	cleanup_free char *rv = text_print("%u", ++version);
 	struct server_watch *w;
-	struct change c = {o->in, version, NULL, 0};
+	struct change c = {o->of, version, NULL, 0};
 
 	o->changed = sim_now();
 	json_put(json_at(o->json, "metadata"), "resourceVersion", rv);
@@ -268,7 +291,7 @@ void object_changed(struct object *o, const char *type)
 	changes = mem_grow(changes, n_changes + 1, sizeof(c));
 	changes[n_changes++] = c;
 	LL_FOREACH(watches, w)
-		if (w->in == o->in)
+		if (w->of == o->of)
 			tell_soon(w);
 }
 
@@ -280,8 +303,15 @@ struct object *object_find(enum collection in, const char *name)
 	return NULL;
 }
 
-/* JSON is given away. */
-struct object *object_add(enum collection in, struct json_object *json)
+const struct resource *resource_of(enum collection in)
+{
+	for (size_t i = 0; i < n_resources; i++)
+		if (resources[i].in == in)
+			return &resources[i];
+	return NULL;
+}
+
+struct object *object_add(const struct resource *of, struct json_object *json)
 {
 	struct object *o = &objects[n_objects++];
 	struct json_object *meta = json_at(json, "metadata");
@@ -291,15 +321,19 @@ struct object *object_add(enum collection in, struct json_object *json)
 
 	if (n_objects == MOST_OBJECTS)
 		sim_fail("too many objects");
-	*o = (struct object){.in = in,
+	*o = (struct object){.in = of->in,
+			     .of = of,
 			     .name = text_copy(json_get(meta, "name")),
 			     .json = json,
+			     .made = sim_now(),
 			     .phase = ""};
-	json_put(json, "kind", collections[in].kind);
-	json_put(json, "apiVersion", collections[in].api);
+	json_put(json, "kind", of->kind);
+	json_put(json, "apiVersion", of->api);
 	json_put(meta, "namespace", "team");
 	json_put(meta, "uid", uid);
 	json_put(meta, "creationTimestamp", cluster_time(when));
+	if (of->in == JOBS)
+		kueue_admit(json);
 	object_changed(o, "ADDED");
 	return o;
 }
@@ -307,8 +341,10 @@ struct object *object_add(enum collection in, struct json_object *json)
 void object_drop(struct object *o)
 {
 	o->gone = true;
-	sim_say("server", "%s %s is gone", collections[o->in].kind, o->name);
+	sim_say("server", "%s %s is gone", o->of->kind, o->name);
 	object_changed(o, "DELETED");
+	if (o->in == JOBS)
+		kueue_gone(o);
 }
 
 struct object *object_at(size_t k)
@@ -392,7 +428,7 @@ bool server_is_suspended(const char *name)
 
 	if (sim_machine)
 		return ctl_suspended(name, &certain) || !certain;
-	return job && (object_is(job, "Aborting") || object_is(job, "Aborted"));
+	return job && !job->queued && (object_is(job, "Aborting") || object_is(job, "Aborted"));
 }
 
 bool server_run(const char *uid, struct server_run *ret)
@@ -443,26 +479,87 @@ bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 
 
 /* --- the kind --- */
 
-const struct controller *server_controller(void)
+static void add_kind(const struct controller *c)
+{
+	cleanup_free char *path = text_print("/apis/%s/namespaces/team/%s", c->api, c->plural);
+
+	resources[n_resources++] =
+		(struct resource){JOBS, take_ptr(path), c->api, c->kind, c, NO_TROUBLE};
+	sim_say("server", "it has %ss of %s", c->kind, c->api);
+}
+
+/* The first kind of this history. */
+static const struct controller *first_kind(void)
 {
 	static const struct controller *const all[] = {&controller_volcano, &controller_volcano,
 						       &controller_volcano, &controller_appwrapper,
 						       &controller_jobset,  &controller_job};
-	struct collection_def *jobs = &collections[JOBS];
+	const struct controller *ret = all[sim_below(SIM_KIND, array_size(all))];
 
-	if (controller)
-		return controller;
-	controller = all[sim_below(SIM_KIND, array_size(all))];
-	jobs->path = text_print("/apis/%s/namespaces/team/%s", controller->api, controller->plural);
-	jobs->api = controller->api;
-	jobs->kind = controller->kind;
-	sim_say("server", "it has %ss of %s", jobs->kind, jobs->api);
-	return controller;
+	/* A cluster serves one of the two versions of AppWrappers. */
+	if (ret == &controller_appwrapper && sim_chance(SIM_KINDS, 500))
+		return &controller_mcad;
+	return ret;
 }
 
-const char *server_source(void)
+/* Kueue has no say in jobs of Volcano and MCAD. */
+static void add_kueue(const struct controller *c)
 {
-	return server_controller()->source;
+	if (c == &controller_volcano || c == &controller_mcad || sim_faults.restored ||
+	    !sim_chance(SIM_KUEUE, sim_faults.kueue))
+		return;
+	for (size_t i = 0; i < N_COLLECTIONS - 1; i++)
+		if (streq(resources[i].api, KUEUE_API))
+			resources[i].trouble = NO_TROUBLE;
+	kueue_begin();
+	sim_say("server", "it has Kueue");
+}
+
+/* The kinds of this history, of which a cluster has one of each plural of a group. */
+static void add_kinds(void)
+{
+	static const struct controller *const more[] = {&controller_volcano, &controller_appwrapper,
+							&controller_jobset, &controller_job};
+	const struct controller *first = first_kind();
+	size_t begin;
+
+	add_kind(first);
+	if (!sim_chance(SIM_KINDS, sim_faults.several))
+		return add_kueue(first);
+	begin = sim_below(SIM_KINDS, array_size(more));
+	for (size_t i = 0; i < array_size(more); i++) {
+		const struct controller *c = more[(begin + i) % array_size(more)];
+
+		if (!(streq(c->kind, first->kind) && streq(c->plural, first->plural)) &&
+		    (n_resources == N_COLLECTIONS || sim_chance(SIM_KINDS, 500)))
+			add_kind(c);
+	}
+}
+
+size_t server_n_kinds(void)
+{
+	if (n_resources < N_COLLECTIONS)
+		add_kinds();
+	return n_resources - (N_COLLECTIONS - 1);
+}
+
+const char *server_kind(size_t k)
+{
+	return k < server_n_kinds() ? resources[N_COLLECTIONS - 1 + k].controller->source : NULL;
+}
+
+void cluster_trouble(size_t k, enum trouble trouble)
+{
+	struct resource *of = &resources[N_COLLECTIONS - 1 + k];
+	struct server_watch *w, *next;
+
+	of->trouble = trouble;
+	LL_FOREACH_SAFE(watches, w, next) {
+		if (w->of != of)
+			continue;
+		watch_over(w);
+		w->gone = true;
+	}
 }
 
 /* --- others --- */
@@ -472,12 +569,13 @@ static void begins(void *data)
 	struct object *job = data;
 
 	if (!job->begun)
-		controller->begins(job);
+		job->of->controller->begins(job);
 	job->begun = true;
 }
 
 void cluster_begins(struct object *job)
 {
+	kueue_begins(job);
 	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, begins, job);
 }
 
@@ -494,7 +592,7 @@ static void copy_job(void *data)
 	object_drop(job);
 	json = json_parse(json_print(job->json));
 	json_object_object_del(json, "status");
-	copy = object_add(JOBS, json);
+	copy = object_add(job->of, json);
 	copy->foreign = true;
 	sim_say("server", "job %s is somebody else's now", copy->name);
 	cluster_begins(copy);
@@ -507,9 +605,10 @@ uint64_t cluster_kept_us(void)
 
 void server_ended(struct object *job)
 {
+	kueue_finished(job);
 	if (sim_chance(SIM_SERVER, 300))
 		sim_after(cluster_kept_us() + sim_delay(SIM_SERVER, 120 * SIM_S), SIM_WORLD,
-			  controller->remove, job);
+			  job->of->controller->remove, job);
 }
 
 /* --- a restored etcd --- */
@@ -629,7 +728,7 @@ static void restore(void *data)
 		if (!is_job(o))
 			continue;
 		o->begun = true;
-		cluster_after(sim_delay(SIM_ETCD, 5 * SIM_S), controller->restored, o);
+		cluster_after(sim_delay(SIM_ETCD, 5 * SIM_S), o->of->controller->restored, o);
 	}
 }
 
@@ -701,7 +800,7 @@ struct pages {
 static struct pages *all_pages;
 static size_t n_pages;
 
-static void list(enum collection in, const char *path, struct server_reply *ret)
+static void list(const struct resource *of, const char *path, struct server_reply *ret)
 {
 	const char *field = path_query(path, "fieldSelector=metadata.name%3D");
 	const char *token = path_query(path, "continue=");
@@ -730,7 +829,7 @@ static void list(enum collection in, const char *path, struct server_reply *ret)
 	for (size_t i = 0; i < n_objects && !*token; i++) {
 		const struct object *o = &objects[i];
 
-		if (o->gone || o->in != in ||
+		if (o->gone || o->of != of ||
 		    (n && (strlen(o->name) != n || memcmp(o->name, field, n) != 0)))
 			continue;
 		p->v = mem_grow(p->v, p->n + 1, sizeof(char *));
@@ -744,7 +843,7 @@ static void list(enum collection in, const char *path, struct server_reply *ret)
 	fprintf(f,
 		"{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%u\","
 		"\"continue\":\"%s\"},\"items\":[",
-		collections[in].kind, collections[in].api, p->version, next);
+		of->kind, of->api, p->version, next);
 	for (size_t i = 0; i < most; i++)
 		fprintf(f, "%s%s", i ? "," : "", p->v[at + i]);
 	fputs("]}", f);
@@ -764,7 +863,8 @@ static void admit(struct json_object *json)
 	json_put(json_at(json, "spec"), "priorityClassName", "low");
 }
 
-static void create(const char *path, const char *body, size_t len, struct server_reply *ret)
+static void create(const struct resource *of, const char *path, const char *body, size_t len,
+		   struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);
 	struct json_object *json = json_tokener_parse(text);
@@ -776,9 +876,10 @@ static void create(const char *path, const char *body, size_t len, struct server
 	} else if (object_find(JOBS, name)) {
 		server_refuse(ret, 409, "AlreadyExists");
 	} else if (admit(json), strstr(path, "dryRun=All")) {
+		kueue_admit(json);
 		server_reply_with(ret, 201, text_copy(json_print(json)));
 	} else {
-		o = object_add(JOBS, json);
+		o = object_add(of, json);
 		users_created(text, o->name, json_get(json_at(o->json, "metadata"), "uid"));
 		if (sim_chance(SIM_SERVER, sim_faults.copied))
 			sim_after(cluster_kept_us() + sim_delay(SIM_SERVER, 120 * SIM_S), SIM_WORLD,
@@ -802,7 +903,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 		/* Where the disk has not taken the uid of what was launched, its copy is taken for it. */
 		sim_fail("job %s, which is somebody else's, is deleted", job->name);
 	} else {
-		controller->remove(job);
+		job->of->controller->remove(job);
 		server_reply_with(ret, 200, server_status(200, "", ""));
 	}
 	json_object_put(options);
@@ -829,17 +930,99 @@ static void patch(struct object *job, const char *body, size_t len, struct serve
 
 		ctl_created(job->name, action);
 		json_object_object_add(json_at(job->json, "spec"), key, json_object_get(value));
-		controller->patched(job, key, value);
+		job->of->controller->patched(job, key, value);
 	}
 	object_changed(job, "MODIFIED");
 	server_reply_with(ret, 200, text_copy(json_print(job->json)));
 	json_object_put(json);
 }
 
+/* Which versions of groups the server serves, as far as kinds of jobs are in them. */
+static void list_groups(struct server_reply *ret)
+{
+	FILE *f = text_stream(&ret->body, &ret->len);
+	const char *comma = "";
+
+	fputs("{\"kind\":\"APIGroupList\",\"groups\":[", f);
+	for (size_t i = N_COLLECTIONS - 1; i < n_resources; i++) {
+		const struct resource *of = &resources[i];
+
+		if (of->trouble == UNSERVED)
+			continue;
+		fprintf(f, "%s{\"name\":\"%.*s\",\"versions\":[{\"groupVersion\":\"%s\"}]}", comma,
+			(int)strcspn(of->api, "/"), of->api, of->api);
+		comma = ",";
+	}
+	fputs("]}", f);
+	text_stream_close(f);
+	ret->status = 200;
+}
+
+/* What who mounts may do with each kind of jobs. */
+static void list_rules(struct server_reply *ret)
+{
+	FILE *f = text_stream(&ret->body, &ret->len);
+	const char *comma = "";
+
+	fputs("{\"kind\":\"SelfSubjectRulesReview\",\"status\":{\"incomplete\":false,"
+	      "\"nonResourceRules\":[],\"resourceRules\":[",
+	      f);
+	for (size_t i = N_COLLECTIONS - 1; i < n_resources; i++) {
+		const struct resource *of = &resources[i];
+
+		if (of->trouble == FORBIDDEN)
+			continue;
+		fprintf(f, "%s{\"verbs\":[\"*\"],\"apiGroups\":[\"%.*s\"],\"resources\":[\"%s\"]}",
+			comma, (int)strcspn(of->api, "/"), of->api, of->controller->plural);
+		comma = ",";
+	}
+	fputs("]}}", f);
+	text_stream_close(f);
+	ret->status = 201;
+}
+
+/* A question that is not of one resource. False: it is none that the server answers. */
+static bool is_answered(const char *method, const char *path, struct server_reply *ret)
+{
+	static const char group[] =
+		"{\"kind\":\"APIGroup\",\"name\":\"kueue.x-k8s.io\",\"versions\":[{\"groupVersion\":"
+		"\"" KUEUE_API "\",\"version\":\"v1beta2\"}]}";
+	static const char no_right[] =
+		"{\"kind\":\"SelfSubjectAccessReview\",\"status\":{\"allowed\":false}}";
+	bool get = streq(method, "GET");
+
+	if (get && kueue_is_here() && streq(path, "/apis/kueue.x-k8s.io")) {
+		server_reply_with(ret, 200, text_copy(group));
+		return true;
+	}
+	if (!get && kueue_is_here() && streq(path, SPEC_REVIEW_PATH)) {
+		server_reply_with(ret, 201, text_copy(no_right));
+		return true;
+	}
+	if (get && streq(path, "/apis")) {
+		list_groups(ret);
+		return true;
+	}
+	if (!get && streq(path, SPEC_RULES_PATH)) {
+		list_rules(ret);
+		return true;
+	}
+	for (size_t i = 0; i < n_resources && get; i++) {
+		const struct resource *of = &resources[i];
+
+		if (of->trouble == UNSERVED || strncmp(path, "/apis/", 6) != 0 ||
+		    !streq(path + 6, of->api))
+			continue;
+		server_reply_with(ret, 200, text_copy("{\"kind\":\"APIResourceList\"}"));
+		return true;
+	}
+	return false;
+}
+
 void server_ask(const char *method, const char *path, const char *body, size_t len,
 		struct server_reply *ret)
 {
-	int in = collection_of(path);
+	const struct resource *of = resource_at(path);
 	char name[256] = "";
 	struct object *o;
 
@@ -847,25 +1030,25 @@ void server_ask(const char *method, const char *path, const char *body, size_t l
 		volcano_command(body, len, ret);
 		return;
 	}
-	if (in < 0) {
-		server_refuse(ret, 404, "NotFound");
+	if (is_answered(method, path, ret) || is_troubled(of, method, ret))
 		return;
-	}
-	if (path[strlen(collections[in].path)] == '/')
-		snprintf(name, sizeof(name), "%s", path + strlen(collections[in].path) + 1);
+	if (path[strlen(of->path)] == '/')
+		snprintf(name, sizeof(name), "%s", path + strlen(of->path) + 1);
 	name[strcspn(name, "?")] = '\0';
-	o = object_find((enum collection)in, name);
+	o = object_find(of->in, name);
+	if (o && o->of != of)
+		o = NULL;
 	if (streq(method, "GET") && !*name)
-		list((enum collection)in, path, ret);
-	else if (streq(method, "POST") && in == JOBS && !*name)
-		create(path, body, len, ret);
+		list(of, path, ret);
+	else if (streq(method, "POST") && of->in == JOBS && !*name)
+		create(of, path, body, len, ret);
 	else if (!o)
 		server_refuse(ret, 404, "NotFound");
 	else if (streq(method, "GET"))
 		server_reply_with(ret, 200, text_copy(json_print(o->json)));
-	else if (streq(method, "DELETE") && in == JOBS)
+	else if (streq(method, "DELETE") && of->in == JOBS)
 		delete (o, body, len, ret);
-	else if (streq(method, "PATCH") && in == JOBS)
+	else if (streq(method, "PATCH") && of->in == JOBS)
 		patch(o, body, len, ret);
 	else
 		server_refuse(ret, 405, "MethodNotAllowed");

@@ -10,13 +10,15 @@
  *	disk.c    in place of backend/base/disk.c: a disk in memory (disk.h)
  *	http.c    in place of backend/client's http.c: requests on their way, and what becomes of them (world.h)
  *	fuse.c    in place of libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
- *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, controllers.c) and kubelets
- *	          (kubelet.c); cluster.h is what these share
+ *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, mcad.c, controllers.c) and
+ *	          kubelets (kubelet.c); cluster.h is what these share
  *	process.c in place of backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
  *	machine.c in place of backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
  *	user.c    people, and what was promised to them (world.h)
  *	writer.c  how they write (world.h)
+ *	kueue.c   Kueue, which suspends and resumes jobs (world.h)
+ *	kinds.c   trouble of one of several kinds (world.h)
  *	hostile.c other users of the server, some of whom mean harm (world.h)
  *	dry.c     those who write into dryrun/ (world.h)
  *	looker.c  those who look at all else, and rm -r (world.h)
@@ -67,6 +69,8 @@ enum sim_stream {
 	SIM_WEBHOOKS,
 	SIM_DRY,
 	SIM_AFTER,
+	SIM_KINDS,
+	SIM_KUEUE,
 	SIM_N
 };
 
@@ -127,6 +131,8 @@ struct sim_faults {
 	unsigned webhooks; /* of what somebody asks a server to make, or to change */
 	unsigned dry;	   /* who write into dryrun/ */
 	unsigned after;	   /* files whose job is to begin when others are over */
+	unsigned several;  /* histories of a cluster with jobs of several kinds */
+	unsigned kueue;	   /* histories of a cluster that has Kueue */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */

@@ -336,6 +336,13 @@ static char *text_of(const struct write *w)
 	cleanup_free char *name = text_print("name: w%u\n", w->tag), *role = NULL;
 	cleanup_free char *args = args_of(w);
 	bool unseen = w->writing.sight != KERNEL_SEEN;
+	bool several = !sim_machine && server_n_kinds() > 1;
+	/* A mount of several kinds makes a job of the first that it finds, if nothing else is said. */
+	bool chosen = several && sim_chance(stream_of(w), 800);
+	size_t kind = chosen ? sim_below(stream_of(w), (unsigned)server_n_kinds()) : 0;
+	bool tried = !sim_machine && chosen == several && !streq(server_kind(kind), "volcano");
+	cleanup_free char *scheduler =
+		chosen ? text_print("scheduler: %s\n", server_kind(kind)) : text_copy("");
 
 	if (sim_machine) {
 		cleanup_free char *first = role_text(w, "main", w->roles.main, n);
@@ -346,10 +353,10 @@ static char *text_of(const struct write *w)
 		role = text_print("roles:\n- name: main\n  image: busybox\n  entrypoint: sh\n%s"
 				  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
 				  "  args: [-c, 'echo tag-%u-gat']\n%s",
-				  streq(server_source(), "volcano") ? "" : retries[w->tag % 5],
+				  tried ? retries[w->tag % 5] : "",
 				  sim_chance(stream_of(w), 100) ? "all" : "0", n, 0, w->tag, args);
 	}
-	return text_print("%s%s%s", unseen ? "" : name, role, unseen ? name : "");
+	return text_print("%s%s%s%s", unseen ? "" : name, scheduler, role, unseen ? name : "");
 }
 
 static bool is_unknown(int err)
@@ -606,8 +613,12 @@ static void judge_name(unsigned name, pid_t pid)
 		return;
 	if (no_link && no_error)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
+	/*
+	 * One that is held has a record of its own; if the disk has not taken the other, what it has is of the text
+	 * that the file had before.
+	 */
 	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") &&
-	    w->created && is_at_server(w->job))
+	    w->created && is_at_server(w->job) && !(w->held && sim_faults.disk_error))
 		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
 			 w->job);
 	/*
@@ -701,6 +712,7 @@ static void judge(void *data)
 	bounds_judge(); /* before logs are opened: those of others are fetched then */
 	readers_judge();
 	waiters_judge();
+	kueue_judge();
 	lookers_judge();
 	judged = true;
 }

@@ -8,10 +8,11 @@
 #include "tests/sim/kernel.h"
 #include "tests/sim/sim.h"
 
-/* --- server.c: an API server with jobs of one kind and their pods (cluster.h) --- */
+/* --- server.c: an API server with jobs of one kind or several, and their pods (cluster.h) --- */
 
-/* The word for its kind in kxfs's SOURCE. */
-const char *server_source(void);
+/* How many kinds it has, and the word for the K-th in kxfs's SOURCE, which an AppDef knows too. */
+size_t server_n_kinds(void);
+const char *server_kind(size_t k);
 
 struct server_reply {
 	int status;
@@ -90,6 +91,16 @@ size_t hostile_made(void);
 size_t hostile_bytes(void);
 /* Is NAME a job that is there, and on which no controller acts? */
 bool hostile_is(const char *name);
+
+/* --- kueue.c: in some clusters, who lets jobs run --- */
+
+bool kueue_is_here(void);
+/* Is what waits for it shown so? In a task. */
+void kueue_judge(void);
+
+/* --- kinds.c: what becomes of one kind of several --- */
+
+void kinds_begin(void);
 
 /* --- http.c: what is between kxfs and the server --- */
 

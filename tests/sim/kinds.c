@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of one kind of jobs in a mount of several, once: who mounts has no right to it for a while; or its
+ * definition is removed, with all jobs of it, and made anew. Nothing is made of it while it is about to be removed ("A
+ * definition that is being removed takes nothing new", docs/facts.md).
+ *
+ * Meanwhile jobs/ keeps what it had of all jobs that the server has.
+ */
+#include "spec/base/mem.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/kernel.h"
+
+#define BEGIN_S 100
+#define LASTS_S 90
+
+/* What jobs/ had when it began. */
+static struct kernel_names before;
+
+static void look(pid_t pid)
+{
+	kernel_names_clear(&before);
+	if (sim_fs)
+		kernel_list(pid, "jobs", &before);
+}
+
+static bool has(const struct kernel_names *names, const char *name)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (streq(names->v[i].name, name))
+			return true;
+	return false;
+}
+
+/* LIFE is that of the first look, and SINCE when it was. */
+static void look_again(pid_t pid, unsigned life, uint64_t since)
+{
+	struct kernel_names names cleanup(kernel_names_clear) = {0};
+
+	if (!sim_fs || life != sim_life() || kernel_list(pid, "jobs", &names) || life != sim_life())
+		return;
+	for (size_t i = 0; i < before.n; i++) {
+		const char *name = before.v[i].name;
+		const struct object *job = object_find(JOBS, name);
+
+		if (job && !job->foreign && !job->deleted && job->made < since &&
+		    !has(&names, name))
+			sim_fail("%s is not in jobs/ any more, and the server has it", name);
+	}
+}
+
+static void remove_all(size_t k)
+{
+	struct object *o;
+
+	for (size_t i = 0; (o = object_at(i)); i++) {
+		if (o->in != JOBS || o->gone || !streq(o->of->controller->source, server_kind(k)))
+			continue;
+		if (o->hostile)
+			object_drop(o);
+		else
+			o->of->controller->remove(o);
+	}
+}
+
+static void trouble(void *data)
+{
+	pid_t pid = kernel_fork(KERNEL_SEEN);
+	size_t k = sim_below(SIM_KINDS, (unsigned)server_n_kinds());
+	bool removed =
+		sim_chance(SIM_KINDS, 500) && !streq(server_kind(k), "job") && !sim_faults.restored;
+	uint64_t since;
+	unsigned life;
+
+	(void)data;
+	sim_sleep(sim_random(SIM_KINDS) % (BEGIN_S * SIM_S));
+	if (removed) {
+		sim_say("server", "%s is about to be removed", server_kind(k));
+		cluster_trouble(k, ENDS);
+		sim_sleep(cluster_kept_us());
+		remove_all(k);
+	}
+	life = sim_life();
+	since = sim_now();
+	look(pid);
+	sim_say("server", "%s is %s", server_kind(k), removed ? "removed" : "forbidden");
+	cluster_trouble(k, removed ? UNSERVED : FORBIDDEN);
+	sim_sleep(SIM_S + sim_random(SIM_KINDS) % (LASTS_S * SIM_S));
+	look_again(pid, life, since);
+	sim_say("server", "%s is there again", server_kind(k));
+	cluster_trouble(k, NO_TROUBLE);
+}
+
+void kinds_begin(void)
+{
+	if (!sim_machine && server_n_kinds() > 1)
+		sim_task_start(SIM_WORLD, trouble, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MCAD's controller of AppWrappers of v1beta1, as it is seen in recordings (tests/replay/data) and docs/facts.md ("MCAD
+ * and AppWrapper"):
+ *
+ *	Queueing     at first; a job comes to the head of the queue
+ *	HeadOfLine   it is dispatched, or can't be
+ *	Backoff      it can't for lack of room, and comes to the head again
+ *	Failed       its items can't be made: said by turns with Pending, until they can
+ *	Dispatched   its pod is there some moments before its state says Running, which it then goes on saying
+ *	Backoff      some minutes after a failure it is put back, its pod goes, and comes again under its name, as
+ *		     often as the job allows
+ *
+ * How the job has ended is to be read from its pod.
+ */
+#include <json-c/json_pointer.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/loop.h"
+
+#define REQUEUE_S 60  /* after which a job may be put back whose pod has failed, */
+#define LATER_S	  120 /* or so long after that */
+
+static struct json_object *conditions_of(const struct object *job)
+{
+	struct json_object *status = job_status(job), *list;
+
+	if (!json_object_object_get_ex(status, "conditions", &list)) {
+		list = json_object_new_array();
+		json_object_object_add(status, "conditions", list);
+	}
+	return list;
+}
+
+/*
+ * A condition that is there keeps its place, and gets a new time if it is one of a dispatch or its end. One of what
+ * can't be made is there again and again, if it was not the last.
+ */
+static void condition(const struct object *job, const char *type, const char *reason,
+		      const char *message)
+{
+	struct json_object *list = conditions_of(job), *c = NULL;
+	size_t n = json_object_array_length(list);
+	char when[32];
+	cleanup_free char *micro = text_print("%.19s.%06uZ", cluster_time(when),
+					      (unsigned)(sim_clock_ns() / 1000 % 1000000));
+
+	for (size_t i = streq(type, "Failed") && n ? n - 1 : 0; i < n && !c; i++) {
+		c = json_object_array_get_idx(list, i);
+		if (!streq(json_get(c, "type"), type) || !streq(json_get(c, "reason"), reason))
+			c = NULL;
+	}
+	if (c && (streq(type, "Dispatched") || streq(type, "PreemptCandidate")))
+		json_put(c, "lastTransitionMicroTime", micro);
+	if (c)
+		return;
+	c = json_object_new_object();
+	json_put(c, "type", type);
+	json_put(c, "status", "True");
+	json_put(c, "reason", reason);
+	json_put(c, "message", message);
+	json_put(c, "lastTransitionMicroTime", micro);
+	json_object_array_add(list, c);
+}
+
+static void says(struct object *job, const char *state, const char *type, const char *reason,
+		 const char *message)
+{
+	condition(job, type, reason, message);
+	json_put(job_status(job), "state", state);
+	json_put(job_status(job), "queuejobstate", type);
+	sim_say("server", "job %s: %s, %s", job->name, state, type);
+	object_changed(job, "MODIFIED");
+}
+
+static void comes_to_head(void *data);
+
+static void is_behind(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	says(job, "Pending", "Queueing", "AwaitingHeadOfLine", "");
+	controller_soon(3, comes_to_head, job);
+}
+
+static void runs(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	job->phase = "Running";
+	says(job, "Running", "Dispatched", "AppWrapperRunnable", "");
+}
+
+static void is_dispatched(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	if (sim_chance(SIM_SERVER, 150)) {
+		says(job, "Pending", "Backoff", "AppWrapperNotRunnable.",
+		     "Insufficient resources to dispatch AppWrapper.");
+		return controller_soon(20, comes_to_head, job);
+	}
+	if (sim_chance(SIM_SERVER, 150)) {
+		says(job, "Failed", "Failed", "ItemCreationFailure.", "creation failure: quota");
+		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
+	}
+	job_make_pod(job);
+	controller_soon(2, runs, job);
+}
+
+static void comes_to_head(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	says(job, "Pending", "HeadOfLine", "FrontOfQueue.", "");
+	controller_soon(2, is_dispatched, job);
+}
+
+static void begins(void *data)
+{
+	struct object *job = data;
+
+	if (job->gone)
+		return;
+	job->phase = "Pending";
+	says(job, "Pending", "Init", "", "");
+	is_behind(job);
+}
+
+static bool goes_on(const struct object *job)
+{
+	struct json_object *most;
+
+	return json_pointer_get(job->json, "/spec/schedulingSpec/requeuing/maxNumRequeuings",
+				&most) == 0 &&
+	       job->attempt < (unsigned)json_object_get_int(most);
+}
+
+/* Its pod has to be gone before the next one comes under its name. */
+static void is_put_back(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	if (cluster_pod(job))
+		return controller_soon(3, is_put_back, job);
+	comes_to_head(job);
+}
+
+static void backs_off(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Pending"))
+		return;
+	says(job, "Pending", "Backoff", "PreemptionTriggered", "");
+	job_delete_pods(job, true);
+	controller_soon(5, is_put_back, job);
+}
+
+/* It counts that while it still says Running. */
+static void requeues(void *data)
+{
+	struct object *job = data;
+
+	if (!object_is(job, "Running"))
+		return;
+	job->phase = "Pending";
+	json_object_object_add(job_status(job), "numberOfRequeueings",
+			       json_object_new_int((int)++job->attempt));
+	condition(job, "PreemptCandidate", "MinPodsNotRunning",
+		  "Insufficient number of Running and Completed pods.");
+	sim_say("server", "job %s is to be put back", job->name);
+	object_changed(job, "MODIFIED");
+	controller_soon(2, backs_off, job);
+}
+
+static void pod_over(struct object *job, struct object *pod)
+{
+	(void)pod;
+	if (object_is(job, "Running"))
+		cluster_after(REQUEUE_S * SIM_S + sim_delay(SIM_SERVER, LATER_S * SIM_S), requeues,
+			      job);
+	else
+		server_ended(job);
+}
+
+static void remove_job(void *data)
+{
+	struct object *job = data;
+
+	if (job->gone)
+		return;
+	object_drop(job);
+	job_delete_pods(job, true);
+}
+
+static void restored(void *data)
+{
+	struct object *job = data, *pod = cluster_pod(job);
+
+	if (!*job->phase)
+		return begins(job);
+	if (object_is(job, "Pending") && pod && !pod->deleted && !pod->over)
+		return runs(job);
+	if (object_is(job, "Pending"))
+		return backs_off(job);
+	if (pod && pod->deleted)
+		return controller_soon(3, restored, job);
+	if (pod && pod->over)
+		return job_over_again(job, pod);
+	/* It knows of no end but by its pod. */
+	if (!pod) {
+		job->phase = "Running";
+		job_make_pod(job);
+	}
+}
+
+const struct controller controller_mcad = {
+	.source = "mcad",
+	.api = "workload.codeflare.dev/v1beta1",
+	.plural = "appwrappers",
+	.kind = "AppWrapper",
+	.begins = begins,
+	.remove = remove_job,
+	.restored = restored,
+	.goes_on = goes_on,
+	.pod_over = pod_over,
+};
