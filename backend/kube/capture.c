@@ -210,7 +210,9 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	f.container = run.container->name;
 	f.restart = run.restart;
 	f.reruns = run.pod->reruns && run_was_started(&run);
-	f.gaps = (unsigned)max_of(l->gap, first ? UINT64_C(0) : (uint64_t)run_missed_before(r, j));
+	f.gaps = (unsigned)l->gap;
+	f.missed = first ? 0 : run_missed_before(r, j);
+	f.lost_end = l->lost_end;
 	f.data = job;
 	log = new0(struct captured);
 	log->follow = follow_new(&c->context, &f);
@@ -371,12 +373,13 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->waiting = state.waiting;
 				l->disk = -state.disk;
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
+				l->lost_end = state.lost_end;
 			} else if (dropped) {
 				/* Readers are then given what the cluster has. */
 				l->complete = false;
 			} else if (wanted && !l->complete &&
 				   is_out_of_reach(c, snapshot->uid, l->key)) {
-				l->gap = max_of(l->gap, (uint64_t)1);
+				spec_log_lose_end(l);
 			}
 		}
 	}

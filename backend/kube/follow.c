@@ -117,7 +117,10 @@ struct follow {
 	struct output_job *output;
 	char *job, *key, *prefix, *pod, *uid, *container; /* the copies of follow_run's strings */
 	void *data;
-	unsigned restart, gaps;
+	unsigned restart;
+	unsigned gaps, missed; /* see follow_run */
+	unsigned places;       /* of gaps in the log, as far as it is known since it was opened */
+	bool lost_end;	       /* the run has ended, and the rest of its output can't be had */
 
 	enum step step;
 	enum run_end run;
@@ -244,14 +247,26 @@ static void on_begun(void *data)
 	set_forbidden(data, NULL);
 }
 
+/* Each loss is counted once: an earlier mount, or a try whose bytes the disk has not taken, may have told of it. */
+static void count_gaps(struct follow *f)
+{
+	unsigned n = f->missed + f->places + f->lost_end;
+
+	if (n <= f->gaps)
+		return;
+	f->gaps = n;
+	changed(f);
+}
+
 static void on_gap(void *data)
 {
 	struct follow *f = data;
 
 	say(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
 	log_writer_lost(f->writer);
-	f->gaps++;
-	changed(f);
+	f->places++;
+	f->lost_end = false; /* more has come: what was missing behind the end is missing here */
+	count_gaps(f);
 }
 
 /* --- time --- */
@@ -358,7 +373,8 @@ static void over(struct follow *f)
 	if (f->complete) {
 		mended(f, true);
 	} else {
-		f->gaps++;
+		f->lost_end = true;
+		count_gaps(f);
 		diag(DIAG_WARNING, "%s: %s of %s: %s", f->job, f->container, f->pod, f->text);
 	}
 	places_set(&f->context->places, &f->place, PLACE_NONE);
@@ -556,10 +572,8 @@ static void on_opened(void *data, int err)
 
 	if (err < 0)
 		return on_failed(f, err);
-	if (log_writer_gaps(f->writer) > f->gaps) {
-		f->gaps = log_writer_gaps(f->writer);
-		changed(f);
-	}
+	f->places = log_writer_gaps(f->writer);
+	count_gaps(f);
 	proceed(f);
 }
 
@@ -913,7 +927,9 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	f->uid = text_copy(run->uid);
 	f->container = text_copy(run->container);
 	f->restart = run->restart;
-	f->gaps = run->gaps;
+	f->missed = run->missed;
+	f->gaps = max_of(run->gaps, run->missed);
+	f->lost_end = run->lost_end;
 	f->reruns = run->reruns;
 	f->data = run->data;
 	f->window = WINDOW;
@@ -985,5 +1001,6 @@ struct follow_state follow_state(const struct follow *f)
 		.waiting = refused || f->step == WAITING || f->step == PAUSED || disk,
 		.disk = disk ? f->disk_err : 0,
 		.gaps = f->gaps,
+		.lost_end = f->lost_end,
 	};
 }

@@ -45,7 +45,9 @@ struct follow_run {
 	 * stream is opened at once, and what it brings before its first pause counts as printed so far.
 	 */
 	bool first;
-	unsigned gaps; /* how many losses of its output are known */
+	unsigned gaps;	 /* how many losses of its output are known; */
+	unsigned missed; /* of the output of earlier runs: as many were never seen */
+	bool lost_end;	 /* one of the GAPS is behind the end of the log */
 	void *data;
 };
 
@@ -89,7 +91,8 @@ struct follow_state {
 	bool waiting;
 	/* With which the disk refuses it at this moment, a negative errno; 0: it does not. */
 	int disk;
-	unsigned gaps; /* how often output was lost, or may have been */
+	unsigned gaps; /* how often output was lost, or may have been, */
+	bool lost_end; /* the last time behind the end of the log */
 };
 
 struct follow_state follow_state(const struct follow *f);

@@ -637,7 +637,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 			struct spec_log *l = &job->replicas[i].logs[j];
 
 			if (!l->complete)
-				l->gap = max_of(l->gap, (uint64_t)1);
+				spec_log_lose_end(l);
 		}
 	}
 	if (!spec_state_is_final(job->state)) {

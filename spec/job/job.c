@@ -103,10 +103,20 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	return job;
 }
 
+void spec_log_lose_end(struct spec_log *log)
+{
+	log->gap += !log->lost_end;
+	log->lost_end = true;
+}
+
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 {
 	const char *container = from->container ? from->container : "";
-	struct spec_log log = {.complete = from->complete, .gap = from->gap};
+	struct spec_log log = {
+		.complete = from->complete,
+		.gap = from->gap,
+		.lost_end = from->lost_end,
+	};
 	size_t at = r->n_logs;
 
 	/* A log stands behind the other logs of its container; those of the replica's own container come first. */

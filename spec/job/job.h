@@ -17,6 +17,7 @@ struct spec_log {
 	char *container; /* "": the replica's own container */
 	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
 	bool waiting;	 /* in a cluster: it waits at this moment to be fetched */
+	bool lost_end;	 /* one of its gaps is behind what is kept of it */
 	int disk; /* in a cluster: the errno with which the disk refuses it at this moment; 0: none */
 	uint64_t gap; /* how often some of it was lost, or may have been lost */
 };
@@ -196,6 +197,8 @@ struct spec_job *spec_job_copy(const struct spec_job *from);
  * can only be copied, not changed.
  */
 struct spec_job *spec_job_pack(struct spec_job *from);
+/* What follows the end of LOG can't be had any more: that is counted once. */
+void spec_log_lose_end(struct spec_log *log);
 /*
  * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
  * first).

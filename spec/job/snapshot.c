@@ -97,6 +97,7 @@ static const struct spec_field log_fields[] = {
 	LOG(container, SPEC_FIELD_TEXT),
 	LOG(complete, SPEC_FIELD_BOOL, .optional = true),
 	LOG(gap, SPEC_FIELD_UINT64),
+	LOG(lost_end, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 };
 
 static const struct spec_field request_fields[] = {

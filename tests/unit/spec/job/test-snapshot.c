@@ -44,7 +44,8 @@ static struct spec_job *sample(void)
 	spec_replica_add_log(&job->replicas[1], "p.c.0", NULL);
 	spec_replica_add_log(&job->replicas[1], "p.side.0", "side");
 	job->replicas[1].logs[1].complete = true;
-	job->replicas[1].logs[1].gap = 3;
+	job->replicas[1].logs[1].gap = 2;
+	spec_log_lose_end(&job->replicas[1].logs[1]);
 	spec_set(&job->roles[0].name, "ps");
 	spec_set(&job->roles[1].name, "trainer");
 	job->roles[0].n = 1;
@@ -72,6 +73,8 @@ static void test_same(void **state)
 	assert_string_equal(read->object->text, OBJECT);
 	assert_string_equal(read->replicas[1].logs[1].container, "side");
 	assert_true(read->replicas[1].logs[1].complete);
+	assert_int_equal(read->replicas[1].logs[1].gap, 3);
+	spec_log_lose_end(&parsed->replicas[1].logs[1]);
 	assert_int_equal(read->replicas[1].logs[1].gap, 3);
 	assert_null(read->roles[0].request);
 	assert_int_equal(read->roles[1].request->cpu, 4000);
