@@ -8,7 +8,7 @@
 #include "spec/base/time.h"
 
 /* How long a job may be hidden while its replicas are started, of which there may be thousands. */
-#define SHOW_NS (2 * NS_PER_S)
+#define SHOW_MS 2000
 /* How long figures of usage are collected, which thousands of replicas may tell every second. */
 #define USED_MS 1000
 
@@ -22,6 +22,7 @@ struct local_record {
 	uint64_t saved; /* the newest change that is on disk */
 	/* All of the job is being started again, and no program runs yet. */
 	bool restarting;
+	uint64_t made_ms;     /* on the clock that nobody sets */
 	bool shown;	      /* it has been published */
 	bool shown_suspended; /* the last snapshot that was published is of a suspended job */
 	bool moved;	      /* that the job is in the history is on disk */
@@ -196,7 +197,7 @@ void local_record_used(struct local_record *r)
 }
 
 /*
- * Is the job not to be shown yet? It is shown when all of it was started, or after SHOW_NS, since its submitter waits
+ * Is the job not to be shown yet? It is shown when all of it was started, or after SHOW_MS, since its submitter waits
  * for that; but not while it may have to wait for its turn, or for the record of what it was given.
  */
 static bool is_hidden(const struct local_record *r)
@@ -205,7 +206,7 @@ static bool is_hidden(const struct local_record *r)
 
 	return !r->shown && !r->last && !*job->queue && r->to_try > 0 &&
 	       r->rec->goal == SPEC_GOAL_RUN && job->retries == 0 &&
-	       loop_time_ns() - job->created < SHOW_NS;
+	       loop_now_ms() - r->made_ms < SHOW_MS;
 }
 
 static char *on_text(void *data, bool *ret_final)
@@ -283,6 +284,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->events = events;
 	r->data = data;
 	r->rec = rec;
+	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
 	/* A job of an earlier daemon that was being started again still is. */
 	r->restarting = streq(rec->job->phase, "Restarting");
