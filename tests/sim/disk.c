@@ -750,3 +750,14 @@ void sim_disk_power_cut(void)
 		keep(v[i]);
 	free(v);
 }
+
+const unsigned char *sim_disk_look(const char *path, size_t *ret_n)
+{
+	cleanup_free char *full = text_print("%s%s", MOUNTED, path);
+	struct inode *i;
+
+	if (lookup(-1, full, &i) || !S_ISREG(i->mode))
+		return NULL;
+	*ret_n = i->size;
+	return (const unsigned char *)i->data;
+}

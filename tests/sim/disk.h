@@ -27,3 +27,5 @@ size_t sim_disk_open_of(const struct sim_process *p);
 void sim_disk_close_of(const struct sim_process *p);
 /* From now on none of its calls fails or takes long. */
 void sim_disk_mend(void);
+/* The bytes of the file PATH, below where it is mounted, as they are; NULL: it is not there. */
+const unsigned char *sim_disk_look(const char *path, size_t *ret_n);

@@ -20,11 +20,9 @@
 
 #define TURN_US 20
 /* So long a handler may wait for the disk before its request is answered for it. */
-#define HELD_S	   10
-#define PATIENCE_S 5u
-/* So long an answer may take; that of a close, which may wait for 30 s. Handlers may wait for the disk (HELD_S). */
-#define LONGEST_S 30u
-#define CLOSING_S 60u
+#define HELD_S	    10
+#define PATIENCE_MS 200u /* for the answer that a signal asks for */
+#define SLACK_MS    100u /* two ticks of park's thread */
 
 static struct fuse_req *requests, *handled, *on_disk;
 static struct fuse_req *first, **last = &first; /* that nobody has read yet */
@@ -40,10 +38,29 @@ static bool is_late(const struct fuse_req *r)
 	return r->done;
 }
 
+/* Does R, which somebody waits for, wait for longer than it has to? */
+static void check_deadline(const struct fuse_req *r)
+{
+	uint64_t waited = sim_awake() - r->since;
+	uint64_t since = r->signalled ? sim_awake() - r->signalled : 0;
+	unsigned most = r->parked ? r->most_ms : 1000 * HELD_S;
+
+	if (!r->waiter || r->done)
+		return;
+	if (!r->endless && waited > (most + SLACK_MS) * SIM_MS)
+		sim_fail("who asks for %s of %s waits for %llu ms", r->what,
+			 r->name ? r->name : "a file", (unsigned long long)(waited / SIM_MS));
+	if (since > PATIENCE_MS * SIM_MS)
+		sim_fail("a signal has interrupted %s of %s, which is not answered for %llu ms",
+			 r->what, r->name ? r->name : "a file",
+			 (unsigned long long)(since / SIM_MS));
+}
+
 static int answer(fuse_req_t r, int err)
 {
 	if (is_late(r))
 		return -ENOENT;
+	check_deadline(r);
 	r->done = true;
 	r->err = err;
 	DL_DELETE(requests, r);
@@ -403,8 +420,11 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->req = req;
 	if (!deadline_ms && kind != PARK_READ)
 		sim_fail("a request waits without a deadline");
+	/* Before, it may have waited for the disk. */
+	check_deadline(req);
 	req->endless = !deadline_ms;
-	req->closes = kind == PARK_CLOSE;
+	req->parked = true;
+	req->since = sim_awake();
 	DL_APPEND(park->all, p);
 	if (park->ended)
 		answer_after(park, p->ticket, 0, ENOTCONN);
@@ -483,6 +503,7 @@ int request_ask(struct fuse_req *r)
 		return r->err;
 	}
 	r->waiter = sim_task_here();
+	r->since = sim_awake();
 	queue(r);
 	while (!r->done)
 		sim_task_wait();
@@ -495,30 +516,14 @@ void request_drop(struct fuse_req *r)
 	free(take_ptr(r->ret));
 }
 
-static void on_impatience(void *data)
-{
-	const struct fuse_req *r = data;
-
-	if (!r->done)
-		sim_fail("a signal has interrupted a request, which is not answered for %u s",
-			 PATIENCE_S);
-}
-
-/* A disk that hangs, or a server that is silent, holds up nobody whom a signal interrupts. */
-static void on_patience(void *data)
-{
-	/* Where the machine has stood still meanwhile, it is answered just now. */
-	sim_after(SIM_S, SIM_OF_KXFS, on_impatience, data);
-}
-
 void request_signal(struct fuse_req *r)
 {
 	if (r->done || r->interrupted)
 		return;
 	r->interrupted = true;
+	r->signalled = max_of(sim_awake(), UINT64_C(1));
 	if (r->interrupt)
 		r->interrupt(r, r->interrupt_data);
-	sim_after(PATIENCE_S * SIM_S, SIM_OF_KXFS, on_patience, r);
 }
 
 void request_kill(struct fuse_req *r)
@@ -550,10 +555,8 @@ void requests_check(bool still)
 	if (sim_fs)
 		check_parked(sim_fs->park);
 	DL_FOREACH(requests, r)
-		if (r->waiter && !r->endless && !still &&
-		    r->waited_s++ > (r->closes ? CLOSING_S : LONGEST_S))
-			sim_fail("who has asked for %s waits for %u s",
-				 r->name ? r->name : "a file", r->waited_s);
+		if (!still)
+			check_deadline(r);
 }
 
 /* --- the end of a life --- */

@@ -220,6 +220,9 @@ static void on_event(void *data, const char *line, size_t len)
 	struct http_request *rq = data;
 
 	rq->ended |= !line;
+	/* The end of its connection, not of the stream. */
+	if (!line && is_down())
+		rq->err = -EIO;
 	if (line) {
 		rq->text = mem_grow(rq->text, rq->len + len + 1, 1);
 		memcpy(rq->text + rq->len, line, len);

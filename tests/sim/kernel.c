@@ -139,22 +139,6 @@ static void on_signal(void *data)
 	request_signal(data);
 }
 
-/* The answer's errno; R stays. INTERRUPT_US as of kernel_close. */
-static int ask(struct fuse_req *r, uint64_t interrupt_us)
-{
-	const struct process *p = process(r->pid);
-
-	if (p->killed && !r->forced) {
-		fuse_reply_err(r, EINTR);
-		return r->err;
-	}
-	if (!interrupt_us && p->disturbed && sim_chance(SIM_SIGNALS, 50))
-		interrupt_us = 1 + sim_delay(SIM_SIGNALS, SIGNAL_S * SIM_S);
-	if (interrupt_us)
-		sim_after(interrupt_us, SIM_WORLD, on_signal, r);
-	return request_ask(r);
-}
-
 static void do_lookup(struct fuse_req *r)
 {
 	fs_ops.lookup(r, r->node, r->name);
@@ -256,6 +240,54 @@ static void do_releasedir(struct fuse_req *r)
 {
 	fs_ops.releasedir(r, r->node, &r->fi);
 	forget(sim_life(), r->ctx.pid, r->node);
+}
+
+/*
+ * For how long each of them may be parked (docs/design.md, "Threads"): a close waits for what becomes of what is
+ * submitted, an fsync for its bytes, and who renames or removes has the directory to himself meanwhile.
+ */
+static void promise(struct fuse_req *r)
+{
+	static const struct {
+		void (*fn)(struct fuse_req *r);
+		const char *what;
+		unsigned most_ms;
+	} all[] = {
+		{do_flush, "a close", 30000},	    {do_rename, "a rename", 3000},
+		{do_rmdir, "a rmdir", 3000},	    {do_unlink, "an unlink", 10000},
+		{do_open, "an open", 10000},	    {do_create, "a creation", 10000},
+		{do_read, "a read", 10000},	    {do_write, "a write", 10000},
+		{do_fsync, "an fsync", 30000},	    {do_setattr, "a truncation", 10000},
+		{do_getattr, "a stat", 10000},	    {do_lookup, "a look-up", 10000},
+		{do_opendir, "an opendir", 10000},  {do_readdir, "a readdir", 10000},
+		{do_readlink, "a readlink", 10000}, {do_symlink, "a link", 10000},
+		{do_release, "a release", 10000},
+	};
+
+	for (size_t i = 0; i < array_size(all); i++)
+		if (r->fn == all[i].fn) {
+			r->what = all[i].what;
+			r->most_ms = all[i].most_ms;
+			return;
+		}
+	sim_fail("somebody asks for what nobody has promised");
+}
+
+/* The answer's errno; R stays. INTERRUPT_US as of kernel_close. */
+static int ask(struct fuse_req *r, uint64_t interrupt_us)
+{
+	const struct process *p = process(r->pid);
+
+	promise(r);
+	if (p->killed && !r->forced) {
+		fuse_reply_err(r, EINTR);
+		return r->err;
+	}
+	if (!interrupt_us && p->disturbed && sim_chance(SIM_SIGNALS, 50))
+		interrupt_us = 1 + sim_delay(SIM_SIGNALS, SIGNAL_S * SIM_S);
+	if (interrupt_us)
+		sim_after(interrupt_us, SIM_WORLD, on_signal, r);
+	return request_ask(r);
 }
 
 /* --- paths --- */
@@ -551,9 +583,30 @@ int kernel_truncate(struct kernel_file *f, off_t size)
 	return ask(r, 0);
 }
 
-int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
+/* There is one descriptor less; the last one takes the open file with it. */
+static void let_go(const struct kernel_file *f)
 {
 	struct kernel_open *of = f->of;
+	struct fuse_req *r;
+
+	if (--of->refs || of->life != sim_life())
+		return;
+	r = on_file(f, do_release);
+	r->lets_go = true;
+	request_post(r);
+	free(of);
+}
+
+void kernel_drop(struct kernel_file *f)
+{
+	LL_DELETE(files, f);
+	let_go(f);
+}
+
+int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
+{
+	const struct kernel_open *of = f->of;
+	unsigned life = of->life;
 	struct process *p = process(f->pid);
 	struct fuse_req *r;
 	int err = 0;
@@ -566,16 +619,8 @@ int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
 		r->forced = true;
 		err = ask(r, interrupt_us);
 	}
-	of->refs--;
-	if (of->life != sim_life())
-		return -ENOTCONN;
-	if (of->refs)
-		return err;
-	r = on_file(f, do_release);
-	r->lets_go = true;
-	request_post(r);
-	free(of);
-	return err;
+	let_go(f);
+	return life == sim_life() ? err : -ENOTCONN;
 }
 
 ssize_t kernel_read_at(struct kernel_file *f, size_t size, off_t off, uint64_t interrupt_us,

@@ -46,6 +46,8 @@ int kernel_fsync(struct kernel_file *f);
 int kernel_truncate(struct kernel_file *f, off_t size);
 /* INTERRUPT_US: after so long a signal interrupts it; 0: none does. What its FLUSH has said. */
 int kernel_close(struct kernel_file *f, uint64_t interrupt_us);
+/* F, which was on its way to another process, is nobody's any more: that is no close, and not told (docs/facts.md). */
+void kernel_drop(struct kernel_file *f);
 /*
  * Up to SIZE bytes at OFF, malloc'ed, in *RET: the count, 0 at the end, or a negative errno. INTERRUPT_US as of
  * kernel_close.

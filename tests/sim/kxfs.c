@@ -268,7 +268,7 @@ static void shake(void *data)
 
 	if (mended)
 		return;
-	if (sim_chance(SIM_FAULTS, sim_faults.still) && !sim_machine) {
+	if (sim_chance(SIM_FAULTS, sim_faults.still)) {
 		sim_say("machine", "stands still for %llu ms",
 			(unsigned long long)(still / SIM_MS));
 		sim_stand_still(still);

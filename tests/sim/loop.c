@@ -366,8 +366,12 @@ void diag(enum diag_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	text = text_vprint(fmt, args);
 	va_end(args);
-	if (level < DIAG_DEBUG)
+	if (level < DIAG_DEBUG) {
+		sim_of_world();
+
 		sim_say("kxfs", "%s", text);
+		gaps_said(text);
+	}
 	errno = err;
 }
 

@@ -263,7 +263,7 @@ static void signal_run(struct run *r, int sig)
 		end(r, SIGKILL);
 	} else if (sig == SIGTERM && !r->deaf && !r->ending) {
 		r->ending = true;
-		sim_after(1 + sim_delay(SIM_MACHINE, SIM_S), SIM_WORLD, on_signal, r);
+		sim_after(1 + sim_delay(SIM_MACHINE, SIM_S), SIM_OF_MACHINE, on_signal, r);
 	}
 }
 
@@ -274,9 +274,9 @@ static void stop(struct run *r, bool stopped)
 {
 	r->stopped = stopped;
 	if (!stopped && r->due)
-		sim_after(0, SIM_WORLD, step, r);
+		sim_after(0, SIM_OF_MACHINE, step, r);
 	if (!stopped && r->dying)
-		sim_after(0, SIM_WORLD, on_signal, r);
+		sim_after(0, SIM_OF_MACHINE, on_signal, r);
 	r->due &= stopped;
 	r->dying &= stopped;
 }
@@ -292,7 +292,7 @@ static void on_limit(void *data)
 	r->timed_out = true;
 	signal_run(r, SIGTERM);
 	stop(r, false); /* a stopped process does not see SIGTERM */
-	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_WORLD, on_limit, r);
+	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_OF_MACHINE, on_limit, r);
 }
 
 static void step(void *data)
@@ -314,7 +314,7 @@ static void step(void *data)
 		return end(r, SIGPIPE);
 	}
 	r->printed++;
-	sim_after(sim_delay(SIM_MACHINE, LINE_S * SIM_S), SIM_WORLD, step, r);
+	sim_after(sim_delay(SIM_MACHINE, LINE_S * SIM_S), SIM_OF_MACHINE, step, r);
 }
 
 /* Its guard has been killed, or the helper, and the guard kills all. */
@@ -340,7 +340,7 @@ static void on_helper_killed(void *data)
 	sim_say("program", "the helper of %s of %s is killed", r->uid, r->job);
 	r->lost = true;
 	process_end(r->helper);
-	sim_after(sim_delay(SIM_MACHINE, DIES_MS * SIM_MS), SIM_WORLD, die, r);
+	sim_after(sim_delay(SIM_MACHINE, DIES_MS * SIM_MS), SIM_OF_MACHINE, die, r);
 }
 
 static void on_guard_killed(void *data)
@@ -438,15 +438,15 @@ static void begin(void *data)
 	r->fate = RUNS;
 	r->began = sim_now();
 	tell(r, &news);
-	sim_after(sim_delay(SIM_MACHINE, SIM_S), SIM_WORLD, step, r);
+	sim_after(sim_delay(SIM_MACHINE, SIM_S), SIM_OF_MACHINE, step, r);
 	if (r->limit_ms)
-		sim_after((uint64_t)r->limit_ms * SIM_MS, SIM_WORLD, on_limit, r);
+		sim_after((uint64_t)r->limit_ms * SIM_MS, SIM_OF_MACHINE, on_limit, r);
 	if (sim_chance(SIM_MACHINE, sim_faults.helper_stopped))
-		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD, on_stopped, r);
+		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_OF_MACHINE, on_stopped, r);
 	if (sim_chance(SIM_MACHINE, sim_faults.helper_killed)) {
 		sim_fn killed = sim_chance(SIM_MACHINE, 500) ? on_helper_killed : on_guard_killed;
 
-		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_WORLD, killed, r);
+		sim_after(sim_delay(SIM_MACHINE, LINES * SIM_S), SIM_OF_MACHINE, killed, r);
 	}
 }
 
@@ -494,6 +494,10 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 		.limit_ms = program->limit_ms,
 		.grace_ms = program->grace_ms,
 	};
+	/* Each attempt has all of it, whatever the wall clock says. */
+	if (r->limit_ms != 1000 * (int64_t)users_limit_s(r->tag))
+		sim_fail("%s of %s may run for %lld ms, and its limit is %u s", r->replica, r->job,
+			 (long long)r->limit_ms, users_limit_s(r->tag));
 	r->life = r->helper->life;
 	snprintf(r->uid, sizeof(r->uid), "00000000-0000-4000-9000-%012u", r->number);
 	runs[n_runs++] = r;
@@ -501,7 +505,7 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	r->news = sim_pipe_new(&ret->news_fd);
 	r->helper->guarded = true;
 	ret->pid = FIRST_PID + (pid_t)r->number;
-	sim_after(1 + sim_delay(SIM_MACHINE, STARTS_MS * SIM_MS), SIM_WORLD, begin, r);
+	sim_after(1 + sim_delay(SIM_MACHINE, STARTS_MS * SIM_MS), SIM_OF_MACHINE, begin, r);
 	return 0;
 }
 

@@ -255,7 +255,7 @@ int __wrap_poll(struct pollfd *f, nfds_t n, int ms)
 		p->next = pollers;
 		pollers = p;
 		if (timed)
-			sim_after((uint64_t)ms * SIM_MS, SIM_WORLD, on_timeout, p);
+			sim_after((uint64_t)ms * SIM_MS, SIM_OF_MACHINE, on_timeout, p);
 		do
 			sim_task_wait();
 		while (!is_ready(p) && !p->over);
@@ -653,7 +653,7 @@ int spawn_self(char *const *argv, char *const *env, const int given[3], pid_t *r
 	processes = mem_grow(processes, n_processes + 1, sizeof(struct sim_process *));
 	processes[n_processes++] = p;
 	*ret = p->pid;
-	sim_task_start(SIM_WORLD, helper, p);
+	sim_task_start(SIM_OF_MACHINE, helper, p);
 	return 0;
 }
 

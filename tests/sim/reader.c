@@ -267,10 +267,12 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 	if (err)
 		return;
 	check_text(path, text, merged ? MERGED : ONE_RUN, job, seen);
-	if (merged)
+	if (merged) {
 		check_known(path, take_ptr(text));
-	else
+	} else {
 		check_known_run(path, text);
+		gaps_check(job, path, text);
+	}
 }
 
 /* Read the logs of JOB, of the earlier attempts N from FIRST on. LAST, MERGED: of the last one, and of all in one. */

@@ -33,8 +33,11 @@ struct fuse_req {
 	bool done;
 	bool early;   /* by a signal or a deadline, while its handler waits for the disk */
 	bool endless; /* it has no deadline, as it is to be */
-	bool closes;  /* it waits for what becomes of what is submitted */
-	unsigned waited_s;
+	const char *what;
+	unsigned most_ms; /* until it has to be answered, once it is parked */
+	bool parked;
+	/* sim_awake, when it was asked for, or parked, and when a signal came; 0: none has. */
+	uint64_t since, signalled;
 	int err;
 	struct fuse_entry_param entry;
 	char *ret;

@@ -61,7 +61,7 @@ bool sim_trace, sim_machine;
 const char **sim_failure;
 
 static uint64_t streams[SIM_N];
-static uint64_t now, still_until, hash = 14695981039346656037u;
+static uint64_t now, still_until, stood_us, hash = 14695981039346656037u;
 static unsigned life;
 static struct event *heap;
 static size_t n_events, max_events;
@@ -171,6 +171,7 @@ void sim_draw_faults(uint64_t set)
 		{"after", &sim_faults.after, 1000},
 		{"several", &sim_faults.several, 1000},
 		{"kueue", &sim_faults.kueue, 1000},
+		{"passed", &sim_faults.passed, 1000},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);
@@ -281,7 +282,15 @@ void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data)
 
 void sim_stand_still(uint64_t us)
 {
-	still_until = max_of(still_until, now + us);
+	uint64_t until = max_of(still_until, now + us);
+
+	stood_us += until - max_of(still_until, now);
+	still_until = until;
+}
+
+uint64_t sim_awake(void)
+{
+	return now - (stood_us - (still_until > now ? still_until - now : 0));
 }
 
 static struct event take_event(void)
@@ -327,12 +336,12 @@ void sim_run(uint64_t until, const bool *over)
 			sim_loop_turn();
 		} else if (event) {
 			struct event e = take_event();
-			bool is_still = e.whose == SIM_OF_KXFS && still_until > now;
+			bool is_still = e.whose != SIM_WORLD && still_until > now;
 
 			e.at = is_still ? still_until : e.at;
 			if (is_still)
 				put_event(e);
-			else if (e.whose == SIM_WORLD || e.life == life)
+			else if (e.whose != SIM_OF_KXFS || e.life == life)
 				e.fn(e.data);
 		} else {
 			uint64_t next = n_events ? min_of(heap[0].at, due) : due;

@@ -431,6 +431,27 @@ bool server_is_suspended(const char *name)
 	return job && !job->queued && (object_is(job, "Aborting") || object_is(job, "Aborted"));
 }
 
+static struct server_run run_of(const struct object *pod, size_t run)
+{
+	const struct run *r = &pod->runs[run];
+
+	return (struct server_run){
+		.n = run_printed(r),
+		.kept = r->kept,
+		.there = !pod->gone && run + 1 + !pod->between >= pod->n_runs,
+		.ended = r->ended > 0,
+		.job = object_uid(pod->job),
+		.job_name = pod->job->name,
+		.revived = pod->job->revived,
+		.foreign = pod->foreign,
+		.replica = "main-0",
+		.pod_uid = object_uid(pod),
+		.container = pod->container,
+		.restart = (unsigned)run,
+		.injected = pod->injected,
+	};
+}
+
 bool server_run(const char *uid, struct server_run *ret)
 {
 	cleanup_free char *of = text_copy(uid);
@@ -440,22 +461,11 @@ bool server_run(const char *uid, struct server_run *ret)
 		return machine_run(uid, ret);
 	for (size_t i = 0; i < n_objects && run < MOST_RUNS; i++) {
 		const struct object *o = &objects[i];
-		const struct run *r = &o->runs[run];
 
 		memcpy(of + 9, "0000", 4);
 		if (o->in != PODS || !streq(object_uid(o), of) || run >= o->n_runs)
 			continue;
-		*ret = (struct server_run){
-			.n = run_printed(r),
-			.kept = r->kept,
-			.there = !o->gone && run + 1 + !o->between >= o->n_runs,
-			.ended = r->ended > 0,
-			.job = object_uid(o->job),
-			.job_name = o->job->name,
-			.revived = o->job->revived,
-			.foreign = o->foreign,
-			.replica = "main-0",
-		};
+		*ret = run_of(o, run);
 		return true;
 	}
 	return false;
@@ -475,6 +485,43 @@ bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 
 		return false;
 	run_uid(pod, pod->n_runs - 1 - before, ret_uid);
 	return server_run(ret_uid, ret) && ret->there;
+}
+
+bool server_nth_run(const char *job, size_t k, struct server_run *ret)
+{
+	for (size_t i = 0; i < n_objects; i++) {
+		const struct object *o = &objects[i];
+
+		if (o->in != PODS || !o->job || !streq(object_uid(o->job), job))
+			continue;
+		if (k < o->n_runs) {
+			*ret = run_of(o, k);
+			return true;
+		}
+		k -= o->n_runs;
+	}
+	return false;
+}
+
+bool server_pod_in(const char *text, struct server_pod *ret)
+{
+	bool found = false;
+
+	*ret = (struct server_pod){0};
+	for (size_t i = 0; i < n_objects; i++) {
+		const struct object *o = &objects[i];
+		cleanup_free char *first = text_print(" %s, container ", o->name);
+		cleanup_free char *last = text_print(" of %s: ", o->name);
+
+		if (o->in != PODS || !(strstr(text, first) || strstr(text, last)))
+			continue;
+		found = true;
+		ret->gone |= o->gone;
+		ret->again |= o->n_runs > 1;
+		for (size_t k = 0; k < o->n_runs; k++)
+			ret->rotated |= o->runs[k].kept > 0;
+	}
+	return found;
 }
 
 /* --- the kind --- */

@@ -23,6 +23,7 @@
  *	dry.c     those who write into dryrun/ (world.h)
  *	looker.c  those who look at all else, and rm -r (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)
+ *	gaps.c    what is told where output is missing (world.h)
  *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
  *	ctl.c     those who write to ctl
  *	main.c    histories, one process each
@@ -71,6 +72,7 @@ enum sim_stream {
 	SIM_AFTER,
 	SIM_KINDS,
 	SIM_KUEUE,
+	SIM_PASSED,
 	SIM_N
 };
 
@@ -133,6 +135,7 @@ struct sim_faults {
 	unsigned after;	   /* files whose job is to begin when others are over */
 	unsigned several;  /* histories of a cluster with jobs of several kinds */
 	unsigned kueue;	   /* histories of a cluster that has Kueue */
+	unsigned passed;   /* who write a file and send its descriptor to somebody */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
@@ -160,14 +163,19 @@ uint64_t sim_delay(enum sim_stream stream, uint64_t us);
 /* --- time and events --- */
 
 uint64_t sim_now(void); /* us since the history began */
-/* Is FN called by kxfs, so that it is not when that has been killed meanwhile? */
-enum sim_whose { SIM_WORLD, SIM_OF_KXFS };
+/*
+ * Is FN called by kxfs, so that it is not when that has been killed meanwhile, or by another process of its machine?
+ * Both stand still with that.
+ */
+enum sim_whose { SIM_WORLD, SIM_OF_KXFS, SIM_OF_MACHINE };
 void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
 /* Which life of kxfs this is. All that is SIM_OF_KXFS and of an earlier one does not happen any more. */
 unsigned sim_life(void);
 void sim_next_life(void);
-/* For so long nothing that is SIM_OF_KXFS happens; then all of it that was due meanwhile. */
+/* For so long nothing happens that is not SIM_WORLD; then all of it that was due meanwhile. */
 void sim_stand_still(uint64_t us);
+/* us for which that was not so since the history began. */
+uint64_t sim_awake(void);
 /* Run what happens until UNTIL, or until *OVER. */
 void sim_run(uint64_t until, const bool *over);
 

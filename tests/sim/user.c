@@ -27,7 +27,9 @@
 #define REMOVED_S   15
 #define BEGINS_S    90 /* so much later a job may begin */
 #define CROWD_S	    30 /* those of a crowd begin at once */
-#define SEEN_S	    5  /* what the server has done shows within */
+#define LIMIT_S	    20 /* of the time for which a program may run */
+#define SOON_S	    8
+#define SEEN_S	    5 /* what the server has done shows within */
 
 enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
@@ -53,7 +55,7 @@ struct write {
 	const char *wish;
 	unsigned group; /* 0: of none */
 	uint64_t accepted_us;
-	uint64_t asked_us;
+	uint64_t asked_us, asked_awake; /* as sim_now and sim_awake have it */
 	bool left;    /* its mount has left it to the next one, and may have accepted it */
 	bool removed; /* or is about to be */
 };
@@ -167,16 +169,21 @@ static char *when_of(const struct write *w)
 	return text_copy(w->hold ? "hold: true" : "");
 }
 
+unsigned users_limit_s(unsigned tag)
+{
+	return sim_machine && tag % 4 == 0 ? LIMIT_S : 0;
+}
+
 /* What stands in its scheduler_args, behind what else does. malloc'ed. */
 static char *args_of(const struct write *w)
 {
-	bool limited = sim_machine && w->tag % 4 == 0;
-	cleanup_free char *begin = when_of(w);
+	unsigned limit = users_limit_s(w->tag);
+	cleanup_free char *begin = when_of(w), *time = text_print("time_limit: %us", limit);
 
-	if (!limited && !w->held)
+	if (!limit && !w->held)
 		return text_copy("");
-	return text_print("scheduler_args: {%s%s%s}\n", limited ? "time_limit: 20s" : "",
-			  limited && w->held ? ", " : "", begin);
+	return text_print("scheduler_args: {%s%s%s}\n", limit ? time : "",
+			  limit && w->held ? ", " : "", begin);
 }
 
 static bool is_at_server(const char *job)
@@ -453,12 +460,28 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 	}
 }
 
+/*
+ * A job of a machine is shown when its programs have begun, or soon: its writer does not wait for them, nor for a clock
+ * that was set back; but for the disk.
+ */
+static void check_soon(const struct write *w)
+{
+	uint64_t waited = sim_awake() - w->asked_awake;
+
+	if (w->fate == ASKED && sim_machine && !w->held && waited > SOON_S * SIM_S &&
+	    !sim_faults.slow && !sim_faults.hangs && !sim_faults.disk_error)
+		sim_fail(
+			"tag %u: a job of the machine is asked for, and the close returns after %llu ms",
+			w->tag, (unsigned long long)(waited / SIM_MS));
+}
+
 void writer_asks(struct writing *writing)
 {
 	struct write *w = container_of(writing, struct write, writing);
 
 	w->fate = ASKED;
 	w->asked_us = sim_now();
+	w->asked_awake = sim_awake();
 	w->life = sim_life();
 	w->boot = sim_boots();
 	last[w->name] = w->tag + 1;
@@ -482,6 +505,7 @@ static void write_one(struct write *w, pid_t pid)
 					? 1 + sim_delay(stream_of(w), SIM_S)
 					: 0;
 	err = writer_write(writing);
+	check_soon(w);
 	if (writing->late)
 		late[w->name] = sim_life() + 1;
 	if (w->fate == WRITING) {
@@ -579,6 +603,7 @@ void users_begin(uint64_t set)
 		w->starts_us = sim_random(SIM_HABITS) % (DURING_S * SIM_S);
 		if (sim_chance(SIM_HABITS, crowded))
 			w->starts_us -= w->starts_us % (CROWD_S * SIM_S);
+		w->writing.passed = sim_chance(SIM_PASSED, sim_faults.passed);
 		draw_roles(w);
 		draw_held(w);
 		w->gone = !(set >> i & 1);
@@ -714,6 +739,7 @@ static void judge(void *data)
 	waiters_judge();
 	kueue_judge();
 	lookers_judge();
+	gaps_judge();
 	judged = true;
 }
 

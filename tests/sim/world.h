@@ -64,8 +64,21 @@ struct server_run {
 	const char *job; /* its uid */
 	bool foreign;	 /* which somebody else has made */
 	const char *replica;
+	/* Of a cluster: what tells the run from all others. */
+	const char *pod_uid, *container;
+	unsigned restart;
+	bool injected; /* its pod has a container more, which prints nothing */
 };
 bool server_run(const char *uid, struct server_run *ret);
+/* The K-th run of all pods that the job UID ever had. */
+bool server_nth_run(const char *job, size_t k, struct server_run *ret);
+/* The pods of the name that stands in TEXT as ", container C", or " of ", has it: what has become of one of them? */
+struct server_pod {
+	bool rotated; /* its node has lost lines */
+	bool again;   /* its container ran again */
+	bool gone;
+};
+bool server_pod_in(const char *text, struct server_pod *ret);
 /* Is the job UID there, and nobody deletes it? */
 bool server_has_job(const char *uid);
 /* The jobs that were called NAME: how many, and what is known of the last. */
@@ -159,6 +172,15 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 /* What is to be read by now? In a task. */
 void readers_judge(void);
 
+/* --- gaps.c --- */
+
+/* TEXT is what PATH, the log of a run, shows, which is in JOB's folder. */
+void gaps_check(const char *job, const char *path, const char *text);
+/* kxfs says TEXT in .kxfs/log. */
+void gaps_said(const char *text);
+/* How many gaps are told? In a task. */
+void gaps_judge(void);
+
 /* --- ctl.c --- */
 
 void ctl_begin(void);
@@ -196,7 +218,8 @@ struct writing {
 	bool dies;	       /* some time, unless it is done */
 	pid_t pid, child;      /* CHILD is 0: there is none */
 	bool killed, over;
-	bool late; /* its name may still change by what it has done */
+	bool late;   /* its name may still change by what it has done */
+	bool passed; /* its descriptor is sent to somebody, who does not take it */
 };
 
 /* In a task. What the close or the rename has said that asks for it, or how it has failed before. */
@@ -263,6 +286,8 @@ struct users_roles {
 	enum users_policy policy;
 };
 const struct users_roles *users_roles(unsigned tag);
+/* For how long a program of TAG may run at most; 0: for ever. */
+unsigned users_limit_s(unsigned tag);
 /* Is JOB one that was to begin later, and was not launched? */
 bool users_held(const char *job);
 /* Has its user removed JOB, or begun to? */

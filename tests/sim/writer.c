@@ -12,6 +12,9 @@
  *	DD	  the descriptor put in the place of another one before anything is written
  *	POPEN	  subprocess.Popen(stdout=f), f.close(): a child alone has it, so its end is told nobody
  *
+ * Some send the descriptor through a socket as well, where it is left, so that the kernel lets go of the file some time
+ * later, without the close of anybody.
+ *
  * The last close or rename asks for what is written to be launched, and its caller is told what became of it.
  */
 #include <errno.h>
@@ -25,6 +28,7 @@
 #define CHUNK	    200
 #define DESCRIPTORS 4
 #define DIES_S	    3
+#define PASSED_S    10
 
 /* Descriptors of the writer and of its children, some of which are open. */
 struct hands {
@@ -36,11 +40,31 @@ struct hands {
 
 /* --- what all do --- */
 
+static void on_lost(void *data)
+{
+	struct kernel_file *f = data;
+
+	kernel_drop(f);
+	free(f);
+}
+
+/* Descriptor I is in a socket, too, until that is gone. */
+static void pass(struct hands *h, unsigned i)
+{
+	struct kernel_file *f = new0(struct kernel_file);
+
+	kernel_dup(&h->f[i], kernel_fork(KERNEL_SEEN), f);
+	sim_after(1 + sim_delay(SIM_PASSED, PASSED_S * SIM_S), SIM_WORLD, on_lost, f);
+	h->w->late = true;
+}
+
 static int open_it(struct hands *h, unsigned i, const char *path, int flags)
 {
 	int err = kernel_open(&h->f[i], h->w->pid, path, O_WRONLY | flags);
 
 	h->open[i] = !err;
+	if (!err && h->w->passed && path == h->w->path)
+		pass(h, i);
 	return err;
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is told where output is missing, held against what the nodes had. Bytes of a log are the program's alone, so a
+ * gap is told beside them: its place on disk (lines/KEY.gaps), a count in `status`, and words in .kxfs/log. Of a log
+ * whose machine has not gone down:
+ *
+ *	place	 one stands between two lines that do not follow each other, and nowhere else; but where the node has
+ *		 lost the last line that was shown, nobody can tell whether one is missing behind it, and it "may be"
+ *	count	 `status` has one for each place and each end that is not there, and at most one more for each run
+ *		 whose pod was gone, or which had run again, before it was all seen
+ *	words	 what was lost is said of a pod whose node has lost something; that a pod, or a run of it, is gone only
+ *		 of one that is
+ *
+ * A local job lacks nothing, whatever becomes of it: its `status` says 0.
+ */
+#include <stdio.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define UID	  SERVER_UID
+#define MOST_LOGS 6 /* log.0 and so on */
+
+/* What a log shows of a run, and what is told of it. */
+struct shown {
+	char uid[UID + 1];
+	struct server_run run;
+	size_t next;   /* behind the last line */
+	size_t places; /* of gaps */
+};
+
+/* The places of gaps in the log of RUN, 8 bytes each, and their count; of a folder that is not there: none. */
+static size_t places_of(const char *folder, const struct server_run *run, const unsigned char **ret)
+{
+	cleanup_free char *path = text_print("/jobs/%s/lines/%s.%s.%u.gaps", folder, run->pod_uid,
+					     run->container, run->restart);
+	size_t n;
+
+	*ret = sim_disk_look(path, &n);
+	return *ret ? n / 8 : 0;
+}
+
+static size_t place(const unsigned char *v, size_t i)
+{
+	size_t at = 0;
+
+	for (unsigned k = 8; k-- > 0;)
+		at = at << 8 | v[8 * i + k];
+	return at;
+}
+
+/* The number of the line at AT, whose length is N, if it is a whole one of UID. */
+static bool is_line(const char *at, size_t n, const char *uid, size_t *ret)
+{
+	cleanup_free char *line = mem_copy(at, n), *full = NULL;
+
+	if (n < UID + 2)
+		return false;
+	*ret = strtoull(line + UID, NULL, 10);
+	full = text_print("%s %zu", uid, *ret);
+	return streq(full, line);
+}
+
+/*
+ * A whole line NUMBER of S begins. BEFORE: the number behind the line before, or 0, if that is not whole; TOLD: a gap
+ * has its place between the two.
+ */
+static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
+			bool told)
+{
+	if (before && number > before && !told)
+		sim_fail("%s lacks what comes before line %zu of %s, and no gap is told there",
+			 path, number, s->uid);
+	if (before && number == before && told && s->run.kept < before)
+		sim_fail("%s: a gap is told before line %zu of %s, and nothing is missing there",
+			 path, number, s->uid);
+}
+
+/* TEXT is the log at PATH, of one run, in FOLDER of the state directory. What is shown of it in *RET. */
+static void check_places(const char *path, const char *folder, const char *text, struct shown *ret)
+{
+	const unsigned char *v;
+	size_t before = 0, number = 0, i = 0, n;
+	const char *nl, *at = text;
+
+	*ret = (struct shown){0};
+	snprintf(ret->uid, sizeof(ret->uid), "%s", text);
+	if (!server_run(ret->uid, &ret->run) || ret->run.foreign || sim_boots())
+		return;
+	n = places_of(folder, &ret->run, &v);
+	for (; (nl = strchr(at, '\n')); at = nl + 1) {
+		bool whole = is_line(at, (size_t)(nl - at), ret->uid, &number);
+		size_t begin = (size_t)(at - text), end = (size_t)(nl - text);
+		bool told = i < n && place(v, i) == begin;
+
+		if (whole)
+			check_place(path, ret, number, before, told);
+		/* Behind a part of a line comes another one, or its end. */
+		while (i < n && place(v, i) <= (whole ? begin : end)) {
+			if (place(v, i) < begin || place(v, i) == 0)
+				sim_fail("%s: a gap is told at byte %zu, in the middle of a line",
+					 path, place(v, i));
+			ret->places++;
+			i++;
+		}
+		before = whole ? number + 1 : 0;
+		ret->next = whole ? number + 1 : ret->next;
+	}
+}
+
+void gaps_check(const char *job, const char *path, const char *text)
+{
+	struct shown shown;
+
+	if (!sim_machine)
+		check_places(path, job, text, &shown);
+}
+
+/* --- the count, in the end --- */
+
+/* How many `status` of PLACE tells. False: there is no such text. */
+static bool count_in(const char *at, pid_t pid, size_t *ret)
+{
+	cleanup_free char *path = text_print("%s/main-0/status", at), *text = NULL;
+	const char *gap;
+
+	if (kernel_read(pid, path, &text))
+		return false;
+	gap = strstr(text, "\ngap: ");
+	if (!gap)
+		sim_fail("%s says of no gap", path);
+	*ret = strtoull(gap + strlen("\ngap: "), NULL, 10);
+	return true;
+}
+
+/* How many may be told of the job UID beside those that have a place; also of the other container of a pod. */
+static size_t most_of(const char *job)
+{
+	struct server_run run;
+	size_t n = 0;
+
+	for (size_t k = 0; server_nth_run(job, k, &run); k++)
+		n += (!run.there || run.kept) + (run.injected && run.restart == 0 && !run.there);
+	return n;
+}
+
+/* What the directory AT, of jobs/ or history/, tells of the job called NAME there. */
+static void judge_one(const char *at, const char *name, pid_t pid)
+{
+	size_t told, least = 0, places = 0, most;
+	const char *job = NULL;
+
+	for (unsigned i = 0; i <= MOST_LOGS; i++) {
+		cleanup_free char *path = i < MOST_LOGS ? text_print("%s/main-0/log.%u", at, i)
+							: text_print("%s/main-0/log", at);
+		cleanup_free char *text = NULL;
+		struct shown s;
+
+		if (kernel_read(pid, path, &text))
+			continue;
+		check_places(path, name, text, &s);
+		if (!s.next || !s.run.job || s.run.foreign)
+			continue;
+		job = s.run.job;
+		places += s.places;
+		least += s.places + (s.run.ended && s.next < s.run.n);
+	}
+	if (!job || sim_boots() || !count_in(at, pid, &told))
+		return;
+	most = places + most_of(job);
+	sim_say("user", "%s: %zu gaps are told, of %zu to %zu", at, told, least, most);
+	if (told < least)
+		sim_fail("%s lacks output %zu times, and %zu gaps are told", at, least, told);
+	if (told > most)
+		sim_fail("%s tells %zu gaps, and lacks output %zu times at most", at, told, most);
+}
+
+void gaps_judge(void)
+{
+	static const char *const places[] = {"jobs", "history"};
+	pid_t pid = kernel_fork(KERNEL_SEEN);
+
+	for (size_t i = 0; i < array_size(places); i++) {
+		struct kernel_names names cleanup(kernel_names_clear) = {0};
+
+		if (kernel_list(pid, places[i], &names))
+			continue;
+		for (size_t k = 0; k < names.n; k++) {
+			cleanup_free char *at = text_print("%s/%s", places[i], names.v[k].name);
+			size_t told;
+
+			if (!sim_machine)
+				judge_one(at, names.v[k].name, pid);
+			else if (count_in(at, pid, &told) && told)
+				sim_fail("%s tells %zu gaps, and is of a local job", at, told);
+		}
+	}
+}
+
+/* --- words --- */
+
+/* TEXT, a message, ends with WORDS. */
+static bool ends_with(const char *text, const char *words)
+{
+	size_t n = strlen(text), end = strlen(words);
+
+	return n >= end && streq(text + n - end, words);
+}
+
+void gaps_said(const char *text)
+{
+	static const struct {
+		const char *words;
+		bool rotated, again, gone; /* what may be so, of which one has to be */
+	} all[] = {
+		{"what it printed while it could not be followed may be lost", true, false, false},
+		{"its end was rotated away, perhaps with more behind it", true, false, false},
+		{"the container has been run again since", false, true, false},
+		{"the pod, or this run of it, is gone", false, true, true},
+		{": the pod is gone", false, false, true},
+	};
+
+	for (size_t i = 0; i < array_size(all) && !sim_machine && !sim_boots(); i++) {
+		struct server_pod pod;
+
+		if (!ends_with(text, all[i].words) || !server_pod_in(text, &pod))
+			continue;
+		if (!(all[i].rotated && pod.rotated) && !(all[i].again && pod.again) &&
+		    !(all[i].gone && pod.gone))
+			sim_fail("kxfs says what is not so: %s", text);
+	}
+}
