@@ -686,7 +686,7 @@ static bool others_go_on(const struct write *w)
 static bool may_stay_held(const struct write *w)
 {
 	return w->held && !w->created &&
-	       (w->removed || sim_faults.quota || sim_faults.webhooks ||
+	       (w->removed || sim_faults.quota || sim_faults.webhooks || sim_faults.several ||
 		(w->begin_s && sim_faults.clock) || sim_faults.disk_error ||
 		(w->hold && !w->released) || others_go_on(w));
 }
