@@ -128,8 +128,7 @@ static void on_reply(void *data, const struct http_reply *reply)
 	struct spec_s3_keys keys;
 	cleanup_free char *text = NULL;
 
-	if (reply->err == 0 && reply->status / 100 == 2 &&
-	    spec_s3_keys_reply(reply->body, reply->len, &keys))
+	if (http_succeeded(reply) && spec_s3_keys_reply(reply->body, reply->len, &keys))
 		return succeeded(k, &keys);
 	if (reply->err) {
 		text = text_print("the token service: %s", reply->text);

@@ -127,7 +127,6 @@ void discover_free(struct discover *d)
 {
 	if (!d)
 		return;
-	if (d->request)
-		http_cancel(d->request);
+	http_drop(&d->request);
 	free(d);
 }

@@ -315,8 +315,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	const struct spec_right *right = spec_right_at(e->i);
 	bool allowed = false;
 
-	if (reply->err || reply->status / 100 != 2 ||
-	    spec_review_reply(reply->body, reply->len, &allowed) < 0) {
+	if (!http_succeeded(reply) || spec_review_reply(reply->body, reply->len, &allowed) < 0) {
 		say(e, BACKEND_LACKS, "the server does not say which rights there are (%s)",
 		    reply->err ? reply->text : "the review of rights is refused");
 		enter(e, OVER);
@@ -429,8 +428,7 @@ static void examine_end(void *data)
 {
 	struct examine *e = data;
 
-	if (e->request)
-		http_cancel(e->request);
+	http_drop(&e->request);
 }
 
 /* --- the connection --- */

@@ -100,8 +100,6 @@ static int set_timer(CURLM *curl, long ms, void *data)
 
 /* --- once more --- */
 
-static void on_again(uv_timer_t *timer);
-
 static void read_no_more(struct curl_socket *s)
 {
 	if (s->again)

@@ -67,6 +67,12 @@ struct http_reply {
 	size_t len;
 };
 
+/* Has the server done what it was asked for? */
+static inline bool http_succeeded(const struct http_reply *reply)
+{
+	return !reply->err && reply->status / 100 == 2;
+}
+
 /* The errno that fits REPLY, which is no success, and its text for people (malloc'ed; NULL: the errno says it all). */
 int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
 
@@ -134,6 +140,12 @@ void http_free(struct http *http);
 struct http_request *http_send(struct http *http, const struct http_call *call);
 /* End RQ; done() is not called any more. */
 void http_cancel(struct http_request *rq);
+/* The same, of *RQ, which is NULL then and may be NULL before. */
+static inline void http_drop(struct http_request **rq)
+{
+	if (*rq)
+		http_cancel(take_ptr(*rq));
+}
 /*
  * Let the stream RQ wait until http_resume: from the next chunk on its bytes stay where they are, and the server is
  * slowed; other requests are not. Over HTTP/2 curl first takes up to 32 MiB of it into memory. False: so many streams

@@ -72,10 +72,8 @@ void podlog_stop(struct podlog *p)
 {
 	if (!p)
 		return;
-	if (p->stream)
-		http_cancel(p->stream);
-	if (p->question)
-		http_cancel(p->question);
+	http_drop(&p->stream);
+	http_drop(&p->question);
 	loop_timer_stop(&p->doubt);
 	spec_logline_free(p->l);
 	free(p->held);
@@ -360,8 +358,7 @@ static void accept_held(struct podlog *p)
 	bool ended = p->state == ASKING_ENDED;
 	int err;
 
-	if (p->question)
-		http_cancel(take_ptr(p->question));
+	http_drop(&p->question);
 	p->state = STREAMING;
 	err = p->n_held > 0 ? feed(p, held, p->n_held) : 0;
 	p->n_held = 0;

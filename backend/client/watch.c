@@ -168,8 +168,7 @@ static void part_free(struct part *part)
 {
 	if (!part)
 		return;
-	if (part->request)
-		http_cancel(part->request);
+	http_drop(&part->request);
 	spec_split_free(part->split);
 	free(part);
 }

@@ -42,9 +42,8 @@ static bool is_accepted(const struct cancel *c, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {.uid = c->r.rq->uid};
 
-	return !reply->err && reply->status / 100 == 2 &&
-	       (spec_object_is_success(reply->body, reply->len) ||
-		spec_object_is(reply->body, reply->len, &wanted));
+	return http_succeeded(reply) && (spec_object_is_success(reply->body, reply->len) ||
+					 spec_object_is(reply->body, reply->len, &wanted));
 }
 
 static void on_deleted(void *data, const struct http_reply *reply)

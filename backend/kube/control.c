@@ -202,7 +202,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 		.namespace = c->k->namespace,
 		.name = c->name,
 	};
-	bool done = !reply->err && reply->status / 100 == 2 &&
+	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
 	 * A proxy made for Kubernetes writes a Status too, so no Status is believed about an action that must not be

@@ -272,7 +272,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 static void on_rules(void *data, const struct http_reply *reply)
 {
 	struct kinds *k = data;
-	int err = !reply->err && reply->status / 100 == 2 ? 0 : -EINVAL;
+	int err = http_succeeded(reply) ? 0 : -EINVAL;
 
 	k->request = NULL;
 	for (size_t i = 0; i < SPEC_MAX_SOURCES && !err; i++) {
@@ -341,7 +341,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 	k->request = NULL;
 	if (closed)
 		err = k->found ? -EACCES : spec_served_find(NULL, 0, rows);
-	else if (!reply->err && reply->status / 100 == 2)
+	else if (http_succeeded(reply))
 		err = spec_served_find(reply->body, reply->len, rows);
 	if (!err) {
 		for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
@@ -356,7 +356,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 			surveyed(k);
 		return;
 	}
-	if (reply->err || reply->status / 100 != 2)
+	if (!http_succeeded(reply))
 		err = http_refusal(reply, &asked, &text);
 	say_found(k, err, text ? text : "the server's list of what it serves can't be read");
 }
@@ -429,11 +429,9 @@ void kinds_stop(struct kinds *k)
 	k->stopped = true;
 	loop_timer_stop(&k->timer);
 	discover_free(take_ptr(k->discover));
-	if (k->request)
-		http_cancel(take_ptr(k->request));
+	http_drop(&k->request);
 	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
-		if (k->slots[i].request)
-			http_cancel(take_ptr(k->slots[i].request));
+		http_drop(&k->slots[i].request);
 }
 
 void kinds_free(struct kinds *k)

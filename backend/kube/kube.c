@@ -239,7 +239,7 @@ static void on_namespace(void *data, const struct http_reply *reply)
 		.namespace = "",
 		.name = k->parts.namespace,
 	};
-	const bool fine = !reply->err && reply->status / 100 == 2;
+	const bool fine = http_succeeded(reply);
 	cleanup_free char *uid =
 		fine ? spec_object_name(reply->body, reply->len, "uid") : text_copy("");
 	cleanup_free char *why = NULL, *text = NULL;

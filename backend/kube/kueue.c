@@ -96,8 +96,8 @@ static void on_review(void *data, const struct http_reply *reply)
 	struct kueue *k = data;
 	bool allowed = true;
 	/* Where the right can't be known, it is found out when it is used. */
-	bool known = !reply->err && reply->status / 100 == 2 &&
-		     spec_review_reply(reply->body, reply->len, &allowed) == 0;
+	bool known =
+		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
 	k->review = NULL;
 	world_set_fixed(k->config.world, known && !allowed);
@@ -132,7 +132,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	bool answered = !reply->err && (reply->status == 404 || reply->status == 403);
 
 	k->request = NULL;
-	if (!reply->err && reply->status / 100 == 2) {
+	if (http_succeeded(reply)) {
 		answered = true;
 		version = spec_kueue_version(reply->body, reply->len);
 	}
@@ -213,8 +213,7 @@ static void on_places(void *data, const struct http_reply *reply)
 	size_t n = 0;
 
 	k->request = NULL;
-	if (!reply->err && reply->status / 100 == 2 &&
-	    spec_places_parse(reply->body, reply->len, &v, &n) == 0) {
+	if (http_succeeded(reply) && spec_places_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
 		world_set_kueue_away(k->config.world, false);
 		world_set_places(k->config.world, k->asked, v, n);
@@ -234,7 +233,7 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	struct kueue *k = data;
 
 	k->request = NULL;
-	if (!reply->err && reply->status / 100 == 2)
+	if (http_succeeded(reply))
 		k->visibility = spec_kueue_visibility_version(reply->body, reply->len);
 	if (!k->visibility)
 		places_failed(k, reply);
@@ -383,10 +382,8 @@ void kueue_stop(struct kueue *k)
 	k->stopped = true;
 	loop_timer_stop(&k->retry);
 	loop_timer_stop(&k->timer);
-	if (k->request)
-		http_cancel(take_ptr(k->request));
-	if (k->review)
-		http_cancel(take_ptr(k->review));
+	http_drop(&k->request);
+	http_drop(&k->review);
 }
 
 void kueue_free(struct kueue *k)

@@ -127,7 +127,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 static void on_list(void *data, const struct http_reply *reply)
 {
 	struct looks *l = data;
-	bool answered = !reply->err && reply->status / 100 == 2;
+	bool answered = http_succeeded(reply);
 	bool whole = answered && spec_split_end(l->split, NULL) == 0;
 
 	l->request = NULL;
@@ -169,7 +169,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	bool answered = !reply->err && (reply->status / 100 == 2 || reply->status == 404);
 
 	l->request = NULL;
-	if (!reply->err && reply->status / 100 == 2)
+	if (http_succeeded(reply))
 		l->version = spec_metrics_version(reply->body, reply->len);
 	if (l->version)
 		return list(l);
@@ -263,8 +263,7 @@ void looks_stop(struct looks *l)
 {
 	l->stopped = true;
 	loop_timer_stop(&l->timer);
-	if (l->request)
-		http_cancel(take_ptr(l->request));
+	http_drop(&l->request);
 }
 
 void looks_free(struct looks *l)

@@ -36,8 +36,7 @@ static void request_end(struct request *r)
 {
 	struct requests *all = r->all;
 
-	if (r->call)
-		http_cancel(r->call);
+	http_drop(&r->call);
 	loop_timer_stop(&r->timer);
 	DL_DELETE(all->list, r);
 	free(r->resource);

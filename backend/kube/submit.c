@@ -451,8 +451,7 @@ static bool is_created(const struct submit *s, const struct http_reply *reply)
 		.submission = s->uuid,
 	};
 
-	return !reply->err && reply->status / 100 == 2 &&
-	       spec_object_is(reply->body, reply->len, &wanted);
+	return http_succeeded(reply) && spec_object_is(reply->body, reply->len, &wanted);
 }
 
 static void on_posted(void *data, const struct http_reply *reply)
