@@ -431,21 +431,6 @@ static bool answer_is_good(const struct credential *cr, int64_t now)
 	return cr->answer_known && (cr->answer.expires == 0 || now < cr->answer.expires);
 }
 
-static void plugin_answered(struct credential *cr, struct spec_credential *answer)
-{
-	int64_t life = answer->expires - loop_time_ns();
-
-	spec_credential_clear(&cr->answer);
-	cr->answer = *answer;
-	*answer = (struct spec_credential){0};
-	cr->answer_known = true;
-	cr->plugin_err = 0;
-	cr->plugin_ms = loop_now_ms() + ANSWER_MS;
-	cr->renew_ns = cr->answer.expires;
-	if (cr->answer.expires && life > 0)
-		cr->renew_ns -= min_of(life / 10, (int64_t)SKEW_NS);
-}
-
 static void on_plugin_done(void *data, int err, struct spec_credential *answer, const char *text)
 {
 	struct credential *cr = data;
@@ -459,7 +444,17 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 			text_set(&cr->plugin_text, "%s", text);
 		}
 	} else {
-		plugin_answered(cr, answer);
+		int64_t life = answer->expires - loop_time_ns();
+
+		spec_credential_clear(&cr->answer);
+		cr->answer = *answer;
+		*answer = (struct spec_credential){0};
+		cr->answer_known = true;
+		cr->plugin_err = 0;
+		cr->plugin_ms = loop_now_ms() + ANSWER_MS;
+		cr->renew_ns = cr->answer.expires;
+		if (cr->answer.expires && life > 0)
+			cr->renew_ns -= min_of(life / 10, (int64_t)SKEW_NS);
 	}
 	if (cr->plugin_state == AGAIN)
 		cr->plugin_ms = 0;

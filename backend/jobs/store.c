@@ -160,22 +160,6 @@ static void store_index(struct store *store, struct store_entry *e)
 	HASH_ADD_KEYPTR(hh_submission, store->by_submission, e->submission, strlen(submission), e);
 }
 
-/* Put E into all tables. */
-static void store_add(struct store *store, struct store_entry *e)
-{
-	struct store_place *p = &store->place[e->place];
-	size_t at = store_position(p, e);
-
-	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
-	HASH_ADD_KEYPTR(hh, store->by_uid, e->uid, strlen(e->uid), e);
-	HASH_ADD_KEYPTR(hh_id, p->by_id, e->id, strlen(e->id), e);
-	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
-	p->list[at] = e;
-	p->n++;
-	store_index(store, e);
-	store_touch(p);
-}
-
 static struct store_entry *store_find_id(struct store *store, enum backend_place place,
 					 const char *id)
 {
@@ -203,8 +187,10 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 		       struct store_entry **displaced, const struct spec_job **old)
 {
 	struct store_entry *f = *fresh;
+	struct store_place *p = &store->place[f->place];
 	const char *submission = f->job->own ? f->job->submission : "";
 	struct store_entry *e;
+	size_t at;
 
 	f->job->revision = store_revise(store, f->place);
 	HASH_FIND(hh, store->by_uid, f->uid, strlen(f->uid), e);
@@ -226,7 +212,15 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	*displaced = store_find_id(store, f->place, f->id);
 	if (*displaced)
 		store_drop(store, *displaced);
-	store_add(store, take_ptr(*fresh));
+	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
+	at = store_position(p, f);
+	HASH_ADD_KEYPTR(hh, store->by_uid, f->uid, strlen(f->uid), f);
+	HASH_ADD_KEYPTR(hh_id, p->by_id, f->id, strlen(f->id), f);
+	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
+	p->list[at] = take_ptr(*fresh);
+	p->n++;
+	store_index(store, f);
+	store_touch(p);
 }
 
 static void store_notify(struct store *store, const struct spec_job *old,

@@ -300,21 +300,6 @@ static int make_request(struct control *c, const struct spec_control_job *job)
 	return 0;
 }
 
-static void refuse_action(struct control *c, const struct spec_control_job *job)
-{
-	const char *phase = job->view->phase, *why;
-	int err = c->control->refusal(job, c->action, &why);
-	cleanup_free char *text = NULL;
-
-	if (why)
-		text = text_print("%s is refused: %s", spec_action_name(c->action), why);
-	else
-		text = text_print("%s would have no effect: the job is %s; ctl lists what has",
-				  spec_action_name(c->action),
-				  *phase ? phase : "not yet seen by its controller");
-	refuse(c, err, text);
-}
-
 /* The job was read, and is JOB: ask, wait, or refuse. */
 static void decide(struct control *c, const struct spec_control_job *job)
 {
@@ -323,25 +308,26 @@ static void decide(struct control *c, const struct spec_control_job *job)
 
 	if (c->request.body) {
 		/* After a lost reply: if the job has obeyed, the answer is given when the job is shown so. */
-		if (commands_check(c->k->commands, c->uid, control, job)) {
-			publish_again(c->k->publish, c->uid);
-			return;
-		}
-		if (is_once(c))
-			read_later(c, 0);
-		else
-			ask(c);
-		return;
+		if (commands_check(c->k->commands, c->uid, control, job))
+			return publish_again(c->k->publish, c->uid);
+		return is_once(c) ? read_later(c, 0) : ask(c);
 	}
 	if (!(control->actions(job) & 1u << c->action)) {
-		refuse_action(c, job);
-		return;
+		const char *phase = job->view->phase, *why, *name = spec_action_name(c->action);
+		cleanup_free char *text = NULL;
+
+		err = control->refusal(job, c->action, &why);
+		if (why)
+			text = text_print("%s is refused: %s", name, why);
+		else
+			text = text_print(
+				"%s would have no effect: the job is %s; ctl lists what has", name,
+				*phase ? phase : "not yet seen by its controller");
+		return refuse(c, err, text);
 	}
 	err = make_request(c, job);
-	if (err) {
-		refuse(c, err, NULL);
-		return;
-	}
+	if (err)
+		return refuse(c, err, NULL);
 	commands_sent(c->k->commands, c->uid, job->view, c->r.rq->argument);
 	ask(c);
 }

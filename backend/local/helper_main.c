@@ -14,22 +14,6 @@
 #include "backend/local/guard.h"
 #include "backend/local/helper.h"
 
-/* A user who ends all of kxfs by a signal must not cut off programs that still run from their log. */
-static void ignore_signals(void)
-{
-	static const int ignored[] = {SIGHUP,  SIGINT,	SIGQUIT, SIGTERM,
-				      SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ};
-	sigset_t blocked;
-
-	for (size_t i = 0; i < array_size(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGCHLD);
-	sigaddset(&blocked, GUARD_ORPHAN_SIGNAL);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
-}
-
 /*
  * Move the instructions and the socket away from descriptors 0 and 1, and make the job's folder, which is the first
  * text of the instructions, the working directory, so that people see whose helper this is.
@@ -57,13 +41,23 @@ static int take_instructions(int *ret_instructions, int *ret_listen)
 
 void backend_helper(char **argv)
 {
+	static const int ignored[] = {SIGHUP,  SIGINT,	SIGQUIT, SIGTERM,
+				      SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ};
 	int instructions_fd, listen_fd, err;
+	sigset_t blocked;
 
 	spawn_between(argv);
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
-	ignore_signals();
+	/* A user who ends all of kxfs by a signal must not cut off programs that still run from their log. */
+	for (size_t i = 0; i < array_size(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGCHLD);
+	sigaddset(&blocked, GUARD_ORPHAN_SIGNAL);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	prctl(PR_SET_NAME, HELPER_NAME);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	err = take_instructions(&instructions_fd, &listen_fd);

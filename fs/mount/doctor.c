@@ -80,24 +80,10 @@ static void look_at_machine(const struct options *o, struct report *r)
 	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
 }
 
-static void look_at_cluster(const struct options *o, struct report *r)
-{
-	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
-	const struct backend_config config = run_config(o);
-
-	printf("The cluster\n");
-	fflush(stdout);
-	if (o->mine) {
-		who_am_i(&submitter, &home);
-		user = spec_label_user(submitter);
-		text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s", user);
-		on_finding(r, BACKEND_FINE, text);
-	}
-	backend_examine(&config, on_finding, r);
-}
-
 int doctor_main(const struct options *o)
 {
+	const struct backend_config config = run_config(o);
+	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
 	struct report r = {0};
 	bool here; /* could local: be meant, and would it work? */
 
@@ -105,11 +91,19 @@ int doctor_main(const struct options *o)
 	about_version();
 	look_at_machine(o, &r);
 	here = !r.wrong && !r.no_fuse && !o->backend[0];
-	if (!streq(o->backend, "local"))
-		look_at_cluster(o, &r);
+	if (!streq(o->backend, "local")) {
+		printf("The cluster\n");
+		fflush(stdout);
+		if (o->mine) {
+			who_am_i(&submitter, &home);
+			user = spec_label_user(submitter);
+			text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s",
+					  user);
+			on_finding(&r, BACKEND_FINE, text);
+		}
+		backend_examine(&config, on_finding, &r);
+	}
 	if (o->archive[0]) {
-		const struct backend_config config = run_config(o);
-
 		printf("The archive\n");
 		fflush(stdout);
 		backend_examine_archive(&config, on_finding, &r);

@@ -491,22 +491,6 @@ static bool end(struct run *r)
 	return stopped && idle;
 }
 
-/* Free the modules, each before those that it uses. */
-static void unmake(struct run *r)
-{
-	if (r->fs)
-		fs_close(r->fs);
-	lists_free(r->tree.lists);
-	submit_free(r->submit);
-	submit_free(r->dryrun);
-	headless_free(r->headless);
-	backend_free(r->backend);
-	session_free(r->session);
-	fs_free(r->fs);
-	rendered_free(r->tree.rendered);
-	loop_free(r->loop);
-}
-
 /* The whole life of the child, or of the process if there was no fork. */
 static int live(struct run *r, char **why)
 {
@@ -539,7 +523,18 @@ static int live(struct run *r, char **why)
 	/* The process ends here, and its lock on STATE with it. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
-	unmake(r);
+	/* Each module is freed before those that it uses. */
+	if (r->fs)
+		fs_close(r->fs);
+	lists_free(r->tree.lists);
+	submit_free(r->submit);
+	submit_free(r->dryrun);
+	headless_free(r->headless);
+	backend_free(r->backend);
+	session_free(r->session);
+	fs_free(r->fs);
+	rendered_free(r->tree.rendered);
+	loop_free(r->loop);
 	return err;
 }
 

@@ -186,20 +186,6 @@ static struct json_object *copy_map(struct json_object *map)
 	return ret;
 }
 
-static struct json_object *concat(struct json_object *a, struct json_object *b)
-{
-	size_t na = json_object_array_length(a), nb = json_object_array_length(b);
-	struct json_object *ret = spec_tree_list(na + nb);
-
-	for (size_t i = 0; i < na + nb; i++) {
-		struct json_object *item =
-			json_object_array_get_idx(i < na ? a : b, i < na ? i : i - na);
-
-		spec_tree_append(ret, json_object_get(item));
-	}
-	return ret;
-}
-
 static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
 		       struct json_object *overlay);
 
@@ -213,8 +199,18 @@ static struct json_object *merge_value(struct merge *m, const struct place *at,
 		merge_into(m, at, ret, over);
 		return ret;
 	}
-	if (is_list(over) && is_list(base))
-		return concat(base, over);
+	if (is_list(over) && is_list(base)) {
+		size_t na = json_object_array_length(base), n = na + json_object_array_length(over);
+		struct json_object *ret = spec_tree_list(n);
+
+		for (size_t i = 0; i < n; i++) {
+			struct json_object *item = json_object_array_get_idx(i < na ? base : over,
+									     i < na ? i : i - na);
+
+			spec_tree_append(ret, json_object_get(item));
+		}
+		return ret;
+	}
 	if (base && (is_map(base) || is_list(base) || is_map(over) || is_list(over))) {
 		char text[64];
 

@@ -154,34 +154,28 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-static int64_t service_port(const struct spec_app *app)
+/* The names that this prints into JSON are DNS labels. */
+static void add_service(struct wrap *w)
 {
-	int64_t ret = DEFAULT_PORT;
+	const char *id = w->build->id;
+	const struct spec_app *app = w->build->app;
+	long long port = DEFAULT_PORT;
+	cleanup_free char *spec = NULL;
+	struct json_object *metadata, *service;
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_counts *ports = &app->roles[i].port_map;
 
 		if (ports->n > 0)
-			ret = ports->v[ports->n - 1].value;
+			port = ports->v[ports->n - 1].value;
 	}
-	return ret;
-}
-
-/* The names that this prints into JSON are DNS labels. */
-static void add_service(struct wrap *w)
-{
-	const char *id = w->build->id;
-	long long port = service_port(w->build->app);
-	cleanup_free char *spec = text_print(
+	spec = text_print(
 		"{\"clusterIP\": \"None\", \"publishNotReadyAddresses\": true,"
 		" \"ports\": [{\"protocol\": \"TCP\", \"port\": %lld, \"targetPort\": %lld}],"
 		" \"selector\": {\"app.kubernetes.io/instance\": \"%s\"},"
 		" \"sessionAffinity\": \"None\", \"type\": \"ClusterIP\"}",
 		port, port, id);
-	struct json_object *metadata;
-	struct json_object *service =
-		wrap_object(w, "v1", "Service", spec_tree_string(id), &metadata);
-
+	service = wrap_object(w, "v1", "Service", spec_tree_string(id), &metadata);
 	spec_tree_add(metadata, "labels", spec_pods_object_labels(&w->pods));
 	spec_tree_add(service, "metadata", metadata);
 	spec_tree_add(service, "spec", spec_tree_parse(spec));

@@ -231,21 +231,6 @@ static struct spec_cause find_unmade(const struct facts *f)
 	return ret;
 }
 
-/* How often the controller has tried to make them. */
-static unsigned count_tries(const struct facts *f)
-{
-	unsigned ret = 0;
-
-	for (size_t i = 0; i < f->ctx->n_events; i++) {
-		const struct spec_event_view *e = f->ctx->events[i];
-
-		if (streq(e->about, f->view->meta.uid) &&
-		    streq(e->reason, SPEC_EVENT_FAILED_CREATE))
-			ret += min_of(e->count, 1000000u);
-	}
-	return ret;
-}
-
 /* What can be done about CAUSE once the job was given up. */
 static const char *advice_after(const struct spec_cause *cause)
 {
@@ -274,14 +259,19 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	const struct spec_event_view *e = newest(&f, view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	cleanup_free char *text = NULL;
 	struct spec_cause ret = none();
-	unsigned n;
+	unsigned n = 0;
 
 	if (!e || spec_event_view_is_old(e, view->changed - GIVING_UP))
 		return ret;
 	ret = refused_by(&f, e);
 	if (!*ret.reason)
 		return ret;
-	n = count_tries(&f);
+	/* How often the controller has tried to make them. */
+	for (size_t i = 0; i < ctx->n_events; i++) {
+		e = ctx->events[i];
+		if (streq(e->about, view->meta.uid) && streq(e->reason, SPEC_EVENT_FAILED_CREATE))
+			n += min_of(e->count, 1000000u);
+	}
 	text = text_print("Volcano gave up after %u tr%s: %s.%s", n, n == 1 ? "y" : "ies",
 			  behind(ret.text, CANT), advice_after(&ret));
 	spec_unset(&ret.text);

@@ -31,21 +31,6 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       POD_SUFFIX;
 }
 
-/* How often the whole job is made anew: the least that a role allows. A role that retries its replicas allows none. */
-static int64_t restarts_of(const struct spec_app *app)
-{
-	int64_t least = INT32_MAX;
-
-	for (size_t i = 0; i < app->n_roles; i++) {
-		const struct spec_role *role = &app->roles[i];
-
-		least = min_of(least, role->retry_policy == SPEC_RETRY_APPLICATION
-					      ? (int64_t)role->max_retries
-					      : 0);
-	}
-	return max_of(least, INT64_C(0));
-}
-
 /* The first replica that has failed for good ends its job, and with it the JobSet, or the attempt. */
 static void put_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -80,8 +65,18 @@ static struct json_object *make_object(struct jobset *j)
 {
 	struct json_object *ret = indexed_object(&j->pods), *spec = spec_tree_map(),
 			   *policy = spec_tree_map();
+	const struct spec_app *app = j->build->app;
+	int64_t least = INT32_MAX;
 
-	spec_tree_number(policy, "maxRestarts", restarts_of(j->build->app));
+	/*
+	 * How often the whole job is made anew: the least that a role allows. A role that retries its replicas allows
+	 * none.
+	 */
+	for (size_t i = 0; i < app->n_roles; i++)
+		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
+					      ? (int64_t)app->roles[i].max_retries
+					      : 0);
+	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
 	/* Replicas find each other before they are ready. */
