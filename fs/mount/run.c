@@ -469,8 +469,7 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. False: something waits for the disk without an end, and may go on at any moment with what unmake would
- * free.
+ * End the run. False: something waits for the disk without an end, and may go on at any moment with what the run has.
  */
 static bool end(struct run *r)
 {

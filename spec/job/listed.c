@@ -32,7 +32,7 @@ static int read_roles(const struct spec_value *roles, struct spec_job *job)
 		const struct spec_value *replicas = spec_read_list(o, "replicas");
 		struct spec_role_status *role = &job->roles[i];
 
-		spec_read_copy(&role->name, spec_read_text(o, "name"), READ_MAX_WORD);
+		spec_read_copy_word(&role->name, o, "name");
 		role->desired = (unsigned)spec_read_int(o, "desired", 0);
 		role->minimum = (unsigned)spec_read_int(o, "minimum", 0);
 		role->first = at;
@@ -49,9 +49,9 @@ static int read_roles(const struct spec_value *roles, struct spec_job *job)
 			r->exit_code = spec_read_int(from, "exit_code", -1);
 			r->signal = spec_read_int(from, "signal", 0);
 			r->gap = (uint64_t)max_of(spec_read_int(from, "gap", 0), 0);
-			spec_read_copy(&r->pod, spec_read_text(from, "pod"), READ_MAX_WORD);
-			spec_read_copy(&r->node, spec_read_text(from, "node"), READ_MAX_WORD);
-			spec_read_copy(&r->reason, spec_read_text(from, "reason"), READ_MAX_WORD);
+			spec_read_copy_word(&r->pod, from, "pod");
+			spec_read_copy_word(&r->node, from, "node");
+			spec_read_copy_word(&r->reason, from, "reason");
 			spec_read_copy(&r->message, spec_read_text(from, "message"),
 				       READ_MAX_MESSAGE);
 			name = spec_name_replica_dir(role->name, r->id);

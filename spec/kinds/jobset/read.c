@@ -98,10 +98,8 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	v->alone = retries == 0 && alone > 0;
 	v->max_retries = (unsigned)(v->alone ? alone : retries);
 	v->restarts = v->max_retries > 0 || retries_alone(list);
-	spec_read_copy(&v->app,
-		       spec_read_text(spec_view_labels(spec_read_map(first, "template")),
-				      "torchx.pytorch.org/app-name"),
-		       READ_MAX_WORD);
+	spec_read_copy_word(&v->app, spec_view_labels(spec_read_map(first, "template")),
+			    "torchx.pytorch.org/app-name");
 	return n;
 }
 
