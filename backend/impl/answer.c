@@ -63,6 +63,7 @@ static void request_settle(struct backend_request *rq, const struct backend_resu
 	free(rq->text);
 	free(rq->submitter);
 	free(rq->submission);
+	free(rq->backend);
 	free(rq->id);
 	free(rq->uid);
 	free(rq->argument);

@@ -102,6 +102,7 @@ struct backend_request {
 	 * and is refused if it could not be launched here.
 	 */
 	bool held;
+	char *backend; /* of a SUBMIT that is HELD: the one that the dry run said; else NULL */
 	char *id;
 	char *uid;
 	enum spec_action action;

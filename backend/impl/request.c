@@ -103,6 +103,7 @@ static struct backend_request *request_of_held(struct backend *b, const struct s
 	rq->file = text_copy(rec->file);
 	rq->submitter = text_copy(rec->submitter);
 	rq->submission = text_copy(rec->submission);
+	rq->backend = kind == BACKEND_SUBMIT ? text_copy(rec->backend) : NULL;
 	rq->text = mem_copy(text, len);
 	rq->len = len;
 	rq->readable = (mode_t)rec->readable;

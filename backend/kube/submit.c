@@ -627,6 +627,22 @@ static void prepared(void *data)
 
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
+/*
+ * A held job is launched as what its dry run made, since its name, and what an earlier try may have sent, are of that
+ * kind: leave only the kind NAME. False: there is none now.
+ */
+static bool keep_kind(struct submit *s, const char *name)
+{
+	for (size_t i = 0; i < s->n_kinds; i++) {
+		if (!streq(s->kinds[i]->name, name))
+			continue;
+		s->kinds[0] = s->kinds[i];
+		s->n_kinds = 1;
+		return true;
+	}
+	return false;
+}
+
 void kube_submit(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
@@ -641,6 +657,14 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	s = new0(struct submit);
 	s->k = k;
 	s->n_kinds = world_kinds(k->world, s->kinds);
+	if (rq->backend && !keep_kind(s, rq->backend)) {
+		text = text_print("%s: the job is of %s, of which this mount has none now; nothing "
+				  "was launched\n",
+				  rq->file, rq->backend);
+		free(s);
+		backend_answer(rq, -EHOSTUNREACH, NULL, text);
+		return;
+	}
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);

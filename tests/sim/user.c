@@ -223,6 +223,8 @@ void users_created(const char *body, const char *name, const char *uid)
 		w->created = 0;
 	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
+	if (w->held && w->job && !streq(w->job, name))
+		sim_fail("tag %lu was held as %s, and launched as %s", tag, w->job, name);
 	w->job = text_copy(name);
 	w->uid = text_copy(uid);
 	sim_say("server", "job %s is of tag %lu", name, tag);

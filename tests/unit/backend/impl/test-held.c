@@ -109,6 +109,10 @@ static void fake_submit(struct backend *backend, struct backend_request *rq)
 	cleanup_free char *id = id_of(rq);
 
 	note("launch %s%s", id, rq->held ? "" : " at once");
+	if (rq->held)
+		assert_string_equal(rq->backend, "fake"); /* as the dry run said */
+	else
+		assert_null(rq->backend);
 	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
 	seed = rq->seed[0];
 	if (is_late)
@@ -121,6 +125,7 @@ static void fake_dry_run(struct backend *backend, struct backend_request *rq)
 {
 	cleanup_free char *id = id_of(rq);
 
+	assert_null(rq->backend);
 	seed = rq->seed[0];
 	if (strstr(rq->text, "impossible"))
 		backend_answer(rq, -EINVAL, NULL, "it is impossible");

@@ -43,6 +43,8 @@ static struct {
 	struct backend b;
 	struct kube_parts k;
 	const struct spec_kind *kind;
+	const struct spec_kind *first_kind; /* that the mount has before that; NULL: none */
+	char *backend;			    /* of the request */
 	struct backend_request rq;
 	struct request *r;     /* NULL: answered */
 	char *file;	       /* NULL: app.yaml */
@@ -272,8 +274,12 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
 {
-	ret[0] = rig.kind;
-	return 1;
+	size_t n = 0;
+
+	if (rig.first_kind)
+		ret[n++] = rig.first_kind;
+	ret[n++] = rig.kind;
+	return n;
 }
 
 enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
@@ -374,6 +380,7 @@ static void begin(const char *text, enum backend_request_kind kind)
 		.submission = uuid,
 		.readable = 0040,
 		.held = rig.held,
+		.backend = rig.backend,
 	};
 	rig.rq.seeded = rig.held || spec_name_seed(rig.rq.file, rig.rq.seed);
 	forget_noted();
@@ -1002,6 +1009,24 @@ static void test_held_and_taken(void **state)
 	assert_answer(-EEXIST, "exists already");
 }
 
+/* It is launched as the kind that it was held as, though its document says none; if that is gone, it is not. */
+static void test_held_kind(void **state)
+{
+	static char volcano[] = "volcano", jobset[] = "jobset";
+
+	rig.held = true;
+	rig.first_kind = &spec_job;
+	rig.backend = volcano;
+	submit(APP);
+	answer(201, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+	rig.backend = jobset;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EHOSTUNREACH, "the job is of jobset, of which this mount has none now");
+}
+
 /* It may have ended by its ttl since an earlier try. */
 static void test_held_and_over(void **state)
 {
@@ -1046,6 +1071,7 @@ int main(void)
 		SUBMIT_TEST(test_held_again),
 		SUBMIT_TEST(test_held_and_known),
 		SUBMIT_TEST(test_held_and_taken),
+		SUBMIT_TEST(test_held_kind),
 		SUBMIT_TEST(test_held_and_over),
 	};
 
