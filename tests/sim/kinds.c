@@ -15,6 +15,7 @@
 
 /* What jobs/ had when it began. */
 static struct kernel_names before;
+static const char *removed_kind; /* or about to be removed; NULL: none was yet */
 
 static void look(pid_t pid)
 {
@@ -75,6 +76,7 @@ static void trouble(void *data)
 	sim_sleep(sim_random(SIM_KINDS) % (BEGIN_S * SIM_S));
 	if (removed) {
 		sim_say("server", "%s is about to be removed", server_kind(k));
+		removed_kind = server_kind(k);
 		cluster_trouble(k, ENDS);
 		sim_sleep(cluster_kept_us());
 		remove_all(k);
@@ -88,6 +90,11 @@ static void trouble(void *data)
 	look_again(pid, life, since);
 	sim_say("server", "%s is there again", server_kind(k));
 	cluster_trouble(k, NO_TROUBLE);
+}
+
+bool kinds_removed(const char *kind)
+{
+	return removed_kind && (!kind || streq(kind, removed_kind));
 }
 
 void kinds_begin(void)

@@ -35,6 +35,7 @@ enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
 struct write {
 	unsigned tag, name;
+	const char *kind; /* that its document names; NULL: none */
 	enum fate fate;
 	unsigned created;
 	bool undone; /* by a restored etcd */
@@ -335,7 +336,7 @@ static enum sim_stream stream_of(const struct write *w)
  * A part of it is never a whole AppDef: where kxfs can't see who writes it, the close of one who is killed can't be
  * told from another.
  */
-static char *text_of(const struct write *w)
+static char *text_of(struct write *w)
 {
 	/* Of jobs that are not Volcano's. */
 	static const char *const retries[] = {"", "", "  max_retries: 1\n",
@@ -353,6 +354,7 @@ static char *text_of(const struct write *w)
 	cleanup_free char *scheduler =
 		chosen ? text_print("scheduler: %s\n", server_kind(kind)) : text_copy("");
 
+	w->kind = chosen ? server_kind(kind) : NULL;
 	if (sim_machine) {
 		cleanup_free char *first = role_text(w, "main", w->roles.main, n);
 		cleanup_free char *second = role_text(w, "side", w->roles.side, 1);
@@ -682,13 +684,13 @@ static bool others_go_on(const struct write *w)
 }
 
 /*
- * Nobody has released it, it was forgotten, its launch was refused, the clock was set back, or the mount could not read
- * its file, and has said so.
+ * Nobody has released it, it was forgotten, its launch was refused, its kind was removed, the clock was set back, or
+ * the mount could not read its file, and has said so.
  */
 static bool may_stay_held(const struct write *w)
 {
 	return w->held && !w->created &&
-	       (w->removed || sim_faults.quota || sim_faults.webhooks || sim_faults.several ||
+	       (w->removed || sim_faults.quota || sim_faults.webhooks || kinds_removed(w->kind) ||
 		(w->begin_s && sim_faults.clock) || sim_faults.disk_error ||
 		(w->hold && !w->released) || others_go_on(w));
 }

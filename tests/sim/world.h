@@ -114,6 +114,8 @@ void kueue_judge(void);
 /* --- kinds.c: what becomes of one kind of several --- */
 
 void kinds_begin(void);
+/* Has the definition of KIND (NULL: of any) been removed, or begun to be? */
+bool kinds_removed(const char *kind);
 
 /* --- http.c: what is between kxfs and the server --- */
 
