@@ -53,6 +53,8 @@ struct shown {
 	bool named; /* It has been shown, so its id is known: */
 	char *id;   /* the name of its directory; NULL: the name of its object */
 	bool queued;
+	bool seen;	 /* this mount has shown it */
+	bool held;	 /* until this mount shows it, it waits for the list of pods */
 	bool looked;	 /* it is queued, and only its usage has changed */
 	bool unsaved;	 /* its usage has changed since its snapshot was written */
 	uint64_t saved;	 /* when its snapshot was written, by loop_now_ms */
@@ -429,6 +431,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	unqueue(s);
 	if (!job->view)
 		return;
+	s->seen = true;
+	s->held = false;
 	bound = folders_bind(c->folders, need_id(p, s, job), job->view);
 	folder = folder_of(p, s, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
@@ -488,7 +492,8 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 {
 	const struct publish_config *c = &p->config;
 
-	if (s->queued || s->reading || (job && (job->n_pods || (job->view && !job->gone))))
+	if (s->queued || s->held || s->reading ||
+	    (job && (job->n_pods || (job->view && !job->gone))))
 		return; /* its last change was not shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
 		return;
@@ -499,11 +504,23 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 	shown_free(s);
 }
 
+/*
+ * When another kind begins to be shown, its jobs may be listed before their pods. Shown without these, a job that has
+ * ended would be over, and what it has printed since an earlier mount would be taken for lost.
+ */
+static bool lacks_pods(const struct publish *p)
+{
+	return !world_has_listed(p->config.world, WORLD_PODS);
+}
+
 static void reconcile(struct publish *p, struct shown *s)
 {
 	const struct world_job *job = world_find(p->config.world, s->uid);
 
 	unqueue(s);
+	s->held = job && !s->seen && lacks_pods(p);
+	if (s->held)
+		return;
 	if (job && s->gone)
 		leave(p, s, job);
 	else if (job)
@@ -568,7 +585,7 @@ bool publish_has_shown(const struct publish *p, const char *uid)
 	const struct shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
-	return !s || !s->queued;
+	return !s || !(s->queued || s->held);
 }
 
 void publish_again(void *publish, const char *uid)
@@ -793,6 +810,11 @@ static void settle_late(void *data, const struct folder *folder)
 
 void publish_listed(struct publish *p)
 {
+	if (lacks_pods(p))
+		return;
+	for (struct shown *s = p->all; s; s = s->hh.next)
+		if (s->held)
+			enqueue(p, s);
 	folders_each(p->config.folders, settle_late, p);
 	publish_doubt(p);
 }

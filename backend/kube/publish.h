@@ -62,7 +62,10 @@ void publish_set_stale(struct publish *p, int64_t since);
 
 /* Like publish_set_stale, for the jobs of SORT alone, in a mount of several kinds. */
 void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t since);
-/* The first list of a kind has come after publish_begin: settle what an earlier mount knew of its jobs. */
+/*
+ * The first list of a kind, or that of the pods of another kind, has come after publish_begin: settle what an earlier
+ * mount knew of its jobs, and show those that wait for their pods.
+ */
 void publish_listed(struct publish *p);
 
 /* Has everything been listed, and is that confirmed? */

@@ -315,10 +315,10 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 static void on_listed(void *data)
 {
 	struct watched *x = data;
-	bool late;
+	bool late = !cost_of(x->sort) && !world_has_listed(x->w->config.world, x->sort) &&
+		    x->w->phase != PHASE_LISTING;
 
 	world_list_ends(x->w->config.world, x->sort);
-	late = world_is_of_jobs(x->sort) && !x->listed && x->w->phase != PHASE_LISTING;
 	x->listed = true;
 	if (!cost_of(x->sort))
 		needed_listed(x->w);
@@ -511,6 +511,7 @@ void watches_switch(struct watches *w)
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
 		watch_free(take_ptr(w->all[i].watch));
 	watch_free(take_ptr(w->all[WORLD_PODS].watch));
+	world_await_list(w->config.world, WORLD_PODS);
 	watches_start(w);
 	if (w->phase != PHASE_LISTING)
 		start_others(w);

@@ -25,7 +25,7 @@ struct watches_events {
 	void (*confirmed)(void *data, int64_t since);
 	/* Like confirmed(), for the jobs of SORT alone, in a mount of several kinds. */
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
-	/* The first list of jobs of a sort has come after listed(). */
+	/* The first list of jobs of a sort has come after listed(), or that of the pods after watches_switch. */
 	void (*listed_late)(void *data);
 	/* The server no longer serves jobs of some sort. Only after listed(); called again after a while. */
 	void (*unserved)(void *data);

@@ -934,6 +934,11 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	}
 }
 
+void world_await_list(struct world *w, enum world_sort sort)
+{
+	w->listed[sort] = false;
+}
+
 void world_forget_sort(struct world *w, enum world_sort sort)
 {
 	world_list_begins(w, sort);

@@ -101,6 +101,8 @@ void world_list_ends(struct world *w, enum world_sort sort);
 unsigned world_rounds(const struct world *w, enum world_sort sort);
 /* Has a list of SORT come to its end? */
 bool world_has_listed(const struct world *w, enum world_sort sort);
+/* More objects of SORT belong to jobs than before: only the next list tells of all. */
+void world_await_list(struct world *w, enum world_sort sort);
 /* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
 void world_forget_sort(struct world *w, enum world_sort sort);
 /*

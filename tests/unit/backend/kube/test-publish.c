@@ -41,6 +41,7 @@ static struct {
 	struct capture_events capture_events;
 	bool shown_by_then;  /* the job of on_launched */
 	const char *refused; /* the kind that may not be listed; NULL: there is none */
+	bool lacks_pods;     /* another kind is shown, and its pods have not been listed */
 } rig;
 
 /* --- world.h --- */
@@ -104,7 +105,7 @@ enum world_sort world_queues_of(const struct spec_kind *kind)
 
 bool world_has_listed(const struct world *w, enum world_sort sort)
 {
-	return true;
+	return sort != WORLD_PODS || !rig.lacks_pods;
 }
 
 unsigned world_rounds(const struct world *w, enum world_sort sort)
@@ -761,6 +762,37 @@ static void test_late_pods(void **state)
 	assert_true(is_over("u1"));
 }
 
+/*
+ * Jobs of a kind that the cluster has got may be listed before their pods: those that this mount has not shown wait for
+ * these. Those that it has shown, or made, do not.
+ */
+static void test_pods_of_another_kind(void **state)
+{
+	begin();
+	tell(0, "Running");
+	fake_run();
+	forget_noted();
+	rig.lacks_pods = true;
+	tell(0, "Completed");
+	tell(1, "Completed");
+	tell(2, "Running");
+	publish_now(rig.p, &rig.jobs[2].job);
+	assert_done("u2 wanted");
+	fake_run();
+	assert_done("u0 wanted");
+	assert_shown(BACKEND_JOBS, "j1", NULL);
+	assert_false(publish_has_shown(rig.p, "u1"));
+	publish_listed(rig.p);
+	fake_run();
+	assert_done("");
+	rig.lacks_pods = false;
+	publish_listed(rig.p);
+	fake_run();
+	assert_done("u1 wanted");
+	assert_shown(BACKEND_JOBS, "j1", "SUCCEEDED");
+	assert_true(publish_has_shown(rig.p, "u1"));
+}
+
 /* --- the start --- */
 
 /* What an earlier mount has shown of a job that the cluster no longer has becomes its history. */
@@ -1003,6 +1035,7 @@ int main(void)
 		PUBLISH_TEST(test_whose_is_captured),
 		PUBLISH_TEST(test_command),
 		PUBLISH_TEST(test_late_pods),
+		PUBLISH_TEST(test_pods_of_another_kind),
 		PUBLISH_TEST(test_becomes_history),
 		PUBLISH_TEST(test_kind_is_refused),
 		PUBLISH_TEST(test_is_still_there),
