@@ -503,18 +503,23 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 {
 	size_t n;
 	const struct spec_replica *r = spec_job_first_waiting(job, &n), *failed;
+	bool caused = *job->cause.reason;
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
+	/* The failure may be of an earlier try: what the job waits for now comes first. */
+	if (caused)
+		put_cause(out, job);
 	if (failed) {
+		fputs(caused ? " Before that, " : "", out);
 		put_clean(out, failed->name);
 		put_failure(out, job, failed);
 		put_failed(out, job, n_failed);
-		put_retries(out, job, false);
+		put_retries(out, job, caused);
 		if (*job->again)
 			fprintf(out, " %s", job->again);
-	} else if (*job->cause.reason) {
-		put_cause(out, job);
+	} else if (caused) {
+		return;
 	} else if (r && r->starts > 0) {
 		put_loop(out, r);
 	} else if (r && ((r->exit_code < 0 && !r->signal) || streq(r->reason, "StartDelayed"))) {

@@ -559,9 +559,13 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 
 	if (job->suspended && spec_kueue_is_off(ctx))
 		return spec_kueue_cause(job, view, ctx);
-	/* A replica that has failed says more than anything for which the others wait. */
-	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history ||
-	    spec_job_first_failed(job, NULL))
+	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
+		return ret;
+	/* What Kueue waits for comes before a replica that has failed: it may have failed in an earlier try. */
+	if (*view->phase && *spec_kueue_queue(view, ctx))
+		ret = spec_kueue_cause(job, view, ctx);
+	/* A replica that has failed says more than anything else for which the others wait. */
+	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
 		/* No controller has acted on the job: it has neither a group nor pods. */
@@ -569,10 +573,6 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 			ret = make(&no_controller, "no controller has looked at it yet");
 		return ret;
 	}
-	if (*spec_kueue_queue(view, ctx))
-		ret = spec_kueue_cause(job, view, ctx);
-	if (*ret.reason)
-		return ret;
 	ret = find_unmade(&f);
 	if (!*ret.reason)
 		ret = find_lost(&f);

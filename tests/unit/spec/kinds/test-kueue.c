@@ -885,6 +885,58 @@ static void test_kept(void **state)
 #undef ADMITTED
 }
 
+/* What a job waits for comes before the end of a pod in an earlier try, which is not what keeps it. */
+static void test_failed_before(void **state)
+{
+	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	static const char job[] =
+		"{'metadata':{'name':'j','uid':'u','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+		"'spec':{'suspend':%s,'failurePolicy':{'maxRestarts':%d},'replicatedJobs':[{'name':'w',"
+		"'template':{'spec':{'completions':1}}}]},'status':{'conditions':[" CONDITION(
+			"Suspended", "%s", "r", "m") "]}}";
+	static const char workload[] =
+		"{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'kind':'JobSet','uid':'u',"
+		"'controller':true}]},'spec':{'active':true},'status':{'conditions':[%s]}}";
+
+	world_job(&w, world_json(job, "false", 2, "False"), false);
+	world_workload(&w,
+		       world_json(workload, CONDITION("QuotaReserved", "True", "QuotaReserved",
+						      "m") "," CONDITION("Admitted", "True",
+									 "Admitted", "m")),
+		       false);
+	world_pod(
+		&w,
+		world_json(
+			"{'metadata':{'name':'j-w-0-0-x','uid':'p1','labels':{"
+			"'jobset.sigs.k8s.io/jobset-uid':'u','jobset.sigs.k8s.io/jobset-name':'j',"
+			"'jobset.sigs.k8s.io/replicatedjob-name':'w'},'ownerReferences':[{"
+			"'apiVersion':'batch/v1','kind':'Job','name':'j-w-0','uid':'b',"
+			"'controller':true}],'annotations':{"
+			"'batch.kubernetes.io/job-completion-index':'0'}},'spec':{'containers':[{"
+			"'name':'w'}]},'status':{'phase':'Failed','containerStatuses':[{'name':'w',"
+			"'state':{'terminated':{'exitCode':1,'reason':'Error'}}}]}}"),
+		false);
+	assert_why(&w, "", "w-0 ended with exit code 1. Retries used: 0; max_retries is 2.\n");
+	world_workload(&w,
+		       world_json(workload, CONDITION("QuotaReserved", "False", "Pending",
+						      "it rains") "," CONDITION("Evicted", "True",
+										"Preempted", "m")),
+		       false);
+	world_job(&w, world_json(job, "true", 2, "True"), false);
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_why(
+		&w, "Queued",
+		"The job waits: Kueue says: it rains; it was preempted by another job at "
+		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1. Retries used: 0; "
+		"max_retries is 2.\n");
+	/* Kueue starts it again, so that the job has no retries is no answer. */
+	world_job(&w, world_json(job, "true", 0, "True"), false);
+	assert_why(&w, "Queued",
+		   "The job waits: Kueue says: it rains; it was preempted by another job at "
+		   "1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1.\n");
+	world_clear(&w);
+}
+
 /* The place stands behind the reason, and only where the job waits. */
 static void test_place(void **state)
 {
@@ -920,7 +972,7 @@ int main(void)
 		cmocka_unit_test(test_requeued_at), cmocka_unit_test(test_out_for_good),
 		cmocka_unit_test(test_kept),	    cmocka_unit_test(test_owned),
 		cmocka_unit_test(test_place),	    cmocka_unit_test(test_evictions),
-		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_quota),	    cmocka_unit_test(test_failed_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
