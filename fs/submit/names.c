@@ -532,7 +532,8 @@ void names_accepted(struct names *all, const char *name, uint64_t number, const 
 		n->job_number = number;
 		n->owner = owner;
 	}
-	if (number > n->number) {
+	/* The verdict on a launch may have been that it is not known. */
+	if (number >= n->number) {
 		free(take_ptr(n->error));
 		n->number = number;
 	}
@@ -551,7 +552,7 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 
 	lock_scope(all->lock);
 	n = make(all, name);
-	if (number > n->number) {
+	if (number >= n->number) {
 		free(n->error);
 		n->error = take_ptr(text);
 		n->number = number;
@@ -619,6 +620,8 @@ void names_record(struct names *all, const char *name, struct record *ret, struc
 	ret->told = n->state == NAME_TOLD && spec_name_submits(name);
 	ret->job = n->job ? text_copy(n->job) : NULL;
 	ret->job_time = n->job_time;
+	ret->job_number = n->job_number;
+	ret->number = n->number;
 	ret->error = n->error ? text_copy(n->error) : NULL;
 	ret->error_time = n->error_time;
 	LL_FOREACH(n->pending, p)
@@ -659,6 +662,10 @@ void names_take_record(struct names *all, const char *name, const struct record 
 		n->state = NAME_TOLD;
 	if (r->job)
 		set_job(n, r->job, r->job_time);
+	n->job_number = r->job_number;
+	n->number = r->number;
+	all->number = max_of(all->number, r->job_number);
+	all->number = max_of(all->number, r->number);
 	if (r->error)
 		text_set(&n->error, "%s", r->error);
 	n->error_time = r->error_time;
@@ -734,6 +741,11 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
 	}
 	if (!id || !*id)
 		return false;
+	/* A later launch has made NAME.job; or this one has, and it was removed. */
+	if (n && number && number <= n->job_number && !streq(n->job, id)) {
+		remove_pending(n, asked);
+		return false;
+	}
 	told = n && streq(n->job, id) && !old;
 	if ((!asked && old) || (n && (n->news || !asked) && number < n->news_number))
 		return told;

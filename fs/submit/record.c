@@ -17,6 +17,8 @@
 #define RECORD_HEAD_1 "kxfs submit 1\n"
 /* Launches of one name that are under way. */
 #define RECORD_MAX_PENDING 1000
+/* The largest number of a launch, which is one of 48 bits. */
+#define RECORD_MAX_NUMBER ((UINT64_C(1) << 48) - 1)
 /* The largest record: the other lines are bounded by the length of a name. */
 #define RECORD_MAX (RECORD_MAX_ERROR + 1024 + RECORD_MAX_PENDING * 48)
 
@@ -40,6 +42,8 @@ char *record_text(const struct record *r)
 		fputs("told\n", out);
 	if (r->job)
 		fprintf(out, "job %s %" PRId64 "\n", r->job, r->job_time);
+	if (r->job_number || r->number)
+		fprintf(out, "numbers %" PRIu64 " %" PRIu64 "\n", r->job_number, r->number);
 	for (size_t i = 0; i < r->n_pending && i < RECORD_MAX_PENDING; i++)
 		fprintf(out, "pending %s\n", r->pending[i]);
 	if (r->file_owned)
@@ -113,6 +117,12 @@ static bool take_job(const char **p, struct record *r)
 	return spec_name_is_file(r->job) && take_time(p, '\n', &r->job_time);
 }
 
+static bool take_numbers(const char **p, struct record *r)
+{
+	return take_number(p, RECORD_MAX_NUMBER, ' ', &r->job_number) &&
+	       take_number(p, RECORD_MAX_NUMBER, '\n', &r->number);
+}
+
 static bool take_pending(const char **p, struct record *r)
 {
 	size_t n = strcspn(*p, "\n");
@@ -172,7 +182,7 @@ static const struct {
 } lines[] = {
 	{"launched ", take_launched}, {"told\n", take_told},	  {"writing\n", take_writing},
 	{"job ", take_job},	      {"pending ", take_pending}, {"owner ", take_owner},
-	{"error ", take_error},	      {"file ", take_file},
+	{"error ", take_error},	      {"file ", take_file},	  {"numbers ", take_numbers},
 };
 
 static bool take_line(const char **p, struct record *r)

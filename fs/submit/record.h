@@ -9,6 +9,8 @@
  *				zeros where it is not known
  *	told			the content of the file has had its verdict, and is no job
  *	job ID TIME		NAME.job, and when it was made; times are ns since 1970
+ *	numbers JOB LAST	those of the launches that made NAME.job, which may be removed, and whose verdict is
+ *				the last one; 0: none
  *	pending UUID		this launch is under way; there may be more of them
  *	file UID GID		the owner of the file; absent: whom the disk says
  *	owner UID GID		the owner of NAME.job and NAME.error; absent: the user who mounts
@@ -45,6 +47,8 @@ struct record {
 	bool told;
 	char *job; /* id of the job; NULL: none */
 	int64_t job_time;
+	uint64_t job_number;	      /* number of the launch that made JOB */
+	uint64_t number;	      /* number of the last launch that has a verdict */
 	char (*pending)[RECORD_UUID]; /* UUIDs; "": as version 1 has it */
 	size_t n_pending;
 	bool file_owned; /* FILE_OWNER is set, since only root's kxfs can give it to the disk */

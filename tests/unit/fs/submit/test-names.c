@@ -361,6 +361,54 @@ static void test_left_open(void **state)
 	end(&next);
 }
 
+/*
+ * The verdict on a launch is not known when the next one is accepted. A start is told that it made a job: what the
+ * later one made is shown, or was removed, and so it is at the start after that. A later refusal stays, too.
+ */
+static void test_older_is_told_late(void **state)
+{
+	struct fixture *f = *state, next, last;
+	struct upload *u = made(f, "x.yaml", "one");
+	struct name_launch first, second;
+
+	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &first), 0);
+	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, true);
+	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &second), 0);
+	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, false);
+	names_accepted(f->names, "x.yaml", second.number, "job-2", us);
+
+	next_mount(f, "x.yaml", &next);
+	names_set_reported(next.names, first.number - 1);
+	assert_false(names_was_launched(next.names, "x.yaml", "job-1", first.uuid));
+	assert_no_open(&next);
+	assert_shows(&next, "x.yaml", "job-2", NULL);
+	assert_true(names_next(next.names) > second.number);
+	end(&next);
+
+	assert_int_equal(names_remove(f->names, "x.yaml", SUBMIT_NAME_JOB), 0);
+	next_mount(f, "x.yaml", &next);
+	names_set_reported(next.names, first.number - 1);
+	names_was_launched(next.names, "x.yaml", "job-1", first.uuid);
+	names_was_launched(next.names, "x.yaml", "job-2", second.uuid);
+	assert_no_open(&next);
+	assert_shows(&next, "x.yaml", NULL, NULL);
+	end(&next);
+
+	begin(&next);
+	u = made(&next, "x.yaml", "one");
+	assert_int_equal(names_launch(next.names, "x.yaml", u, 1, us, true, &first), 0);
+	names_concluded(next.names, "x.yaml", u, 1, &first, NULL, true);
+	names_refused(next.names, "x.yaml", names_next(next.names), "wrong", us);
+	next_mount(&next, "x.yaml", &last);
+	end(&next);
+	names_set_reported(last.names, first.number - 1);
+	names_was_launched(last.names, "x.yaml", "job-1", first.uuid);
+	names_accepted(last.names, "x.yaml", assert_open(&last, "x.yaml", "job-1", false), "job-1",
+		       us);
+	assert_shows(&last, "x.yaml", "job-1", "wrong\n");
+	end(&last);
+}
+
 static struct upload *found(struct fixture *f, const char *name, ino_t ino)
 {
 	struct stat st = {.st_ino = ino, .st_size = 3, .st_mode = 0644};
@@ -458,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_move, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_older_is_told_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files_of_an_earlier_mount, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers, setup, teardown),

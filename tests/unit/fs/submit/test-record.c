@@ -35,6 +35,8 @@ static struct record full(void)
 		.told = true,
 		.job = job,
 		.job_time = 1,
+		.job_number = 3,
+		.number = (UINT64_C(1) << 48) - 1,
 		.pending = pending,
 		.n_pending = 2,
 		.file_owned = true,
@@ -55,6 +57,8 @@ static void assert_same(const struct record *a, const struct record *b)
 	assert_int_equal(a->file_owner.gid, b->file_owner.gid);
 	assert_true(streq(a->job, b->job));
 	assert_int_equal(a->job_time, b->job_time);
+	assert_int_equal(a->job_number, b->job_number);
+	assert_int_equal(a->number, b->number);
 	assert_int_equal(a->told, b->told);
 	assert_int_equal(a->n_pending, b->n_pending);
 	for (size_t i = 0; i < a->n_pending; i++)
@@ -72,10 +76,11 @@ static void test_there_and_back(void **state)
 	char *text = record_text(&want);
 	struct record got;
 
-	assert_string_equal(text, "kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
-				  "\ntold\njob app-x7k2pd0 1\npending " UUID_1 "\npending " UUID_2
-				  "\nfile 1001 101\nowner 1000 100\n"
-				  "error 12345 25\nx.yaml:1:1: bad\nand more\n");
+	assert_string_equal(text,
+			    "kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
+			    "\ntold\njob app-x7k2pd0 1\nnumbers 3 281474976710655\npending " UUID_1
+			    "\npending " UUID_2 "\nfile 1001 101\nowner 1000 100\n"
+			    "error 12345 25\nx.yaml:1:1: bad\nand more\n");
 	assert_int_equal(record_parse(text, strlen(text), &got), 0);
 	assert_same(&got, &want);
 	assert_false(record_is_empty(&got));
@@ -115,7 +120,7 @@ static void test_cut(void **state)
 		assert_true(err == -EINVAL || (err == 0 && text[len - 1] == '\n' && !got.error));
 		record_clear(&got);
 	}
-	assert_int_equal(n_good, 8);
+	assert_int_equal(n_good, 9);
 	free(text);
 }
 
@@ -136,6 +141,8 @@ static void test_damaged(void **state)
 		"kxfs submit 1\njob a -1\n",
 		"kxfs submit 1\njob a 1\njob b 1\n",
 		"kxfs submit 1\npending\n",
+		"kxfs submit 2\nnumbers 1\n",
+		"kxfs submit 2\nnumbers 1 281474976710656\n",
 		"kxfs submit 2\npending 0000\nx",
 		"kxfs submit 2\npending 00000000-0001-8abc-9def-0123456789aX\n",
 		"kxfs submit 1\nowner 1\n",
