@@ -8,11 +8,15 @@ session no mount, process or directory may be left.
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
 import harness
 import pytest
+
+# A shell starts what stands before its `&` with SIGINT ignored, and what tests start and interrupt would ignore it, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
