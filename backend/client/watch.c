@@ -718,6 +718,12 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
+	/* The reply to a DELETE has no version that would tell whether the server was set back. */
+	if (w->version && w->doubt && w->config.untold && w->config.untold(w->config.data)) {
+		diag(DIAG_INFO, "%s: no watch has told of what was deleted; listing anew",
+		     w->resource);
+		forget_version(w);
+	}
 	if (!w->version)
 		send_list(w);
 	else if (is_to_confirm(w))

@@ -45,6 +45,11 @@ struct watch_config {
 	 */
 	void (*set_back)(void *data);
 	/*
+	 * Has a reply to another request told that an object is gone, and OBJECT not yet? If the server was set back
+	 * meanwhile, OBJECT never does. So when the server could not be reached, a list comes. NULL: no.
+	 */
+	bool (*untold)(void *data);
+	/*
 	 * ERR 0: the view is confirmed from now on. Else it no longer is, since the server can't be reached or refuses
 	 * (ERR and TEXT say why), and the owner is called again when that changes. -EOPNOTSUPP: the server has no such
 	 * resource; -EAGAIN: it can be reached, but watches break again and again. For an optional resource, -EACCES:

@@ -182,6 +182,11 @@ static void on_listed_late(void *data)
 	publish_listed(kube_parts_of(data)->publish);
 }
 
+static bool on_untold(void *data, enum world_sort sort)
+{
+	return publish_has_untold(kube_parts_of(data)->publish, sort);
+}
+
 static void on_unserved(void *data)
 {
 	kinds_unserved(kube_of(data)->kinds);
@@ -323,7 +328,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.own_queue = own_queue(&b->config),
 		.several = !*b->config.kind,
 		.events = {on_listed, backend_started, on_confirmed, on_confirmed_kind,
-			   on_listed_late, on_unserved, b},
+			   on_listed_late, on_untold, on_unserved, b},
 	});
 	k->kinds = kinds_new(&(struct kinds_config){
 		.loop = b->loop,

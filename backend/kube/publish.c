@@ -637,6 +637,18 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
+bool publish_has_untold(const struct publish *p, enum world_sort sort)
+{
+	for (const struct shown *s = p->all; s; s = s->hh.next) {
+		const struct world_job *job =
+			s->left && !s->gone ? world_find(p->config.world, s->uid) : NULL;
+
+		if (job && job->view && job->sort == sort && !job->gone && !job->view->meta.deleted)
+			return true;
+	}
+	return false;
+}
+
 /* --- the start --- */
 
 /* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */

@@ -77,3 +77,5 @@ void publish_doubt(struct publish *p);
 void publish_now(struct publish *p, const struct world_job *job);
 /* Take job UID out of jobs/ now: into the history if there is output of it, else for good. */
 void publish_leave(struct publish *p, const char *uid);
+/* Has a job of SORT left jobs/ so, and the cluster has not told that it is gone, or is being deleted? */
+bool publish_has_untold(const struct publish *p, enum world_sort sort);

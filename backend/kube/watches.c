@@ -338,6 +338,14 @@ static void on_set_back(void *data)
 	}
 }
 
+static bool on_untold(void *data)
+{
+	const struct watched *x = data;
+
+	return world_is_of_jobs(x->sort) &&
+	       x->w->config.events.untold(x->w->config.events.data, x->sort);
+}
+
 static enum access access_of(int err)
 {
 	switch (err) {
@@ -465,6 +473,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
+		.untold = on_untold,
 		.state = on_state,
 		.data = x,
 	};

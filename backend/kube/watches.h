@@ -27,6 +27,8 @@ struct watches_events {
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
 	/* The first list of jobs of a sort has come after listed(), or that of the pods after watches_switch. */
 	void (*listed_late)(void *data);
+	/* Is a job of SORT deleted of which no watch has told that it is gone? */
+	bool (*untold)(void *data, enum world_sort sort);
 	/* The server no longer serves jobs of some sort. Only after listed(); called again after a while. */
 	void (*unserved)(void *data);
 	void *data;

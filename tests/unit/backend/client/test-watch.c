@@ -15,6 +15,7 @@ static struct {
 	char told[65536]; /* one word for each call */
 	int err;	  /* as told last */
 	char text[256];
+	bool untold; /* what on_untold returns */
 } world;
 
 static struct tally n_ends;
@@ -54,6 +55,11 @@ static void on_set_back(void *data)
 	tell("back");
 }
 
+static bool on_untold(void *data)
+{
+	return world.untold;
+}
+
 static void on_state(void *data, int err, const char *text)
 {
 	char word[32];
@@ -81,6 +87,7 @@ static void begin_with(const char *field)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
+		.untold = on_untold,
 		.state = on_state,
 	};
 
@@ -549,6 +556,21 @@ static void test_set_back_replied(void **state)
 	expect_told("state-113 ");
 	assert_true(fake_wait(1000));
 	is_set_back("begin +two listed state0 ");
+}
+
+/* Nor does a watch that could not reach the server tell of what was deleted, should the server be set back. */
+static void test_set_back_deleted(void **state)
+{
+	list_and_watch();
+	world.untold = true;
+	fake_answer(request("watch=true"), 200, "");
+	assert_true(fake_wait(1000));
+	request("resourceVersion=7");
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	expect_told("state-113 ");
+	assert_true(fake_wait(1000));
+	request("?limit=500&");
+	expect_told("begin ");
 }
 
 static unsigned n_silent(void)
@@ -1060,6 +1082,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_set_back, teardown),
 		cmocka_unit_test_teardown(test_set_back_late, teardown),
 		cmocka_unit_test_teardown(test_set_back_replied, teardown),
+		cmocka_unit_test_teardown(test_set_back_deleted, teardown),
 		cmocka_unit_test_teardown(test_version_unknown, teardown),
 		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),

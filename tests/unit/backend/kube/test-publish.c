@@ -608,6 +608,8 @@ static void test_cancelled(void **state)
 	publish_leave(rig.p, "u0");
 	assert_done("");
 	assert_shown(BACKEND_JOBS, "j0", NULL);
+	assert_true(publish_has_untold(rig.p, rig.jobs[0].job.sort));
+	assert_false(publish_has_untold(rig.p, rig.jobs[0].job.sort + 1));
 	publish_leave(rig.p, "u0");
 	tell(0, "Terminating");
 	fake_run();
@@ -632,6 +634,10 @@ static void test_not_deleted(void **state)
 	tell(0, "Running");
 	fake_run();
 	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+	assert_false(publish_has_untold(rig.p, rig.jobs[0].job.sort));
+	publish_leave(rig.p, "u0");
+	rig.jobs[0].job.gone = true;
+	assert_false(publish_has_untold(rig.p, rig.jobs[0].job.sort));
 }
 
 /* One that is gone, and is there again, as when its labels say again that it is to be shown. */
