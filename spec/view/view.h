@@ -61,8 +61,10 @@ struct spec_look {
 struct spec_pod_view {
 	struct spec_meta meta;
 	char *task;	/* its task in the job's object; "": the job has only one */
-	unsigned index; /* its index in the task; UINT32_MAX: the controller does not number pods */
+	unsigned index; /* its index in the task; UINT32_MAX: the controller does not number pods;
+			 * SPEC_INDEX_NONE: it does, and this one has no number */
 	unsigned retry; /* retries of the job when the controller made the pod; or: */
+#define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
 	unsigned failures; /* how often its replica, which is retried alone, had failed before */
 	char *phase;

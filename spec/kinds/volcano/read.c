@@ -153,7 +153,7 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 	/* Its name is JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
-	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* the pod belongs to no task */
+	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
 	spec_read_copy(&v->task, note_of(object, "volcano.sh/task-spec"), READ_MAX_WORD);
 	spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD);

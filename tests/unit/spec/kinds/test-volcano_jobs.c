@@ -362,6 +362,22 @@ static void test_time_limit(void **state)
 	}
 }
 
+/* Volcano numbers all pods: one that says that the job controls it, and has no number, is not Volcano's. */
+static void test_pod_without_number(void **state)
+{
+	struct world w = {0};
+
+	job(&w, "{'name':'t','replicas':2}", "Running");
+	world_pod(&w,
+		  json("{'metadata':{'name':'j-t-0x1','uid':'p','annotations':{"
+		       "'volcano.sh/task-spec':'t','volcano.sh/task-index':'none'}},'spec':{"
+		       "'containers':[{'name':'t'}]},'status':{'phase':'Failed'}}"),
+		  false);
+	assert_int_equal(replica(&w, "t-0")->n_logs, 0);
+	assert_int_equal(replica(&w, "t-0")->state, SPEC_PENDING);
+	world_clear(&w);
+}
+
 /* All containers have ended, and the phase of the pod is behind. */
 static void test_outcome(void **state)
 {
@@ -1041,6 +1057,7 @@ int main(void)
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_pod_without_number),
 		cmocka_unit_test(test_outcome),
 		cmocka_unit_test(test_outcome_unseen),
 		cmocka_unit_test(test_controllers_word),
