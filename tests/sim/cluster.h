@@ -62,7 +62,7 @@ struct object {
 	/* The phase, by Volcano's word for it, whatever kind the job is of; "" until its controller has seen it. */
 	const char *phase;
 	bool begun;	/* its controller has seen it */
-	bool suspended; /* once, by somebody */
+	bool suspended; /* once, by somebody, or made so */
 	bool queued;	/* Kueue suspends and resumes it */
 	bool revived;	/* by a restored etcd, by which it is not what it was */
 	/* Of one that is not Volcano's: how often it was tried again, and its pod failed in the present try. */

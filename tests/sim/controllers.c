@@ -457,6 +457,7 @@ static void indexed_begins(void *data)
 	if (job->gone || *job->phase)
 		return;
 	if (is_asked_to_wait(job)) {
+		job->suspended = !job->queued;
 		condition(job, "Suspended", true,
 			  is_kind(job, "job") ? "JobSuspended" : "SuspendedJobs");
 		return say(job, "Aborted");
@@ -626,8 +627,10 @@ static void wrapper_begins(void *data)
 
 	if (job->gone)
 		return;
-	if (!*job->phase && is_asked_to_wait(job))
+	if (!*job->phase && is_asked_to_wait(job)) {
+		job->suspended = !job->queued;
 		return wrapper_says(job, "Suspended", "Aborted");
+	}
 	wrapper_says(job, "Suspended", *job->phase ? job->phase : "Pending");
 	controller_soon(3, wrapper_resumes, job);
 }
