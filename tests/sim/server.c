@@ -516,7 +516,8 @@ bool server_pod_in(const char *text, struct server_pod *ret)
 		if (o->in != PODS || !(strstr(text, first) || strstr(text, last)))
 			continue;
 		found = true;
-		ret->gone |= o->gone;
+		ret->gone |=
+			o->gone || (o->job->gone && kinds_removed(o->job->of->controller->source));
 		ret->again |= o->n_runs > 1;
 		for (size_t k = 0; k < o->n_runs; k++)
 			ret->rotated |= o->runs[k].kept > 0;

@@ -76,7 +76,7 @@ bool server_nth_run(const char *job, size_t k, struct server_run *ret);
 struct server_pod {
 	bool rotated; /* its node has lost lines */
 	bool again;   /* its container ran again */
-	bool gone;
+	bool gone;    /* or its job is, and its kind, whose pods are not looked for any more */
 };
 bool server_pod_in(const char *text, struct server_pod *ret);
 /* Is the job UID there, and nobody deletes it? */
