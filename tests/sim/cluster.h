@@ -69,6 +69,7 @@ struct object {
 	unsigned attempt, failures;
 	/* Of a pod, or a Workload: */
 	struct object *job;
+	const struct object *owner; /* another that controls it, as it says; NULL: none */
 	const char *container;
 	struct run runs[MOST_RUNS];
 	size_t n_runs;
@@ -158,6 +159,8 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data);
 
 /* What a program leaves when it ends, as in a text of JSON. */
 const char *hostile_words(void);
+/* JOB is gone. */
+void hostile_gone(const struct object *job);
 
 /* --- volcano.c --- */
 

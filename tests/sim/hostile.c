@@ -7,7 +7,8 @@
  *	a copy	a job of another name, often one near that of its original, with all that stands in it, also the UUID
  *		of its launch; it runs like any other
  *	a pod	with the labels and notes of a job's pod ("Labels could be anybody's"), which has no controller, or
- *		another one, or the right one that does not control it; it prints
+ *		another one, or the right one that does not control it; or which a job controls, and which names no
+ *		replica that it has; it prints
  *	a job	with fields of a wrong type, or a value that nobody expects
  *	an event of a job or a pod, the same
  *	words	that a program has left when it ended
@@ -308,6 +309,29 @@ static void pod_over(void *data)
 	pod_ended(pod, "Succeeded", 0);
 }
 
+/* A pod with these META names no replica that its job has. False: pods of its kind name none. */
+static bool misplace(struct json_object *meta)
+{
+	static const char *const indexes[] = {"volcano.sh/task-index",
+					      "batch.kubernetes.io/job-completion-index"};
+	static const char *const maps[] = {"labels", "annotations"};
+	bool ret = false;
+
+	for (size_t i = 0; i < array_size(maps) * array_size(indexes); i++) {
+		struct json_object *notes = json_at(meta, maps[i / array_size(indexes)]);
+		const char *index = indexes[i % array_size(indexes)];
+
+		if (!json_object_object_get_ex(notes, index, NULL))
+			continue;
+		/* A pod of a Job that has no index is one of a Job that gives none. */
+		json_put(notes, index,
+			 i % array_size(indexes) == 0 && sim_chance(SIM_FORGED, 500) ? "none"
+										     : "4000");
+		ret = true;
+	}
+	return ret;
+}
+
 /* Of a pod that looks like one of a job's. */
 static void disown(struct json_object *meta)
 {
@@ -330,23 +354,29 @@ static void disown(struct json_object *meta)
 static void make_pod(void)
 {
 	const struct object *like = choose(PODS);
-	struct json_object *json;
+	struct json_object *json, *meta;
 	cleanup_free char *name = NULL;
 	struct object *pod;
+	bool misplaced;
 
 	if (!like)
 		return;
 	name = text_print("%sx%u", like->name, n_made);
 	json = copy_of(like);
 	json_object_object_del(json, "status");
-	disown(json_at(json, "metadata"));
+	meta = json_at(json, "metadata");
+	misplaced = sim_chance(SIM_FORGED, 150) && misplace(meta);
+	if (!misplaced)
+		disown(meta);
 	pod = make(like->of, json, name);
 	pod->container = like->container;
+	pod->owner = misplaced ? like->job : NULL;
 	sim_say("other", "pod %s looks like %s: %s", name, like->name,
-		json_print(json_at(json_at(json, "metadata"), "ownerReferences")));
+		json_print(json_at(meta, "ownerReferences")));
 	pod_begin(pod);
 	sim_after(sim_delay(SIM_HOSTILE, 100 * SIM_S), SIM_WORLD, pod_over, pod);
-	if (sim_chance(SIM_HOSTILE, 300))
+	/* It might come to name a replica of the job, and then nothing tells it from a real one. */
+	if (!misplaced && sim_chance(SIM_HOSTILE, 300))
 		spoil_object(pod);
 	if (sim_chance(SIM_HOSTILE, 500))
 		sim_after(sim_delay(SIM_HOSTILE, 200 * SIM_S), SIM_WORLD, pod_removed, pod);
@@ -434,6 +464,16 @@ static void other(void *data)
 		if (!server_is_down())
 			acts[sim_below(SIM_HOSTILE, array_size(acts))]();
 	}
+}
+
+/* "A pod goes when its owner is gone" (docs/facts.md). */
+void hostile_gone(const struct object *job)
+{
+	struct object *o;
+
+	for (size_t k = 0; (o = object_at(k)); k++)
+		if (o->in == PODS && o->owner == job)
+			sim_after(sim_delay(SIM_FORGED, 10 * SIM_S), SIM_WORLD, pod_removed, o);
 }
 
 const char *hostile_words(void)

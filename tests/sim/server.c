@@ -343,8 +343,10 @@ void object_drop(struct object *o)
 	o->gone = true;
 	sim_say("server", "%s %s is gone", o->of->kind, o->name);
 	object_changed(o, "DELETED");
-	if (o->in == JOBS)
+	if (o->in == JOBS) {
 		kueue_gone(o);
+		hostile_gone(o);
+	}
 }
 
 struct object *object_at(size_t k)

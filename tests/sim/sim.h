@@ -73,6 +73,7 @@ enum sim_stream {
 	SIM_KINDS,
 	SIM_KUEUE,
 	SIM_PASSED,
+	SIM_FORGED,
 	SIM_N
 };
 
