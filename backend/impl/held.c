@@ -26,7 +26,8 @@
  * A launch happens exactly once: it has the UUID and the name that were chosen when the job was held, so the
  * implementation knows whether an earlier one, before a crash, has made the job, from what it had on disk before it
  * sent or started anything. The record is there until the job is known to be launched; as long as it is there nobody
- * can remove the job, since requests about it wait. So a record without a job means that nothing was launched.
+ * can remove the job, since requests about it wait. So a record without a job means that nothing was launched; while
+ * it can't be read whether there is a job, nobody can remove the record.
  *
  * The store tells when a job that others wait for has changed; once after the start, when all jobs are listed, they are
  * looked up. What has become of each is put on record. The clock is looked at every few seconds, since it may be set,
@@ -856,6 +857,7 @@ static bool may_hold(const struct backend_request *rq)
 
 bool held_takes(struct held *h, struct backend_request *rq)
 {
+	struct backend *b = h->b;
 	const struct spec_job *job cleanup_job = NULL;
 	struct entry *e = NULL;
 	struct making *m;
@@ -883,6 +885,12 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		p = new0(struct waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
+	} else if (rq->kind == BACKEND_CANCEL && b->ops->is_unread &&
+		   b->ops->is_unread(b, e->rec->id)) {
+		backend_refuse(
+			rq, -EAGAIN,
+			"an earlier kxfs may have launched it, which can't be read yet: nothing "
+			"was removed; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
 		change_start(e, true, rq);
 	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {

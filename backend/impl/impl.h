@@ -46,6 +46,8 @@ struct backend_ops {
 	int64_t (*stale_since)(struct backend *b);
 	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
 	bool (*is_whole)(struct backend *b);
+	/* On the I/O thread: may there be a job ID that could not be read yet? NULL: never, after the start. */
+	bool (*is_unread)(struct backend *b, const char *id);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The text of a queue, made from the N snapshots JOBS of jobs/; malloc'ed. NULL: the queue's view has all. */

@@ -94,6 +94,15 @@ bool saved_is_whole(const struct saved *saved)
 	return saved->unread.n == 0;
 }
 
+bool saved_is_unread(const struct saved *saved, const char *id)
+{
+	bool ret = false;
+
+	for (size_t i = 0; i < saved->unread.n; i++)
+		ret |= streq(saved->unread.v[i], id);
+	return ret;
+}
+
 bool saved_is_busy(const struct saved *saved)
 {
 	return saved->changes;
@@ -407,18 +416,20 @@ static void go_on(struct saved *saved, struct item *item)
 
 /*
  * Is ITEM of a folder that somebody has copied, with a record that they have changed? Only one of the two can be a job.
+ * A job that was held when it was launched is shown as held until its record can be read.
  */
 static bool is_taken(struct store *store, const struct item *item)
 {
 	const struct spec_job *job = item->job ? item->job : item->rec->job;
 	cleanup_job const struct spec_job *other = store_get_uid(store, job->uid);
 
-	if (other)
-		diag(DIAG_WARNING,
-		     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
-		     "and its output stays in that folder",
-		     job->id, other->id);
-	return other;
+	if (!other || (other->held && streq(other->id, job->id)))
+		return false;
+	diag(DIAG_WARNING,
+	     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
+	     "and its output stays in that folder",
+	     job->id, other->id);
+	return true;
 }
 
 /* Put into the merged log of JOB, which is over, what kxfs could not put there before it ended, as on a full disk. */

@@ -27,6 +27,8 @@ bool saved_is_busy(const struct saved *saved);
 void saved_recover(struct saved *saved);
 /* Are all jobs known that are on disk? */
 bool saved_is_whole(const struct saved *saved);
+/* May there be a job ID, of which this is not known yet? */
+bool saved_is_unread(const struct saved *saved, const char *id);
 
 /* SAVED_DROP: only the job's output is removed. */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };

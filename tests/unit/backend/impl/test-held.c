@@ -25,6 +25,7 @@ static struct store *store;
 static struct backend b;
 static char base[64];
 static atomic_bool whole;    /* as impl.h */
+static atomic_bool unread;   /* all jobs, as impl.h */
 static atomic_int refuse;    /* launches are answered so */
 static atomic_bool unseen;   /* what is launched does not show */
 static atomic_size_t n_late; /* launches whose answer waits */
@@ -150,12 +151,18 @@ static bool fake_is_whole(struct backend *backend)
 	return whole;
 }
 
+static bool fake_is_unread(struct backend *backend, const char *id)
+{
+	return unread;
+}
+
 static const struct backend_ops ops = {
 	.request[BACKEND_SUBMIT] = fake_submit,
 	.request[BACKEND_DRY_RUN] = fake_dry_run,
 	.request[BACKEND_CANCEL] = fake_cancel,
 	.request[BACKEND_CONTROL] = fake_control,
 	.is_whole = fake_is_whole,
+	.is_unread = fake_is_unread,
 };
 
 /* --- the rig --- */
@@ -241,7 +248,7 @@ static int setup_held(void **state)
 			     .events = {.launched = on_launched}};
 	*told = '\0';
 	whole = true;
-	unseen = is_late = false;
+	unseen = is_late = unread = false;
 	refuse = 0;
 	n_late = 0;
 	broken = NULL;
@@ -498,6 +505,21 @@ static void test_removed(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 	restart();
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
+}
+
+/* An earlier kxfs may have launched it: who removes it would leave a job that runs. */
+static void test_removed_unread(void **state)
+{
+	submit("a", "hold: true", "submit 0 a-1");
+	unread = true;
+	cancel("a");
+	expect("cancel 11");
+	assert_true(store_has("a-1"));
+	expect_records(1);
+	unread = false;
+	cancel("a");
+	expect("cancel 0");
+	expect_records(0);
 }
 
 /*
@@ -909,6 +931,7 @@ int main(void)
 		TEST(test_release),
 		TEST(test_refused),
 		TEST(test_removed),
+		TEST(test_removed_unread),
 		TEST(test_removed_unsynced),
 		TEST(test_release_not_recorded),
 		TEST(test_begin),

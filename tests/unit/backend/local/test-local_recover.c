@@ -479,6 +479,40 @@ static void test_two_of_one_uid(void **state)
 }
 
 /*
+ * A crash has left the record of a held job that was launched, and the disk does not give that of its launch: nobody
+ * can remove the one, and it becomes the other when that is read.
+ */
+static void test_held_read_again(void **state)
+{
+	static const char hold[] = "scheduler_args: {hold: true}\n";
+	struct world *w = *state;
+	cleanup_free char *id = NULL, *keep = NULL, *again = NULL;
+	const struct spec_job *job cleanup_job = NULL;
+
+	keep = text_print("cp -r %s/held %s/kept", w->state, w->work);
+	again = text_print("cp %s/kept/* %s/held/", w->work, w->state);
+	w->config.linger = true;
+	world_stop(w);
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "exec sleep 1000", 1, hold);
+	assert_int_equal(system(keep), 0);
+	assert_int_equal(control(w, id, SPEC_RELEASE), 0);
+	until(has_state(w, id, SPEC_RUNNING));
+	world_stop(w);
+	assert_int_equal(system(again), 0);
+	refused = id;
+	assert_int_equal(world_start(w), 0);
+	job = backend_job(w->b, BACKEND_JOBS, id);
+	assert_non_null(job);
+	assert_true(job->held);
+	assert_int_equal(cancel(w, id), -EAGAIN);
+	refused = NULL;
+	until(has_state(w, id, SPEC_RUNNING));
+	assert_int_equal(cancel(w, id), 0);
+	assert_false(is_in(w, BACKEND_JOBS, id));
+}
+
+/*
  * The disk does not give the record of a job that runs: it is shown as soon as it does, and until then nothing takes it
  * for gone that waits for its end.
  */
@@ -648,6 +682,7 @@ int main(int argc, char **argv)
 		world_test(test_synced),
 		world_test(test_ended_is_told),
 		world_test(test_two_of_one_uid),
+		world_test(test_held_read_again),
 		world_test(test_record_read_again),
 		world_test(test_turn_read_again),
 		world_test(test_damaged_record),
