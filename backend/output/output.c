@@ -111,6 +111,7 @@ struct output_job {
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
 	struct work_queue marks; /* keeps the mark that its merged log may lack something */
+	bool unmarked;		 /* the disk has refused that mark */
 	struct order *order;
 	struct index
 		*index; /* NULL: the pool loads it; REFUSED: what it has found so far, or NULL */
@@ -666,24 +667,36 @@ static void log_step(struct output_log *l)
 
 struct marking {
 	struct work work;
+	struct output_job *job;
 	int dir_fd;
 	char *id;
 };
 
-/* If the disk refuses the mark, the job goes on without it. */
-static void mark(int dir_fd, const char *id)
+/* If the disk refuses the mark, the job goes on without it, and the next log that begins tries again. */
+static int mark(int dir_fd, const char *id)
 {
 	int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
 }
 
 static void mark_work(void *data)
 {
-	const struct marking *m = data;
+	struct marking *m = data;
 
-	mark(m->dir_fd, m->id);
+	m->work.err = mark(m->dir_fd, m->id);
+}
+
+static void mark_done(void *data)
+{
+	struct marking *m = data;
+
+	m->job->unmarked = m->work.err < 0;
+	free(m->id);
+	free(m);
 }
 
 static int sync_log(void *data, int at, const char *name, unsigned char type)
@@ -718,23 +731,16 @@ static void unmark_work(void *data)
 		disk_unlink(m->dir_fd, path);
 }
 
-static void marking_free(void *data)
-{
-	struct marking *m = data;
-
-	free(m->id);
-	free(m);
-}
-
 /* From now on J's merged log may lack something; or (WHOLE) it lacks nothing any more. */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
 
+	m->job = j;
 	m->dir_fd = files_dir(j->output->files);
 	m->id = text_copy(j->id);
 	m->work = (struct work){.run = whole ? unmark_work : mark_work,
-				.done = marking_free,
+				.done = mark_done,
 				.data = m,
 				.group = &j->work};
 	work_enqueue(&m->work, j->output->loop, &j->marks);
@@ -757,6 +763,7 @@ struct loading {
 	struct output_job *job;
 	int dir_fd;
 	struct index *index;
+	bool unmarked;
 };
 
 static void load_work(void *data)
@@ -766,7 +773,7 @@ static void load_work(void *data)
 	int err = folder_make(l->dir_fd, l->job->id);
 
 	if (err == 0)
-		mark(l->dir_fd, l->job->id);
+		l->unmarked = mark(l->dir_fd, l->job->id) < 0;
 	l->work.err = err < 0 ? err : index_load(l->dir_fd, l->job->id, &l->index);
 }
 
@@ -776,6 +783,7 @@ static void load_done(void *data)
 	struct output_job *j = l->job;
 
 	j->loading = false;
+	j->unmarked = l->unmarked;
 	if (j->state == JOB_GONE) {
 		index_free(l->index);
 	} else if (l->work.err < 0) {
@@ -1098,6 +1106,8 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 
 	if (!merge_key_is_valid(key, prefix ? prefix : ""))
 		return -EINVAL;
+	if (j->unmarked)
+		job_mark(j, false);
 	if (!l) {
 		l = new0(struct output_log);
 		l->job = j;

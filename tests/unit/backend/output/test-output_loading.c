@@ -358,10 +358,33 @@ static void test_refused_at_the_end(void **state)
 	assert_false(is_there("job/unmerged"));
 }
 
+/*
+ * The disk refuses the mark that the merged log may lack something: it is made as soon as another log begins, so that a
+ * start after a crash makes the merged log of those again that are complete.
+ */
+static void test_mark_refused(void **state)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/unmerged");
+	assert_int_equal(symlink("unmerged", path), 0);
+	begin("a", "r/0 ");
+	fake_run();
+	assert_int_equal(unlink(path), 0);
+	output_print(rig.job, "a", "one\n");
+	assert_false(is_there("job/unmerged"));
+	begin("b", "r/0 ");
+	fake_run();
+	assert_true(is_there("job/unmerged"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
