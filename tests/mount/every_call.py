@@ -297,15 +297,15 @@ class Day:
         assert self.runs(name) == (1 if job else 0), error
 
     def after_rmdir(self, path, status, said):
-        if status and "timed out" in said:
-            harness.wait_for(lambda: not path.exists(), what=f"{path} to go")
-        elif status:
+        if status and "timed out" not in said:
             assert self.fault and self.error, said
             if path.exists():
                 # What it has ended is tried again until the disk takes it.
                 with contextlib.suppress(FileNotFoundError):
                     assert (path / "state").read_text() in (("RUNNING\n", "CANCELLED\n") if path == self.cancelled.dir else ("SUCCEEDED\n",))
                     harness.rmdir(path)
+        if status:
+            harness.wait_for(lambda: not path.exists(), what=f"{path} to go")
         assert not path.exists(), said
 
     def everything(self):
