@@ -55,6 +55,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 {
 	struct kxfs *k = data;
 
+	if (job && !job->held)
+		users_told(job->id);
 	tree_job_event(&k->tree, old, job);
 }
 

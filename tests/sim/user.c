@@ -49,7 +49,7 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/* Of one that is to begin later: when, or when it is released. */
-	bool held, hold, released, forgotten;
+	bool held, hold, released, told, forgotten;
 	unsigned begin_s;
 	/* Or when another is over, so or so; or all that were accepted before and are of one group. */
 	const struct write *after;
@@ -310,6 +310,12 @@ void users_not_started(unsigned tag, const char *job)
 		writes[tag].job = text_copy(job);
 }
 
+void users_told(const char *job)
+{
+	for (unsigned i = 0; i < n_writes; i++)
+		writes[i].told |= streq(writes[i].job, job);
+}
+
 void users_left(void)
 {
 	for (unsigned i = 0; i < n_writes; i++)
@@ -536,7 +542,7 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	w->forgotten = !err && !w->created;
+	w->forgotten = !err && !w->created && !w->told;
 	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
 	    server_has_job(w->uid))
 		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);

@@ -276,6 +276,8 @@ void users_undone(const char *uid);
 void users_started(unsigned tag, const char *job, bool first, unsigned life, unsigned boot);
 /* A program of JOB, which is of TAG, could not be started. */
 void users_not_started(unsigned tag, const char *job);
+/* kxfs shows JOB as launched: whoever removes it from now on ends it, and its programs may begin before that. */
+void users_told(const char *job);
 /*
  * What is asked for now may be started by a later mount, as what has been accepted is: kxfs has no helper for it yet,
  * or it ends in good order, and accepts what its writer does not hear of any more.
