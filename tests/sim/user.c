@@ -39,6 +39,7 @@ struct write {
 	enum fate fate;
 	unsigned created;
 	bool undone; /* by a restored etcd */
+	bool told;   /* kxfs has shown it as launched */
 	char *job, *uid;
 	int err;
 	struct writing writing;
@@ -49,7 +50,7 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/* Of one that is to begin later: when, or when it is released. */
-	bool held, hold, released, told, forgotten;
+	bool held, hold, released, forgotten;
 	unsigned begin_s;
 	/* Or when another is over, so or so; or all that were accepted before and are of one group. */
 	const struct write *after;
