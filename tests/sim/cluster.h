@@ -112,6 +112,8 @@ struct json_object *json_parse(const char *text);
 const char *json_print(const struct json_object *o);
 const char *object_uid(const struct object *o);
 const char *cluster_time(char ret[32]);
+/* The condition TYPE of STATUS, borrowed; it is made where there is none. */
+struct json_object *cluster_condition(struct json_object *status, const char *type);
 
 /* O is another than watches know. TYPE as they say it. */
 void object_changed(struct object *o, const char *type);

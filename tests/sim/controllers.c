@@ -64,12 +64,9 @@ static unsigned number(struct json_object *o, const char *key, unsigned none)
 	return json_object_object_get_ex(o, key, &v) ? (unsigned)json_object_get_int(v) : none;
 }
 
-/* The condition TYPE of JOB holds, or does no more. */
-static void condition(struct object *job, const char *type, bool holds, const char *reason)
+struct json_object *cluster_condition(struct json_object *status, const char *type)
 {
-	struct json_object *status = job_status(job), *list, *c = NULL;
-	const char *word = holds ? "True" : "False";
-	char when[32];
+	struct json_object *list, *c = NULL;
 
 	if (!json_object_object_get_ex(status, "conditions", &list)) {
 		list = json_object_new_array();
@@ -83,6 +80,16 @@ static void condition(struct object *job, const char *type, bool holds, const ch
 		json_put(c, "type", type);
 		json_object_array_add(list, c);
 	}
+	return c;
+}
+
+/* The condition TYPE of JOB holds, or does no more. */
+static void condition(struct object *job, const char *type, bool holds, const char *reason)
+{
+	struct json_object *c = cluster_condition(job_status(job), type);
+	const char *word = holds ? "True" : "False";
+	char when[32];
+
 	if (!streq(json_get(c, "status"), word))
 		json_put(c, "lastTransitionTime", cluster_time(when));
 	json_put(c, "status", word);

@@ -35,21 +35,9 @@ static void kueue_soon(unsigned seconds, sim_fn fn, void *data)
 static void condition(const struct object *workload, const char *type, bool holds,
 		      const char *reason, const char *message)
 {
-	struct json_object *status = json_at(workload->json, "status"), *list, *c = NULL;
+	struct json_object *c = cluster_condition(json_at(workload->json, "status"), type);
 	char when[32];
 
-	if (!json_object_object_get_ex(status, "conditions", &list)) {
-		list = json_object_new_array();
-		json_object_object_add(status, "conditions", list);
-	}
-	for (size_t i = 0; i < json_object_array_length(list) && !c; i++)
-		if (streq(json_get(json_object_array_get_idx(list, i), "type"), type))
-			c = json_object_array_get_idx(list, i);
-	if (!c) {
-		c = json_object_new_object();
-		json_put(c, "type", type);
-		json_object_array_add(list, c);
-	}
 	json_put(c, "status", holds ? "True" : "False");
 	json_put(c, "reason", reason);
 	json_put(c, "message", message);
