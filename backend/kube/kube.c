@@ -167,26 +167,6 @@ static void on_listed(void *data)
 		kueue_start(k->parts.kueue);
 }
 
-static void on_confirmed(void *data, int64_t since)
-{
-	publish_set_stale(kube_parts_of(data)->publish, since);
-}
-
-static void on_confirmed_kind(void *data, enum world_sort sort, int64_t since)
-{
-	publish_set_stale_kind(kube_parts_of(data)->publish, sort, since);
-}
-
-static void on_listed_late(void *data)
-{
-	publish_listed(kube_parts_of(data)->publish);
-}
-
-static bool on_untold(void *data, enum world_sort sort)
-{
-	return publish_has_untold(kube_parts_of(data)->publish, sort);
-}
-
 static void on_unserved(void *data)
 {
 	kinds_unserved(kube_of(data)->kinds);
@@ -318,6 +298,22 @@ static void make_parts(struct kube *k, struct backend *b)
 		.output = b->output,
 		.namespace = namespace,
 	});
+	parts->publish = publish_new(&(struct publish_config){
+		.loop = b->loop,
+		.store = b->store,
+		.world = parts->world,
+		.folders = parts->folders,
+		.capture = parts->capture,
+		.commands = parts->commands,
+		.namespace = namespace,
+		.state_dir = b->config.state_dir,
+		.group = &k->group,
+		.user = k->user,
+		.mode = b->config.capture,
+		.running = on_running,
+		.launched = backend_launched,
+		.data = b,
+	});
 	parts->watches = watches_new(&(struct watches_config){
 		.loop = b->loop,
 		.http = k->http,
@@ -327,8 +323,9 @@ static void make_parts(struct kube *k, struct backend *b)
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
 		.several = !*b->config.kind,
-		.events = {on_listed, backend_started, on_confirmed, on_confirmed_kind,
-			   on_listed_late, on_untold, on_unserved, b},
+		.events = {on_listed, backend_started, on_unserved, b},
+		.news = {publish_set_stale, publish_set_stale_kind, publish_listed,
+			 publish_has_untold, parts->publish},
 	});
 	k->kinds = kinds_new(&(struct kinds_config){
 		.loop = b->loop,
@@ -345,22 +342,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.world = parts->world,
 		.watches = parts->watches,
 		.namespace = namespace,
-	});
-	parts->publish = publish_new(&(struct publish_config){
-		.loop = b->loop,
-		.store = b->store,
-		.world = parts->world,
-		.folders = parts->folders,
-		.capture = parts->capture,
-		.commands = parts->commands,
-		.namespace = namespace,
-		.state_dir = b->config.state_dir,
-		.group = &k->group,
-		.user = k->user,
-		.mode = b->config.capture,
-		.running = on_running,
-		.launched = backend_launched,
-		.data = b,
 	});
 	parts->looks = looks_new(&(struct looks_config){
 		.loop = b->loop,

@@ -598,8 +598,10 @@ void publish_again(void *publish, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_set_stale(struct publish *p, int64_t since)
+void publish_set_stale(void *publish, int64_t since)
 {
+	struct publish *p = publish;
+
 	p->stale_since = since;
 	if (!since)
 		p->confirmed = loop_now_ms();
@@ -608,8 +610,10 @@ void publish_set_stale(struct publish *p, int64_t since)
 		enqueue(p, s);
 }
 
-void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t since)
+void publish_set_stale_kind(void *publish, enum world_sort sort, int64_t since)
 {
+	struct publish *p = publish;
+
 	p->stale[sort] = since;
 	if (!since)
 		p->confirmed = loop_now_ms();
@@ -637,8 +641,10 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
-bool publish_has_untold(const struct publish *p, enum world_sort sort)
+bool publish_has_untold(void *publish, enum world_sort sort)
 {
+	const struct publish *p = publish;
+
 	for (const struct shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job =
 			s->left && !s->gone ? world_find(p->config.world, s->uid) : NULL;
@@ -820,8 +826,10 @@ static void settle_late(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-void publish_listed(struct publish *p)
+void publish_listed(void *publish)
 {
+	struct publish *p = publish;
+
 	if (lacks_pods(p))
 		return;
 	for (struct shown *s = p->all; s; s = s->hh.next)

@@ -58,15 +58,14 @@ void publish_again(void *publish, const char *uid);
  */
 void publish_looked(void *publish, const struct world_job *job);
 /* Since SINCE (ns) the server has not confirmed what is shown; 0: it confirms it. */
-void publish_set_stale(struct publish *p, int64_t since);
-
+void publish_set_stale(void *publish, int64_t since);
 /* Like publish_set_stale, for the jobs of SORT alone, in a mount of several kinds. */
-void publish_set_stale_kind(struct publish *p, enum world_sort sort, int64_t since);
+void publish_set_stale_kind(void *publish, enum world_sort sort, int64_t since);
 /*
  * The first list of a kind, or that of the pods of another kind, has come after publish_begin: settle what an earlier
  * mount knew of its jobs, and show those that wait for their pods.
  */
-void publish_listed(struct publish *p);
+void publish_listed(void *publish);
 
 /* Has everything been listed, and is that confirmed? */
 bool publish_is_whole(const struct publish *p);
@@ -78,4 +77,4 @@ void publish_now(struct publish *p, const struct world_job *job);
 /* Take job UID out of jobs/ now: into the history if there is output of it, else for good. */
 void publish_leave(struct publish *p, const char *uid);
 /* Has a job of SORT left jobs/ so, and the cluster has not told that it is gone, or is being deleted? */
-bool publish_has_untold(const struct publish *p, enum world_sort sort);
+bool publish_has_untold(void *publish, enum world_sort sort);

@@ -152,8 +152,7 @@ static void check_confirmed_kinds(struct watches *w)
 			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
 		else
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
-		w->config.events.confirmed_kind(w->config.events.data, i,
-						failing ? loop_time_ns() : 0);
+		w->config.news.confirmed_kind(w->config.news.data, i, failing ? loop_time_ns() : 0);
 	}
 }
 
@@ -181,7 +180,7 @@ static void check_confirmed(struct watches *w)
 		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
 	else
 		diag(DIAG_INFO, "connected");
-	w->config.events.confirmed(w->config.events.data, since);
+	w->config.news.confirmed(w->config.news.data, since);
 }
 
 static void on_ready(void *data)
@@ -323,7 +322,7 @@ static void on_listed(void *data)
 	if (!cost_of(x->sort))
 		needed_listed(x->w);
 	if (late)
-		x->w->config.events.listed_late(x->w->config.events.data);
+		x->w->config.news.listed_late(x->w->config.news.data);
 }
 
 static void on_set_back(void *data)
@@ -343,7 +342,7 @@ static bool on_untold(void *data)
 	const struct watched *x = data;
 
 	return world_is_of_jobs(x->sort) &&
-	       x->w->config.events.untold(x->w->config.events.data, x->sort);
+	       x->w->config.news.untold(x->w->config.news.data, x->sort);
 }
 
 static enum access access_of(int err)
@@ -541,7 +540,7 @@ void watches_drop(struct watches *w, enum world_sort sort)
 	x->err = 0;
 	x->listed = false;
 	if (x->stale)
-		w->config.events.confirmed_kind(w->config.events.data, sort, 0);
+		w->config.news.confirmed_kind(w->config.news.data, sort, 0);
 	x->stale = false;
 }
 

@@ -21,6 +21,13 @@ struct watches_events {
 	 * or that can't be had soon. ERR is a negative errno: the first lists can't be had, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
+	/* The server no longer serves jobs of some sort. Only after listed(); called again after a while. */
+	void (*unserved)(void *data);
+	void *data;
+};
+
+/* What publish is told, and asked. */
+struct watches_news {
 	/* Since SINCE (ns) the server has not confirmed what is shown; 0: it confirms it again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
 	/* Like confirmed(), for the jobs of SORT alone, in a mount of several kinds. */
@@ -29,8 +36,6 @@ struct watches_events {
 	void (*listed_late)(void *data);
 	/* Is a job of SORT deleted of which no watch has told that it is gone? */
 	bool (*untold)(void *data, enum world_sort sort);
-	/* The server no longer serves jobs of some sort. Only after listed(); called again after a while. */
-	void (*unserved)(void *data);
 	void *data;
 };
 
@@ -46,6 +51,7 @@ struct watches_config {
 	const char *own_queue; /* the queue of the mount's own jobs; "": not known */
 	bool several;	       /* the mount is of all kinds, so none of them is needed by itself */
 	struct watches_events events;
+	struct watches_news news;
 };
 
 struct watches *watches_new(const struct watches_config *config);
