@@ -1028,6 +1028,7 @@ static void load_done(void *data)
 	DL_SORT2(h->list, by_age, prev, next_entry);
 	h->begun = true;
 	h->unread = l->err;
+	backend_set_unread(h->b, BACKEND_HELD_JOBS, h->unread);
 	see_to(h, 0);
 	if (h->list && !h->stopping && !loop_timer_is_set(&h->ran_timer))
 		note_ran(h);

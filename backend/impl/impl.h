@@ -65,6 +65,9 @@ struct backend_ops {
 
 extern const struct backend_ops local_ops, kube_ops;
 
+/* What is on record of jobs: of those that are held, and of those that the implementation has. */
+enum backend_part { BACKEND_HELD_JOBS = 1, BACKEND_OTHER_JOBS = 2 };
+
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config;
@@ -81,6 +84,7 @@ struct backend {
 	struct end started, stopped;
 	/* It is between start and stop; I/O thread. */
 	bool up;
+	unsigned unread; /* parts of which the disk does not give all; I/O thread */
 	/* Requests that were answered; [1]: with an error. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
@@ -198,6 +202,16 @@ static inline void backend_launched(void *backend, const char *file, const char 
 
 	if (b->events.launched)
 		b->events.launched(b->events.data, file, id, submission);
+}
+
+/* See backend_events.unread; PART is what can't be read, or can be again. */
+static inline void backend_set_unread(struct backend *b, enum backend_part part, bool unread)
+{
+	bool before = b->unread;
+
+	b->unread = unread ? b->unread | part : b->unread & ~(unsigned)part;
+	if (b->events.unread && before != (b->unread > 0))
+		b->events.unread(b->events.data, unread);
 }
 
 /* "submit", ... */

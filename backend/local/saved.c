@@ -457,6 +457,7 @@ static void read_later(struct saved *saved, struct ids *left)
 
 	saved->unread = *left;
 	*left = before;
+	backend_set_unread(saved->b, BACKEND_OTHER_JOBS, saved->unread.n);
 	if (saved->unread.n && saved->expiry)
 		loop_timer_set(&saved->again,
 			       random_pause(AGAIN_MS, saved->tries++, AGAIN_MAX_MS, 0));

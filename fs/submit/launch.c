@@ -625,25 +625,38 @@ static void recover_one(struct submit *s, const char *name, const char *id, uint
 	told(s, name);
 }
 
-static void on_recovered(void *data)
-{
-	save_reported(data);
-}
-
-void submit_recover(struct submit *s)
+static void recover_known(struct submit *s)
 {
 	struct record_owner owner;
 	char *name, *id;
 	uint64_t number;
 	bool unknown;
 
-	if (!atomic_load(&s->recovered))
-		save_unfinished(s);
 	while (names_take_open(s->names, &name, &id, &number, &owner, &unknown)) {
 		recover_one(s, name, id, number, owner, unknown);
 		free(name);
 		free(id);
 	}
+}
+
+static void on_recovered(void *data)
+{
+	recover_known(data); /* news that came before RECOVERED was set */
+	save_reported(data);
+}
+
+void submit_recover(struct submit *s)
+{
+	if (!atomic_load(&s->recovered))
+		save_unfinished(s);
+	recover_known(s);
 	atomic_store(&s->recovered, true);
 	loop_post(s->fs->loop, on_recovered, s);
+}
+
+void submit_unread(struct submit *s, bool unread)
+{
+	names_set_unread(s->names, unread);
+	if (!unread && atomic_load(&s->recovered))
+		submit_recover(s);
 }

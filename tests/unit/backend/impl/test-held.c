@@ -176,6 +176,13 @@ static void on_launched(void *data, const char *file, const char *id, const char
 	snprintf(told + n, sizeof(told) - n, "%s %s %s\n", file, id, submission);
 }
 
+static void on_unread(void *data, bool is_unread)
+{
+	size_t n = strlen(told);
+
+	snprintf(told + n, sizeof(told) - n, "%s", is_unread ? "unread\n" : "all is read\n");
+}
+
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
 	if (b.held)
@@ -245,7 +252,7 @@ static int setup_held(void **state)
 	assert_non_null(mkdtemp(base));
 	b = (struct backend){.ops = &ops,
 			     .config = {.state_dir = base, .history_keep = HISTORY_S},
-			     .events = {.launched = on_launched}};
+			     .events = {.launched = on_launched, .unread = on_unread}};
 	*told = '\0';
 	whole = true;
 	unseen = is_late = unread = false;
@@ -703,6 +710,18 @@ static void test_unlisted(void **state)
 	expect("control 0, launch a-1");
 }
 
+/* As long as something can't be read nobody is to believe that a launch of which nothing is told made no job. */
+static void test_unread_told(void **state)
+{
+	submit("a", "hold: true", "submit 0 a-1");
+	broken = "uuid-a";
+	restart();
+	assert_string_equal(told, "unread\n");
+	broken = NULL;
+	SOON((pass(10), store_has("a-1")));
+	assert_string_equal(told, "unread\na.yaml a-1 uuid-a\nall is read\n");
+}
+
 /* A launch that is refused is tried again, after longer and longer times. */
 static void test_back_off(void **state)
 {
@@ -941,6 +960,7 @@ int main(void)
 		TEST(test_singleton),
 		TEST(test_singleton_set_back),
 		TEST(test_singleton_unread),
+		TEST(test_unread_told),
 		TEST(test_unlisted),
 		TEST(test_unsure),
 		TEST(test_back_off),

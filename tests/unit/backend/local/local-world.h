@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -33,6 +34,7 @@ struct world {
 	struct backend_config config;
 	_Atomic bool refuses; /* the disk, records: then their jobs' ends are told all the same */
 	char launched[256];   /* the last job of which a start said that it was launched */
+	atomic_bool unread;   /* as backend_events.unread said last */
 };
 
 struct answer {
@@ -90,6 +92,13 @@ static inline void world_no_log(void *data, struct log *log)
 {
 }
 
+static inline void world_on_unread(void *data, bool unread)
+{
+	struct world *w = data;
+
+	w->unread = unread;
+}
+
 static inline void world_on_launched(void *data, const char *file, const char *id,
 				     const char *submission)
 {
@@ -103,6 +112,7 @@ static inline int world_start(struct world *w)
 {
 	const struct backend_events events = {.job = world_on_job,
 					      .launched = world_on_launched,
+					      .unread = world_on_unread,
 					      .log = world_no_log,
 					      .data = w};
 	cleanup_free char *text = NULL;
