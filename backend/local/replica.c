@@ -35,7 +35,6 @@
 #include "backend/local/outcome.h"
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
-#include "spec/base/time.h"
 
 /* Starts in one turn of the loop: each forks, which takes about a millisecond. */
 #define STARTS_A_TURN 16
@@ -48,7 +47,7 @@
 /* The longest pause before a start after a failure. */
 #define DELAY_MAX_MS 10000u
 /* An attempt that ran this long is no reason for a pause before the next. */
-#define STEADY_NS (30 * NS_PER_S)
+#define STEADY_MS 30000u
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
 
@@ -66,12 +65,15 @@ struct local_replica {
 	unsigned reopened, to_reopen;
 	/* Number of the record's change that has to be on disk before the attempt is started. */
 	uint64_t change;
-	unsigned delay_ms; /* the pause before the next start */
-	unsigned tries;	   /* tries to start this attempt that have failed */
-	char *lost;	   /* why output of the attempt is lost; NULL: none is lost */
-	bool tried;	   /* its start was tried at least once */
-	bool begun;	   /* the attempt's log has begun */
-	bool terminated;   /* SIGTERM has been sent */
+	/* The pause before the next start; 0: no attempt has failed since this daemon was started. */
+	unsigned delay_ms;
+	/* When the attempt was started, by loop_now_ms; 0: it was not, or by an earlier daemon. */
+	uint64_t since;
+	unsigned tries;	 /* tries to start this attempt that have failed */
+	char *lost;	 /* why output of the attempt is lost; NULL: none is lost */
+	bool tried;	 /* its start was tried at least once */
+	bool begun;	 /* the attempt's log has begun */
+	bool terminated; /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 
@@ -268,6 +270,7 @@ static void on_started(void *data, int64_t time)
 	rep->tries = 0;
 	rec->state = SPEC_RUNNING;
 	rec->started = time;
+	rep->since = loop_now_ms();
 	spec_set(&rec->reason, "");
 	spec_set(&rec->message, "");
 	local_record_started(rep->job->record, time);
@@ -374,6 +377,7 @@ static void renew(struct local_replica *rep)
 	rec->started = 0;
 	rec->finished = 0;
 	rep->begun = false;
+	rep->since = 0;
 	rep->tries = 0;
 	free(take_ptr(rep->lost));
 	set_step(rep, RECORDING);
@@ -573,9 +577,9 @@ static void on_ended(void *data, const struct task_end *end)
 
 unsigned local_replica_slow_down(struct local_replica *rep)
 {
-	int64_t ran = rep->rec->started ? loop_time_ns() - rep->rec->started : 0;
+	uint64_t ran = rep->since ? loop_now_ms() - rep->since : 0;
 
-	if (ran >= STEADY_NS || rep->delay_ms == 0)
+	if (ran >= STEADY_MS || rep->delay_ms == 0)
 		rep->delay_ms = LOCAL_DELAY_MIN_MS;
 	else
 		rep->delay_ms = min_of(2 * rep->delay_ms, DELAY_MAX_MS);

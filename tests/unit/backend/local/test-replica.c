@@ -255,17 +255,24 @@ static void test_start_delayed(void **state)
 	assert_string_equal(replica(1)->reason, "");
 }
 
-/* A program that fails at once is started again after pauses that grow; one that ran for a while begins anew. */
+/*
+ * A program that fails at once is started again after pauses that grow; one that ran for a while begins anew. So it is
+ * whatever the time of day is set to meanwhile.
+ */
 static void test_slow_down(void **state)
 {
 	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
-	struct spec_replica *rec = &rig.rec->job->replicas[0];
+	int64_t hour = 3600 * INT64_C(1000000000);
 
-	rec->started = loop_time_ns();
+	local_replica_begin(rig.reps[0], 0);
+	local_replicas_begin(rig.all);
+	fake_run();
+	rig.tasks[0].events->started(rig.tasks[0].data, loop_time_ns() - hour);
 	for (size_t i = 0; i < array_size(pauses); i++) {
 		assert_int_equal(local_replica_slow_down(rig.reps[0]), pauses[i]);
 		assert_int_equal(local_replica_delay(rig.reps[0]), pauses[i]);
 	}
+	rig.tasks[0].events->started(rig.tasks[0].data, loop_time_ns() + hour);
 	fake.now += 29999;
 	assert_int_equal(local_replica_slow_down(rig.reps[0]), 10000);
 	fake.now += 1;
