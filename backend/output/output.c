@@ -453,7 +453,11 @@ static void log_make(struct output_log *l)
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	l->working = true;
-	work_start(&m->work, j->output->loop);
+	/* A mark that is under way comes before the first byte of a log (mark). */
+	if (j->marks.first)
+		work_enqueue(&m->work, j->output->loop, &j->marks);
+	else
+		work_start(&m->work, j->output->loop);
 }
 
 /* --- a log: it has grown --- */
@@ -672,7 +676,11 @@ struct marking {
 	char *id;
 };
 
-/* If the disk refuses the mark, the job goes on without it, and the next log that begins tries again. */
+/*
+ * The mark is not synced: a start after a crash of the machine looks for it only if all logs are on record as complete,
+ * and that record is written later and synced with the folder. If the disk refuses the mark, the job goes on without
+ * it, and the next log that begins tries again.
+ */
 static int mark(int dir_fd, const char *id)
 {
 	int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);

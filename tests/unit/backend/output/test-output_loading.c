@@ -380,11 +380,40 @@ static void test_mark_refused(void **state)
 	assert_true(is_there("job/unmerged"));
 }
 
+/*
+ * The mark of a job that goes on after its end hangs: no log of it gets a byte before, or a crash could leave one that
+ * is complete, and a merged log without it that nothing makes again.
+ */
+static void test_mark_hangs(void **state)
+{
+	struct fake_job *hung;
+
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_job_end(rig.job);
+	merged_is("r/0 one\n");
+	fake_run();
+	assert_false(is_there("job/unmerged"));
+	output_job_resume(rig.job);
+	hung = fake.pool;
+	assert_non_null(hung);
+	DL_DELETE(fake.pool, hung);
+	begin("b", "r/0 ");
+	fake_run();
+	assert_false(is_there("job/logs/b"));
+	DL_APPEND(fake.pool, hung);
+	fake_run();
+	assert_true(is_there("job/unmerged"));
+	assert_true(is_there("job/logs/b"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
