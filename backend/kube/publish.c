@@ -418,6 +418,60 @@ static void save(struct publish *p, struct shown *s, bool looked)
 	folders_save(p->config.folders, s->uid, s->left);
 }
 
+/* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
+static void make_history(struct publish *p, const struct spec_job *old)
+{
+	const struct folder *folder = folders_find(p->config.folders, old->id);
+	bool dropped = folder && folder->dropped;
+	struct spec_job *job = spec_job_copy(old);
+
+	job->history = true;
+	job->changed = loop_time_ns();
+	/* Logs that are not complete lack something, since no mount was there to capture the rest. */
+	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
+			struct spec_log *l = &job->replicas[i].logs[j];
+
+			if (!l->complete)
+				spec_log_lose_end(l);
+		}
+	}
+	if (!spec_state_is_final(job->state)) {
+		job->state = SPEC_CANCELLED;
+		job->finished = job->changed;
+	}
+	/* Who follows one of them waits for no more. */
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		if (r->finished)
+			continue;
+		r->finished = job->changed;
+		if (!spec_state_is_final(r->state))
+			r->state = SPEC_CANCELLED;
+	}
+	store_put(p->config.store, job);
+	folders_save(p->config.folders, old->uid, true);
+}
+
+/*
+ * JOB, of another uid, has the name of a job that an earlier mount has seen and of which the cluster has told nothing
+ * yet: that job is gone.
+ */
+static void make_room(struct publish *p, const struct spec_job *job)
+{
+	const struct spec_job *old cleanup_job = store_get(p->config.store, BACKEND_JOBS, job->id);
+	const struct folder *folder;
+
+	if (!old || !old->stale_since || streq(old->uid, job->uid) ||
+	    !streq(old->backend, job->backend) || world_find(p->config.world, old->uid))
+		return;
+	folder = folders_find(p->config.folders, old->id);
+	if (folder && folder->unmerged)
+		capture_merge_again(p->config.capture, old, true);
+	make_history(p, old);
+}
+
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -444,6 +498,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job, before);
+	make_room(p, snapshot);
 	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
@@ -657,42 +712,6 @@ bool publish_has_untold(void *publish, enum world_sort sort)
 
 /* --- the start --- */
 
-/* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
-static void make_history(struct publish *p, const struct spec_job *old)
-{
-	const struct folder *folder = folders_find(p->config.folders, old->id);
-	bool dropped = folder && folder->dropped;
-	struct spec_job *job = spec_job_copy(old);
-
-	job->history = true;
-	job->changed = loop_time_ns();
-	/* Logs that are not complete lack something, since no mount was there to capture the rest. */
-	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
-		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
-			struct spec_log *l = &job->replicas[i].logs[j];
-
-			if (!l->complete)
-				spec_log_lose_end(l);
-		}
-	}
-	if (!spec_state_is_final(job->state)) {
-		job->state = SPEC_CANCELLED;
-		job->finished = job->changed;
-	}
-	/* Who follows one of them waits for no more. */
-	for (size_t i = 0; i < job->n_replicas; i++) {
-		struct spec_replica *r = &job->replicas[i];
-
-		if (r->finished)
-			continue;
-		r->finished = job->changed;
-		if (!spec_state_is_final(r->state))
-			r->state = SPEC_CANCELLED;
-	}
-	store_put(p->config.store, job);
-	folders_save(p->config.folders, old->uid, true);
-}
-
 static void bind_folder(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
@@ -703,7 +722,8 @@ static void bind_folder(void *data, const struct world_job *job)
 
 /*
  * Decide what to do with a folder of an earlier mount. A submission of which nothing is known may have been with the
- * server when that mount was killed, and may still take effect.
+ * server when that mount was killed, and may still take effect: how long ago that was, only a clock could tell that may
+ * have been set since.
  */
 static void settle_folder(void *data, const struct folder *folder)
 {
@@ -712,7 +732,6 @@ static void settle_folder(void *data, const struct folder *folder)
 	const struct spec_job *job cleanup_job = store_get_uid(c->store, folder->uid);
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
-	int64_t age = (loop_time_ns() - folder->written) / 1000000;
 	struct spec_job *old;
 
 	if ((job && job->history) || is_there)
@@ -735,9 +754,9 @@ static void settle_folder(void *data, const struct folder *folder)
 		make_history(p, job);
 	else if (folder->output)
 		return; /* nobody can tell whose it is */
-	else if (!*folder->submission || *folder->uid || age > 2 * (int64_t)REQUEST_FIND_OUT_MS)
-		folders_remove(c->folders, folder->id, NULL,
-			       NULL); /* the job is gone, or was never launched */
+	else if (!*folder->submission || *folder->uid)
+		/* The job is gone. */
+		folders_remove(c->folders, folder->id, NULL, NULL);
 	else
 		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
 	if (folder->doubt)
