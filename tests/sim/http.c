@@ -451,12 +451,18 @@ static struct try *try_new(struct http_request *rq)
 	return t;
 }
 
+/* How long what stands between holds a request: mostly for seconds, some time until kxfs has been started anew. */
+static uint64_t late_ms(void)
+{
+	return sim_chance(SIM_NET, 500) ? 20 * LATE_MS : LATE_MS;
+}
+
 /* The connection breaks: the server has got it before, gets it later, or never. */
 static void lose(struct http_request *rq)
 {
 	uint64_t broken = sim_delay(SIM_NET, 2 * SIM_S);
 	uint64_t at = sim_chance(SIM_NET, sim_faults.late)
-			      ? broken + sim_delay(SIM_NET, LATE_MS * SIM_MS)
+			      ? broken + sim_delay(SIM_NET, late_ms() * SIM_MS)
 			      : sim_random(SIM_NET) % (broken + 1);
 	struct try *t;
 
@@ -505,9 +511,11 @@ static void go(void *data)
 {
 	struct http_request *rq = data;
 	/* What stands between may hold it up, and pass it on when kxfs is no more. */
-	uint64_t way = sim_delay(SIM_NET,
-				 goes_wrong(sim_faults.late / 8) ? LATE_MS * SIM_MS : 20 * SIM_MS);
+	bool held_up = goes_wrong(sim_faults.late / 8);
+	uint64_t way = sim_delay(SIM_NET, held_up ? late_ms() * SIM_MS : 20 * SIM_MS);
 
+	if (held_up && rq->call.method == HTTP_POST && sim_chance(SIM_NET, sim_faults.killed))
+		sim_kxfs_kill(sim_random(SIM_NET) % (way + 1));
 	if (rq->over)
 		return;
 	if (is_down() || goes_wrong(sim_faults.refused)) {

@@ -174,6 +174,11 @@ static void on_killed(void *data)
 	kill_it(sim_chance(SIM_FAULTS, sim_faults.power_cut));
 }
 
+void sim_kxfs_kill(uint64_t us)
+{
+	sim_after(us, SIM_WORLD, on_killed, (void *)(uintptr_t)sim_life());
+}
+
 static void on_power_cut(void *data)
 {
 	if ((uintptr_t)data == sim_life() && !mended)
@@ -255,8 +260,7 @@ static void live(void *data)
 	sim_task_start(SIM_OF_KXFS, begin, NULL);
 	sim_after(SIM_S, SIM_WORLD, look, (void *)(uintptr_t)sim_life());
 	if (!mended && sim_chance(SIM_FAULTS, sim_faults.killed))
-		sim_after(sim_delay(SIM_FAULTS, LIFE_S * SIM_S), SIM_WORLD, on_killed,
-			  (void *)(uintptr_t)sim_life());
+		sim_kxfs_kill(sim_delay(SIM_FAULTS, LIFE_S * SIM_S));
 	else if (!mended && sim_chance(SIM_MACHINE, sim_faults.ended))
 		sim_after(sim_delay(SIM_MACHINE, LIFE_S * SIM_S), SIM_WORLD, on_ended,
 			  (void *)(uintptr_t)sim_life());

@@ -52,8 +52,9 @@ struct run {
 	bool hangs;
 	int exit_code;
 	bool timed_out, ending, well, guard_killed;
-	bool stopped;	 /* by SIGSTOP, */
-	bool due, dying; /* and would print, or end, else */
+	bool told_to_end; /* by kxfs */
+	bool stopped;	  /* by SIGSTOP, */
+	bool due, dying;  /* and would print, or end, else */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -525,6 +526,7 @@ static bool another_failed(const struct run *r)
 void guard_signal(const struct guard *guard, pid_t program, int sig)
 {
 	struct run *r = run_of(program);
+	bool certain;
 
 	(void)guard;
 	if (!is_up(r))
@@ -534,11 +536,15 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		if (sig == SIGSTOP && !ctl_asked(r->job, "suspend"))
 			sim_fail("%s of %s is stopped, and nobody has asked for that", r->uid,
 				 r->job);
+		if (sig == SIGCONT && r->stopped && !r->told_to_end &&
+		    ctl_suspended(r->job, &certain) && certain)
+			sim_fail("%s of %s goes on, and it is suspended", r->uid, r->job);
 		return stop(r, sig == SIGSTOP);
 	}
 	if (r->life >= unmounted && !users_removed(r->job) && !another_failed(r) &&
 	    !ctl_asked(r->job, "restart") && !ctl_asked(r->job, "terminate"))
 		sim_fail("%s of %s is ended, and nobody has asked for that", r->uid, r->job);
+	r->told_to_end = true;
 	signal_run(r, sig);
 }
 

@@ -669,6 +669,18 @@ static void judge_name(unsigned name, pid_t pid)
 			 w->job ? w->job : "nothing", link, target);
 }
 
+/* What W has written stands beside the job that was launched of it. */
+static void judge_text(const struct write *w, pid_t pid)
+{
+	cleanup_free char *path = w->job ? text_print("jobs/%s/app.yaml", w->job) : NULL;
+	cleanup_free char *tag = text_print("echo tag-%u-", w->tag), *text = NULL;
+
+	if (w->created && is_at_server(w->job) && !w->removed && !w->undone &&
+	    !sim_faults.disk_error && (kernel_read(pid, path, &text) || !strstr(text, tag)))
+		sim_fail("tag %u was launched as %s, and %s has %s", w->tag, w->job, path,
+			 text ? text : "gone");
+}
+
 /* Is there a reason for which no program of W, a job, was started? */
 static bool may_not_have_run(const struct write *w)
 {
@@ -741,6 +753,8 @@ static void judge(void *data)
 	for (unsigned i = 0; i < N_NAMES; i++)
 		if (last[i])
 			judge_name(i, pid);
+	for (unsigned i = 0; i < n_writes; i++)
+		judge_text(&writes[i], pid);
 	if (sim_machine)
 		machine_judge();
 	else

@@ -162,6 +162,8 @@ extern struct fs *sim_fs; /* of the present life; NULL: it is not mounted */
 /* The lives of kxfs begin; each ends as the faults say. */
 void sim_kxfs_begin(void);
 /* In US the machine goes down, if this life goes on until then. */
+/* It is killed so many us from now, if it lives until then. */
+void sim_kxfs_kill(uint64_t us);
 void sim_kxfs_power_cut(uint64_t us);
 /* It is not killed any more, and mounted soon. */
 void sim_kxfs_mend(void);
