@@ -92,6 +92,7 @@ struct entry {
 	size_t writes;	    /* writes of its record that are under way */
 	bool dirty;	    /* the record has to be written */
 	bool gone;	    /* it was removed, which could not be synced yet */
+	bool unsure;	    /* it is not known whether the last launch made the job */
 	bool unsettled;	    /* the jobs that it waits for have to be looked up */
 	bool changed;	    /* its snapshot has to be made again */
 	struct sight sight; /* as it was shown */
@@ -354,7 +355,10 @@ static void launch_ended(struct entry *e, int err, const char *text)
 
 static void on_launched(void *data, const struct backend_result *result)
 {
-	launch_ended(data, result->err, result->text);
+	struct entry *e = data;
+
+	e->unsure = result->err == -EINPROGRESS;
+	launch_ended(e, result->err, result->text);
 }
 
 /* Read the record in the file PATH, with the document behind it, malloc'ed, or with MANIFEST the manifest. */
@@ -413,8 +417,8 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ways.pass(
-			e->h->ways.make(b, e->rec, BACKEND_SUBMIT, text, e->len, on_launched, e));
+		e->h->ways.pass(e->h->ways.make(b, e->rec, BACKEND_SUBMIT, e->unsure, text, e->len,
+						on_launched, e));
 	}
 }
 
@@ -830,7 +834,7 @@ static void look_done(void *data)
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ways.make(b, m->rec, BACKEND_DRY_RUN, rq->text, rq->len,
+		return pass(m->h->ways.make(b, m->rec, BACKEND_DRY_RUN, false, rq->text, rq->len,
 					    on_dry_run, m));
 	spec_held_free(m->rec);
 	free(m);
@@ -885,6 +889,11 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		p = new0(struct waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
+	} else if (rq->kind == BACKEND_CANCEL && e->unsure) {
+		backend_refuse(
+			rq, -EAGAIN,
+			"it may have been launched, which is not known yet: nothing was removed; "
+			"try again later");
 	} else if (rq->kind == BACKEND_CANCEL && b->ops->is_unread &&
 		   b->ops->is_unread(b, e->rec->id)) {
 		backend_refuse(

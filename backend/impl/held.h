@@ -27,10 +27,13 @@ struct held_ways {
 	loop_fn run;
 	/* Pass a request on to the implementation. */
 	void (*pass)(struct backend_request *rq);
-	/* Make a request about the document TEXT of REC, whose answer REPLY hears. */
+	/*
+	 * Make a request about the document TEXT of REC, whose answer REPLY hears. AGAIN: as in struct backend_request.
+	 */
 	struct backend_request *(*make)(struct backend *b, const struct spec_held *rec,
-					enum backend_request_kind kind, const char *text,
-					size_t len, backend_reply_fn reply, void *data);
+					enum backend_request_kind kind, bool again,
+					const char *text, size_t len, backend_reply_fn reply,
+					void *data);
 };
 
 /* B, which owns it, has a loop, a store and a config. */

@@ -94,12 +94,15 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 
 /* The make() of struct held_ways. */
 static struct backend_request *request_of_held(struct backend *b, const struct spec_held *rec,
-					       enum backend_request_kind kind, const char *text,
-					       size_t len, backend_reply_fn reply, void *data)
+					       enum backend_request_kind kind, bool again,
+					       const char *text, size_t len, backend_reply_fn reply,
+					       void *data)
 {
 	struct backend_request *rq = request_new(b, kind, reply, data);
 
 	rq->held = true;
+	rq->again = again;
+	rq->id = text_copy(rec->id);
 	rq->file = text_copy(rec->file);
 	rq->submitter = text_copy(rec->submitter);
 	rq->submission = text_copy(rec->submission);

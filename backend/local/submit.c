@@ -357,25 +357,38 @@ static int store_files(struct submit *s)
 }
 
 /*
+ * Remove the record of the job ID, which was not launched, and its folder if that has no more. SURE: one that was
+ * removed before may not be off the disk yet.
+ */
+static int remove_record(const struct submit *s, const char *id, bool sure)
+{
+	cleanup_free char *jobs = text_print("%s/jobs", s->c->b->config.state_dir);
+	cleanup_free char *dir = text_print("%s/%s", jobs, id);
+	cleanup_free char *record = text_print("%s/job.json", dir);
+	int err = disk_unlink(AT_FDCWD, record);
+
+	if (!err || (sure && err == -ENOENT))
+		err = file_sync_dir(dir);
+	(void)record_remove_begun(dir);
+	if (sure && err == -ENOENT)
+		err = file_sync_dir(jobs);
+	return err == -ENOENT ? 0 : err;
+}
+
+/*
  * Remove the files of the job, which was not launched, for ERR. Returns ERR, or -EINPROGRESS: the record may be there
  * after a crash of the machine, and would be taken for that of a job that was launched.
  */
 static int remove_files(struct submit *s, int err)
 {
-	const char *state_dir = s->c->b->config.state_dir;
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
-	cleanup_free char *record = text_print("%s/job.json", dir);
-	int gone = disk_unlink(AT_FDCWD, record);
+	int gone = remove_record(s, s->id, false);
 
-	if (gone == 0)
-		gone = file_sync_dir(dir);
-	(void)record_remove_begun(dir);
-	if (gone == 0 || gone == -ENOENT)
+	if (!gone)
 		return err;
 	s->text = text_print(
 		"%s: the job can't be recorded in %s: %s; and its record can't be taken away: %s. "
 		"Whether it is launched is known when kxfs has been started again\n",
-		s->rq->file, state_dir, strerror(-err), strerror(-gone));
+		s->rq->file, s->c->b->config.state_dir, strerror(-err), strerror(-gone));
 	return -EINPROGRESS;
 }
 
@@ -392,8 +405,15 @@ static int submit_try(struct submit *s)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
-	int err = parse(s, &app, &terms);
+	int left = s->rq->again ? remove_record(s, s->rq->id, true) : 0;
+	int err;
 
+	if (left) {
+		s->text = text_print("%s: what an earlier try has left can't be taken away: %s\n",
+				     s->rq->file, strerror(-left));
+		return -EINPROGRESS;
+	}
+	err = parse(s, &app, &terms);
 	if (err < 0 || (s->asked && !s->looked))
 		return err;
 	err = make_dir(s, app->name);

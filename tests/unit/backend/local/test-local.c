@@ -275,6 +275,39 @@ static void test_unsure(void **state)
 	}
 }
 
+static atomic_int bad_unlinks; /* of records: so many fail */
+
+int unlinkat(int at, const char *path, int flags)
+{
+	if (bad_unlinks > 0 && strstr(path, "/job.json")) {
+		bad_unlinks--;
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_unlinkat, at, path, flags);
+}
+
+/*
+ * A held job can't be recorded when it is launched, and what is there of its record can't be taken away. Nobody removes
+ * the job, since a start might launch it then, and it is launched as soon as the disk allows that.
+ */
+static void test_held_left(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "true", 1, "scheduler_args: {hold: true}\n");
+
+	good_syncs = 1; /* of app.yaml */
+	bad_syncs = 1;
+	bad_unlinks = 1000;
+	assert_int_equal(control(w, id, SPEC_RELEASE), 0);
+	until(bad_unlinks < 1000);
+	assert_int_equal(cancel(w, id), -EAGAIN);
+	bad_unlinks = 0;
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_int_equal(cancel(w, id), 0);
+	assert_false(is_in(w, BACKEND_JOBS, id));
+}
+
 static void test_refused(void **state)
 {
 	static const char *const documents[] = {
@@ -451,21 +484,14 @@ static void test_many_replicas(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_environment),
-		world_test(test_arguments),
-		world_test(test_surroundings),
-		world_test(test_texts),
-		world_test(test_exit),
-		world_test(test_not_started),
-		world_test(test_path),
-		world_test(test_refused),
-		world_test(test_unsure),
-		world_test(test_not_recorded),
-		world_test(test_others_are_ended),
-		world_test(test_daemons),
-		world_test(test_daemons_that_fork),
-		world_test(test_output),
-		world_test(test_many_jobs),
+		world_test(test_environment),	world_test(test_arguments),
+		world_test(test_surroundings),	world_test(test_texts),
+		world_test(test_exit),		world_test(test_not_started),
+		world_test(test_path),		world_test(test_refused),
+		world_test(test_held_left),	world_test(test_unsure),
+		world_test(test_not_recorded),	world_test(test_others_are_ended),
+		world_test(test_daemons),	world_test(test_daemons_that_fork),
+		world_test(test_output),	world_test(test_many_jobs),
 		world_test(test_many_replicas),
 	};
 
