@@ -589,6 +589,7 @@ static void try_again(struct submit *s)
 {
 	struct folders *f = s->k->folders;
 	const struct folder *folder = folders_find(f, s->m->id);
+	int64_t age = folder ? loop_time_ns() - folder->written : 0;
 
 	if (folder && *folder->uid && streq(folder->submission, s->uuid)) {
 		request_set_working(&s->r, false);
@@ -596,7 +597,8 @@ static void try_again(struct submit *s)
 	} else if (folder && folders_resume(f, s->m->id, s->uuid) == 0) {
 		s->err = 0;
 		s->lost = s->has_folder = true;
-		s->age = (uint64_t)max_of(loop_time_ns() - folder->written, INT64_C(0)) / NS_PER_S;
+		/* If the clock was set back, nobody knows how long ago that was. */
+		s->age = (uint64_t)(age < 0 ? INT64_MAX : age) / NS_PER_S;
 		ready(s);
 	} else {
 		name_is_taken_here(s);
