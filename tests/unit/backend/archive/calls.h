@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of an archive, each until it has ended. */
+/* Calls of an archive, each of which is waited for. */
 #pragma once
 
 #include "backend/archive/archive.h"
@@ -8,7 +8,7 @@
 
 static struct archive *archive;
 
-/* One call, and what it ended with. */
+/* A call, and what it has ended with. */
 struct call {
 	const char *name, *after;
 	const char *bytes;

@@ -10,7 +10,7 @@
 static char dir[64];
 static struct hang sync_hang;
 static atomic_bool sync_hangs;
-static pid_t sync_thread; /* the one that hangs */
+static pid_t sync_thread; /* the thread that hangs in fsync */
 static atomic_int sync_err;
 
 int fsync(int fd)
@@ -74,7 +74,7 @@ static void test_objects(void **state)
 	assert_list("ns/2026-11-26/", NULL, "");
 }
 
-/* A whole object or the one before, and nothing is left of what could not be written. */
+/* Behind the name stands the whole object or the one before, and nothing is left of what could not be written. */
 static void test_disk_fails(void **state)
 {
 	cleanup_free char *path = text_print("%s/a", dir);
@@ -97,7 +97,7 @@ static void test_disk_fails(void **state)
 	assert_int_equal(stat(path, &st), -1);
 }
 
-/* What belongs to somebody else is neither shown nor followed. */
+/* Files, links and directories of other people are neither shown nor followed. */
 static void test_strangers(void **state)
 {
 	cleanup_free char *make = text_print(
@@ -144,7 +144,7 @@ static void test_away(void **state)
 	assert_int_equal(do_put("a/b", "x"), 0);
 }
 
-/* The end does not wait for a directory that hangs, and nobody is told of what comes later. */
+/* The end does not wait for a directory that hangs, and what comes of the call later is not told. */
 static void test_stop_while_it_hangs(void **state)
 {
 	struct call c = {.name = "a/b", .bytes = "x", .n = 1};

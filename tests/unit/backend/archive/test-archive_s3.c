@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive in a bucket over a server of the test's, which notes what it is asked and answers what it is told: what is
- * asked, and what becomes of each sort of answer. That signatures are right is for tests/replay/test_s3.py.
+ * An archive in a bucket. The server is the test's: it notes what it is asked, and answers as it is told. The tests
+ * show what is asked, and what becomes of each sort of answer. That signatures are right is for
+ * tests/replay/test_s3.py.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -17,17 +18,17 @@ struct http {
 	char none;
 };
 
-/* What comes of a request: a reply. */
+/* The reply to a request. */
 struct answer {
 	struct http_reply reply;
 	const char *body;
-	unsigned late; /* s that it takes */
+	unsigned late; /* after so many seconds */
 	void (*done)(void *data, const struct http_reply *reply);
 	void *data;
 };
 
 static struct http server;
-static struct answer answers[4]; /* the next ones, in their order */
+static struct answer answers[4]; /* to the next requests, in their order */
 static size_t n_answers, n_asked;
 static char keys_file[] = "/tmp/kxfs-keys-XXXXXX";
 static char *asked; /* all requests: their methods, paths, heads, and who has signed them */
@@ -80,7 +81,8 @@ struct http_request *http_send(struct http *h, const struct http_call *c)
 /* --- a test's --- */
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-#define SHA_X "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" /* of "x" */
+/* The hash of "x". */
+#define SHA_X "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 #define S3_LIST(more, objects)                                                                     \
 	"<ListBucketResult><IsTruncated>" more "</IsTruncated>" objects "</ListBucketResult>"
 #define S3_KEY(name)   "<Contents><Key>" name "</Key><Size>3</Size></Contents>"
@@ -93,7 +95,7 @@ static void answer_next(int status, const char *body)
 	answers[n_answers++] = (struct answer){.reply = {.status = status}, .body = body};
 }
 
-/* What was asked since the last time is WANT. */
+/* What was asked since the last call of this function is WANT. */
 static void assert_asked(const char *want)
 {
 	assert_int_equal(n_asked, n_answers);
@@ -167,7 +169,7 @@ static void test_put(void **state)
 	assert_int_equal(do_put("a/b c", "x"), 0);
 	assert_asked("PUT /bucket/pre/a/b%20c\nContent-Type: application/octet-stream\n"
 		     "x-amz-content-sha256: " SHA_X "\naws:amz:us-east-1:s3 by id\n");
-	/* TLS sees to the bytes. */
+	/* With TLS the bytes are not signed. */
 	stop_archive();
 	assert_archive("https://server");
 	answer_next(200, "");
@@ -182,12 +184,12 @@ static void test_get(void **state)
 	assert_get("a/b", 3, 5, 0, "defgh");
 	assert_asked("GET /bucket/pre/a/b\nRange: bytes=3-7\nx-amz-content-sha256: " EMPTY
 		     "\naws:amz:us-east-1:s3 by id\n");
-	/* A server that knows no ranges gives all. */
+	/* A server that knows no ranges sends the whole object. */
 	answer_next(200, "abcdefghijk");
 	assert_get("a/b", 3, 5, 0, "defgh");
 	answer_next(200, "ab");
 	assert_get("a/b", 3, 5, 0, "");
-	/* Nothing is there from that byte on. */
+	/* The object has no byte from there on. */
 	answer_next(416, S3_ERROR("InvalidRange"));
 	assert_get("a/b", 3, 5, 0, "");
 	n_asked = n_answers = 0;
@@ -202,13 +204,13 @@ static void test_list(void **state)
 {
 	struct call c = {.name = "a/"};
 
-	/* What is no object of an archive is left out. */
+	/* What is not an object below this name is left out. */
 	answer_next(200, S3_LIST("false", S3_KEY("pre/a/x") S3_ABOVE("pre/a/d/") S3_KEY("pre/a/")
 						  S3_KEY("pre/a/.new") S3_KEY("other/a/y")
 							  S3_KEY("pre/b/y")));
 	assert_list("a/", NULL, "d/ 0\nx 3\n");
 	assert_asked(ASKED_LIST ASKED_REST);
-	/* Of a server that begins with what it was to begin behind. */
+	/* A server whose list begins with the very name behind which it was to begin. */
 	answer_next(200, S3_LIST("false", S3_ABOVE("pre/a/d/") S3_KEY("pre/a/x")));
 	assert_list("a/", "d/", "x 3\n");
 	assert_asked(ASKED_LIST "&start-after=pre%2Fa%2Fd%2F%7F" ASKED_REST);
@@ -222,7 +224,7 @@ static void test_list(void **state)
 	assert_asked(ASKED_LIST "&start-after=pre%2Fa%2Fx" ASKED_REST);
 }
 
-/* An answer that has nothing for us is followed by another question. */
+/* When an answer has nothing that is shown, the next part is asked for. */
 static void test_list_of_others(void **state)
 {
 	answer_next(200, S3_LIST("true", S3_KEY("pre/a/.x") S3_ABOVE("pre/a/.y/")));
@@ -276,7 +278,7 @@ static void test_refused(void **state)
 		answers[0].reply.err = errs[i][0];
 		assert_refused(errs[i][1], "a broken line");
 	}
-	/* It is said what is to be done. */
+	/* The message says what the user has to do. */
 	answer_next(301, S3_ERROR("PermanentRedirect"));
 	answers[0].reply.wanted = "eu-west-1";
 	assert_refused(-EIO, "the bucket is in another region: -o region=eu-west-1");
@@ -301,7 +303,7 @@ static void test_skewed(void **state)
 	assert_non_null(strstr(said, " s before that of the server; set it right"));
 }
 
-/* Nobody asks a server that wants to be left alone, until then. */
+/* A server that wants to be left alone for a time is not asked before that is over. */
 static void test_left_alone(void **state)
 {
 	answer_next(503, S3_ERROR("SlowDown"));
@@ -322,7 +324,7 @@ static void write_keys(const char *id)
 	assert_int_equal(file_write("/tmp", keys_file + strlen("/tmp/"), text, strlen(text)), 0);
 }
 
-/* Keys that are refused are read again, and what was asked is asked once more, with others. */
+/* When a server refuses the keys, they are read again, and the request is sent once more with the new ones. */
 static void test_other_keys(void **state)
 {
 	stop_archive();
@@ -342,7 +344,7 @@ static void test_other_keys(void **state)
 	assert_non_null(strstr(asked, " by old\n"));
 	assert_non_null(strstr(asked, " by new\n"));
 	n_asked = n_answers = 0;
-	/* Not all the time, and nothing is asked a third time. */
+	/* Keys are not read again all the time, and no request is sent a third time. */
 	answer_next(403, S3_ERROR("InvalidAccessKeyId"));
 	assert_refused(-EACCES, "InvalidAccessKeyId: words");
 	clock_pass(loop, 6);

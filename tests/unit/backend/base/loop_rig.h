@@ -36,7 +36,7 @@ static inline void nothing(void *data)
 {
 }
 
-/* What hangs: how many do so, and what lets one go on. */
+/* A call that hangs: BEGAN is posted when it does, and GO lets it go on. */
 struct hang {
 	sem_t began, go;
 };
@@ -47,7 +47,7 @@ static inline void hang_init(struct hang *h)
 	sem_init(&h->go, 0, 0);
 }
 
-/* A piece of work. */
+/* Work for the pool that hangs. */
 static inline void hang(void *data)
 {
 	struct hang *h = data;

@@ -19,8 +19,8 @@
 
 static char dir[64];
 static unsigned calls;
-static bool full;	    /* the disk takes nothing and gives no error */
-static const char *no_room; /* it has no room for files with this in their name */
+static bool full;	    /* the disk takes no byte and gives no error */
+static const char *no_room; /* the disk has no room for files with this in their name */
 
 /* Every third call is interrupted. */
 static bool interrupted(void)
@@ -150,7 +150,10 @@ static void test_links(void **state)
 	assert_string_equal(got, "text");
 }
 
-/* A crash of the machine can leave a file under its old name and its new one: what is written next is not it. */
+/*
+ * A crash of the machine can leave a file under its old name and its new one: what is written next does not change that
+ * file.
+ */
 static void test_two_names(void **state)
 {
 	cleanup_free char *begun = text_copy(in_dir(".u.new"));
@@ -194,7 +197,7 @@ static void test_aside(void **state)
 	expect("e", "1");
 	expect("e.1", "2");
 
-	/* What is to be replaced stays where it is. */
+	/* A file that is already aside under the first name stays there. */
 	free(take_ptr(second));
 	assert_int_equal(file_write(dir, "d", "3", 1), 0);
 	assert_int_equal(file_keep_aside(from, to, &second), 0);
@@ -203,7 +206,7 @@ static void test_aside(void **state)
 	expect("d", "3");
 }
 
-/* Room that was kept is taken on a full disk, once; and given back when it was not needed. */
+/* Room that was kept is used on a full disk, once; and it is given back when it was not needed. */
 static void test_room(void **state)
 {
 	static const char text[] = "the last one, of 33 bytes in all.";
@@ -261,7 +264,7 @@ static void test_about(void **state)
 	assert_int_equal(random_about(0), 0);
 }
 
-/* One random number in 2 000 has a suffix that is too short to be known as one. */
+/* Of one random number in 2 000 the suffix is too short to be known as one: another is drawn. */
 static void test_name(void **state)
 {
 	for (int i = 0; i < 100000; i++) {

@@ -44,7 +44,7 @@ static void test_empty(void **state)
 
 	group_init(&g, NULL);
 	group_when_empty(&g, on_empty, &calls);
-	assert_int_equal(calls, 0); /* never from within */
+	assert_int_equal(calls, 0); /* it is never called from within group_when_empty */
 	run_posted();
 	assert_int_equal(calls, 1);
 }
@@ -59,7 +59,7 @@ static void test_last_leaves(void **state)
 	group_when_empty(&g, on_empty, &calls);
 	group_leave(&g);
 	assert_int_equal(posted.n, 0);
-	group_enter(&g); /* others may still come */
+	group_enter(&g); /* before the call others may still enter */
 	group_leave(&g);
 	assert_int_equal(posted.n, 0);
 	group_leave(&g);
@@ -73,7 +73,7 @@ static void test_once(void **state)
 
 	group_init(&g, NULL);
 	group_enter(&g);
-	group_leave(&g); /* nobody waits */
+	group_leave(&g); /* nobody waits for that */
 	assert_int_equal(posted.n, 0);
 	group_when_empty(&g, on_empty, &calls);
 	run_posted();
@@ -81,7 +81,7 @@ static void test_once(void **state)
 	group_leave(&g);
 	assert_int_equal(posted.n, 0);
 	group_enter(&g);
-	group_when_empty(&g, on_empty, &calls); /* again */
+	group_when_empty(&g, on_empty, &calls); /* somebody waits again */
 	assert_int_equal(posted.n, 0);
 	group_leave(&g);
 	run_posted();
@@ -106,7 +106,7 @@ static void test_begun_meanwhile(void **state)
 
 	group_when_empty(&g, on_empty, &calls);
 	group_enter(&g);
-	group_leave(&g); /* before the call: it is posted once */
+	group_leave(&g); /* the call was posted once, not twice */
 	run_posted();
 	assert_int_equal(calls, 2);
 }

@@ -7,7 +7,7 @@
 #include "loop_rig.h"
 
 struct question {
-	struct hang *hang; /* NULL: it is answered at once */
+	struct hang *hang; /* NULL: the question is answered at once */
 	int answer;
 };
 
@@ -117,7 +117,7 @@ static void test_hanging(void **state)
 	asker_wait(&a);
 	assert_false(a.answered);
 
-	/* While it hangs, no other thread is given to it; others are. */
+	/* While a look-up of /dead hangs, no other thread is given to /dead; other paths get one. */
 	asker_init(&same, "/dead", false);
 	call(ask, &same);
 	asker_wait(&same);
@@ -128,7 +128,7 @@ static void test_hanging(void **state)
 	assert_true(other.answered);
 	wait_freed(2);
 
-	/* When it has come back, it is asked for again. */
+	/* When the look-up that hung has come back, /dead is looked up again. */
 	sem_post(&a.hang.go);
 	wait_freed(3);
 	asker_init(&same, "/dead", false);
@@ -140,9 +140,9 @@ static void test_hanging(void **state)
 }
 
 #define MANY	300
-#define THREADS 256 /* that there may be */
+#define THREADS 256 /* the most that there may be */
 
-/* Any number of them, and then the end. */
+/* Any number of look-ups may hang, and then the mount ends. */
 static void test_many(void **state)
 {
 	static struct asker a[MANY];
@@ -161,7 +161,7 @@ static void test_many(void **state)
 	assert_true(loop_stop(loop));
 	loop_free(loop);
 	loop = NULL;
-	/* Those that got no thread are over. The others look, as soon as their threads have a turn. */
+	/* Those that got no thread are over. The others look as soon as their threads run. */
 	wait_freed(MANY - THREADS);
 	while (n < THREADS) {
 		for (unsigned i = 0; i < MANY; i++)

@@ -52,7 +52,7 @@ static void test_order(void **state)
 	pthread_t thread[POSTERS];
 
 	memset(&order, 0, sizeof(order));
-	poster((void *)0); /* before the start: kept */
+	poster((void *)0); /* what is posted before the start is kept */
 	assert_int_equal(order.next[0], 0);
 	assert_int_equal(loop_start(loop), 0);
 	assert_false(loop_is_here(loop));
@@ -85,7 +85,7 @@ static void test_stop_drains(void **state)
 	loop_stop(loop);
 	assert_int_equal(order.next[1], POSTS);
 	assert_int_equal(left, 0);
-	/* What comes later is never run; loop_free releases it. */
+	/* What is posted after that is never run; loop_free releases it. */
 	left = 5;
 	loop_post(loop, post_more, &left);
 	loop_stop(loop);
@@ -138,7 +138,8 @@ static void test_close_on_exec(void **state)
 
 		if (e->d_name[0] == '.' || fd <= 2)
 			continue;
-		if (fcntl(fd, F_GETFD) < 0) /* inherited ones of the test runner may race */
+		/* A descriptor that the test runner has inherited may be closed meanwhile. */
+		if (fcntl(fd, F_GETFD) < 0)
 			continue;
 		char link[64], target[256];
 		ssize_t n;
@@ -224,7 +225,7 @@ static void test_timers(void **state)
 	assert_int_equal(timing.ran, TIMERS / 2);
 	assert_int_equal(timing.early, 0);
 	assert_int_equal(timing.unordered, 0);
-	/* One whose owner ends later than the loop. */
+	/* A timer whose owner ends later than the loop. */
 	assert_true(loop_stop(loop));
 	assert_false(loop_timer_is_set(&timing.left));
 	loop_timer_set(&timing.left, 1);
@@ -242,7 +243,7 @@ static void on_spin(void *data)
 	loop_timer_set(data, 0);
 }
 
-/* One that sets itself to no time at all holds up nothing. */
+/* A timer that is set again to no time at all, over and over, holds up nothing. */
 static void test_spinning_timer(void **state)
 {
 	static struct loop_timer t;
@@ -363,7 +364,7 @@ static void test_work(void **state)
 	memset(&work, 0, sizeof(work));
 	loop_start(loop);
 	call(start_work, NULL);
-	assert_true(loop_stop(loop)); /* waits for the pool */
+	assert_true(loop_stop(loop)); /* loop_stop waits for the pool */
 	assert_int_equal(work.n, 2);
 	assert_false(work.worked_here);
 	assert_true(work.done_here);
@@ -406,8 +407,9 @@ static void test_hanging(void **state)
 static struct turns {
 	struct hang hang;
 	sem_t done;
-	bool of_many;	/* the thousand are */
-	unsigned n, at; /* N: how many have been run so far; AT: when the one was */
+	bool of_many; /* the thousand are */
+	/* N is how many have been run so far; AT is how many had been when the single one was. */
+	unsigned n, at;
 } turns[2];
 
 static void count(void *data)
@@ -439,7 +441,10 @@ static void hang_all(void *data)
 		loop_work(loop, hang, NULL, &t->hang);
 }
 
-/* A thousand and, behind them, one of the other sort, while all threads hang; then one goes on, which takes turns. */
+/*
+ * A thousand pieces of one sort are queued, and behind them one piece of the other sort, while all threads hang. Then
+ * one thread goes on, which takes the two sorts by turns.
+ */
 static void start_turns(void *data)
 {
 	struct turns *t = data;
@@ -450,7 +455,7 @@ static void start_turns(void *data)
 	sem_post(&t->hang.go);
 }
 
-/* What is done for each of a thousand logs holds up nothing else, nor does that them. */
+/* What is done for each of a thousand logs does not hold up anything else, and nothing else holds that up. */
 static void test_turns(void **state)
 {
 	memset(turns, 0, sizeof(turns));
@@ -485,7 +490,7 @@ static void *pass_time(void *data)
 static void test_end_while_hanging(void **state)
 {
 	uint64_t began = loop_now_ms();
-	static struct hang h; /* what hangs goes on after this test */
+	static struct hang h; /* that call goes on after this test */
 	pthread_t passer;
 
 	hang_init(&h);

@@ -39,7 +39,7 @@ static void test_rows(void **state)
 				  "kxfs_x_total{verb=\"a\\\"b\\\\c\\nd\",code=\"\"} 1\n");
 }
 
-/* A server that makes up codes costs neither memory nor other counts. */
+/* A server that makes up codes costs no memory, and other codes are still counted. */
 static void test_bounded(void **state)
 {
 	cleanup_free struct tally *t = calloc(1, sizeof(*t));
@@ -58,7 +58,7 @@ static void test_bounded(void **state)
 	assert_null(strstr(text, "\"127\""));
 }
 
-/* Values are kept as far as there is room, and still found again. */
+/* Long values are cut to the room that there is, and the cut value is still found again. */
 static void test_long(void **state)
 {
 	cleanup_free struct tally *t = calloc(1, sizeof(*t));

@@ -12,7 +12,8 @@ static struct {
 	struct work w[N], marks[2];
 	struct hang hang;
 	unsigned run[N], done[N];
-	unsigned n_run, n_done; /* N_RUN: on the pool, by one thread at a time */
+	/* N_RUN is written on the pool, by one thread at a time. */
+	unsigned n_run, n_done;
 	bool side_by_side;
 	sem_t over, marked;
 } t;
@@ -31,7 +32,8 @@ static void done(void *data)
 {
 	struct work *w = data;
 
-	assert_int_equal(w->err, -(int)t.n_run); /* none is run before the one before it is over */
+	/* No piece is run before the end of the one before it. */
+	assert_int_equal(w->err, -(int)t.n_run);
 	t.done[t.n_done++] = (unsigned)(w - t.w);
 }
 
@@ -89,7 +91,7 @@ static void test_hanging(void **state)
 	sem_wait_or_fail(&t.marked);
 }
 
-/* The end of the last frees its queue; or gives it more. */
+/* At the end of its last piece of work a queue is freed, or gets more. */
 struct own {
 	struct work_queue q;
 	struct work w;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop without time and a server without sockets, for tests of what runs on the loop: loop.h and
- * http.h are defined here, so the library's own are not linked. All runs in the test's thread, in an
- * order that the test decides: fake_run does what is posted, fake_wait lets time pass to the next timer,
- * and requests wait in a list until the test answers them.
+ * A loop without time and a server without sockets, for tests of what runs on the loop. loop.h and http.h are defined
+ * here, so the library's own are not linked. All runs in the test's thread, in an order that the test decides: fake_run
+ * does what is posted, fake_wait lets time pass to the next timer, and requests wait in a list until the test answers
+ * them.
  */
 #pragma once
 
@@ -14,12 +14,13 @@
 #include "tests/unit/unit.h"
 
 struct fake_job {
-	loop_fn work, fn; /* work: NULL, or to be done before, as the pool does */
+	/* WORK is done before FN, as the pool does it; NULL: there is none. */
+	loop_fn work, fn;
 	void *data;
 	struct fake_job *prev, *next;
 };
 
-/* One that is set. */
+/* A timer that is set. */
 struct fake_timer {
 	struct loop_timer *t;
 	struct fake_timer *prev, *next;
@@ -83,7 +84,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 	DL_APPEND(fake.timers, f);
 }
 
-/* Nothing is ever told of descriptors: the spool has its own timer where that matters. */
+/* No descriptor is ever watched: where the spool needs that, it has its own timer. */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
 {
 	return NULL;
@@ -151,7 +152,7 @@ static inline bool fake_step(struct fake_job **list)
 	return true;
 }
 
-/* All that is posted, and all work of the pool. */
+/* Run all that is posted, and all work of the pool. */
 static inline void fake_run(void)
 {
 	while (fake_step(&fake.posted) || fake_step(&fake.pool))
@@ -162,7 +163,7 @@ static inline void fake_nothing(void *data)
 {
 }
 
-/* Time passes to the next timer, which runs. False: there is none within MS. */
+/* Let time pass to the next timer, and run it. False: there is none within MS. */
 static inline bool fake_wait(uint64_t ms)
 {
 	struct fake_timer *f;
@@ -180,7 +181,7 @@ static inline bool fake_wait(uint64_t ms)
 	return true;
 }
 
-/* Whatever happens within MS. */
+/* Let MS pass, with all that happens meanwhile. */
 static inline void fake_pass(uint64_t ms)
 {
 	uint64_t until = fake.now + ms;
@@ -253,7 +254,7 @@ void http_cancel(struct http_request *rq)
 	fake_forget(rq);
 }
 
-/* While it waits, the test gives it nothing. */
+/* The test sends no bytes to a stream that is paused. */
 bool http_pause(struct http_request *rq)
 {
 	rq->paused = !fake.never_pauses;
@@ -293,11 +294,11 @@ static inline void fake_end(struct http_request *rq, const struct http_reply *re
 	r.text = r.text ? r.text : "";
 	r.body = r.body ? r.body : "";
 	r.len = strlen(r.body);
-	fake_forget(rq); /* no owner may cancel it from within its end */
+	fake_forget(rq); /* from within the end of a request its owner can't cancel it */
 	call.done(call.data, &r);
 }
 
-/* A reply of the server; a stream gets BODY through its bytes when it is a 2xx. */
+/* Answer RQ; a stream gets BODY through its callback for bytes when the status is a 2xx. */
 static inline void fake_answer(struct http_request *rq, int status, const char *body)
 {
 	struct http_reply reply = {.status = status, .body = body};
@@ -313,13 +314,13 @@ static inline void fake_answer(struct http_request *rq, int status, const char *
 	fake_end(rq, &reply);
 }
 
-/* The connection breaks; SENT: the request may have been acted on. */
+/* Break the connection of RQ; SENT: the server may have acted on the request. */
 static inline void fake_break(struct http_request *rq, int err, bool sent)
 {
 	fake_end(rq, &(struct http_reply){.err = err, .sent = sent, .text = "it broke"});
 }
 
-/* Timers that nobody has ended. */
+/* Stop the timers that nobody has stopped. */
 static inline void fake_forget_timers(void)
 {
 	while (fake.timers)

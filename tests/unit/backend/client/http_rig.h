@@ -16,7 +16,8 @@
 #include "backend/client/http.h"
 
 #define MANY_MS 230000 /* a deadline that no test reaches */
-#define SURE_MS 6000   /* no deadline of a test that has something happen before it is shorter */
+/* No deadline is shorter in a test in which something has to happen before it. */
+#define SURE_MS 6000
 
 extern char **environ;
 
@@ -27,13 +28,14 @@ static struct {
 	char line[512];
 } server;
 
-/* What credential_get answers; set by tests. I/O thread. */
+/* What credential_get answers, as tests set it. I/O thread. */
 static struct {
 	int err;
 	const char *text;
 	struct credential_parts view;
-	const char *next_authorization; /* after a refusal; NULL: asking again does not help */
-	bool later;			/* answer from a timer */
+	/* What it answers after a refusal; NULL: asking again does not help. */
+	const char *next_authorization;
+	bool later; /* it answers from a timer */
 	bool never;
 	unsigned refusals;
 	unsigned hurries;
@@ -46,7 +48,7 @@ static struct {
 	struct loop *loop;
 	struct spec_connection connection;
 	struct http *http;
-	size_t descriptors, inherited; /* before the test */
+	size_t descriptors, inherited; /* open before the test */
 	char url[64];
 } rig;
 
@@ -124,7 +126,7 @@ static inline int server_start(void **state)
 	server.in = in[1];
 	server.out = fdopen(out[0], "r");
 	assert_non_null(fgets(server.line, sizeof(server.line), server.out));
-	/* The first loop of a process opens descriptors that stay. */
+	/* The first loop of a process opens descriptors that stay open. */
 	loop_new(&rig.loop);
 	assert_int_equal(loop_start(rig.loop), 0);
 	loop_stop(rig.loop);
@@ -136,7 +138,7 @@ static inline int server_end(void **state)
 {
 	int status;
 
-	close(server.in); /* it ends, and removes what it made */
+	close(server.in); /* the server ends, and removes what it has made */
 	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
 	(void)fclose(server.out);
 	return 0;
@@ -153,7 +155,7 @@ static inline unsigned server_port(const char *name)
 	return (unsigned)strtoul(at + strlen(key), NULL, 10);
 }
 
-/* The text of a certificate or key that the server made. To be freed. */
+/* The text of a certificate or key that the server made, malloc'ed. */
 static inline char *server_pem(const char *name)
 {
 	cleanup_free char *path = NULL;
@@ -172,7 +174,7 @@ static inline char *server_pem(const char *name)
 
 /* --- a connection --- */
 
-/* Those that are open; or that a child would inherit. */
+/* How many descriptors are open, or (INHERITED) would be inherited by a child. */
 static inline size_t rig_descriptors(bool inherited)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -192,7 +194,7 @@ static inline void rig_set(char **field, const char *value)
 	*field = strdup(value);
 }
 
-/* The connection to server NAME, with all that is verified by its CA. http comes with rig_connect. */
+/* Fill in the connection to server NAME, with all that is verified by its CA. The http is made by rig_connect. */
 static inline void rig_prepare(const char *name)
 {
 	struct spec_connection *c = &rig.connection;
@@ -244,7 +246,7 @@ static inline void rig_stop_now(void *data)
 	http_stop(rig.http, rig_post, data);
 }
 
-/* End what is under way; nothing is told any more. */
+/* End all requests; after that no callback is called. */
 static inline void rig_disconnect(void)
 {
 	sem_t done;
@@ -272,7 +274,7 @@ static inline int rig_teardown(void **state)
 	rig_disconnect();
 	loop_stop(rig.loop);
 	loop_free(take_ptr(rig.loop));
-	/* curl's thread that looks up names may still be about to close its own. */
+	/* The thread in which curl looks up names may not have closed its descriptors yet. */
 	for (int i = 0; i < WAIT_S * 100 && rig_descriptors(false) > rig.descriptors; i++)
 		usleep(10000);
 	assert_int_equal(rig_descriptors(false), rig.descriptors);
@@ -281,7 +283,7 @@ static inline int rig_teardown(void **state)
 
 /* --- calls --- */
 
-/* A call and how it has ended. Zeroed, with CALL as wanted; rig_send sets the rest. */
+/* A call and how it has ended. The test zeroes it and fills in CALL as it likes; rig_send sets the rest. */
 struct rig_call {
 	struct http_call call;
 	struct http_request *request;
@@ -299,7 +301,7 @@ struct rig_call {
 	atomic_size_t bytes;
 	sem_t head_came;
 	size_t fail_after;
-	bool failed; /* FAIL was given back */
+	bool failed; /* FAIL was returned to http */
 	void (*on_head)(struct rig_call *c);
 	void (*on_bytes)(struct rig_call *c);
 	void (*on_done)(struct rig_call *c);
@@ -361,7 +363,7 @@ static inline void rig_send_now(void *data)
 	assert_false(c->over);
 }
 
-/* STREAM: head() and bytes() are told. */
+/* Send C. A call with STREAM set gets on_head() and on_bytes(). */
 static inline void rig_send(struct rig_call *c, const char *path)
 {
 	sem_init(&c->done, 0, 0);
@@ -391,7 +393,7 @@ static inline void rig_cancel_now(void *data)
 		http_cancel(take_ptr(c->request));
 }
 
-/* What is still under way ends; nothing is told of it. */
+/* Cancel the call if it is still under way, so that none of its callbacks is called, and free what it holds. */
 static inline void rig_clear(struct rig_call *c)
 {
 	if (rig.http)
@@ -401,7 +403,7 @@ static inline void rig_clear(struct rig_call *c)
 	sem_destroy(&c->head_came);
 }
 
-/* Ask and wait. To be cleared. */
+/* Send C and wait for its end. To be cleared. */
 static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path)
 {
 	rig_send(c, path);

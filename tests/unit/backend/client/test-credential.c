@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Credentials on a loop: fixed ones, token files that change, plugins (small shell scripts) that answer,
- * fail, hang, and are asked once for all who wait. And finding kubeconfig files.
+ * Credentials on a loop: fixed ones, token files that change, and plugins (small shell scripts) that answer, fail or
+ * hang, and are asked once for all who wait. And how kubeconfig files are found.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +21,10 @@
 #define WAIT_S 60
 #define V1     "client.authentication.k8s.io/v1"
 
-/* Of credential.c: */
-#define ANSWER_MS  10000 /* so long an answer counts that has expired already */
-#define FAILED_MS  5000	 /* so long a failure counts */
-#define REFUSED_MS 5000	 /* between two refusals that count */
+/* These are the times of credential.c. */
+#define ANSWER_MS  10000 /* so long an answer is used although it has expired already */
+#define FAILED_MS  5000	 /* so long a failure is taken for an answer */
+#define REFUSED_MS 5000	 /* at least so long lies between two refusals that have an effect */
 
 static char dir[64];
 static struct loop *loop;
@@ -115,15 +115,15 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Some who ask at once. */
+/* Several that ask at once. */
 #define ASKERS 20
 
 struct ask {
-	unsigned n; /* how many */
+	unsigned n; /* how many have been answered */
 	bool hurry;
 	bool refuse;
 	bool may_help;
-	uint64_t generation; /* in: refused */
+	uint64_t generation; /* in: the generation that was refused */
 	unsigned answers;
 	int err;
 	char line[256], key[64], text[6000];
@@ -190,20 +190,23 @@ static struct ask ask(unsigned n)
 	return a;
 }
 
-/* Ask again after a 401 to what A got. */
+/* Ask again, after the server has refused with 401 what A got. */
 static void refuse(struct ask *a)
 {
 	a->refuse = true;
 	ask_all(a);
 }
 
-/* How often what may happen once each PERIOD_MS can have happened since SINCE, on however slow a machine. */
+/*
+ * How often something that may happen once in each PERIOD_MS can have happened since SINCE, however slow the machine
+ * is.
+ */
 static int times_since(uint64_t since, unsigned period_ms)
 {
 	return 1 + (int)((loop_now_ms() - since) / period_ms);
 }
 
-/* The same, after another 401 at SINCE or later: too soon for that to help. */
+/* The server refuses it again, at SINCE or later: that is too soon for asking again to help. */
 static void refuse_too_soon(struct ask *a, uint64_t since)
 {
 	refuse(a);
@@ -262,7 +265,7 @@ static void test_token_file(void **state)
 	assert_string_equal(a.line, "Authorization: Bearer one");
 	first = a.generation;
 	write_file("real", 0600, "two\n");
-	a = ask(1); /* read a moment ago */
+	a = ask(1); /* the file was read a moment ago */
 	assert_string_equal(a.line, "Authorization: Bearer one");
 	assert_int_equal(a.generation, first);
 	since = loop_now_ms();
@@ -270,11 +273,11 @@ static void test_token_file(void **state)
 	assert_true(a.may_help);
 	assert_string_equal(a.line, "Authorization: Bearer two");
 	assert_true(a.generation > first);
-	/* a late 401 to the first one: there is a newer one already */
+	/* A late refusal of the first token: there is a newer one already. */
 	a.generation = first;
 	refuse(&a);
 	assert_true(a.may_help);
-	/* and no more than each 5 s */
+	/* The file is not read again within 5 s. */
 	refuse_too_soon(&a, since);
 }
 
@@ -312,7 +315,7 @@ static void test_cert_files(void **state)
 	a = ask(1);
 	assert_string_equal(a.key, "-----BEGIN K\n");
 	assert_string_equal(a.line, "");
-	/* one that is torn does not replace half of the pair */
+	/* A pair of which one file was half written does not replace the other half. */
 	write_file("crt", 0600, "-----BEGIN D\n");
 	write_file("key", 0600, "");
 	refuse(&a);
@@ -329,7 +332,7 @@ static void test_cert_files(void **state)
 	"echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\", \"status\": {" status    \
 	"}}'\n"
 
-/* A plugin that says in a file of its directory that it ran. */
+/* Write a plugin that notes each of its runs in a file of its directory. */
 static void write_plugin(const char *body)
 {
 	char text[2048];
@@ -396,7 +399,7 @@ static void test_plugin_expired(void **state)
 	assert_in_range(count_lines("runs"), 1, times_since(since, ANSWER_MS));
 }
 
-/* A token is renewed before it expires, so that nobody is refused with it; and not long before. */
+/* A token is renewed before it expires, so that nobody is refused with it; but not long before that. */
 static void test_plugin_renewed(void **state)
 {
 	struct ask a;
@@ -429,16 +432,16 @@ static void test_plugin_fails(void **state)
 	assert_int_equal(a.err, -EACCES);
 	assert_non_null(strstr(a.text, "/plugin\" ended with exit code 7:\nplease log in"));
 	assert_null(strchr(a.text, '\a'));
-	a = ask(1); /* the failure counts for a while */
+	a = ask(1); /* the failure is taken for the answer for a while */
 	assert_int_equal(a.err, -EACCES);
 	assert_in_range(count_lines("runs"), 1, times_since(since, FAILED_MS));
-	/* logged in by now */
+	/* The user has logged in by now. */
 	write_plugin(ANSWER("\"token\": \"t\""));
 	a.generation = 1;
 	since = loop_now_ms();
 	refuse(&a);
 	assert_string_equal(a.line, "Authorization: Bearer t");
-	/* A second refusal is too soon, but for somebody who waits. */
+	/* A second refusal is too soon to have the plugin asked, unless somebody waits. */
 	write_plugin(ANSWER("\"token\": \"u\""));
 	refuse_too_soon(&a, since);
 	a.hurry = true;
@@ -469,7 +472,7 @@ static void let_go(void *data)
 	write_file("go", 0600, "");
 }
 
-/* Whoever has logged in is not given the failure of a run that began before that. */
+/* A user who has logged in is not given the failure of a run that began before that. */
 static void test_plugin_hurried_while_it_runs(void **state)
 {
 	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
@@ -527,7 +530,7 @@ static void test_plugin_missing(void **state)
 	assert_non_null(strstr(a.text, "\nget it"));
 }
 
-/* The process that the file NAME is about, once it is written. */
+/* The process whose number stands in the file NAME, once that is written. */
 static pid_t pid_of(const char *name)
 {
 	char path[128];
@@ -548,7 +551,7 @@ static pid_t pid_of(const char *name)
 	return pid;
 }
 
-/* A child of the plugin that holds its output open is not waited for. */
+/* A child of the plugin that holds the plugin's output open is not waited for. */
 static void test_plugin_daemon(void **state)
 {
 	struct ask a;
@@ -584,7 +587,7 @@ static void ask_and_leave(void *data)
 	assert_true(credential_get(cr, count_answer, data) != 0);
 }
 
-/* Stopping ends the plugin's whole group, and calls nobody. */
+/* Stopping ends the whole process group of the plugin, and calls nobody. */
 static void test_stop(void **state)
 {
 	char body[256];
@@ -598,7 +601,7 @@ static void test_stop(void **state)
 	loop_post(loop, stop_cr, cr);
 	for (int i = 0; i < WAIT_S * 100 && kill(pid, 0) == 0; i++)
 		usleep(10000);
-	/* killed; an init that does not wait for it may leave a zombie */
+	/* It was killed, but an init that does not wait for it may leave a zombie. */
 	{
 		char path[64], word = 'Z';
 		FILE *in;
@@ -614,7 +617,7 @@ static void test_stop(void **state)
 	assert_int_equal(not_called, 0);
 }
 
-/* The same while it is being started: no process of it is left. */
+/* The plugin is stopped while it is being started: no process of it is left. */
 static void test_stop_at_once(void **state)
 {
 	write_plugin("exec sleep 300\n");

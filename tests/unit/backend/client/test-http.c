@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* http: calls with a deadline: what is sent, how they end, when they are sent again. */
+/* http: calls with a deadline: what is sent, how they end, and when they are sent again. */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include "tests/unit/clock.h"
 
 #define call_scope struct rig_call cleanup(rig_clear)
-#define BUDGET	   32 /* retries at once, of http.c */
+#define BUDGET	   32 /* retries at once; as in http.c */
 
 static int plain(void **state)
 {
@@ -77,7 +77,10 @@ static void test_delete(void **state)
 	assert_non_null(strstr(without.body, "\"body\": \"\""));
 }
 
-/* To a server of no kubeconfig: no credential, what the call has itself, and the signature of all that. */
+/*
+ * A request to a server that no kubeconfig names: it has no credential, only the heads of the call itself, and a
+ * signature of these.
+ */
 static void test_signed(void **state)
 {
 	static const struct http_key key = {"aws:amz:eu-west-1:s3", "me", "secret"};
@@ -129,13 +132,13 @@ static void test_refusals(void **state)
 	assert_int_equal(conflict.status, 409);
 	assert_false(conflict.sent);
 	assert_string_equal(conflict.body, "there");
-	/* Credentials never go to where a server points. */
+	/* Credentials are never sent to where a server redirects. */
 	rig_ask_call(&moved, "/redirect");
 	assert_int_equal(moved.status, 302);
 	assert_string_equal(moved.body, "elsewhere");
 }
 
-/* What could make a second request or a header of its own is not sent. */
+/* A path or a head that could make a second request, or another head, is not sent. */
 static void test_injection(void **state)
 {
 	static const char *const paths[] = {"/echo HTTP/1.1", "/echo\r\nX: y", "/a#b", "echo", ""};
@@ -173,7 +176,7 @@ static void test_sizes(void **state)
 	assert_int_equal(allowed.err, 0);
 	assert_int_equal(allowed.len, 1 << 20);
 	assert_int_equal(allowed.body[(1 << 20) - 1], 'h');
-	/* The beginning of an error's words is enough. */
+	/* Only the beginning of the words of an error is kept. */
 	rig_ask_call(&words, "/pieces?status=500&n=3&size=60000");
 	assert_int_equal(words.err, 0);
 	assert_int_equal(words.status, 500);
@@ -193,7 +196,8 @@ static void test_deadline(void **state)
 	rig_send(&half, "/pieces?end=hang&status=201&id=h");
 	while (rig_stats("s").seen < 2 || rig_stats("h").seen < 1)
 		usleep(1000);
-	rig_expect("/status", NULL); /* the head of the third has come before this */
+	/* The first bytes of the third reply have come before this. */
+	rig_expect("/status", NULL);
 	clock_pass(rig.loop, SURE_MS / 1000);
 	rig_wait(&get);
 	assert_int_equal(get.err, -ETIMEDOUT);
@@ -235,7 +239,7 @@ static char *answers(void)
 	return text;
 }
 
-/* Verb and resource of each request, as the server's rules of access have them. */
+/* The verb and the resource of each request are named as in the rules of the server for access. */
 static void test_names(void **state)
 {
 	static const struct {
@@ -308,7 +312,7 @@ static void test_unauthorized(void **state)
 	assert_int_equal(fresh.status, 200);
 	assert_string_equal(fresh.body, "in");
 	assert_int_equal(rig_stats("t").seen, 2);
-	/* Once more, not for ever. */
+	/* The request is sent once more, and not for ever. */
 	credentials.next_authorization = "Authorization: Bearer newer";
 	rig_ask_call(&still, "/token?token=other&id=u");
 	assert_int_equal(still.status, 401);
@@ -328,7 +332,7 @@ static void test_unauthorized_for_good(void **state)
 
 /* --- connections that break --- */
 
-/* A peer that has gone without a word is noticed also by a stream that only waits. */
+/* A peer that has gone without a word is noticed, also by a stream that only waits. */
 static void test_silent_peers(void **state)
 {
 	size_t n = 0;
@@ -361,7 +365,7 @@ static void test_cut(void **state)
 	rig_ask_call(&get, "/cut?id=g");
 	assert_int_equal(get.err, -EIO);
 	assert_true(strlen(get.text) > 0);
-	/* The server may have acted on it: it is the owner's to find out. */
+	/* The server may have acted on the request: the owner has to find that out. */
 	rig_ask_call(&post, "/cut?id=p");
 	assert_int_equal(post.err, -EIO);
 	assert_int_equal(post.status, 0);
@@ -377,7 +381,7 @@ static void test_cut(void **state)
 	assert_int_equal(stranger.err, 0);
 	assert_int_equal(stranger.status, 401);
 	assert_false(stranger.sent);
-	/* Curl takes this for an answer. */
+	/* curl takes this half of a head for an answer. */
 	rig_ask_call(&head, "/half-head?id=hh");
 	assert_int_equal(head.err, -EIO);
 	assert_int_equal(head.status, 0);
@@ -385,7 +389,7 @@ static void test_cut(void **state)
 	assert_int_equal(rig_stats("hh").seen, 1);
 }
 
-/* A connection that has served before breaks: curl would send again by itself. */
+/* A connection that has served before breaks: curl by itself would send the request again. */
 static void test_cut_of_a_used_connection(void **state)
 {
 	static const enum http_method methods[] = {HTTP_POST, HTTP_DELETE};
@@ -424,7 +428,7 @@ static void test_cut_of_a_get(void **state)
 	assert_int_equal(c.status, 200);
 	assert_string_equal(c.body, "fine");
 	assert_int_equal(rig_stats("c").seen, 3);
-	/* What its owner has seen can't be taken back. */
+	/* Bytes that the owner has seen can't be taken back, so the call is not sent again. */
 	rig_ask_call(&told, "/pieces?n=2&end=cut&id=t");
 	assert_int_equal(told.err, -EIO);
 	assert_int_equal(told.status, 200);
@@ -478,7 +482,7 @@ static void test_retry_after(void **state)
 	assert_true(loop_now_ms() - since >= 1000);
 	assert_int_equal(counts().retried, 1);
 	assert_true(c.again);
-	/* Not within its deadline: told at once. */
+	/* The server wants to be asked again after the deadline of the call: its answer is told at once. */
 	late.call.deadline_ms = 20000;
 	rig_ask_call(&late, "/status?status=503&after=90&body=later&id=b");
 	assert_int_equal(late.err, 0);
@@ -486,14 +490,17 @@ static void test_retry_after(void **state)
 	assert_int_equal(late.wait_ms, 60000);
 	assert_string_equal(late.body, "later");
 	assert_int_equal(rig_stats("b").seen, 1);
-	/* Its owner tries again itself. */
+	/* This owner tries again by itself. */
 	rig_ask_call(&no, "/status?status=429&after=2&id=c");
 	assert_int_equal(no.status, 429);
 	assert_int_equal(no.wait_ms, 2000);
 	assert_int_equal(rig_stats("c").seen, 1);
 }
 
-/* A 503 is believed of the API server alone: a proxy may give it in place of a reply that it has lost. */
+/*
+ * A 503 is believed only when the API server itself sends it: a proxy may send one in place of a reply that it has
+ * lost.
+ */
 static void test_unavailable(void **state)
 {
 	static const enum http_method methods[] = {HTTP_POST, HTTP_PATCH, HTTP_DELETE};
@@ -517,7 +524,7 @@ static void test_unavailable(void **state)
 	assert_true(post.again);
 }
 
-/* After 250 ms or so, then twice that, and so on; the limit is for a machine that stalls. */
+/* The pauses are about 250 ms, then twice that, and so on; the upper bound is for a machine that stalls. */
 static void test_backoff(void **state)
 {
 	call_scope c = {.call = {.retry = true}};
@@ -535,7 +542,7 @@ static void count_one(void *data)
 	atomic_fetch_add((atomic_uint *)data, 1);
 }
 
-/* The first success after a failure is news, and what waits to be sent again goes at once. */
+/* The first success after a failure is told, and what waits to be sent again is sent at once. */
 static void test_recovered(void **state)
 {
 	call_scope bad = {0}, good = {0}, again = {0}, last = {0};
@@ -548,7 +555,8 @@ static void test_recovered(void **state)
 	rig_ask_call(&again, "/echo");
 	rig_ask_call(&last, "/echo");
 	assert_int_equal(atomic_load(&n), 1);
-	rig_send(&waits, "/status?status=503&times=6&id=w"); /* 16 s by itself */
+	/* Without that it would wait for 16 s. */
+	rig_send(&waits, "/status?status=503&times=6&id=w");
 	while (rig_stats("w").seen < 7) {
 		call_scope more = {0};
 
@@ -559,7 +567,7 @@ static void test_recovered(void **state)
 	assert_true(atomic_load(&n) > 1);
 }
 
-/* A user waits: the first attempt has the credential asked for anew. */
+/* For a call for which a user waits, the first failure has the credential asked for anew. */
 static void test_hurried(void **state)
 {
 	call_scope hurried = {.call = {.retry = true, .hurried = true}}, plain_one = {0};
@@ -571,7 +579,7 @@ static void test_hurried(void **state)
 	assert_int_equal(credentials.hurries, 1);
 }
 
-/* However many calls there are, a server in trouble is not asked much more often for it. */
+/* However many calls there are, a server in trouble is not asked much more often because of them. */
 static void test_budget(void **state)
 {
 	enum { N = 60 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* http without a server: what is made of a kubeconfig, which proxy, what curl's errors mean. */
+/* http without a server: what it makes of a kubeconfig, which proxy it uses, and what curl's errors mean. */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -59,7 +59,7 @@ static void test_server(void **state)
 	http_server_fini(&s);
 }
 
-/* A disk may give less than was asked for. */
+/* A disk may give fewer bytes than it is asked for. */
 ssize_t read(int fd, void *p, size_t n)
 {
 	return syscall(SYS_read, fd, p, min_of(n, (size_t)1000));

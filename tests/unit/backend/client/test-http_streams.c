@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* http: streams, cancelling and stopping at any moment, and hundreds at once. */
+/* http: streams, requests that are cancelled or stopped at any moment, and hundreds at once. */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <curl/curl.h>
@@ -61,7 +61,7 @@ static void test_no_head(void **state)
 	assert_int_equal(c.heads, 0);
 }
 
-/* The words of a refusal have a deadline too. */
+/* The words of a refusal have to come before a deadline, too. */
 static void test_refused(void **state)
 {
 	call_scope c = {.call = {.stream = true}},
@@ -77,7 +77,10 @@ static void test_refused(void **state)
 
 #define IDLE_S 60
 
-/* How often bytes have come of the stream of test_idle; each time most of its time between two bytes passes. */
+/*
+ * How many pieces of the stream of test_idle have come; after each of them most of the time passes that there may be
+ * between two.
+ */
 static atomic_uint n_passed;
 
 static void pass_most(struct rig_call *c)
@@ -87,8 +90,8 @@ static void pass_most(struct rig_call *c)
 }
 
 /*
- * The head is told when it comes, though no byte follows; and no deadline ends the stream then. Another has a time
- * between two bytes, which counts anew with each.
+ * A stream is told its head when that comes, though no byte follows, and its deadline then no longer ends it. A stream
+ * with a limit for the time between two bytes ends when no byte comes for as long, counted from each byte anew.
  */
 static void test_idle(void **state)
 {
@@ -104,7 +107,8 @@ static void test_idle(void **state)
 		assert_false(c.over);
 		usleep(1000);
 	}
-	assert_in_range(n_passed, 2, 8); /* so it would have ended if it did not count anew */
+	/* The stream would have ended if the time were not counted anew. */
+	assert_in_range(n_passed, 2, 8);
 	clock_pass(rig.loop, IDLE_S);
 	rig_wait(&c);
 	assert_int_equal(c.err, -ETIMEDOUT);
@@ -135,7 +139,10 @@ static void test_reader_fails(void **state)
 	rig_expect("/status", NULL);
 }
 
-/* Of the stream of test_fairness, in bytes: when what is posted had its turn last, and the longest that it waited. */
+/*
+ * For the stream of test_fairness, in bytes: after how many the posted function last ran, and the most that came
+ * between two of its runs.
+ */
 static size_t served_at, longest;
 static bool posted;
 
@@ -148,7 +155,7 @@ static void serve_post(void *data)
 	posted = false;
 }
 
-/* The reader is slower than the server, so that there is always something to read. */
+/* The reader is slower than the server, so there is always something to read. */
 static void post_and_dawdle(struct rig_call *c)
 {
 	if (!posted)
@@ -157,7 +164,7 @@ static void post_and_dawdle(struct rig_call *c)
 	usleep(200);
 }
 
-/* A stream that comes without pause does not keep others from the loop. */
+/* A stream that comes without pause does not keep others from using the loop. */
 static void test_fairness(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = post_and_dawdle};
@@ -166,7 +173,7 @@ static void test_fairness(void **state)
 	rig_ask_call(&c, "/pieces?n=24&size=1000000");
 	assert_int_equal(c.err, 0);
 	assert_int_equal(c.bytes, 24000000);
-	rig_run(serve_post, &c); /* after it, nothing that was posted is left */
+	rig_run(serve_post, &c); /* when this has run, nothing that was posted is left */
 	assert_in_range(longest, 1, 8000000);
 }
 
@@ -184,7 +191,7 @@ static void cancel_other(struct rig_call *c)
 	rig_cancel_now(other);
 }
 
-/* C was cancelled: it is told nothing more, and others go on. */
+/* C was cancelled: no callback of it is called any more, and others go on. */
 static void assert_gone(struct rig_call *c)
 {
 	size_t bytes = c->bytes;
@@ -245,7 +252,7 @@ static void test_cancel_while_waiting(void **state)
 	assert_gone(&d);
 }
 
-/* From within its own callbacks, and those of another. */
+/* A request is cancelled from within its own callbacks, and from within those of another. */
 static void test_cancel_within(void **state)
 {
 	for (int i = 0; i < 6; i++) {
@@ -263,7 +270,7 @@ static void test_cancel_within(void **state)
 		sem_wait_or_fail(&victim.head_came);
 		rig_send(&c, "/pieces?n=3&gap=0.01");
 		if (i % 2 || i / 2 == 2)
-			rig_wait(&c); /* cancelling in one's own done() does nothing */
+			rig_wait(&c); /* cancelling a request in its own done() has no effect */
 		else
 			sem_wait_or_fail(&c.head_came);
 		if (i % 2)
@@ -357,7 +364,7 @@ static void begin_one(struct rig_call *c, const char *path)
 	rig_send(c, path);
 }
 
-/* N streams that are busy for as long as the test likes; those of which the first byte has come. */
+/* Begin N streams that are busy for as long as the test likes, and wait for the first byte of each. */
 static struct rig_call *begin_many(size_t n, const char *path)
 {
 	struct rig_call *c = calloc(n, sizeof(*c));
@@ -369,7 +376,8 @@ static struct rig_call *begin_many(size_t n, const char *path)
 		for (int t = 0; atomic_load(&c[i].bytes) == 0 && t < WAIT_S * 100; t++) {
 			if (c[i].over && c[i].err != -EHOSTUNREACH)
 				fail_msg("stream %zu of %zu: %d %s", i, n, c[i].err, c[i].text);
-			if (c[i].over) { /* a busy machine may fail to connect in time */
+			/* On a busy machine a connection may not come up in time. */
+			if (c[i].over) {
 				rig_clear(&c[i]);
 				begin_one(&c[i], path);
 			}
@@ -395,7 +403,7 @@ static void check_many(unsigned connections)
 
 	http_count(rig.http, &n);
 	assert_int_equal(rig_descriptors(true), rig.inherited);
-	/* One more for calls. */
+	/* One more connection is for calls. */
 	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
 	assert_int_equal(n.connections, connections + 1);
 	for (int i = 0; i < 5; i++) {
@@ -438,7 +446,7 @@ static void test_stop_many(void **state)
 
 /* --- HTTP/2 --- */
 
-/* A connection that the server wants to be rid of: what runs on it goes on, what is new goes elsewhere. */
+/* A server wants to be rid of a connection: what runs on it goes on, and what is new uses another. */
 static void test_goaway(void **state)
 {
 	call_scope c = {.call = {.stream = true}}, away = {0},
@@ -460,11 +468,11 @@ static void test_goaway(void **state)
 
 /* --- waiting --- */
 
-#define PAUSED_MAX 8			       /* of http.c */
+#define PAUSED_MAX 8			       /* as in http.c */
 #define MUCH	   "/pieces?n=40&size=1000000" /* more than curl takes of a stream that waits */
 #define MUCH_SIZE  40000000
 
-/* With a curl before 7.88.1 no stream that shares its connection waits (http.c), so there is nothing to see. */
+/* With a curl before 7.88.1 no stream that shares its connection waits (http.c), so there is nothing to test. */
 static void need_waiting(void)
 {
 	if (shares && curl_version_info(CURLVERSION_NOW)->version_num < 0x075801)
@@ -484,7 +492,7 @@ static void resume_now(void *data)
 	http_resume(c->request);
 }
 
-/* It has more than BEFORE bytes and waits: it gets no further, and the connection that it may share serves others. */
+/* Wait until C has more than BEFORE bytes and waits: it gets no further, and others on its connection are served. */
 static void wait_paused(struct rig_call *c, size_t before)
 {
 	size_t bytes;
@@ -508,8 +516,9 @@ static void wait_paused(struct rig_call *c, size_t before)
 }
 
 /*
- * A stream that waits does not fill the memory, holds up no other stream of its connection, outlives the time between
- * two bytes, and has every byte when it goes on, also when it waits again in the middle of what curl had kept.
+ * A stream that waits does not fill the memory and holds up no other stream of its connection. The limit for the time
+ * between two bytes does not end it. When it goes on it gets every byte, also when it waits again in the middle of what
+ * curl has kept.
  */
 static void test_pause(void **state)
 {
@@ -524,7 +533,7 @@ static void test_pause(void **state)
 		wait_paused(both[i], 0);
 	}
 	clock_pass(rig.loop, 2 * SURE_MS / 1000);
-	for (int i = 0; i < 3; i++) /* the loop goes round, with all timers that are due */
+	for (int i = 0; i < 3; i++) /* the loop goes round, and runs all timers that are due */
 		rig_run(clock_nothing, NULL);
 	for (size_t i = 0; i < array_size(both); i++) {
 		struct rig_call *c = both[i];
@@ -559,7 +568,7 @@ static void yield_each(struct rig_call *c)
 	http_yield(c->request);
 }
 
-/* The loop goes round before the next piece of a stream that yields, and no byte of it is lost. */
+/* Between two pieces of a stream that yields the loop goes round, and no byte of it is lost. */
 static void test_yield(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = yield_each};
@@ -572,7 +581,7 @@ static void test_yield(void **state)
 	assert_int_equal(n_early, 0);
 }
 
-/* It can be cancelled, or fail, while it waits or as it goes on. */
+/* A stream can be cancelled, or fail, while it waits or as it goes on. */
 static void test_pause_and_end(void **state)
 {
 	need_waiting();
@@ -602,7 +611,10 @@ static void try_to_pause(struct rig_call *c)
 	refused = !http_pause(c->request);
 }
 
-/* So many of HTTP/2 and no more, since each may take much memory; of those that are alone any number. */
+/*
+ * Only so many streams of HTTP/2 wait, since each may take much memory; streams with a connection of their own have no
+ * such limit.
+ */
 static void test_pause_many(void **state)
 {
 	struct rig_call c[PAUSED_MAX] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* http: who the server is and who we are: certificates, proxies, impersonation. */
+/* http: who the server is and who we are, by certificates, proxies and impersonation. */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,10 @@ static void test_verified(void **state)
 	}
 }
 
-/* Another CA than the kubeconfig's does not do, nor another name; and no byte has gone out. */
+/*
+ * A server with a certificate of another CA than the kubeconfig's, or for another name, is refused; and no byte was
+ * sent.
+ */
 static void test_not_verified(void **state)
 {
 	call_scope c = {.call = {.retry = true}}, d = {0}, e = {0};
@@ -70,7 +73,7 @@ static void test_not_verified(void **state)
 	assert_non_null(strstr(e.text, "target host name 'localhost'"));
 }
 
-/* What fails before the request can have gone out has done nothing. */
+/* When a connection fails before the request can have been sent, the server has done nothing. */
 static void test_no_handshake(void **state)
 {
 	call_scope other = {0}, hung = {.call = {.deadline_ms = 300}}, next = hung;
@@ -86,7 +89,7 @@ static void test_no_handshake(void **state)
 	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u", ntohs(a.sin_port));
 	rig_set(&rig.connection.server, url);
 	rig_connect();
-	/* It hangs up; then it says nothing. */
+	/* The other end hangs up; the next time it says nothing. */
 	other.call.method = HTTP_POST;
 	rig_send(&other, "/echo");
 	close(accept(fd, NULL, NULL));
@@ -143,7 +146,7 @@ static void test_ca_file(void **state)
 	assert_non_null(strstr(text, file));
 }
 
-/* The name is for TLS; the request is for the host that was asked. */
+/* The server name is for TLS alone; the request names the host that is asked. */
 static void test_server_name(void **state)
 {
 	call_scope c = {0};
@@ -176,7 +179,7 @@ static void test_client_certificate(void **state)
 	sem_wait_or_fail(&stream.head_came);
 	ask(&as_alice);
 	assert_in(&as_alice, "\"peer\": \"alice\"");
-	/* A new one: new connections, and the old ones serve what runs on them. */
+	/* With a new certificate there are new connections, and the old ones serve the requests that run on them. */
 	credentials.view =
 		(struct credential_parts){.cert_pem = bob, .key_pem = bob_key, .generation = 2};
 	ask(&as_bob);
@@ -195,7 +198,8 @@ static void test_bad_certificate(void **state)
 	cleanup_free char *bob_key = server_pem("bob.key");
 	const struct credential_parts views[] = {
 		{0},
-		{.cert_pem = alice, .key_pem = locked}, /* and nobody is asked for the phrase */
+		/* The key has a phrase, and nobody is asked for it. */
+		{.cert_pem = alice, .key_pem = locked},
 		{.cert_pem = alice, .key_pem = bob_key},
 		{.cert_pem = "no PEM", .key_pem = "no PEM"},
 	};
@@ -217,7 +221,7 @@ static void test_bad_certificate(void **state)
 
 /* --- proxies --- */
 
-/* The host's name is known to the proxies only. */
+/* Only the proxies know the name of the host. */
 static void by_proxy(const char *kind, const char *name, const char *proxy)
 {
 	call_scope c = {0};
@@ -258,7 +262,7 @@ static void test_proxy(void **state)
 	unsetenv("HTTPS_PROXY");
 }
 
-/* What curl would take from the environment, kubectl does not. */
+/* kubectl ignores some variables that curl would heed, and so does kxfs. */
 static void test_no_proxy(void **state)
 {
 	call_scope c = {0}, d = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at one log: what it asks for, what it gives out, and how each answer counts. Requests are answered by
- * the test (fake_net.h).
+ * One attempt at one log: what it asks for, what it gives out, and what each answer means to it. The test answers the
+ * requests (fake_net.h).
  */
 #include <stdio.h>
 
@@ -30,8 +30,8 @@ static struct {
 	size_t n;
 	int64_t ns;
 	unsigned begun, pauses, gaps, done;
-	int refuse;    /* what is returned for output */
-	bool dropping; /* output is not looked at */
+	int refuse;    /* this is returned when output is given out */
+	bool dropping; /* output is not kept */
 	struct podlog_result result;
 	char text[256];
 } rig;
@@ -106,7 +106,7 @@ static void begin(struct podlog_config config)
 	assert_int_equal(rig.done, 0);
 }
 
-/* The log ends with TEXT, whose first line was printed at NS. */
+/* What is known of a log that ends with TEXT, whose first line was printed at NS. */
 static struct spec_logline_known known(const char *text, int64_t ns, uint64_t from)
 {
 	struct spec_logline_known k = {
@@ -150,7 +150,7 @@ static void test_path(void **state)
 		"sinceTime=2026-11-21T09:08:40Z");
 }
 
-/* A name that no server should give leads nowhere else. */
+/* A name that no server should give does not lead to another path. */
 static void test_path_of_a_bad_name(void **state)
 {
 	begin((struct podlog_config){.pod = "../x?y"});
@@ -159,7 +159,7 @@ static void test_path_of_a_bad_name(void **state)
 		"/api/v1/namespaces/ns/pods/..%2Fx%3Fy/log?container=main&timestamps=true");
 }
 
-/* So much is held while it is asked whose the stream is, and no byte more. */
+/* While it is asked whose stream this is, so many bytes are held, and no more. */
 static void test_held(void **state)
 {
 	static char bytes[4096];
@@ -199,7 +199,7 @@ static void test_all(void **state)
 	assert_int_equal(rig.result.open_ms, 3000);
 }
 
-/* What is known comes again, and is not given out. */
+/* The known lines come again, and are not given out. */
 static void test_known(void **state)
 {
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
@@ -212,7 +212,7 @@ static void test_known(void **state)
 	is_over(PODLOG_LESS, false);
 }
 
-/* What is known does not come. */
+/* The known lines do not come. */
 static void test_other(void **state)
 {
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
@@ -220,7 +220,7 @@ static void test_other(void **state)
 	is_over(PODLOG_OTHER, false);
 	assert_int_equal(rig.gaps, 0);
 	holds("");
-	/* The same of a stream that has ended before it has shown any of it. */
+	/* They do not come, and the stream has ended before it has shown any of them. */
 	setup(state);
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, "");
@@ -238,7 +238,7 @@ static void begin_force(void)
 	assert_string_equal(fake.requests->path, WHICH_POD);
 }
 
-/* With FORCE what is newer is taken all the same, as a gap, once the server has said that it is this pod's. */
+/* With FORCE newer lines are taken all the same, behind a gap, once the server has said that they are of this pod. */
 static void test_force(void **state)
 {
 	begin_force();
@@ -248,7 +248,7 @@ static void test_force(void **state)
 	holds("two\n");
 }
 
-/* Another pod has its name, or none: nothing of that is taken. */
+/* Another pod has its name, or there is none: none of these lines is taken. */
 static void test_force_of_other(void **state)
 {
 	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}"};
@@ -264,7 +264,7 @@ static void test_force_of_other(void **state)
 	}
 }
 
-/* No answer, or none that says it: another time. */
+/* The server gives no answer, or none that says whose they are: the attempt ends and is made again later. */
 static void test_force_without_answer(void **state)
 {
 	static const char *const lists[] = {
@@ -345,7 +345,7 @@ static void test_broken(void **state)
 	}
 }
 
-/* The owner takes no more. */
+/* The owner takes no more, for now. */
 static void test_slow(void **state)
 {
 	begin((struct podlog_config){0});
@@ -357,7 +357,7 @@ static void test_slow(void **state)
 
 /* --- which run it is --- */
 
-/* Run RESTART, of which nothing is known. */
+/* Begin to follow run RESTART, of which nothing is known. */
 static void begin_unsure(unsigned restart, bool previous)
 {
 	begin((struct podlog_config){.follow = true, .restart = restart, .previous = previous});
@@ -382,8 +382,8 @@ static void test_this_run(void **state)
 }
 
 /*
- * Whose bytes they are, by how often the container has been run again, whether or not the run is known already: a run
- * is taken for another's in no case.
+ * How often the container has been run again says whose bytes these are, whether or not the run is known already; bytes
+ * of one run are never taken for those of another.
  */
 static void test_which_run(void **state)
 {
@@ -432,7 +432,7 @@ static void test_no_answer(void **state)
 	holds("");
 }
 
-/* The stream ends before the answer. */
+/* The stream ends before the server has answered. */
 static void test_ended_unsure(void **state)
 {
 	begin_unsure(0, false);
@@ -445,7 +445,7 @@ static void test_ended_unsure(void **state)
 
 /* --- has the kubelet lost the stream? --- */
 
-/* The stream of a log of SIZE bytes, which end with "one", as the stream shows too. */
+/* Begin the stream of a log of SIZE bytes, which end with "one", and have the stream show these. */
 static struct http_request *begin_long(unsigned lost, uint64_t size)
 {
 	begin((struct podlog_config){.follow = true,
@@ -463,7 +463,10 @@ static void comes(struct http_request *stream, const char *text)
 	assert_int_equal(stream->call.bytes(stream->call.data, text, strlen(text)), 0);
 }
 
-/* Its last line is the kubelet's too: it is silent, and all is well. Until much has come, nobody asks again. */
+/*
+ * The stream is silent, but its last line is also the kubelet's last one, so all is well. The kubelet is asked again
+ * only after much has come.
+ */
 static void test_silent(void **state)
 {
 	cleanup_free char *much = calloc(1, (1 << 20) + 64);
@@ -488,7 +491,7 @@ static void test_silent(void **state)
 	assert_int_equal(rig.done, 0);
 }
 
-/* The kubelet has a newer one, and the stream does not bring it. */
+/* The kubelet has a newer line, and the stream does not bring it. */
 static void test_lost(void **state)
 {
 	begin_long(0, 1 << 20);
@@ -499,7 +502,7 @@ static void test_lost(void **state)
 	is_over(PODLOG_SILENT, false);
 }
 
-/* It comes meanwhile: before the answer, after it. The next silence is asked about again. */
+/* The line comes meanwhile: before the answer, or after it. In the next silence the kubelet is asked again. */
 static void test_late(void **state)
 {
 	struct http_request *stream = begin_long(0, 1 << 20);
@@ -517,7 +520,10 @@ static void test_late(void **state)
 	holds("two\nthree\n");
 }
 
-/* No answer, or no line, since the file has just been rotated: it is asked again, less and less often. */
+/*
+ * The kubelet gives no answer, or no line, since the file has just been rotated: it is asked again, less and less
+ * often.
+ */
 static void test_no_last_line(void **state)
 {
 	struct http_request *stream = begin_long(0, 1 << 20);
@@ -542,7 +548,10 @@ static void test_no_last_line(void **state)
 	is_over(PODLOG_SILENT, false);
 }
 
-/* A small log is never rotated, a fetch is in no doubt, and a stream that its owner holds up is not silent. */
+/*
+ * A small log is never rotated; a fetch ends by itself; and a stream that its owner holds up is not silent. In none of
+ * these cases the kubelet is asked.
+ */
 static void test_no_doubt(void **state)
 {
 	begin_long(0, 1 << 10);
@@ -563,7 +572,7 @@ static void test_no_doubt(void **state)
 	assert_non_null(fake_find(LAST_LINE));
 }
 
-/* After streams that were taken for lost in vain, more patience. */
+/* When streams were taken for lost in vain, the next silence may be longer. */
 static void test_lost_in_vain(void **state)
 {
 	uint64_t before = 0;
@@ -577,8 +586,8 @@ static void test_lost_in_vain(void **state)
 		while (!fake_find(LAST_LINE))
 			assert_true(fake_wait(1000000));
 		/*
-		 * About 2 s for the line that has come, and before that as much for each doubling: a quarter more or
-		 * less can hide the first of these alone.
+		 * The pause is about 2 s for the line that has come, and twice as long after each time in vain; as it
+		 * varies by a quarter, only the first doubling may not show.
 		 */
 		if (lost > 1 && lost < 8)
 			assert_true(fake.now - begin >= before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LIST and WATCH, against a server that the test plays by hand: what the owner is told, and when. */
+/* LIST and WATCH, against a server whose part the test plays: what the owner is told, and when. */
 #include <errno.h>
 
 #include "tests/unit/backend/client/fake_net.h"
@@ -11,9 +11,9 @@
 
 static struct {
 	struct watch *w;
-	bool anew;	  /* each object has the list asked for anew */
+	bool anew;	  /* the owner has the list asked for anew at each object */
 	char told[65536]; /* one word for each call */
-	int err;	  /* as told last */
+	int err;	  /* what on_state was told last */
 	char text[256];
 	bool untold; /* what on_untold returns */
 } world;
@@ -70,7 +70,7 @@ static void on_state(void *data, int err, const char *text)
 	tell(word);
 }
 
-/* FIELD: a selector of fields, for what may be forbidden; NULL: what must be had. */
+/* FIELD is a selector of fields, as for a resource that may be forbidden; NULL: the resource is needed. */
 static void begin_with(const char *field)
 {
 	const struct watch_config config = {
@@ -112,14 +112,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What was told since the last call. */
+/* The owner was told WORDS since the last call of this function. */
 static void expect_told(const char *words)
 {
 	assert_string_equal(world.told, words);
 	*world.told = '\0';
 }
 
-/* The one request under way; its path ends as given. */
+/* The only request under way, whose path ends with PART. */
 static struct http_request *request(const char *part)
 {
 	assert_non_null(fake.requests);
@@ -162,7 +162,7 @@ static int feed(const char *text)
 	return rq->call.bytes(rq->call.data, text, strlen(text));
 }
 
-/* The watch ends without an error, after having stood for MS. */
+/* After MS the watch ends without an error. */
 static void end_after(uint64_t ms)
 {
 	fake_pass(ms);
@@ -184,7 +184,7 @@ static void test_pages(void **state)
 	request("resourceVersion=7");
 }
 
-/* Pages are made so that about 4 MiB come. */
+/* The size of pages is chosen so that about 4 MiB come in each. */
 static void test_page_size(void **state)
 {
 	struct http_request *rq;
@@ -203,7 +203,10 @@ static void test_page_size(void **state)
 	request("limit=1&");
 }
 
-/* Objects without end, from a server that heeds no limit: so many and no more, and not again soon. */
+/*
+ * A server that heeds no limit sends objects without end: the list is given up at a bound, and not asked for again
+ * soon.
+ */
 static void test_list_endless(void **state)
 {
 	static const char item[] = OBJECT("one", "5") ",";
@@ -234,7 +237,7 @@ static void test_list_endless(void **state)
 	request("limit=50");
 }
 
-/* Whoever has passed over objects of a watch gets the list, at once and once. */
+/* When the owner has passed over objects of a watch, it gets the list, at once and once. */
 static void test_list_anew(void **state)
 {
 	list_and_watch();
@@ -251,7 +254,7 @@ static void test_list_anew(void **state)
 	assert_int_equal(feed(EVENT("DELETED", OBJECT("two", "10"))), 0);
 }
 
-/* Bytes without end of what is dropped, or that are no objects. */
+/* A page without end, of bytes that are dropped, or that are no objects. */
 static void test_page_endless(void **state)
 {
 	char *blanks = malloc(1 << 20);
@@ -271,7 +274,7 @@ static void test_page_endless(void **state)
 	assert_non_null(strstr(world.text, "512 MiB"));
 }
 
-/* Tokens without end: no storm of requests, and an error at last. */
+/* Tokens without end do not make a storm of requests, and end in an error. */
 static void test_tokens_endless(void **state)
 {
 	uint64_t begun;
@@ -313,7 +316,7 @@ static void test_events(void **state)
 {
 	list_and_watch();
 	head();
-	/* Events come in any pieces. */
+	/* Events may come in any pieces. */
 	assert_int_equal(
 		feed("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"two\",\"reso"), 0);
 	expect_told("");
@@ -336,7 +339,7 @@ static void test_bookmark(void **state)
 	expect_told("");
 }
 
-/* The server is asked for its version, and is at VERSION. */
+/* The server is asked for its version, and answers VERSION. */
 static void tell_version(const char *version)
 {
 	struct http_request *rq = request("limit=1&labelSelector=a%3Db%2Cc");
@@ -347,7 +350,7 @@ static void tell_version(const char *version)
 	fake_answer(rq, 200, page);
 }
 
-/* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
+/* A watch that breaks goes on where it was, and the view stays confirmed while the server can be reached. */
 static void test_broken_stream(void **state)
 {
 	list_and_watch();
@@ -376,7 +379,7 @@ static void flap(void)
 		 &(struct http_reply){.err = -EIO, .status = 200, .text = "it broke again"});
 }
 
-/* Where watches break again and again, nothing confirms the view in the pauses, which grow. */
+/* Where watches break again and again, the view is not confirmed in the pauses between them, and these grow. */
 static void test_flaps(void **state)
 {
 	list_and_watch();
@@ -392,14 +395,14 @@ static void test_flaps(void **state)
 		head();
 		expect_told("state0 ");
 	}
-	/* One that stands for long is in order, and what follows is a first break again. */
+	/* A watch that has stood for long is in order, and the break after it counts as a first one. */
 	fake_pass(60000);
 	fake_end(request("watch=true"), &(struct http_reply){.err = -EIO, .status = 200});
 	flap();
 	expect_told("");
 }
 
-/* N times: WHAT happens to the request under way. Returns the least time that passed between two. */
+/* Do WHAT to the request under way, N times. The shortest pause between two requests. */
 static uint64_t least_pause(unsigned n, void (*what)(struct http_request *rq))
 {
 	uint64_t least = UINT64_MAX, last = fake.now;
@@ -453,7 +456,7 @@ static void fall_silent(void)
 	fake_end(rq, &(struct http_reply){.err = -ETIMEDOUT, .status = 200, .text = "no byte"});
 }
 
-/* A server that hangs, or is gone without a word, is found out in little more than a minute. */
+/* That a server hangs, or has gone without a word, is found out in little more than a minute. */
 static void test_silent(void **state)
 {
 	struct http_request *rq;
@@ -478,7 +481,7 @@ static void test_silent(void **state)
 	expect_told("state0 ");
 }
 
-/* The server is at version 899, before ours, and all is listed anew. */
+/* The server says that it is at version 899, before the watch's, so all is listed anew. */
 static void is_set_back(const char *told)
 {
 	tell_version("899");
@@ -488,8 +491,8 @@ static void is_set_back(const char *told)
 }
 
 /*
- * A server that was restored from a backup is at a version before ours, and silent until it has come so far. It is
- * asked each time it should have sent a bookmark.
+ * A server that was restored from a backup is at a version before the watch's, and is silent until it has come so far
+ * again. It is asked for its version each time it should have sent a bookmark.
  */
 static void test_set_back(void **state)
 {
@@ -504,7 +507,10 @@ static void test_set_back(void **state)
 	is_set_back("begin +two back listed ");
 }
 
-/* Of one that breaks again and again that is asked every ten minutes; and when it is silent after a break. */
+/*
+ * A watch that breaks again and again asks for the version every ten minutes; and it asks when it is silent after a
+ * break.
+ */
 static void test_set_back_late(void **state)
 {
 	list_and_watch();
@@ -523,7 +529,7 @@ static void test_set_back_late(void **state)
 	is_set_back("begin +two back listed ");
 }
 
-/* Other versions than numbers are not compared, and a server that does not say one is asked again. */
+/* Versions that are not numbers are not compared, and a server that does not say its version is asked again. */
 static void test_version_unknown(void **state)
 {
 	list_and_watch();
@@ -541,7 +547,10 @@ static void test_version_unknown(void **state)
 	expect_told("state-5 state0 ");
 }
 
-/* So is one at once that has told somebody else of a version that no watch has told of. */
+/*
+ * A reply has a version that the watch has passed without telling of the object: the server's version is asked for at
+ * once.
+ */
 static void test_set_back_replied(void **state)
 {
 	list_and_watch();
@@ -558,7 +567,10 @@ static void test_set_back_replied(void **state)
 	is_set_back("begin +two listed state0 ");
 }
 
-/* Nor does a watch that could not reach the server tell of what was deleted, should the server be set back. */
+/*
+ * A watch that could not reach the server does not tell of what was deleted meanwhile, should the server have been set
+ * back.
+ */
 static void test_set_back_deleted(void **state)
 {
 	list_and_watch();
@@ -586,7 +598,7 @@ static unsigned n_silent(void)
 		       : 0;
 }
 
-/* A server that has nothing to say, and sends no bookmarks, is not asked every minute for ever. */
+/* A server that sends no bookmarks, and has nothing to say, is not asked every minute for ever. */
 static void test_quiet(void **state)
 {
 	unsigned silent = n_silent();
@@ -616,7 +628,10 @@ static void test_quiet(void **state)
 	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
 }
 
-/* The view is listed anew at once; a server that says so again and again is not hurried. */
+/*
+ * The server has forgotten the version: all is listed anew at once; but a server that says so again and again is not
+ * hurried.
+ */
 static void test_expired(void **state)
 {
 	for (int form = 0; form < 2; form++) {
@@ -648,7 +663,7 @@ static void test_expired(void **state)
 	assert_true(least_pause(10, page_then_410) >= 15000);
 }
 
-/* Any other error in the stream, also one without a code, is a reason to list anew, but not to hurry. */
+/* Any other error in the stream, also one without a code, has all listed anew, but not at once. */
 static void test_error_events(void **state)
 {
 	static const char *const events[] = {
@@ -670,7 +685,7 @@ static void test_error_events(void **state)
 	}
 }
 
-/* A server that was set back does not know our version, and says so with a status. */
+/* A server that was set back does not know the watch's version, and says so with a status. */
 static void test_version_refused(void **state)
 {
 	static const int codes[] = {400, 504};
@@ -685,14 +700,17 @@ static void test_version_refused(void **state)
 	}
 }
 
-/* Another watch has found out that the server was set back: one that stands, and would never hear of it, is asked. */
+/*
+ * Another watch has found out that the server was set back: a watch that stands would never hear of it, so the server
+ * is asked.
+ */
 static void test_doubt(void **state)
 {
 	list_and_watch();
 	head();
 	watch_doubt(world.w);
 	tell_version("3");
-	/* It has said so a moment ago. */
+	/* The server has told its version a moment ago. */
 	watch_doubt(world.w);
 	fake_answer(request("limit=50"), 200, PAGE("3", "", OBJECT("one", "2")));
 	expect_told("begin +one back listed ");
@@ -706,7 +724,7 @@ static void test_doubt(void **state)
 	expect_told("");
 }
 
-/* A list whose middle fails goes on there: it may have a thousand pages. */
+/* A list of which a page fails goes on there: it may have a thousand pages. */
 static void test_page_again(void **state)
 {
 	begin();
@@ -719,7 +737,7 @@ static void test_page_again(void **state)
 	fake_answer(request("continue=next"), 200, PAGE("7", "", OBJECT("two", "5")));
 	expect_told("state-11 +two listed state0 ");
 	watch_free(take_ptr(world.w));
-	/* A token that the server does not take is given up. */
+	/* When the server does not take a token, the list begins anew. */
 	begin();
 	fake_answer(request("limit="), 200, PAGE("7", "next", ""));
 	fake_answer(request("continue=next"), 400, "{}");
@@ -731,7 +749,7 @@ static void test_page_again(void **state)
 	"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"" next "\"},\"items\":["
 #define PAGE_TAIL(items) items "]}"
 
-/* The second page, "two", has begun to come, and the third one is asked for. */
+/* Page "two" has begun to come, and page "three" is asked for. */
 static void ask_ahead(void)
 {
 	struct http_request *rq;
@@ -768,7 +786,10 @@ static void test_page_ahead(void **state)
 	}
 }
 
-/* What becomes of the page ahead counts only in its turn, when it is asked for again; then no page is ahead. */
+/*
+ * A failure of the page that was asked for ahead has its effect only when the list comes to that page, and asks for it
+ * again; then no page is asked for ahead.
+ */
 static void test_page_ahead_fails(void **state)
 {
 	static const int codes[] = {503, 410, 400};
@@ -782,7 +803,7 @@ static void test_page_ahead_fails(void **state)
 		fake_answer(request("continue=th"), 200, PAGE("7", "four", OBJECT("three", "5")));
 		expect_told("+two +three ");
 		assert_int_equal(fake.n_sent, 5);
-		/* It has expired for good: the list begins anew. */
+		/* The list has expired for good, and begins anew. */
 		fake_answer(request("continue=four"), 410, "{}");
 		expect_told("begin ");
 		fake_answer(request("limit=500&"), 200, PAGE("8", "", OBJECT("five", "8")));
@@ -790,7 +811,7 @@ static void test_page_ahead_fails(void **state)
 		request("resourceVersion=8&");
 		watch_free(take_ptr(world.w));
 	}
-	/* It is no list. */
+	/* The answer is no list. */
 	ask_ahead();
 	fake_answer(fake_find("continue=th"), 200, "{}");
 	fake_answer(request("continue=two"), 200, PAGE_TAIL(OBJECT("two", "5")));
@@ -800,7 +821,7 @@ static void test_page_ahead_fails(void **state)
 	assert_null(strstr(request("limit=")->path, "continue"));
 }
 
-/* The present page fails: that ahead is asked for again after it. */
+/* The present page fails: the page ahead is asked for again after it. */
 static void test_page_before_fails(void **state)
 {
 	for (int whole = 0; whole < 2; whole++) {
@@ -816,13 +837,13 @@ static void test_page_before_fails(void **state)
 		assert_non_null(strstr(world.told, "+two +three listed state0 "));
 		watch_free(take_ptr(world.w));
 	}
-	/* The list has expired: that ahead is of no use. */
+	/* The list has expired, so the page ahead is of no use. */
 	ask_ahead();
 	fake_answer(fake_find("continue=two"), 410, "{}");
 	expect_told("begin ");
 	assert_null(strstr(request("limit=")->path, "continue"));
 	watch_free(take_ptr(world.w));
-	ask_ahead(); /* and it ends with the watch (teardown) */
+	ask_ahead(); /* and teardown ends the watch meanwhile */
 }
 
 /* A page that did not come in time is asked for in smaller parts. */
@@ -839,7 +860,7 @@ static void refuses(struct http_request *rq)
 	fake_answer(rq, 500, "{}");
 }
 
-/* Ends without having told anything: allowed, but no reason to ask all the time. */
+/* The watch ends without having told anything: a server may do that, but the watch is not begun anew all the time. */
 static void ends(struct http_request *rq)
 {
 	fake_answer(rq, 200, strstr(rq->path, "watch=true") ? "" : PAGE("7", "", ""));
@@ -866,7 +887,9 @@ static void test_backoff(void **state)
 		assert_true(fake.now - from > 100 * 10000);
 		watch_free(take_ptr(world.w));
 	}
-	/* What the server asks for is at least waited for, and a while longer, each time as long as it likes. */
+	/*
+	 * The time that the server asks for is waited for at least, and a while longer, each time, however long it is.
+	 */
 	begin();
 	for (int i = 0; i < 20; i++) {
 		fake_end(request("limit="), &(struct http_reply){.status = 429,
@@ -881,14 +904,17 @@ static void test_backoff(void **state)
 		most = max_of(most, waited);
 	}
 	assert_true(most - least > 1000);
-	/* After a watch that stood, all is in order again. */
+	/* After a watch that stood for long all is in order again. */
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	head();
 	end_after(300000);
 	request("resourceVersion=7");
 }
 
-/* What waits since there was no answer is asked for when the server has answered somebody else, if not too often. */
+/*
+ * A watch that waits because the server did not answer asks when the server has answered somebody else, but not too
+ * often.
+ */
 static void test_hurried(void **state)
 {
 	begin();
@@ -906,11 +932,11 @@ static void test_hurried(void **state)
 	assert_null(fake.requests);
 	fake_pass(1000); /* the server may have come back just after it was hurried */
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
-	watch_hurry(world.w); /* it does not wait */
+	watch_hurry(world.w); /* the watch does not wait now */
 	assert_int_equal(world.err, 0);
 	request("watch=true");
 	watch_free(take_ptr(world.w));
-	/* What the server says itself is obeyed. */
+	/* The time that the server itself has asked for is waited for. */
 	begin();
 	fake_end(request("limit="),
 		 &(struct http_reply){.status = 503, .wait_ms = 40000, .body = "{}", .text = ""});
@@ -935,19 +961,19 @@ static void test_refused(void **state)
 	fake_answer(request("limit="), 404, "{\"kind\":\"Status\",\"code\":404}");
 	assert_int_equal(world.err, -EOPNOTSUPP);
 	assert_non_null(strstr(world.text, "pods"));
-	fake_pass(59999); /* it may be installed later */
+	fake_pass(59999); /* the resource may be installed later */
 	assert_null(fake.requests);
 	fake_pass(1);
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	assert_int_equal(world.err, 0);
-	/* And taken away again: what it had is listed anew when it is back. */
+	/* The resource is taken away again, and listed anew when it is back. */
 	fake_answer(request("watch="), 404, "{\"kind\":\"Status\",\"code\":404}");
 	assert_int_equal(world.err, -EOPNOTSUPP);
 	assert_true(fake_wait(60000));
 	request("limit=");
 }
 
-/* What may be done without is asked for again after five minutes, however it was refused. */
+/* A resource that is not needed is asked for again after five minutes, however it was refused. */
 static void test_optional(void **state)
 {
 	static const char forbidden[] = "{\"kind\":\"Status\",\"code\":403}";
@@ -961,7 +987,7 @@ static void test_optional(void **state)
 	fake_pass(1);
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	assert_int_equal(world.err, 0);
-	/* A server that has just been started may refuse it for a moment: that is borne. */
+	/* A server that has just been started may refuse everybody for a moment: that does not end the watch. */
 	for (unsigned i = 0; i < 5; i++) {
 		fake_answer(request("watch=true"), 403, forbidden);
 		assert_int_equal(world.err, -EAGAIN);
@@ -975,7 +1001,7 @@ static void test_optional(void **state)
 	request("limit=");
 }
 
-/* A list that is none is never taken for an empty one. */
+/* An answer that is no list is never taken for an empty one. */
 static void test_garbage(void **state)
 {
 	static const char *const lists[] = {
@@ -1015,7 +1041,7 @@ static void test_huge_event(void **state)
 	assert_int_equal(feed("\"}}\n"), 0);
 	expect_told("!+huge ");
 	assert_string_equal(watch_version(world.w), "30");
-	/* Neither its name nor what has become of it is known: the version stays. */
+	/* Neither the object's name nor what has become of it is known: the version stays as it was. */
 	assert_int_equal(feed("{\"object\":{\"a\":"), 0);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(feed("["), 0);
@@ -1027,7 +1053,7 @@ static void test_huge_event(void **state)
 	assert_non_null(request("watch="));
 }
 
-/* Freed at any moment, it leaves no request and no timer. */
+/* A watch that is freed at any moment leaves no request and no timer. */
 static void test_freed(void **state)
 {
 	for (int moment = 0; moment < 5; moment++) {
@@ -1045,7 +1071,7 @@ static void test_freed(void **state)
 	watch_free(NULL);
 }
 
-/* No memory for a request: another try later. */
+/* A request can't be made: the watch tries again later. */
 static void test_no_request(void **state)
 {
 	list_and_watch();
