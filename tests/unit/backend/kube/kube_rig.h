@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount of a cluster whose server is the test's own: jobs as they were created, replies as the test
- * wants them, watches that tell what the test says. All in one thread (fake_net.h).
+ * A mount of a cluster whose server is the test's own: it has jobs as they were created, gives the replies that the
+ * test wants, and its watches tell what the test says. All runs in one thread (fake_net.h).
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 #define RIG_MAX	 4096
 
 struct rig_object {
-	char *name, *json; /* as it is in the cluster */
+	char *name, *json; /* JSON: the object as the cluster has it */
 	bool there;
 };
 
@@ -34,10 +34,11 @@ static struct {
 	bool mine;
 	struct backend *b;
 	const struct kube_parts *k;
-	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
+	/* All that were ever made; the uid of each is u-INDEX. */
+	struct rig_object objects[RIG_MAX];
 	size_t n_objects;
 	unsigned version;
-	size_t n_answers; /* to requests */
+	size_t n_answers; /* answers to requests of users */
 	int err;	  /* of the last one */
 	char text[4096], id[256];
 	struct podlog *streams;
@@ -139,7 +140,9 @@ static inline struct podlog *rig_stream(const char *key)
 	return NULL;
 }
 
-/* All of a log whose run has ended has come: P's, and what may be left after that. */
+/*
+ * All of the log of P, whose run has ended, has come; and so has, where it is asked for, what may be left after that.
+ */
 static inline void rig_stream_done(struct podlog *p)
 {
 	cleanup_free char *key = rig_key(p);
@@ -148,7 +151,7 @@ static inline void rig_stream_done(struct podlog *p)
 		rig_outcome(p, PODLOG_ALL);
 }
 
-/* P's log is refused, again and again, until it gives its place back. */
+/* P's log is refused again and again, until it gives its place back. */
 static inline void rig_stream_refused(struct podlog *p)
 {
 	size_t streams = rig_logs().streams;
@@ -199,7 +202,7 @@ static inline void rig_new(void)
 	fake_run();
 }
 
-/* A LIST of ITEMS for the watch of PART. */
+/* The list that the watch of PART has asked for has ITEMS. */
 static inline void rig_list(const char *part, const char *items)
 {
 	struct http_request *rq = fake_find(part);
@@ -212,7 +215,7 @@ static inline void rig_list(const char *part, const char *items)
 	fake_run();
 }
 
-/* Watches that ask for the server's version, since it was away, hear that it has not gone back. */
+/* Watches that ask for the server's version, since the server was away, hear that it has not gone back. */
 static inline void rig_confirm(void)
 {
 	struct http_request *rq, *next;
@@ -231,13 +234,13 @@ static inline void rig_start(const char *jobs, const char *pods)
 	rig_new();
 	rig_list("jobs?limit", jobs);
 	rig_list("pods?limit", pods);
-	assert_false(rig.b->started.over); /* it waits for the queues */
+	assert_false(rig.b->started.over); /* the start waits for the queues */
 	rig_list("queues?limit", "");
 	assert_true(rig.b->started.over);
 	assert_int_equal(rig.b->started.err, 0);
 }
 
-/* Up to the end that backend_stop waits for. */
+/* Stop the backend, up to the end that backend_stop waits for. */
 static inline void rig_stop(void)
 {
 	int over;
@@ -363,7 +366,7 @@ static inline struct rig_object *rig_object(const char *name)
 	return NULL;
 }
 
-/* What stands behind KEY in TEXT, up to the next quote; "" nothing. malloc'ed. */
+/* The text behind KEY in TEXT, up to the next quote, malloc'ed; "" when there is none. */
 static inline char *rig_behind(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -398,7 +401,7 @@ static inline struct rig_object *rig_create(const char *body)
 #define RIG_DELETED "{\"kind\":\"Status\",\"status\":\"Success\"}"
 #define RIG_PAGE    "<html><head><title>Sign in</title></head><body>Please log in</body></html>"
 
-/* Do what RQ asks for. The status; *RET_BODY is borrowed. */
+/* Do what RQ asks for, and return the status; *RET_BODY is borrowed. */
 static inline int rig_act(const struct http_request *rq, const char **ret_body)
 {
 	const char *slash = strrchr(rq->path, '/');
@@ -434,14 +437,14 @@ static inline struct http_request *rig_request(void)
 	return NULL;
 }
 
-/* Time passes until there is one. */
+/* Let time pass until there is one. */
 static inline void rig_until_request(void)
 {
 	while (!rig_request())
 		assert_true(fake_wait(30000));
 }
 
-/* Answer it as a server in order does. */
+/* Answer the oldest request as a server in order does. */
 static inline void rig_serve(void)
 {
 	struct http_request *rq = rig_request();
@@ -461,7 +464,7 @@ static inline void rig_answer(int status, const char *body)
 	fake_run();
 }
 
-/* The connection breaks; ACTED: but the request was done. */
+/* Break the connection of the oldest request; ACTED: the server has done what it asks for. */
 static inline void rig_lose(bool acted)
 {
 	const char *body;
@@ -525,7 +528,7 @@ static inline void rig_count_job(void *data, const struct world_job *job)
 	(*n)++;
 }
 
-/* How many jobs are known, those included whose output still comes. */
+/* How many jobs are known, with those of which only output still comes. */
 static inline size_t rig_known_jobs(void)
 {
 	size_t n = 0;
@@ -549,7 +552,7 @@ static inline size_t rig_folders(void)
 	return n;
 }
 
-/* Do ID's states read so in PLACE? NULL: it must not be there. */
+/* Assert that the states of job ID in PLACE read like STATE; NULL: it must not be there. */
 static inline void rig_expect(enum backend_place place, const char *id, const char *state)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, place, id);

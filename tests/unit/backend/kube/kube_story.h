@@ -22,14 +22,14 @@ static inline void story_job(const char *type, const char *name, const char *uid
 	rig_job_event(type, json);
 }
 
-/* A captured job of somebody else, which prints. */
+/* Somebody else's job begins to run, and it is captured, and prints. */
 static inline void story_run(const char *name, const char *uid, const char *pod)
 {
 	story_job("ADDED", name, uid, "Running");
 	story_pod("ADDED", pod, uid, 0, "Running", RIG_RUNNING);
 }
 
-/* A mount captures all, and such a job runs, "one". */
+/* Begin a mount that captures all, with such a job, "one", which runs. */
 static inline void story_begin(void)
 {
 	rig.capture = BACKEND_CAPTURE_ALL;

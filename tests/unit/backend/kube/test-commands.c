@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What was asked for through ctl: until its outcome shows, it counts as ignored, or the job leaves. */
+/*
+ * A command that was given through ctl: it is pending until its outcome shows, until it counts as ignored, or until the
+ * job leaves.
+ */
 #include "tests/unit/backend/client/fake_net.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@ static struct {
 	size_t n_changed, n_ended;
 	enum command_end end;
 	char text[256];
-	enum spec_control_outcome outcome; /* what the kind sees */
+	enum spec_control_outcome outcome; /* what the kind says of it */
 } rig;
 
 static void on_changed(void *data, const char *uid)
@@ -79,7 +82,7 @@ static void test_obeyed(void **state)
 {
 	begin();
 	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_RESUME, on_ended, NULL), -EBUSY);
-	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* it is not taken yet */
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* the server has not taken it yet */
 	commands_sent(rig.cs, "u1", &view, NULL);
 	commands_taken(rig.cs, "u1", false);
 	assert_int_equal(rig.n_changed, 1);
@@ -89,14 +92,14 @@ static void test_obeyed(void **state)
 	rig.outcome = SPEC_CONTROL_OBEYED;
 	assert_true(commands_check(rig.cs, "u1", &control, &job));
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
-	assert_int_equal(rig.n_ended, 0); /* nobody has seen it yet */
+	assert_int_equal(rig.n_ended, 0); /* nobody has seen the job yet */
 	commands_shown(rig.cs, "u1", view.phase);
 	assert_int_equal(rig.n_ended, 1);
 	assert_int_equal(rig.end, COMMAND_OBEYED);
-	begin(); /* the next may be asked for */
+	begin(); /* the next command may be given */
 }
 
-/* The watch is faster than the reply that it was taken. */
+/* The watch tells the outcome before the reply says that the command was taken. */
 static void test_shown_before_taken(void **state)
 {
 	begin();
@@ -127,9 +130,9 @@ static void test_ignored(void **state)
 	fake_pass(2000);
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 1u << SPEC_SUSPEND);
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
-	assert_int_equal(rig.n_ended, 0); /* who asked has gone */
+	assert_int_equal(rig.n_ended, 0); /* whoever gave the command no longer waits */
 	assert_int_equal(rig.n_changed, 2);
-	/* The next one takes the place of what was ignored. */
+	/* The next command takes the place of the one that was ignored. */
 	begin();
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
 	commands_drop(rig.cs, "u1");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of jobs: the newest for each cause, bounded, and found a job however late that is known. */
+/*
+ * Events of jobs: the newest of each cause is kept, up to a bound, and given to its job however late that becomes
+ * known.
+ */
 #include "backend/kube/events.h"
 #include "tests/unit/unit.h"
 
@@ -46,11 +49,11 @@ static void test_newest(void **state)
 	struct events *ev = events_new();
 
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
-	/* The same again is no news, another reason is; then the first is news again. */
+	/* The same event again is no news, one with another reason is; then the first one is news again. */
 	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "over", 3)));
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 4)));
-	/* What why does not speak of never is. */
+	/* Events of which why does not speak are never news. */
 	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
 	assert_text(ev, "j",
 		    "2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
@@ -62,7 +65,7 @@ static void test_newest(void **state)
 	events_free(ev);
 }
 
-/* The same words of a further try of the job are news, once. */
+/* The same words about a further attempt of the job are news, once. */
 static void test_of_a_further_try(void **state)
 {
 	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
@@ -79,7 +82,7 @@ static void test_of_a_further_try(void **state)
 	events_free(ev);
 }
 
-/* A gang that waits: two series each second, one of which says nothing. */
+/* Two series of events for a gang that waits, each second; one of the series says nothing. */
 static void test_noise(void **state)
 {
 	struct events *ev = events_new();
@@ -114,7 +117,7 @@ static void test_bounds(void **state)
 		snprintf(text, sizeof(text), "message %u", i);
 		events_put(ev, job, 0, event("p", "Some", text, i));
 	}
-	/* The oldest have given way. */
+	/* The events of the oldest jobs were dropped. */
 	assert_int_equal(count(ev, "j"), 0);
 	assert_int_equal(count(ev, "j0"), 0);
 	assert_int_equal(count(ev, job), 32);
@@ -133,7 +136,7 @@ static void test_before_its_object(void **state)
 	assert_true(events_adopt(ev, "g", "j"));
 	assert_int_equal(count(ev, "j"), 1);
 	assert_false(events_adopt(ev, "g", "j"));
-	/* Of what is nobody's, the newest wait. */
+	/* Of events that belong to nobody yet the newest wait. */
 	for (unsigned i = 0; i < 2 * EVENTS_WAITING_MAX; i++) {
 		snprintf(about, sizeof(about), "o%u", i);
 		events_put(ev, NULL, 0, event(about, "FailedMount", "no volume", 1));

@@ -110,7 +110,7 @@ static void test_submit(void **state)
 	assert_int_equal(folder_files_settle(dir, "two", UUID_B, ""), 0);
 }
 
-/* What was not synced before a power cut may be there, in part, or not at all. */
+/* What was not synced before a power cut may be on disk whole, in part, or not at all. */
 static void test_completed(void **state)
 {
 	struct stat before, after;
@@ -129,14 +129,14 @@ static void test_completed(void **state)
 			scratch_remove(folder);
 		expect_submission("one", UUID_A);
 		assert_false(exists("submissions/" UUID_A));
-		/* When it was written is not forgotten by that. */
+		/* Completing a folder leaves the time at which it was written. */
 		assert_int_equal(stat(is, &after), 0);
 		assert_in_range(after.st_mtime, before.st_mtime - 1, before.st_mtime);
 		scratch_remove(folder);
 	}
 }
 
-/* The name is another submission's by now: nothing of that is touched. */
+/* The folder of that name belongs to another submission by now: nothing in it is changed. */
 static void test_of_another(void **state)
 {
 	cleanup_free char *folder = path_of("jobs/one");
@@ -157,7 +157,7 @@ static void load_none(void)
 	assert_null(found);
 }
 
-/* What a power cut has left of a submission before it was sent: nothing of it is believed. */
+/* Of a submission that was not sent yet, a power cut has left something: none of it is believed. */
 static void test_torn(void **state)
 {
 	cleanup_free char *path = path_of("submissions/" UUID_A), *text = NULL;
@@ -176,14 +176,14 @@ static void test_torn(void **state)
 		text[n] = '\0';
 		write_text("submissions/" UUID_A, text);
 		text[n] = was;
-		/* The rest is missing, or was never written. */
+		/* The other files are missing, or were never written. */
 		if (n % 2)
 			assert_int_equal(truncate(path, (off_t)len), 0);
 		load_none();
 		assert_false(exists("submissions/" UUID_A));
 		assert_true(exists("unread/" UUID_A ".submission"));
 	}
-	/* One that is whole, but another's. */
+	/* The text is whole, but that of another submission. */
 	write_text("submissions/" UUID_B, text);
 	load_none();
 	assert_false(exists("submissions/" UUID_B));
@@ -191,7 +191,7 @@ static void test_torn(void **state)
 	expect_submission("one", UUID_A);
 }
 
-/* One damaged file ends no start, and what was never finished goes. */
+/* A damaged file does not make the start fail, and what was never finished is removed. */
 static void test_damaged(void **state)
 {
 	static const char *const texts[] = {"one", "one\na.yaml", "one\na.yaml\nname: a\n",
@@ -207,7 +207,7 @@ static void test_damaged(void **state)
 	for (size_t i = 0; i < array_size(texts); i++) {
 		write_text("submissions/" UUID_A, texts[i]);
 		load_none();
-		/* They are out of the way, and none is lost. */
+		/* The damaged files are out of the way, and none of them is lost. */
 		assert_false(exists("submissions/" UUID_A));
 		expect_text(places[i], texts[i]);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a folder is, what is done to it, one thing after the other, and which snapshots are written; without a disk. */
+/* Whose a folder is, that its changes are done one after the other, and which snapshots are written; without a disk. */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
 
@@ -15,7 +15,7 @@ static struct {
 	struct store *store;
 	struct group group;
 	const char *used; /* uid of the job of which something is still captured; NULL: none */
-	int err;	  /* of what is done to the disk next */
+	int err;	  /* the result of the next change on the disk */
 	struct folder_found *found;
 	/* A move that is under way. */
 	void (*moved)(void *data, int err);
@@ -172,7 +172,7 @@ static void on_removed(void *data, int err)
 	note(err ? "%s is left" : "%s is removed", (const char *)data);
 }
 
-/* When it is done, WHAT is noted as removed. */
+/* When the folder ID has been removed, note WHAT as removed. */
 static void remove_folder(const char *id, const char *what)
 {
 	folders_remove(rig.f, id, on_removed, (void *)(uintptr_t)what);
@@ -216,7 +216,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Job UID, called ID, whose object says that it is of SUBMISSION. */
+/* Job UID, called ID, whose object says that it comes from SUBMISSION. */
 static struct spec_job_view view(const char *id, const char *uid, const char *submission)
 {
 	return (struct spec_job_view){
@@ -236,7 +236,7 @@ static void put(const char *id, const char *uid, const char *phase, bool history
 	store_put(rig.store, job);
 }
 
-/* A submission of this mount, UUID SUBMISSION, that the server has taken as job UID. */
+/* A submission of this mount with the UUID SUBMISSION, which the server has taken as job UID. */
 static void submit(const char *id, const char *submission, const char *uid)
 {
 	assert_int_equal(folders_reserve(rig.f, id, submission), 0);
@@ -254,7 +254,7 @@ static void capture(const char *id, const char *uid, bool history)
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 }
 
-/* The folder of this job; NULL: it has none. */
+/* The folder of this job; NULL: the job has none. */
 static const struct folder *of(const char *id, const char *uid, const char *submission)
 {
 	const struct spec_job_view v = view(id, uid, submission);
@@ -264,7 +264,7 @@ static const struct folder *of(const char *id, const char *uid, const char *subm
 
 /* --- whose a folder is --- */
 
-/* Before its uid is known a job is ours by the UUID of its submission, and from then on by the uid alone. */
+/* Before its uid is known a job is ours by the UUID of its submission, and from then on by its uid alone. */
 static void test_whose(void **state)
 {
 	const struct spec_job_view ours = view("j", "u1", "s1"), other = view("j", "u2", "s2"),
@@ -277,11 +277,12 @@ static void test_whose(void **state)
 	assert_null(folders_of(rig.f, nameless.meta.name,
 			       &nameless)); /* anybody may choose this name */
 	assert_null(folders_bind(rig.f, other.meta.name, &other));
-	assert_null(folders_bind(rig.f, ours.meta.name, &ours)); /* nobody waits to hear of it */
+	/* Nobody waits to hear of its launch. */
+	assert_null(folders_bind(rig.f, ours.meta.name, &ours));
 	assert_string_equal(folders_find(rig.f, "j")->uid, "u1");
 	assert_non_null(folders_of(rig.f, nameless.meta.name, &nameless));
 	assert_null(folders_of(rig.f, copy.meta.name, &copy));
-	assert_false(folders_holds(rig.f, "j", "u1")); /* without output */
+	assert_false(folders_holds(rig.f, "j", "u1")); /* it has no output */
 	assert_int_equal(folders_claim(rig.f, ours.meta.name, &ours), 0);
 	assert_true(folders_holds(rig.f, "j", "u1"));
 	assert_false(folders_holds(rig.f, "j", "u3"));
@@ -296,14 +297,14 @@ static void test_whose_without_annotations(void **state)
 	assert_null(of("app-bcdfghjklmnpq", "u1", "s2"));
 	folders_submitted(rig.f, "app-bcdfghjklmnpq", "");
 	assert_int_equal(folders_reserve(rig.f, "app-1", "s2"), 0);
-	assert_null(of("app-1", "u2", "")); /* anybody may have made it */
+	assert_null(of("app-1", "u2", "")); /* anybody may have made this job */
 	assert_non_null(of("app-1", "u2", "s2"));
 	folders_submitted(rig.f, "app-1", "");
 }
 
 /* --- submissions --- */
 
-/* What was submitted is synced soon, several together; the uid goes to disk when it becomes known. */
+/* Submissions are synced soon, several together; a uid is written as soon as it is known. */
 static void test_settled(void **state)
 {
 	const struct spec_job_view late = view("b", "u2", "s2");
@@ -313,7 +314,7 @@ static void test_settled(void **state)
 	folders_submitted(rig.f, "a", "u1");
 	folders_submitted(rig.f, "b", "");
 	fake_run();
-	assert_done(""); /* it would hold up the next submission */
+	assert_done(""); /* syncing would hold up the next submission */
 	fake_pass(1000);
 	assert_done("settle b s2 ?, settle a s1 u1");
 	assert_null(folders_bind(rig.f, late.meta.name, &late));
@@ -321,10 +322,10 @@ static void test_settled(void **state)
 	assert_done("settle b s2 u2");
 	assert_int_equal(folders_reserve(rig.f, "c", "s3"), 0);
 	folders_submitted(rig.f, "c", "");
-	folders_submitted(rig.f, "c", "u3"); /* another reply knows it */
+	folders_submitted(rig.f, "c", "u3"); /* the reply to another submission tells it */
 	fake_pass(1000);
 	assert_done("settle c s3 u3, settle c s3 ?");
-	folders_submitted(rig.f, "a", "u1"); /* nothing new */
+	folders_submitted(rig.f, "a", "u1"); /* that is known */
 	fake_pass(1000);
 	assert_done("");
 }
@@ -334,14 +335,17 @@ static void test_settled_at_the_end(void **state)
 	assert_int_equal(folders_reserve(rig.f, "a", "s1"), 0);
 	folders_submitted(rig.f, "a", "u1");
 	folders_stop(rig.f);
-	assert_true(rig.group.n > 0); /* so it is waited for */
+	assert_true(rig.group.n > 0); /* so the end waits for it */
 	assert_int_equal(folders_reserve(rig.f, "b", "s2"), 0);
 	folders_submitted(rig.f, "b", "u2");
 	fake_run();
 	assert_done("settle a s1 u1, settle b s2 u2");
 }
 
-/* There was a folder of that name on the disk: it is not this submission's, and who waits for the name may look. */
+/*
+ * There was a folder of that name on the disk: it is not that of this submission, and whoever waits for the name looks
+ * again.
+ */
 static void test_released(void **state)
 {
 	assert_int_equal(folders_reserve(rig.f, "j", "s1"), 0);
@@ -350,7 +354,7 @@ static void test_released(void **state)
 	assert_null(folders_find(rig.f, "j"));
 }
 
-/* Whoever may wait to hear of a submission is told when its job is seen, and once. */
+/* Whoever waits for the verdict on a submission is told when its job is seen, and once. */
 static void test_doubt(void **state)
 {
 	const struct spec_job_view v = view("j", "u1", "s1");
@@ -365,7 +369,7 @@ static void test_doubt(void **state)
 	assert_ptr_equal(folders_bind(rig.f, v.meta.name, &v), folder);
 	assert_int_equal(folder->doubt, 0);
 	assert_null(folders_bind(rig.f, v.meta.name, &v));
-	folders_doubt(rig.f, "j", "app.yaml", 5000); /* a late word: it is known */
+	folders_doubt(rig.f, "j", "app.yaml", 5000); /* too late: the job is known */
 	assert_int_equal(folder->doubt, 0);
 	fake_pass(1000);
 	assert_done("settle j s1 u1");
@@ -373,7 +377,10 @@ static void test_doubt(void **state)
 
 /* --- folders that are removed --- */
 
-/* A submission is forgotten before its folder goes; each who asked is told when it is gone, and not before. */
+/*
+ * A submission is forgotten before its folder is removed; each who has asked for that is told when the folder is gone,
+ * and not before.
+ */
 static void test_removed(void **state)
 {
 	submit("j", "s1", "u1");
@@ -388,7 +395,7 @@ static void test_removed(void **state)
 	folders_submitted(rig.f, "j", "");
 }
 
-/* Of a folder that nobody knows there may be something on the disk all the same. */
+/* Of a folder that is not known there may be something on the disk all the same. */
 static void test_removed_unknown(void **state)
 {
 	remove_folder("j", "it");
@@ -396,7 +403,7 @@ static void test_removed_unknown(void **state)
 	assert_done("remove j, it is removed");
 }
 
-/* What could not be removed is known as before, and can be removed later. */
+/* A folder that could not be removed is known as before, and can be removed later. */
 static void test_left(void **state)
 {
 	capture("j", "u1", true);
@@ -412,7 +419,10 @@ static void test_left(void **state)
 	assert_null(folders_find(rig.f, "j"));
 }
 
-/* That the output is dropped is written before it goes; the folder stays, and a removal waits until that is done. */
+/*
+ * Before the output of a job is removed, it is written down that it is dropped. The folder stays, and a removal of the
+ * folder waits until that is done.
+ */
 static void test_dropped(void **state)
 {
 	capture("j", "u1", true);
@@ -421,7 +431,8 @@ static void test_dropped(void **state)
 	assert_false(folders_has_output(rig.f, "j"));
 	assert_true(folders_find(rig.f, "j")->dropped);
 	assert_true(
-		folders_holds(rig.f, "j", "u1")); /* it had some: the job stays in the history */
+		/* It had output, so the job stays in the history. */
+		folders_holds(rig.f, "j", "u1"));
 	drop_output("j", "nothing");
 	remove_folder("j", "folder");
 	assert_null(of("j", "u1", ""));
@@ -434,7 +445,7 @@ static void test_dropped(void **state)
 
 /* --- folders that make room --- */
 
-/* History gets another name, in the store too, when another job of its name has output. */
+/* When another job of its name has output, a job in the history gets another name, in the store too. */
 static void test_moved(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
@@ -476,7 +487,9 @@ static void test_back_before_moved(void **state)
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 }
 
-/* What can't be moved stays, the other job is not captured, and it is not tried again. */
+/*
+ * When a folder can't be moved, the old job keeps it, the other job is not captured, and the move is not tried again.
+ */
 static void test_stuck(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
@@ -490,7 +503,7 @@ static void test_stuck(void **state)
 	assert_true(folders_holds(rig.f, "j", "u1"));
 }
 
-/* As long as something of the old job is in the cluster, or still captured, its folder is not touched. */
+/* As long as the cluster has anything of the old job, or it is still captured, its folder is not touched. */
 static void test_in_use(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
@@ -506,7 +519,10 @@ static void test_in_use(void **state)
 	end_move(0);
 }
 
-/* One without output is removed. So is one that is being moved and is not wanted any more, when it has its name. */
+/*
+ * A folder without output is removed to make room. So is a folder that is wanted no longer while it is being moved,
+ * when it has its new name.
+ */
 static void test_room_by_removal(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", ""), w = view("k", "u4", "");
@@ -584,7 +600,10 @@ static void test_not_loaded(void **state)
 	assert_null(folders_find(rig.f, "j"));
 }
 
-/* Of two folders with one uid the second is not shown, never written to, and goes aside for another job. */
+/*
+ * Of two folders with one uid the second one is not shown and never written to; it makes room when another job needs
+ * its name.
+ */
 static void test_two_of_one_uid(void **state)
 {
 	const struct spec_job_view v = view("b", "u2", "");
@@ -605,7 +624,7 @@ static void test_two_of_one_uid(void **state)
 
 /* --- snapshots --- */
 
-/* Written soon, once for many changes, and always the newest; at once when it is wanted so. */
+/* A snapshot is written soon, once for many changes, and always the newest; at once where that is asked for. */
 static void test_saved(void **state)
 {
 	capture("j", "u1", false);
@@ -619,12 +638,14 @@ static void test_saved(void **state)
 	folders_save(rig.f, "u1", true);
 	fake_run();
 	assert_done("save j Completed, saved");
-	folders_save(rig.f, "u9", true); /* has no folder */
+	folders_save(rig.f, "u9", true); /* this job has no folder */
 	fake_run();
 	assert_done("");
 }
 
-/* A change while one is being written is written after it; what waits at the end is written at once. */
+/*
+ * A change that comes while a snapshot is being written is written after it; what waits at the end is written at once.
+ */
 static void test_saved_again(void **state)
 {
 	capture("j", "u1", false);
@@ -633,7 +654,7 @@ static void test_saved_again(void **state)
 	put("j", "u1", "Completed", false);
 	folders_save(rig.f, "u1", false);
 	folders_save(rig.f, "u2", true);
-	assert_null(fake.pool->next); /* one at a time */
+	assert_null(fake.pool->next); /* one is written at a time */
 	fake_run();
 	assert_done("save j Running, saved, save j Completed, saved, save k Running, saved");
 	folders_save(rig.f, "u1", false);
@@ -642,7 +663,10 @@ static void test_saved_again(void **state)
 	assert_done("save j Completed, saved");
 }
 
-/* It is tried again: the output may make the folder later, and a disk that is full now may have room then. */
+/*
+ * A write that fails is tried again: the output may make the folder later, and a disk that is full now may have room
+ * then.
+ */
 static void test_not_saved(void **state)
 {
 	static const int errors[] = {-ENOENT, -ENOSPC};
@@ -677,7 +701,7 @@ static void test_saved_before_moved(void **state)
 	end_move(0);
 }
 
-/* What can't be read is not written over: it goes aside first, once. */
+/* A snapshot that can't be read is not written over: it is put aside first, once. */
 static void test_unread(void **state)
 {
 	const struct spec_job_view v = view("j", "u1", "s1");

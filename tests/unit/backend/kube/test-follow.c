@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log that is followed: its beginning, its end, a slow disk, and which run of its container a stream is of.
- * Requests are answered by the test, and time and the disk go on as it says (fake_net.h).
+ * A log that is followed: its beginning, its end, a slow disk, and of which run of its container a stream is. The test
+ * answers requests, and lets time pass and the disk work (fake_net.h).
  */
 #include <signal.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
 #define WHICH_RUN "/pods?fieldSelector=metadata.name%3Dpod"
-/* The answer to that: pod UID, whose container has been run again so often. */
+/* The answer to the question for the pod: its uid, and how often its container has been run again. */
 #define POD(uid, restarts)                                                                         \
 	"{\"items\":[{\"metadata\":{\"uid\":\"" uid "\"},\"status\":{\"containerStatuses\":["      \
 	"{\"name\":\"main\",\"restartCount\":" #restarts ",\"state\":{\"running\":{}}}]}}]}"
@@ -33,8 +33,9 @@ static struct {
 	struct follow_context context;
 	struct follow *f;
 	unsigned settled;
-	unsigned told; /* how often something of it has changed */
-	bool trusted;  /* when it is asked first which run it is, it is this one */
+	unsigned told; /* how often the follow has told of a change */
+	/* When the server is asked for the first time which run this is, it says that it is this one. */
+	bool trusted;
 } rig;
 
 static unsigned n_synced;
@@ -47,7 +48,7 @@ int fdatasync(int fd)
 	return sync_fails ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
-/* All that is posted, and all work of the pool. */
+/* Run all that is posted, and all work of the pool. */
 static void run(void)
 {
 	struct http_request *rq;
@@ -80,7 +81,7 @@ static void on_room(void *data)
 		follow_begin(place->data);
 }
 
-/* Is it over, or refused for now? */
+/* Is the log over, or refused for now? */
 static bool is_done(void)
 {
 	return follow_state(rig.f).over || follow_state(rig.f).waiting;
@@ -93,7 +94,7 @@ static int result(void)
 	return follow_state(rig.f).complete ? 0 : -ENOENT;
 }
 
-/* But for the end, if that was lost. */
+/* How many gaps there are, without the one at the end if that was lost. */
 static unsigned gaps(void)
 {
 	return follow_state(rig.f).gaps -
@@ -153,7 +154,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* Turn I of a test begins with nothing. */
+/* Before turn I of a test all is made anew. */
 static void begin_turn(void **state, size_t i)
 {
 	if (i == 0)
@@ -184,7 +185,7 @@ static void start(bool first)
 	begin((struct follow_run){.first = first});
 }
 
-/* The only request there is, which asks for WHAT. */
+/* The only request under way, which asks for WHAT. */
 static struct http_request *request(const char *what)
 {
 	const char *path;
@@ -265,8 +266,8 @@ static void ended(enum run_end how)
 /* --- the end --- */
 
 /*
- * The run has ended and its pod is going, or gone: what still comes is waited for as long as it comes, since
- * nothing can be asked for after it.
+ * The run has ended and its pod is going, or gone: as long as output still comes it is waited for, since nothing can be
+ * asked for after it.
  */
 static void test_still_comes(void **state)
 {
@@ -294,7 +295,7 @@ static void test_still_comes(void **state)
 	holds(all);
 }
 
-/* Nothing comes any more: the stream is ended, and what may be left is asked for. */
+/* No more output comes: the stream is ended, and what may be left is asked for. */
 static void test_falls_silent(void **state)
 {
 	start(false);
@@ -314,7 +315,7 @@ static void test_falls_silent(void **state)
 	holds("one\ntwo\nthree\n");
 }
 
-/* One that never ends is ended, also if it goes on and on. */
+/* A stream that never ends is ended in time, also if it brings more and more. */
 static void test_never_ends(void **state)
 {
 	start(false);
@@ -334,7 +335,10 @@ static void wait_for_request(void)
 		assert_true(fake_wait(60000));
 }
 
-/* The run has ended, one line of it is known, and what is left is asked for; AGAIN: after it was refused too often. */
+/*
+ * The run has ended, one line of it is known, and what is left is asked for; AGAIN: after the log was refused too
+ * often.
+ */
 static void ended_after_one(bool again)
 {
 	start(false);
@@ -351,7 +355,7 @@ static void ended_after_one(bool again)
 	wait_for_request();
 }
 
-/* It is refused, in any way, so often that it is not asked for any more just now. */
+/* The log is refused, in one way or another, so often that it is not asked for any more for now. */
 static void test_refused(void **state)
 {
 	ended_after_one(false);
@@ -378,9 +382,9 @@ static bool is_denied(struct output *o, const char *key)
 }
 
 /*
- * Readers are told that there is no right to read it, before their opens are answered: until there is the right, though
- * nothing is printed then, or until its pod is gone, or if something was captured before. So it is with the merged log
- * while there is no right to any of its logs.
+ * Readers are told that there is no right to read a log, before their opens are answered: until there is the right,
+ * though nothing is printed then, or until its pod is gone, or if something was captured before. So it is with the
+ * merged log while there is no right to any of its logs.
  */
 static void test_denied(void **state)
 {
@@ -417,7 +421,7 @@ static void test_denied(void **state)
 	assert_false(is_denied(rig.spool, "log"));
 }
 
-/* That was so before: once is enough then. But not while something comes each time. */
+/* The log was refused too often before: then one refusal is enough. But not while something comes each time. */
 static void test_refused_again(void **state)
 {
 	static const char *const lines[] = {T("02") "two\n", T("03") "three\n"};
@@ -439,7 +443,10 @@ static void test_refused_again(void **state)
 	holds("one\ntwo\nthree\n");
 }
 
-/* There is nothing, says the node: of the run before the present one that is final. Else it should know better. */
+/*
+ * The node says that it has nothing: of the run before the present one that is final. Of another run the node should
+ * know better.
+ */
 static void test_refused_for_good(void **state)
 {
 	static const enum run_end ends[] = {RUN_PREVIOUS, RUN_LAST};
@@ -460,7 +467,7 @@ static void test_refused_for_good(void **state)
 
 /* --- was that all? --- */
 
-/* A pod that is gone: some of its output may be lost, but not when its stream had just ended by itself. */
+/* The pod is gone: some of its output may be lost, but not when its stream had just ended by itself. */
 static void gone_after(bool hurry, int err)
 {
 	start(false);
@@ -481,13 +488,13 @@ static void test_gone_while_going(void **state)
 	gone_after(true, 0);
 }
 
-/* Streams end for many reasons: while nothing says that the run is at its end, that is none. */
+/* Streams end for many reasons: while nothing says that the run is at its end, the end of a stream does not either. */
 static void test_gone_while_running(void **state)
 {
 	gone_after(false, -ENOENT);
 }
 
-/* A stream that has been open for LIVED ms ends properly, before any news of the run's end. */
+/* A stream that has been open for LIVED ms ends properly, before there is any news that the run has ended. */
 static void ends_early(uint64_t lived)
 {
 	start(false);
@@ -497,7 +504,7 @@ static void ends_early(uint64_t lived)
 	end(fake.requests);
 }
 
-/* The next one, asked for at once, has nothing new, and ends properly after MS. */
+/* The next stream, which is asked for at once, has nothing new, and ends properly after MS. */
 static void ends_again(uint64_t ms)
 {
 	head(request("follow=true"));
@@ -516,8 +523,8 @@ static void gone_with(int err)
 }
 
 /*
- * A node ends the stream of a container that has ended, and so it does with the next at once; it keeps that of one
- * that runs. So that was all, though no news said so before the pod was gone.
+ * A node ends the stream of a container that has ended, and the next stream too, at once; it keeps that of a container
+ * that runs. So all had come, though no news said that the run had ended before the pod was gone.
  */
 static void test_gone_before_news(void **state)
 {
@@ -526,7 +533,7 @@ static void test_gone_before_news(void **state)
 	gone_with(0);
 }
 
-/* The same, when the server's word on the pod comes before the watch's. */
+/* The same, when the server's answer about the pod comes before the news of the watch. */
 static void test_gone_before_watch(void **state)
 {
 	ends_early(3000);
@@ -541,20 +548,20 @@ static void test_gone_before_watch(void **state)
 	assert_int_equal(result(), 0);
 }
 
-/* What looks like it, and is not: then the gap is counted. */
+/* Cases that look like that, and are not: in these the gap is counted. */
 static void test_gone_unproven(void **state)
 {
 	for (int i = 0; i < 7; i++) {
 		begin_turn(state, i);
-		ends_early(i == 0 ? 100 : 3000); /* 0: no stream stays open there */
+		ends_early(i == 0 ? 100 : 3000); /* 0: the node keeps no stream open */
 		if (i == 1)
-			ends_again(3000); /* all of them end */
+			ends_again(3000); /* all streams end */
 		if (i == 2)
 			fake_break(request("follow=true"), -EIO, true);
 		if (i == 3)
-			refuse(request("follow=true"), 404); /* a node that has just been started */
+			refuse(request("follow=true"), 404); /* the node has just been started */
 		if (i == 4) {
-			head(request("follow=true")); /* it has gone on */
+			head(request("follow=true")); /* the run has gone on */
 			fake_pass(3000);
 			fake_break(fake.requests, -EIO, true);
 			run();
@@ -562,13 +569,13 @@ static void test_gone_unproven(void **state)
 		if (i == 5) {
 			ends_again(20);
 			fake_pass(2000);
-			head(request("follow=true")); /* the same, later */
+			head(request("follow=true")); /* the run has gone on, later */
 			fake_pass(2000);
 			fake_break(fake.requests, -EIO, true);
 			run();
 		}
 		if (i == 6) {
-			ends_again(20); /* long ago */
+			ends_again(20); /* the last stream lies long back */
 			for (int k = 0; k < 5; k++) {
 				while (!fake.requests)
 					assert_true(fake_wait(60000));
@@ -579,7 +586,7 @@ static void test_gone_unproven(void **state)
 	}
 }
 
-/* Where containers are run again, the next stream may be the next run's. */
+/* Where containers are run again, the next stream may be that of the next run. */
 static void test_gone_of_reruns(void **state)
 {
 	begin((struct follow_run){.reruns = true});
@@ -593,7 +600,7 @@ static void test_gone_of_reruns(void **state)
 	gone_with(-ENOENT);
 }
 
-/* What a reader was fetched is what there was then, and says nothing about the rest. */
+/* What was fetched for a reader is what there was at that time, and says nothing about the rest. */
 static void test_gone_after_first(void **state)
 {
 	start(true);
@@ -615,7 +622,7 @@ static void test_gone_after_first(void **state)
 
 static size_t said_before;
 
-/* What has been said since the last call, malloc'ed. */
+/* What the daemon's messages have said since the last call, malloc'ed. */
 static char *said(void)
 {
 	size_t len;
@@ -635,7 +642,10 @@ static void says(const char *what)
 		fail_msg("\"%s\" was not said: %s", what, text);
 }
 
-/* A log that is refused while its pod goes away, and is complete: nobody is warned, and the end is good. */
+/*
+ * A log that is refused while its pod goes away, and then turns out to be complete: nobody is warned, and all is well
+ * at the end.
+ */
 static void test_refused_and_complete(void **state)
 {
 	free(said());
@@ -654,7 +664,7 @@ static void test_refused_and_complete(void **state)
 	says("output of pod, container main: is complete\n");
 }
 
-/* What was said to be wrong is said to be mended as soon as it is, each time. */
+/* What was said to be wrong is said to be well again as soon as it is, each time. */
 static void test_refused_and_mended(void **state)
 {
 	free(said());
@@ -676,7 +686,10 @@ static void test_refused_and_mended(void **state)
 
 /* --- who waits for what there is --- */
 
-/* By a request of its own: when that is written, whatever becomes of the stream. */
+/*
+ * The bytes that there are now have arrived when a request of their own has brought them and they are written, whatever
+ * becomes of the stream.
+ */
 static void test_first(void **state)
 {
 	start(true);
@@ -695,7 +708,7 @@ static void test_first(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* It can't be had: who waits is not kept waiting. */
+/* These bytes can't be had: whoever waits for them is not kept waiting. */
 static void test_first_refused(void **state)
 {
 	start(true);
@@ -706,7 +719,7 @@ static void test_first_refused(void **state)
 	request("follow=true");
 }
 
-/* Without one: a pause in the stream is the end of what there was. */
+/* Without such a request, a pause in the stream is taken for the end of what there was. */
 static void test_pause(void **state)
 {
 	start(false);
@@ -722,7 +735,7 @@ static void test_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* One without a pause ends the waiting too. */
+/* A stream that ends without a pause ends the waiting too. */
 static void test_no_pause(void **state)
 {
 	start(false);
@@ -734,7 +747,7 @@ static void test_no_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* When the run has ended, it has arrived anew when all of it is there, not when the stream pauses. */
+/* When the run has ended, its log arrives anew when all of it is there, not when the stream pauses. */
 static void test_rest(void **state)
 {
 	start(false);
@@ -755,7 +768,7 @@ static void test_rest(void **state)
 	holds("one\ntwo\n");
 }
 
-/* A log is complete when it is synced, so that the next machine has it, and not if that fails. */
+/* A log is complete when it is synced, so that the next machine has it, and is not if the sync fails. */
 static void test_synced(void **state)
 {
 	start(false);
@@ -780,7 +793,7 @@ static void test_synced(void **state)
 	assert_true(n_synced > 0);
 }
 
-/* The run has ended before the stream has paused: that it pauses then says nothing. */
+/* The run has ended before the stream has paused: then the pause says nothing. */
 static void test_ended_at_once(void **state)
 {
 	start(false);
@@ -799,7 +812,7 @@ static void test_ended_at_once(void **state)
 
 #define LINE (1u << 20)
 
-/* Nothing of it is written yet. 0, or how the stream ends. */
+/* Give the stream RQ the bytes TEXT, of which nothing is written yet. 0, or how the stream ends. */
 static int bytes_unwritten(struct http_request *rq, const char *text)
 {
 	int err = rq->call.bytes(rq->call.data, text, strlen(text));
@@ -809,7 +822,7 @@ static int bytes_unwritten(struct http_request *rq, const char *text)
 	return err;
 }
 
-/* A line of LINE bytes. malloc'ed. */
+/* A line of LINE bytes, malloc'ed. */
 static char *long_line(void)
 {
 	char *line = malloc(LINE + 1);
@@ -822,7 +835,10 @@ static char *long_line(void)
 	return line;
 }
 
-/* A log that prints much and another are followed. *RET_OTHER is the stream of that, the result that of the first. */
+/*
+ * A log that prints much and another one are followed. *RET_OTHER is the stream of the second, the result that of the
+ * first.
+ */
 static struct http_request *follow_two(struct follow *ret[2], struct http_request **ret_other)
 {
 	struct http_request *rq;
@@ -849,7 +865,7 @@ static void end_two(struct follow *const logs[2], size_t size, const char *other
 	assert_int_equal(size_of("other"), strlen(other));
 }
 
-/* A disk that stands still slows the stream of a log that prints much, for as long as it does, and no other. */
+/* A disk that stands still slows the stream of a log that prints much, as long as it does so, and no other stream. */
 static void test_slow_disk(void **state)
 {
 	cleanup_free char *line = long_line();
@@ -877,7 +893,7 @@ static void test_slow_disk(void **state)
 	end_two(logs, lines * (LINE - strlen(T("01"))), "one\none\none\n");
 }
 
-/* The same, where no more streams can be slowed: it is ended, and asked for again on a connection of its own. */
+/* The same where no more streams can be slowed: the stream is ended, and asked for again on a connection of its own. */
 static void test_slow_disk_for_many(void **state)
 {
 	cleanup_free char *line = long_line();
@@ -895,7 +911,7 @@ static void test_slow_disk_for_many(void **state)
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
 	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
-	assert_int_equal(fake.n_sent, 2); /* it is not asked for what can't be taken */
+	assert_int_equal(fake.n_sent, 2); /* what can't be taken is not asked for */
 	run();
 	assert_int_equal(fake.n_sent, 3);
 	rq = other->next;
@@ -908,8 +924,8 @@ static void test_slow_disk_for_many(void **state)
 }
 
 /*
- * A disk that takes nothing: it is tried again, more and more seldom, what came meanwhile is asked for again, and that
- * is said once.
+ * A disk that takes nothing: writing is tried again, more and more seldom; what has come meanwhile is asked for again;
+ * and all of that is said once.
  */
 static void test_bad_disk(void **state)
 {
@@ -942,7 +958,7 @@ static void test_bad_disk(void **state)
 	assert_int_equal(gaps(), 0);
 }
 
-/* The run ends meanwhile: it is tried again at once, and who opens the log waits, but not for long. */
+/* The run ends meanwhile: writing is tried again at once, and whoever opens the log waits, but not for long. */
 static void test_bad_disk_at_the_end(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -977,7 +993,7 @@ static void test_bad_disk_at_the_end(void **state)
 	}
 }
 
-/* The pod is on its way out, so what is not on disk is soon gone: it is tried again each second. */
+/* The pod is on its way out, so what is not on disk is soon gone: writing is tried again each second. */
 static void test_bad_disk_as_it_leaves(void **state)
 {
 	start(false);
@@ -998,8 +1014,8 @@ static void test_bad_disk_as_it_leaves(void **state)
 }
 
 /*
- * A disk that takes a line, but not its time: neither counts, since by their times the lines are known when they come
- * again without those before them.
+ * A disk that takes a line, but not its time: neither counts as written. When lines come again without those before
+ * them, it is their times by which they are known.
  */
 static void test_bad_disk_of_times(void **state)
 {
@@ -1016,7 +1032,7 @@ static void test_bad_disk_of_times(void **state)
 	bytes(fake.requests, T("01") "one\n" T("02") "two\n");
 	fake_break(fake.requests, -EIO, true);
 	fake_pass(10000);
-	/* What came first was rotated away. */
+	/* The first lines were rotated away. */
 	ended(RUN_LAST);
 	while (!is_done()) {
 		wait_for_request();
@@ -1028,7 +1044,7 @@ static void test_bad_disk_of_times(void **state)
 	assert_int_equal(gaps(), 0);
 }
 
-/* All had come, but the disk refused it, and then the pod is gone: that was not all. */
+/* All lines had come, but the disk refused them, and then the pod is gone: that was not all. */
 static void test_bad_disk_and_gone(void **state)
 {
 	start(false);
@@ -1046,7 +1062,10 @@ static void test_bad_disk_and_gone(void **state)
 	assert_int_equal(result(), -ENOENT);
 }
 
-/* The disk refuses all that it has printed, and the node says later that it has no such run: that is no empty log. */
+/*
+ * The disk refuses all that was printed, and the node says later that it has no such run: the log is not taken for an
+ * empty one.
+ */
 static void test_bad_disk_and_no_run(void **state)
 {
 	start(false);
@@ -1064,7 +1083,7 @@ static void test_bad_disk_and_no_run(void **state)
 
 /* --- which run it is --- */
 
-/* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
+/* Follow a log whose container may be run again, and has been RESTART times; its stream has begun with BYTES. */
 static struct http_request *start_unsure(unsigned restart, const char *text)
 {
 	begin((struct follow_run){.reruns = true, .restart = restart});
@@ -1084,7 +1103,10 @@ static void answer(struct http_request *rq, int status, const char *body)
 	run();
 }
 
-/* It is the next run's: this one's is the previous log, and all of it, if that is so still. */
+/*
+ * The stream is that of the next run: the lines of this run are in the previous log, which is complete, if it is still
+ * the log of this run.
+ */
 static void test_next_run(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -1099,7 +1121,7 @@ static void test_next_run(void **state)
 	}
 }
 
-/* The news comes before the answer. */
+/* The news of the next run comes before the answer. */
 static void test_news_of_run(void **state)
 {
 	start_unsure(0, T("42") "next\n");
@@ -1126,15 +1148,15 @@ static void broken_after_two(struct follow_run config)
 }
 
 /*
- * The container runs again, and no news says so. Whatever is answered to the question for the run before, but that
- * there is none, is no proof that the newest stream is this run's: of which later lines would be lost, and the others
- * be mixed into its log.
+ * The container runs again, and no news says so. The previous log is asked for. Whatever the answer, unless it is that
+ * there is none, it does not prove that the newest stream is that of this run: a wrong guess would lose later lines, or
+ * mix others into this log.
  */
 static void test_run_before(void **state)
 {
 	static const char *const texts[] = {
 		"unable to retrieve container logs for containerd://0123456789abcdef",
-		T("01") "one\n", /* an end that comes too early */
+		T("01") "one\n", /* this end comes too early */
 		T("01") "on",
 	};
 
@@ -1157,7 +1179,7 @@ static void test_run_before(void **state)
 	}
 }
 
-/* It has ended, says the pod's status, which is late: the container runs again. */
+/* The pod's status, which is late, says that the run has ended: the container runs again by now. */
 static void test_run_before_ended(void **state)
 {
 	broken_after_two((struct follow_run){.reruns = true});
@@ -1171,8 +1193,8 @@ static void test_run_before_ended(void **state)
 }
 
 /*
- * A run came before the newest, and it does not show what is known: maybe two have begun since, or the known end was
- * rotated away. How often the container has been run again tells, and nothing is taken from another run.
+ * There is a run before the newest one, and it does not show what is known: maybe two have begun since, or the known
+ * end was rotated away. How often the container has been run again tells which, and nothing is taken from another run.
  */
 static void test_runs_after_first(void **state)
 {
@@ -1197,8 +1219,8 @@ static void test_runs_after_first(void **state)
 }
 
 /*
- * No run came before the newest: so the end that is known was rotated away, and what is newer is taken. After a
- * refusal that is asked again, since the container may have been run again meanwhile.
+ * There is no run before the newest one: so the end that is known was rotated away, and newer lines are taken. After a
+ * refusal the server is asked again, since the container may have been run again meanwhile.
  */
 static void test_rotated(void **state)
 {
@@ -1219,7 +1241,7 @@ static void test_rotated(void **state)
 		rig.told = 0;
 		answer(fake_find(WHICH_RUN), 200, pods[i]);
 		if (i == 0) {
-			/* Its owner hears of it, and the next kxfs finds it. */
+			/* The owner hears of the gap, and the next kxfs finds it. */
 			assert_int_equal(rig.told, 1);
 			holds("one\ntwo\nfour\n");
 			assert_int_equal(gaps(), 1);
@@ -1234,8 +1256,8 @@ static void test_rotated(void **state)
 }
 
 /*
- * The run has ended, and its node has nothing any more of what is known, nor anything newer: some may be lost. That is
- * counted once, also where an earlier kxfs has done so, beside its other losses.
+ * The run has ended, and its node no longer has any of the known lines, nor anything newer: some may be lost. That gap
+ * is counted once, also where an earlier kxfs has done so, beside its other gaps.
  */
 static void test_rotated_away(void **state)
 {

@@ -103,7 +103,7 @@ static void answer(const char *part, int status, const char *body)
 	fake_run();
 }
 
-/* The cluster serves these VERSIONS, separated by blanks, which it answers a survey with. */
+/* Answer a survey: the cluster serves VERSIONS, which are separated by blanks. */
 static void serve(const char *versions)
 {
 	cleanup_free char *list = text_copy(""), *copy = text_copy(versions), *body = NULL;
@@ -116,7 +116,7 @@ static void serve(const char *versions)
 	answer("/apis", 200, body);
 }
 
-/* The first survey finds VERSIONS, and each that is asked for may be listed. */
+/* The first survey finds VERSIONS, and each kind that is asked for may be listed. */
 static void find(const char *versions)
 {
 	kinds_start(rig.k);
@@ -133,11 +133,14 @@ static void test_found(void **state)
 	answer("/apis/batch/v1/namespaces/ns/jobs?limit=1", 200, "{}");
 	answer("/apis/" WRAPPER "/namespaces/ns/appwrappers?limit=1", 200, "{}");
 	answer("/apis/" JOBSET "/namespaces/ns/jobsets?limit=1", 500,
-	       "{}"); /* its watch will say it */
+	       "{}"); /* the watch of that kind will say it */
 	assert_done("found 0, appwrapper, jobset, job");
 }
 
-/* What is refused is no obstacle, and is asked for again with each survey; what was granted is shown. */
+/*
+ * A kind that is refused does not stop the others, and is asked for again with each survey; one that was granted is
+ * shown.
+ */
 static void test_refused(void **state)
 {
 	char *text;
@@ -146,7 +149,8 @@ static void test_refused(void **state)
 
 	kinds_start(rig.k);
 	serve(VOLCANO " " JOBSET " batch/v1");
-	answer("batch.volcano.sh", 404, "404 page not found\n"); /* its group has something else */
+	/* Another server has this group. */
+	answer("batch.volcano.sh", 404, "404 page not found\n");
 	answer("/jobsets", 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
 	answer("/batch/v1", 200, "{}");
 	assert_done("found 0, job");
@@ -175,7 +179,7 @@ static void test_refused(void **state)
 #define MAY_LIST(group, plural)                                                                    \
 	"{\"verbs\":[\"list\"],\"apiGroups\":[\"" group "\"],\"resources\":[\"" plural "\"]}"
 
-/* The first survey; all that is served may be listed but for those of REFUSED, which are in this order. */
+/* The first survey finds all kinds; each may be listed but those of REFUSED, which stand in this order. */
 static void find_but(const char *const *refused, size_t n)
 {
 	kinds_start(rig.k);
@@ -186,7 +190,10 @@ static void find_but(const char *const *refused, size_t n)
 		answer("limit=1", 200, "{}");
 }
 
-/* Within ten minutes, and not more than 12 requests an hour: one that is refused is asked for each time. */
+/*
+ * Within ten minutes of its change a right is noticed, with no more than 12 requests an hour: a kind that is refused
+ * alone is asked for each time.
+ */
 static void test_cost(void **state)
 {
 	size_t before;
@@ -203,7 +210,10 @@ static void test_cost(void **state)
 	assert_done("found 0, volcano, appwrapper, job");
 }
 
-/* Of several the rules of who asks are; the one that they let him list is asked for, and shown. */
+/*
+ * When several kinds are refused, the rules of the user are asked for; a kind that these let the user list is asked
+ * for, and shown.
+ */
 static void test_cost_of_several(void **state)
 {
 	size_t before;
@@ -227,7 +237,10 @@ static void test_cost_of_several(void **state)
 	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
 }
 
-/* A server that can't tell all rules is asked for one after the other; one that is installed is asked for at once. */
+/*
+ * When a server can't tell all rules, the refused kinds are asked for one after the other; one that has been installed
+ * is asked for at once.
+ */
 static void test_cost_in_turn(void **state)
 {
 	static const char *const turn[] = {"/jobsets", "batch.volcano.sh", "appwrappers"};
@@ -249,7 +262,7 @@ static void test_cost_in_turn(void **state)
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " " WRAPPER " batch/v1");
 	answer("batch.volcano.sh", 403, "{}");
-	assert_done("found 0, job, changed"); /* of JobSets there are none any more */
+	assert_done("found 0, job, changed"); /* of JobSets, since they have gone */
 	fake_pass(SURVEY_MS);
 	serve(ALL);
 	answer("/jobsets", 200, "{}");
@@ -258,7 +271,7 @@ static void test_cost_in_turn(void **state)
 	assert_done("switch, changed");
 }
 
-/* No answer about the rules is none for ever. */
+/* When the server never answers about the rules, it is taken for one that has none. */
 static void test_rules_fail(void **state)
 {
 	find_but((const char *[]){"/jobsets", "appwrappers"}, 2);
@@ -279,13 +292,13 @@ static void test_rules_fail(void **state)
 	assert_done("found 0, volcano, job");
 }
 
-/* One that is no longer served is looked for at once, but not again and again; then it is dropped. */
+/* A kind that is no longer served is surveyed at once, but not again and again; then it is dropped. */
 static void test_gone(void **state)
 {
 	find(VOLCANO " " JOBSET " batch/v1");
 	assert_done("found 0, volcano, jobset, job");
 	kinds_unserved(rig.k);
-	serve(VOLCANO " " JOBSET " batch/v1"); /* it is still said to be served */
+	serve(VOLCANO " " JOBSET " batch/v1"); /* the kind is still said to be served */
 	kinds_unserved(rig.k);
 	assert_null(fake.requests);
 	assert_done("");
@@ -293,7 +306,7 @@ static void test_gone(void **state)
 	serve(VOLCANO " batch/v1");
 	assert_done("drop jobset, switch, changed");
 	assert_null(world_kind(rig.w, WORLD_JOBS + 2));
-	/* And comes again, and MCAD with it, whose successor takes its place. */
+	/* The kind comes again, and MCAD with it, whose successor takes its place. */
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " " MCAD " " JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
@@ -321,7 +334,7 @@ static void test_failure(void **state)
 	assert_done("");
 }
 
-/* A server that does not say what it serves is asked for each. */
+/* When a server does not say what it serves, each kind is asked for. */
 static void test_closed(void **state)
 {
 	kinds_start(rig.k);
@@ -331,7 +344,7 @@ static void test_closed(void **state)
 	answer("/jobsets", 404, "{}");
 	answer("/batch/v1", 200, "{}");
 	assert_done("found 0, job");
-	fake_pass(SURVEY_MS); /* one of them each time */
+	fake_pass(SURVEY_MS); /* each time one of them is asked for */
 	answer("/apis", 403, "{}");
 	answer(WRAPPER, 404, "{}");
 	assert_null(fake.requests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs of a cluster, against a server that the test plays: what is shown, and ended. */
+/* Jobs of a cluster, against a server that the test plays: how they are shown, and how they are ended. */
 #include "tests/unit/backend/kube/kube_story.h"
 
 static void test_join(void **state)
@@ -16,7 +16,7 @@ static void test_join(void **state)
 	assert_int_equal(job->replicas[0].state, SPEC_RUNNING);
 	assert_int_equal(job->replicas[1].state, SPEC_PENDING);
 	spec_job_unref(job);
-	/* A pod that is gone is remembered as it was last. */
+	/* Of a pod that is gone the last state is remembered. */
 	story_pod("MODIFIED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p1", "u0", 1, "Pending", "{}");
@@ -25,7 +25,7 @@ static void test_join(void **state)
 	assert_int_equal(job->state, SPEC_FAILED);
 	assert_int_equal(job->replicas[0].exit_code, 3);
 	spec_job_unref(job);
-	/* Pods of nobody, and what can't be read, are left out. */
+	/* Pods that belong to nobody, and objects that can't be read, are left out. */
 	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"x\",\"uid\":\"x\",\"resourceVersion\":"
 			       "\"7\"}}");
 	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"../x\",\"uid\":\"x\",\"resourceVersion\":"
@@ -37,7 +37,7 @@ static void test_join(void **state)
 	assert_int_equal(rig_known_jobs(), 0);
 }
 
-/* A new list is compared with what is known. */
+/* The objects of a new list are compared with those that are known. */
 static void test_relist(void **state)
 {
 	cleanup_free char *one = rig_job("one", "u1", "Running", 1);
@@ -52,7 +52,7 @@ static void test_relist(void **state)
 	rig_event("jobs?watch", "MODIFIED", two);
 	fake_answer(fake_find("jobs?watch"), 410, "{}");
 	fake_pass(1000);
-	/* Until the new list is whole, all stays. */
+	/* Until the new list is whole, all jobs stay. */
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
 	rig_list("jobs?limit", two);
 	rig_expect(BACKEND_JOBS, "one", NULL);
@@ -64,7 +64,7 @@ static void test_relist(void **state)
 	assert_int_equal(rig_known_jobs(), 1);
 }
 
-/* What can't be confirmed is marked, with the reason of the watch that still fails. */
+/* What can't be confirmed is marked so, with the reason of the watch that still fails. */
 static void test_stale(void **state)
 {
 	cleanup_free char *info = NULL;
@@ -79,7 +79,7 @@ static void test_stale(void **state)
 		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no pods"});
 	fake_run();
 	rig_cancel("one", "u1");
-	assert_int_equal(rig.err, -EHOSTUNREACH); /* at once */
+	assert_int_equal(rig.err, -EHOSTUNREACH); /* the answer comes at once */
 	assert_non_null(strstr(rig.text, "no jobs"));
 	while (!fake_find("jobs?limit=1"))
 		assert_true(fake_wait(1000));
@@ -113,17 +113,19 @@ static void test_cancel(void **state)
 		case 1:
 			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
 			break;
-		case 2: /* done, but the reply was lost, and the name is another job's by now */
+		/* It was deleted, but the reply was lost, and another job has the name by now. */
+		case 2:
 			rig_lose(false);
 			rig_until_request();
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			break;
-		case 6: /* that another answered in place of a lost reply shows in what comes next */
+		/* What the server tells next shows that something else has answered in place of the lost reply. */
+		case 6:
 			rig_answer(503, "upstream connect error");
 			rig_until_request();
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			break;
-		case 7: /* a page of a proxy is no success: the job runs on */
+		case 7: /* the page of a proxy is no success: the job runs on */
 			for (int try = 0; rig.n_answers == 0; try++) {
 				assert_true(try < 10);
 				rig_until_request();
@@ -153,7 +155,7 @@ static void test_cancel(void **state)
 		assert_int_equal(rig.n_answers, 1);
 		assert_int_equal(rig.err, 0);
 		rig_expect(BACKEND_JOBS, name, NULL);
-		/* What the server still tells of it does not bring it back. */
+		/* What the server still tells of the job does not bring it back. */
 		story_job("MODIFIED", name, uid, "Terminating");
 		rig_expect(BACKEND_JOBS, name, NULL);
 	}
@@ -175,7 +177,7 @@ static void test_stop(void **state)
 			const struct backend_submission s = {"a.yaml", RIG_APP, strlen(RIG_APP),
 							     "a",      0,	"s-a"};
 
-			/* While it is on the pool. */
+			/* Submit, and go on while the pool has the work. */
 			backend_submit(rig.b, &s, rig_reply, NULL);
 			fake_step(&fake.posted);
 		}
@@ -193,7 +195,7 @@ static void test_stop(void **state)
 		if (moment == 8) {
 			story_job("ADDED", "one", "u1", "Running");
 			rig_cancel("one", "u1");
-			rig.n_answers = 1; /* of the submission and of the cancel */
+			rig.n_answers = 1; /* the submission and the cancel are answered */
 		}
 		rig_stop();
 		if (moment >= 3)
@@ -201,7 +203,7 @@ static void test_stop(void **state)
 	}
 }
 
-/* Of more objects than are read, it is said with which options fewer are asked for. */
+/* When there are more objects than are read, the message says with which options fewer are asked for. */
 static void test_too_many(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of a cluster's jobs: their output, and what is told of them when they are gone. */
+/* What is kept of a cluster's jobs when they are gone: their output, and what is told of them. */
 #include "tests/unit/backend/kube/kube_story.h"
 #include "tests/unit/backend/output/output_print.h"
 
@@ -10,13 +10,13 @@ static void test_history(void **state)
 	story_job("DELETED", "one", "u1", "Running");
 	rig_expect(BACKEND_JOBS, "one", NULL);
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	/* Its last output still comes, and ends with the pod. */
+	/* The last output still comes, and ends with the pod. */
 	assert_non_null(rig.streams);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
 	rig_stream_done(rig.streams);
 	assert_int_equal(rig_known_jobs(), 0);
 	fake_pass(5000);
-	/* It is there after a remount, and can be removed for good. */
+	/* The output is there after a remount, and can be removed for good. */
 	rig_stop();
 	rig_start("", "");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
@@ -27,7 +27,7 @@ static void test_history(void **state)
 	assert_false(rig_has_folder("one"));
 }
 
-/* A job is removed before its end is seen; what is told of it then stays, whatever the server's late news say. */
+/* A job is removed before its end is seen: what was told of it then stays, whatever late news the server has. */
 static void test_end_stays(void **state)
 {
 	story_begin();
@@ -45,7 +45,10 @@ static void test_end_stays(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
-/* A job that has failed is removed: its controller says of it only that it goes, which is not what it came to. */
+/*
+ * A job that has failed is removed: its controller then says only that it is being terminated, and not how it had
+ * ended.
+ */
 static void test_told_end_stays(void **state)
 {
 	story_begin();
@@ -63,7 +66,7 @@ static void test_told_end_stays(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "FAILED");
 }
 
-/* Output that an earlier mount captured is history too, though nothing of it is followed now. */
+/* Output that an earlier mount captured belongs to the history, too, though nothing of the job is followed now. */
 static void test_earlier_output(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
@@ -79,7 +82,10 @@ static void test_earlier_output(void **state)
 	assert_true(rig_has_folder("one"));
 }
 
-/* What a mount with nothing left to capture has told of an end stays, though the job is gone by the next one. */
+/*
+ * What a mount that has nothing left to capture has told of an end stays, though the job is gone when the next mount
+ * begins.
+ */
 static void test_end_without_output(void **state)
 {
 	cleanup_free char *runs = rig_job("one", "u1", "Running", 1);
@@ -91,7 +97,7 @@ static void test_end_without_output(void **state)
 	fake_pass(5000);
 	rig_stop();
 	rig.capture = BACKEND_CAPTURE_NONE;
-	/* This one has the merged log made whole. */
+	/* This mount has the merged log made whole. */
 	rig_start(runs, "");
 	fake_pass(5000);
 	rig_stop();
@@ -119,7 +125,10 @@ static void expect_own(const char *id)
 	assert_true(job->own);
 }
 
-/* The output of a finished job gives way to the spool's limit; the job stays its submitter's. */
+/*
+ * The output of a finished job is removed when the spool's limit needs that; the job is still known to be the user's
+ * own.
+ */
 static void test_spool_limit(void **state)
 {
 	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Succeeded", RIG_EXIT("0"));
@@ -148,7 +157,7 @@ static void test_spool_limit(void **state)
 	rig_stop();
 	rig_start(json, pod);
 	expect_own(id);
-	assert_null(rig.streams); /* else it would be fetched and dropped again at each start */
+	assert_null(rig.streams); /* else each start would fetch the output again and drop it */
 	rig_job_event("DELETED", json);
 	rig_expect(BACKEND_JOBS, id, NULL);
 	rig_expect(BACKEND_HISTORY, id, "SUCCEEDED");
@@ -167,7 +176,7 @@ static void expect_said(const char *part)
 		fail_msg("\"%s\" was not said", part);
 }
 
-/* The job NAME, with uid and pod of its own, has run and ended so: PHASE, or (NULL) it was deleted. */
+/* The job NAME, with uid and pod of its own, has run and has ended as PHASE says; NULL: it was deleted. */
 static void kept_job(const char *name, const char *phase)
 {
 	char uid[32], pod[32], key[64];
@@ -190,7 +199,7 @@ static void kept_job(const char *name, const char *phase)
 	assert_true(has_file(name, "job.json"));
 }
 
-/* Jobs as they were, and their pods, as lists. malloc'ed. */
+/* The jobs as they were, and their pods, as lists, malloc'ed. */
 static char *list_of(const char *const *names, const char *const *phases, size_t n, bool pods)
 {
 	char *ret = strdup("");
@@ -212,7 +221,10 @@ static char *list_of(const char *const *names, const char *const *phases, size_t
 	return ret;
 }
 
-/* Room is made by the oldest of the history, then by finished jobs; never by one that runs, or may again. */
+/*
+ * To make room, the oldest output of the history is removed first, then that of finished jobs; never that of a job that
+ * runs, or may run again.
+ */
 static void test_spool_order(void **state)
 {
 	static const char *const names[] = {"done-1", "done-2", "aborted", "live"};
@@ -252,7 +264,7 @@ static void test_spool_order(void **state)
 	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
 	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
 	assert_true(has_file("live", "logs/p-live.a.0"));
-	/* That is said, once. */
+	/* The message comes once. */
 	expect_said("more than its limit of 10, and all of it is of jobs that may still print");
 	free(take_ptr(said));
 	said = diag_text(&len);
@@ -260,18 +272,18 @@ static void test_spool_order(void **state)
 	assert_null(at ? strstr(at + 1, "may still print") : "not said");
 }
 
-/* Names come again: what one job printed is not the next one's to remove. */
+/* Names come again: what was printed by one job is not removed with the next one of its name. */
 static void test_same_name(void **state)
 {
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	/* The second prints nothing, and goes. */
+	/* The second job prints nothing, and goes. */
 	story_job("ADDED", "one", "u2", "Pending");
 	story_job("DELETED", "one", "u2", "Pending");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 	assert_true(rig_has_folder("one"));
-	/* The third begins while the second is still there, and goes before the second's pods do. */
+	/* The third job begins while the second is still there, and goes before the pods of the second do. */
 	story_run("one", "u3", "p3");
 	fake_pass(5000);
 	story_job("DELETED", "one", "u3", "Running");
@@ -289,7 +301,7 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
-/* A kill right after the folder has got its name: what stands in it still has the old one. */
+/* A kill comes right after the folder has got its new name: the snapshot in it still has the old one. */
 static void test_moved_and_killed(void **state)
 {
 	char from[512], to[512];
@@ -305,7 +317,7 @@ static void test_moved_and_killed(void **state)
 	rig_expect(BACKEND_HISTORY, "one", NULL);
 }
 
-/* As somebody opens the log of p2, who waits for what was printed. */
+/* Somebody opens the log of p2, and waits for what was printed. */
 static struct log *open_and_wait(void)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
@@ -321,8 +333,8 @@ static struct log *open_and_wait(void)
 }
 
 /*
- * The log of a job that nobody captures is opened while the folder of an earlier one of its name makes room for it, at
- * each moment of that: who has it open is given what comes, or learns that he has to open it again.
+ * The log of a job that nobody captures is opened while the folder of an earlier job of its name makes room, at each
+ * moment of that: who has it open is given what comes, or learns that the log has to be opened again.
  */
 static void test_opened_while_moved(void **state)
 {
@@ -363,7 +375,7 @@ static void test_opened_while_moved(void **state)
 	}
 }
 
-/* Replace NAME in the folder ID by TEXT; NULL: remove it. */
+/* Replace the file NAME in the folder ID by TEXT; NULL: remove it. */
 static void set_file(const char *id, const char *name, const char *text)
 {
 	char path[512];
@@ -390,7 +402,7 @@ static void expect_text(const char *path, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-/* Output of which nobody can tell the job is kept, and not mixed with that of the next one of its name. */
+/* Output that can't be given to any job is kept, and not mixed with that of the next job of its name. */
 static void test_unread(void **state)
 {
 	static const struct {
@@ -411,7 +423,7 @@ static void test_unread(void **state)
 		rig_stop();
 		set_file("one", "job.json", table[i].record);
 		set_file("one", "logs/p1.a.0", old);
-		/* As long as there is no such job, it stays where it is. */
+		/* As long as there is no such job, the output stays where it is. */
 		rig_start("", "");
 		rig_stop();
 		assert_true(has_file("one", "logs/p1.a.0"));
@@ -430,7 +442,7 @@ static void test_unread(void **state)
 	}
 }
 
-/* Of a job that was submitted from here it is known whose it is. */
+/* For a job that was submitted from here it is known whose the output is. */
 static void test_unread_own(void **state)
 {
 	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Running", RIG_RUNNING);

@@ -12,14 +12,14 @@ static size_t launches(void)
 
 static unsigned n_syncs;
 
-/* Instead of libc's. */
+/* These stand in the place of libc's. */
 int fsync(int fd)
 {
 	n_syncs++;
 	return (int)syscall(SYS_fsync, fd);
 }
 
-/* Files below STATE/submissions. */
+/* How many files there are below STATE/submissions. */
 static size_t under_way(void)
 {
 	cleanup_free char *path = NULL;
@@ -36,7 +36,7 @@ static size_t under_way(void)
 	return n;
 }
 
-/* Whoever submits waits for two syncs of the disk, and no more; all else is synced afterwards. */
+/* Whoever submits waits for two syncs of the disk, and no more; everything else is synced afterwards. */
 static void test_syncs(void **state)
 {
 	rig_start("", "");
@@ -47,7 +47,10 @@ static void test_syncs(void **state)
 	assert_int_equal(under_way(), 1);
 	rig_serve();
 	assert_int_equal(rig.err, 0);
-	/* Who was answered first does not wait for the syncs of his folder, and its submission is kept until then. */
+	/*
+	 * A submission that has been answered does not wait for the syncs of its folder; what is on record of it is
+	 * kept until they are done.
+	 */
 	assert_int_equal(n_syncs, 2);
 	assert_int_equal(under_way(), 1);
 	while (under_way() > 0)
@@ -60,7 +63,7 @@ static void test_syncs(void **state)
 	assert_int_equal(under_way(), 0);
 }
 
-/* The uid is on disk as soon as it is known, and from then on decides, whatever the object of somebody else says. */
+/* The uid is on disk as soon as it is known, and decides from then on, whatever somebody else's object says. */
 static void test_copy_of_ours(void **state)
 {
 	for (int by_watch = 0; by_watch < 2; by_watch++) {
@@ -86,7 +89,7 @@ static void test_copy_of_ours(void **state)
 		assert_int_equal(file_read(path, 1000, &text, &len), 0);
 		assert_non_null(strstr(text, "\napp.yaml\nu-"));
 		rig_stop();
-		/* Meanwhile our job goes, and somebody makes it again, annotations and all. */
+		/* Meanwhile our job goes, and somebody else makes it again, with all its annotations. */
 		rig_start(rig_create(body)->json, "");
 		job = backend_job(rig.b, BACKEND_JOBS, id);
 		assert_non_null(job);
@@ -97,7 +100,10 @@ static void test_copy_of_ours(void **state)
 	rig_start("", "");
 }
 
-/* The reply was lost, and the job is gone by the next try: the watch has told of it, so it is not launched twice. */
+/*
+ * The reply was lost, and the job is gone when the request is sent again: the watch has told of the job, so it is not
+ * launched twice.
+ */
 static void test_seen_and_gone(void **state)
 {
 	rig_start("", "");
@@ -125,7 +131,7 @@ static void test_seen_and_gone(void **state)
 	}
 }
 
-/* A 409 that is no "exists already" has launched nothing. */
+/* A 409 that does not mean "exists already" has launched nothing. */
 static void test_conflict(void **state)
 {
 	rig_start("", "");
@@ -145,26 +151,26 @@ static void test_named(void **state)
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_string_equal(rig.id, "mine");
-	/* The name is ours already: another one, without asking. */
+	/* Another job of this mount has the name: another name is taken, without asking. */
 	rig_submit(RIG_READY);
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_string_not_equal(rig.id, "mine");
-	/* Somebody else has it: another one, after asking. */
+	/* Somebody else's job has the name: another name is taken, after asking. */
 	rig.objects[0].there = false;
 	story_job("DELETED", "mine", "u-0", "Running");
 	assert_false(rig_has_folder("mine"));
 	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
 	rig_submit(RIG_READY);
-	rig_serve(); /* 409 */
-	rig_serve(); /* GET */
+	rig_serve(); /* is answered 409 */
+	rig_serve(); /* is the GET */
 	before = launches();
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_int_equal(launches() - before, 1);
 	assert_string_not_equal(rig.id, "mine");
 	assert_false(rig_has_folder("mine"));
-	/* A reply was lost, and the name was taken and given back meanwhile: never launched twice. */
+	/* A reply was lost, and the name was taken and is free again: the job is never launched twice. */
 	rig.objects[2].there = false;
 	rig_submit(RIG_READY);
 	before = launches();
@@ -178,7 +184,7 @@ static void test_named(void **state)
 	assert_int_equal(launches() - before, 1);
 }
 
-/* A name that is tried for a submission may be that of a job that begins to print just then. */
+/* The name that is tried for a submission may be that of a job that begins to print just then. */
 static void test_name_in_flight(void **state)
 {
 	rig.capture = BACKEND_CAPTURE_ALL;
@@ -195,7 +201,7 @@ static void test_name_in_flight(void **state)
 	assert_non_null(rig.streams);
 }
 
-/* The manifest of a dry run is written down on the pool, also when the mount ends meanwhile. */
+/* The manifest of a dry run is made into a text on the pool, also when the mount ends meanwhile. */
 static void test_dry_run(void **state)
 {
 	const struct backend_submission s = {"app.yaml",   RIG_APP, strlen(RIG_APP),
@@ -220,7 +226,7 @@ static void test_dry_run(void **state)
 		assert_int_equal(rig.n_answers, 1);
 		assert_int_equal(rig.err, 0);
 	}
-	/* A login page is no opinion of the server. */
+	/* A login page is not an answer of the server. */
 	rig_start("", "");
 	rig.n_answers = 0;
 	backend_dry_run(rig.b, &s, rig_reply, NULL);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Logs of a cluster's jobs that the server refuses: they are asked for as long as they may be had. */
+/* Logs of a cluster's jobs that the server refuses: they are asked for as long as they may still be had. */
 #include "tests/unit/backend/kube/kube_story.h"
 
-/* The only log of "one" is followed, and its pod has ended; that its other replica never had one is certain by now. */
+/*
+ * The only log of "one" is followed, and its pod has ended; by now it is certain that the other replica never had a
+ * pod.
+ */
 static void end_pod(void)
 {
 	story_begin();
@@ -11,14 +14,14 @@ static void end_pod(void)
 	fake_pass(7000);
 }
 
-/* The same, and it is refused. */
+/* The same, and the log is refused. */
 static void refuse_log(void)
 {
 	end_pod();
 	rig_stream_refused(rig.streams);
 }
 
-/* Nobody follows it, but it is not given up, and that is said. */
+/* Nobody follows the log, but it is not given up, and that is said. */
 static void assert_rests(void)
 {
 	assert_null(rig.streams);
@@ -44,7 +47,9 @@ static bool is_merged_over(void)
 	return st.ended;
 }
 
-/* It is asked for again, after pauses that grow up to a bound, until it can be had; readers do not wait for that. */
+/*
+ * The log is asked for again after pauses that grow up to a bound, until it can be had; readers do not wait for that.
+ */
 static void test_refused_rests(void **state)
 {
 	uint64_t pause = 0, begun;
@@ -72,7 +77,7 @@ static void test_refused_rests(void **state)
 	assert_int_equal(story_gaps(), 0);
 }
 
-/* Its pod is gone: that is a gap, and the job is forgotten as any other. */
+/* The pod is gone: that is a gap, and the job is forgotten as any other. */
 static void test_refused_and_gone(void **state)
 {
 	refuse_log();
@@ -87,7 +92,7 @@ static void test_refused_and_gone(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* The pod goes while it is being asked for. */
+/* The pod goes while its log is being asked for. */
 static void test_refused_while_going(void **state)
 {
 	refuse_log();
@@ -100,7 +105,7 @@ static void test_refused_while_going(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* Only the run before the present one can be had. */
+/* Only the log of the run before the present one can be had. */
 static void test_refused_and_run_again(void **state)
 {
 	refuse_log();
@@ -117,7 +122,7 @@ static void test_refused_and_run_again(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* What makes it worth a try at once: its pod is on its way out, the server is back, somebody opens it. */
+/* A log is asked for at once when its pod is on its way out, when the server is back, or when somebody opens it. */
 static void test_refused_no_longer(void **state)
 {
 	struct log *log;
@@ -158,7 +163,7 @@ static void test_refused_no_longer(void **state)
 	assert_int_equal(story_gaps(), 0);
 }
 
-/* While the server is away, all wait for it: so do readers of what could not be fetched yet. */
+/* While the server is away, all logs wait for it: so do readers of what could not be fetched yet. */
 static void test_refused_while_away(void **state)
 {
 	end_pod();
@@ -197,7 +202,7 @@ static void test_gone_while_away(void **state)
 	assert_true(is_merged_over());
 }
 
-/* Those that are refused take no place of others, and are asked for a few at once, and not too often. */
+/* Logs that are refused take no place of others, and are asked for a few at once, and not too often. */
 static void test_refused_many(void **state)
 {
 	size_t tried = 0;
@@ -225,7 +230,7 @@ static void test_refused_many(void **state)
 	assert_int_equal(rig_logs().waiting, 0);
 	story_run("one", "u1", "r1");
 	assert_int_equal(story_follows(), 1);
-	/* None is answered, then all. */
+	/* At first none of them is answered, then all are. */
 	fake_pass(200000);
 	assert_int_equal(story_follows(), 1 + 8);
 	for (uint64_t until = fake.now + 100000; fake.now < until; fake_wait(120000)) {

@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-/* With descriptors for 1000 logs beside the 256 of all else. */
+/* There are descriptors for 1000 logs beside the 256 for all else. */
 static void test_turns(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1010);
@@ -22,7 +22,7 @@ static void test_turns(void **state)
 	assert_int_equal(story_follows(), 1000);
 	assert_int_equal(story_waiting(), 10);
 	assert_null(rig_stream("p1005.a.0"));
-	/* One that has ended need not wait for those that run on. */
+	/* A log that has ended need not wait for those that go on. */
 	story_pod("MODIFIED", "p1005", "u1", 1005, "Succeeded", RIG_EXIT("0"));
 	assert_non_null(rig_stream("p1005.a.0"));
 	assert_int_equal(story_follows(), 1001);
@@ -38,7 +38,7 @@ static void test_turns(void **state)
 	assert_int_equal(story_waiting(), 7);
 }
 
-/* Has who opens the log of p1 now waited for all that there is? */
+/* Does an open of the log of p1 end at once, as all that there is has come? */
 static bool opens_at_once(void)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
@@ -49,7 +49,7 @@ static bool opens_at_once(void)
 	return log_has_arrived(log);
 }
 
-/* Who opens a log after its end waits for the rest, but not for long. */
+/* Whoever opens a log after its end waits for the rest of it, but not for long. */
 static void test_rest(void **state)
 {
 	story_begin();
@@ -69,7 +69,7 @@ static void test_rest(void **state)
 	assert_true(opens_at_once());
 }
 
-/* The news that the job has ended come before those of its pod, for which who opens the log waits too. */
+/* The news that the job has ended comes before the news of its pod, for which an open of the log waits too. */
 static void test_rest_of_job(void **state)
 {
 	story_begin();
@@ -96,7 +96,7 @@ static void test_outlives_job(void **state)
 	assert_true(opens_at_once());
 }
 
-/* What could not be fetched to its end, and runs of which nothing was seen, are gaps, also after a restart. */
+/* Logs that could not be fetched to their end, and runs of which nothing was seen, are gaps, also after a restart. */
 static void test_gaps(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1);
@@ -106,7 +106,7 @@ static void test_gaps(void **state)
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
 	rig_outcome(rig.streams, PODLOG_GONE);
 	assert_int_equal(story_gaps(), 1);
-	/* One that had nothing to say is none; one that ended well is none. */
+	/* A run that printed nothing is no gap, and neither is one that ended well. */
 	story_pod("ADDED", "p2", "u1", 0, "Running", RIG_RUNNING);
 	story_pod("MODIFIED", "p2", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	for (int i = 0; i < 3; i++) {
@@ -119,13 +119,13 @@ static void test_gaps(void **state)
 	story_pod("MODIFIED", "p3", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 1);
-	/* The fourth is gone when the next mount begins. */
+	/* The fourth pod is gone when the next mount begins. */
 	story_pod("ADDED", "p4", "u1", 0, "Running", RIG_RUNNING);
 	fake_pass(5000);
 	rig_stop();
 	rig_start(json, "");
 	assert_int_equal(story_gaps(), 2);
-	/* The fifth has run again and again before anybody saw it. */
+	/* The fifth pod has run again and again before anybody saw it. */
 	story_odd_pod("ADDED", "p5", "\"restartCount\":0", "\"restartCount\":4");
 	/* Of runs 0 to 4 the last two can be had. */
 	assert_int_equal(story_follows(), 2);
@@ -142,7 +142,10 @@ static void test_gaps(void **state)
 	assert_int_equal(story_gaps(), 7);
 }
 
-/* A container has been run again twice since the last news: what it printed first can't be asked for any more. */
+/*
+ * A container has been run again twice since the last news: what it printed in the first of these runs can't be asked
+ * for any more.
+ */
 static void test_run_again_twice(void **state)
 {
 	story_begin();

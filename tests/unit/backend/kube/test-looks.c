@@ -77,7 +77,7 @@ static void read_it(void)
 	fake_run();
 }
 
-/* What is asked now, with one request, is PATH; NULL: nothing is. */
+/* The only request under way asks for PATH; NULL: there is none. */
 static struct http_request *asked(const char *path)
 {
 	struct http_request *rq = fake.requests;
@@ -102,7 +102,7 @@ static void list(const char *items)
 	fake_answer(asks_list(), 200, body);
 }
 
-/* It is asked, and has answered once. */
+/* metrics.k8s.io is asked, and has answered once. */
 static void begin(void)
 {
 	looks_set_running(rig.l, true, true);
@@ -124,7 +124,7 @@ static void says(const char *part)
 	free(text);
 }
 
-/* Nothing is asked while nothing runs, or nobody wants to know. */
+/* Nothing is asked while nothing runs, or while nobody wants to know. */
 static void test_wanted(void **state)
 {
 	says("usage: null\n");
@@ -144,7 +144,7 @@ static void test_wanted(void **state)
 	list("");
 }
 
-/* Every 15 seconds; for five minutes after somebody has read, or as long as what runs is captured. */
+/* It is asked every 15 seconds: for five minutes after somebody has read, or as long as what runs is captured. */
 static void test_how_often(void **state)
 {
 	looks_set_running(rig.l, true, false);
@@ -176,7 +176,7 @@ static void test_how_often(void **state)
 	asked(NULL);
 }
 
-/* Who does not tell is asked once, and again after ten minutes, whoever reads meanwhile. */
+/* A server that does not tell is asked once, and again after ten minutes, whoever reads meanwhile. */
 static void expect_silence(void)
 {
 	for (int i = 0; i < 9; i++) {
@@ -222,7 +222,7 @@ static void test_forbidden(void **state)
 	assert_done("");
 }
 
-/* So it is when the right is taken away. */
+/* The same when the right is taken away. */
 static void test_forbidden_later(void **state)
 {
 	begin();
@@ -232,7 +232,10 @@ static void test_forbidden_later(void **state)
 	asks_group();
 }
 
-/* One that was never there is not waited for; one that was is asked twice more, since it may be back soon. */
+/*
+ * When the API was never there, it is not asked for again soon; when it was there, it is asked for twice more, since it
+ * may be back soon.
+ */
 static void test_away(void **state)
 {
 	looks_set_running(rig.l, true, true);
@@ -257,7 +260,7 @@ static void test_away(void **state)
 	asks_group();
 }
 
-/* From the server as a whole being away nothing follows. */
+/* That the whole server is away says nothing about the API. */
 static void test_no_server(void **state)
 {
 	begin();
@@ -271,7 +274,7 @@ static void test_no_server(void **state)
 	list("");
 }
 
-/* A reply that is no list, or not whole, has told what it told. */
+/* A reply that is no list, or not whole, still tells of the objects that it has. */
 static void test_cut(void **state)
 {
 	begin();
@@ -286,7 +289,7 @@ static void test_cut(void **state)
 	assert_done("");
 }
 
-/* At the end what is under way is given up. */
+/* At the end the request that is under way is given up. */
 static void test_stop(void **state)
 {
 	begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who of the logs that wait gets a place. */
+/* Which of the logs that wait gets a place. */
 #include "backend/kube/places.h"
 #include "tests/unit/unit.h"
 
@@ -25,7 +25,7 @@ static struct place *queue(size_t i, struct place as)
 	return &rig.all[i];
 }
 
-/* Give away all places that there are: how many got one? */
+/* Give away all places that there are. How many logs got one? */
 static size_t fill(void)
 {
 	size_t n = 0;
@@ -35,7 +35,7 @@ static size_t fill(void)
 	return n;
 }
 
-/* First come, first served, up to the bound; who leaves makes room for one. */
+/* The first that asks is the first that gets a place, up to the bound; one that leaves makes room for another. */
 static void test_order(void **state)
 {
 	for (size_t i = 0; i < MAX + 5; i++)
@@ -55,7 +55,9 @@ static void test_order(void **state)
 	assert_int_equal(rig.places.n[PLACE_QUEUED], 4);
 }
 
-/* Urgent ones go to the front, and have places of their own when all others are taken; but not without end. */
+/*
+ * Urgent logs come before the others, and have places of their own when all others are taken; but not without a bound.
+ */
 static void test_urgent(void **state)
 {
 	struct place *late;
@@ -70,13 +72,13 @@ static void test_urgent(void **state)
 	for (size_t i = 0; i < 100; i++)
 		queue(MAX + 2 + i, (struct place){.urgent = true});
 	assert_int_equal(fill(), PLACES_URGENT - 1);
-	/* One that has a place and becomes urgent keeps it. */
+	/* A log that has a place and becomes urgent keeps its place. */
 	places_hasten(&rig.places, &rig.all[0]);
 	assert_int_equal(rig.all[0].state, PLACE_TAKEN);
 	assert_int_equal(fill(), 0);
 }
 
-/* Of those that readers wait for, a few at once, until each has arrived; they do not hold up others. */
+/* Of the logs for which readers wait a few are followed at once, until each has arrived; they do not hold up others. */
 static void test_first(void **state)
 {
 	rig.places.max = 100;
@@ -89,12 +91,12 @@ static void test_first(void **state)
 	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST]);
 	places_set(&rig.places, &rig.all[1], PLACE_NONE);
 	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST + 1]);
-	/* Who waits for one that has no place yet may go away too. */
+	/* A log that has no place yet may go away too. */
 	places_arrived(&rig.places, &rig.all[PLACES_FIRST + 2]);
 	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST + 2]);
 }
 
-/* The same of those that were refused before, but for those whose pod is on its way out. */
+/* The same of logs that were refused before, except those whose pod is on its way out. */
 static void test_retried(void **state)
 {
 	rig.places.max = 100;

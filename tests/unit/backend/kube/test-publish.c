@@ -19,7 +19,7 @@
 #define PATIENT_S 10 /* by then no pod is waited for */
 
 struct known {
-	struct world_job job; /* without uid: there is none */
+	struct world_job job; /* its uid is NULL: there is none */
 	const struct spec_pod_view *pod;
 	bool waits;
 };
@@ -28,20 +28,21 @@ static struct {
 	struct publish *p;
 	struct store *store;
 	struct known jobs[N_JOBS];
-	struct folder folder; /* without id: there is none */
+	struct folder folder; /* its id is NULL: there is none */
 	unsigned rounds;
-	bool writing;	     /* the capture has something of each job */
-	bool dropped;	     /* as capture_fill was told last */
-	unsigned pending;    /* of each job */
-	uint64_t slow;	     /* ms that one job takes */
-	const char *running; /* what was said last of jobs that run; NULL: nothing */
-	/* What it is told by. */
+	bool writing;	     /* the capture still has something of each job */
+	bool dropped;	     /* DROPPED, as capture_fill was told it last */
+	unsigned pending;    /* the commands of each job */
+	uint64_t slow;	     /* how long one job takes, in ms */
+	const char *running; /* what RUNNING was told last; NULL: nothing */
+	/* These are the callbacks of publish. */
 	world_changed_fn changed;
 	struct folders_events folders_events;
 	struct capture_events capture_events;
-	bool shown_by_then;  /* the job of on_launched */
+	bool shown_by_then;  /* the job had been shown when on_launched told of it */
 	const char *refused; /* the kind that may not be listed; NULL: there is none */
-	bool lacks_pods;     /* another kind is shown, and its pods have not been listed */
+	/* Jobs of another kind are shown, and their pods have not been listed. */
+	bool lacks_pods;
 } rig;
 
 /* --- world.h --- */
@@ -393,7 +394,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The folder of job ID; UID "": it was not launched, as far as is known. */
+/* There is the folder of job ID; UID "": as far as is known the job was not launched. */
 static void have_folder(const char *id, const char *uid, const char *file, bool output)
 {
 	rig.folder = (struct folder){
@@ -436,7 +437,7 @@ static void tell_gone(size_t i)
 	rig.changed(rig.p, &rig.jobs[i].job);
 }
 
-/* The world shows all that there is at the start. */
+/* Show all jobs of the world, as at the start. */
 static void begin(void)
 {
 	publish_begin(rig.p);
@@ -471,7 +472,7 @@ static void test_once_a_turn(void **state)
 	assert_true(rig.jobs[0].waits);
 	tell(0, "Pending");
 	publish_again(rig.p, "u0");
-	publish_again(rig.p, "u9"); /* nobody knows it */
+	publish_again(rig.p, "u9"); /* nobody knows that job */
 	tell(0, "Running");
 	assert_done("");
 	fake_run();
@@ -485,7 +486,7 @@ static void on_other(void *data)
 	note("other");
 }
 
-/* A turn has its end, so that what else is posted is served between two. */
+/* A turn takes a limited time, so that what else is posted is served between two turns. */
 static void test_short_turns(void **state)
 {
 	begin();
@@ -497,7 +498,7 @@ static void test_short_turns(void **state)
 	assert_done("u0 wanted, u1 wanted, other, u2 wanted");
 }
 
-/* A job that goes is handled first, so that a new job of its name finds room. */
+/* A job that goes is shown first, so that a new job of its name finds room. */
 static void test_gone_first(void **state)
 {
 	begin();
@@ -510,7 +511,7 @@ static void test_gone_first(void **state)
 	assert_done("forget u0, u1 wanted");
 }
 
-/* Who has asked for it is answered after it is shown. */
+/* Whoever has asked for a change is answered after it is shown. */
 static void test_now(void **state)
 {
 	begin();
@@ -522,7 +523,7 @@ static void test_now(void **state)
 	assert_done("");
 }
 
-/* What the others ask it for, of jobs that the world knows. */
+/* Publish answers questions of the other parts about jobs that the world knows. */
 static void test_asked(void **state)
 {
 	begin();
@@ -539,7 +540,7 @@ static void test_asked(void **state)
 	assert_done("u0 wanted");
 }
 
-/* For a folder that is free now, those wait that have its name. */
+/* When a folder is free, the jobs that have its name are shown again. */
 static void test_folder(void **state)
 {
 	begin();
@@ -568,7 +569,7 @@ static void test_leaves_without_output(void **state)
 	assert_shown(BACKEND_HISTORY, "j0", NULL);
 }
 
-/* It is forgotten when its output is on disk, and its pods are gone. */
+/* A job is forgotten when its output is on disk, and its pods are gone. */
 static void test_leaves_with_output(void **state)
 {
 	begin();
@@ -597,7 +598,7 @@ static void test_leaves_with_output(void **state)
 	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
 }
 
-/* A cancelled job leaves at once; its folder stays as long as the cluster has it. It leaves once. */
+/* A job that was cancelled leaves at once, and once; its folder stays as long as the cluster has the job. */
 static void test_cancelled(void **state)
 {
 	begin();
@@ -620,14 +621,16 @@ static void test_cancelled(void **state)
 	assert_done("remove j0, forget u0");
 }
 
-/* A list that was asked for after that has it, and nothing says that it is being deleted: it is shown again. */
+/*
+ * A list that was asked for after that has the job, and nothing says that the job is being deleted: it is shown again.
+ */
 static void test_not_deleted(void **state)
 {
 	begin();
 	tell(0, "Running");
 	fake_run();
 	publish_leave(rig.p, "u0");
-	tell(0, "Running"); /* of a list that may have been asked for before */
+	tell(0, "Running"); /* the list may have been asked for before */
 	fake_run();
 	assert_shown(BACKEND_JOBS, "j0", NULL);
 	rig.rounds = 2;
@@ -640,7 +643,7 @@ static void test_not_deleted(void **state)
 	assert_false(publish_has_untold(rig.p, rig.jobs[0].job.sort));
 }
 
-/* One that is gone, and is there again, as when its labels say again that it is to be shown. */
+/* A job that is gone and comes back, as when it gets again the labels by which jobs are shown. */
 static void test_comes_back(void **state)
 {
 	begin();
@@ -706,11 +709,11 @@ static void test_whose_is_captured(void **state)
 	rig.folder.dropped = true;
 	tell(0, "Running");
 	fake_run();
-	assert_done("u0"); /* what was removed to make room is not fetched again */
+	assert_done("u0"); /* output that was removed to make room is not fetched again */
 	assert_true(rig.dropped);
 }
 
-/* A command is checked before the job is shown, and its asker is told after that, or when the job leaves. */
+/* The command is checked before the job is shown. Whoever gave it is told after that, or when the job leaves. */
 static void test_command(void **state)
 {
 	const struct spec_job *job;
@@ -736,7 +739,10 @@ static bool is_over(const char *id)
 	return spec_job_is_over(job);
 }
 
-/* A job has ended before its pods were told of: they may come, but not for ever, and not before they can be told. */
+/*
+ * A job has ended before its pods were told of: these may come, but not for ever, and not while the server can't tell
+ * of them.
+ */
 static void test_late_pods(void **state)
 {
 	begin();
@@ -757,7 +763,7 @@ static void test_late_pods(void **state)
 	fake_pass(PATIENT_S * 1000);
 	assert_true(is_over("u0"));
 	assert_null(fake.timers);
-	/* Of one that has left none is waited for. */
+	/* For a job that has left no pod is waited for. */
 	have_folder("j1", "u1", NULL, true);
 	tell(1, "Running");
 	fake_run();
@@ -770,7 +776,7 @@ static void test_late_pods(void **state)
 
 /*
  * Jobs of a kind that the cluster has got may be listed before their pods: those that this mount has not shown wait for
- * these. Those that it has shown, or made, do not.
+ * their pods. Those that it has shown, or launched, do not.
  */
 static void test_pods_of_another_kind(void **state)
 {
@@ -801,7 +807,7 @@ static void test_pods_of_another_kind(void **state)
 
 /* --- the start --- */
 
-/* What an earlier mount has shown of a job that the cluster no longer has becomes its history. */
+/* When the cluster no longer has a job that an earlier mount has shown, its snapshot becomes its history. */
 static void test_becomes_history(void **state)
 {
 	struct spec_job *old = spec_job_new(1, 1);
@@ -818,12 +824,15 @@ static void test_becomes_history(void **state)
 	assert_shown(BACKEND_JOBS, "j0", NULL);
 	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
 	job = store_get_uid(rig.store, "u0");
-	assert_true(spec_job_is_over(job)); /* nobody who follows it waits */
+	assert_true(spec_job_is_over(job)); /* nobody who follows it waits any longer */
 	assert_string_equal(spec_state_name(job->replicas[0].state), "CANCELLED");
 	spec_job_unref(job);
 }
 
-/* If the jobs of its kind may not be listed, it stays as it was, until they may, and there is no such job. */
+/*
+ * When the jobs of its kind may not be listed, a job stays as it was until they may be listed, and there is no such
+ * job.
+ */
 static void test_kind_is_refused(void **state)
 {
 	struct spec_job *old = spec_job_new(0, 0);
@@ -847,7 +856,7 @@ static void test_kind_is_refused(void **state)
 	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
 }
 
-/* The first that is told of its kind, late, is another job of its name. */
+/* The first job of its kind that is told of, late, is another job of its name. */
 static void test_name_of_another(void **state)
 {
 	struct spec_job *old = spec_job_new(0, 0);
@@ -868,7 +877,7 @@ static void test_name_of_another(void **state)
 	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
 }
 
-/* One that the cluster has stays; its launch is told, since the earlier mount may not have done so. */
+/* A job that the cluster still has stays; its launch is told, since the earlier mount may not have told it. */
 static void test_is_still_there(void **state)
 {
 	have_folder("j0", "u0", "app.yaml", true);
@@ -878,7 +887,7 @@ static void test_is_still_there(void **state)
 	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
 }
 
-/* Its uid is not known yet: its job is found by the submission, before any is shown. */
+/* The uid of the job is not known yet: the job is found by its submission, before any job is shown. */
 static void test_is_found(void **state)
 {
 	have_folder("j0", "", "app.yaml", false);
@@ -889,21 +898,23 @@ static void test_is_found(void **state)
 
 static void test_left_folders(void **state)
 {
-	/* Of a job that is gone, without output; and one for which output was made that nobody can read. */
+	/* The folder of a job that is gone, without output; and one that has output, but whose job can't be told. */
 	have_folder("j0", "u0", NULL, false);
 	publish_begin(rig.p);
 	assert_done("remove j0");
 	have_folder("j0", "", NULL, true);
 	publish_begin(rig.p);
 	assert_done("");
-	/* However old it is: the clock may have been set. */
+	/* The same, however old the submission seems to be: the clock may have been set. */
 	have_folder("j0", "", "app.yaml", false);
 	rig.folder.written -= INT64_C(3000000) * REQUEST_FIND_OUT_MS;
 	publish_begin(rig.p);
 	assert_done("doubt j0, launched ?");
 }
 
-/* A submission that may still take effect: it is launched when its job is seen, and not launched when time is up. */
+/*
+ * A submission may still take effect: it counts as launched when its job is seen, and as not launched when time is up.
+ */
 static void test_in_doubt(void **state)
 {
 	have_folder("j0", "", "app.yaml", false);
@@ -911,7 +922,7 @@ static void test_in_doubt(void **state)
 	assert_done("doubt j0, launched ?");
 	fake_pass(REQUEST_FIND_OUT_MS / 2);
 	assert_done("");
-	/* Only a cluster that can be seen can say that there is no such job. */
+	/* Only a cluster that can be seen can show that there is no such job. */
 	publish_set_stale(rig.p, 77);
 	fake_pass(REQUEST_FIND_OUT_MS);
 	assert_done("");
@@ -925,7 +936,7 @@ static void test_in_doubt(void **state)
 	tell(1, "Running");
 	fake_run();
 	assert_done("u1 wanted, launched j1");
-	assert_true(rig.shown_by_then); /* who reads the verdict finds the job */
+	assert_true(rig.shown_by_then); /* whoever reads the verdict finds the job */
 	fake_pass(REQUEST_FIND_OUT_MS);
 	assert_done("");
 }
@@ -953,7 +964,10 @@ static void tell_pod(size_t i, const char *state)
 
 #define RUNS "'running':{'startedAt':'2023-11-14T22:13:20Z'}"
 
-/* What only a look has brought is shown at once, and written once a minute, with the next change, or at the end. */
+/*
+ * A change that only a look has brought is shown at once. It is written once a minute, with the next other change, or
+ * at the end.
+ */
 static void test_looks(void **state)
 {
 	begin();
@@ -993,7 +1007,7 @@ static void test_looks_at_the_end(void **state)
 	assert_done("save u0");
 }
 
-/* Who looks is told whether there is anything to look at. */
+/* What looks at usage is told whether there is anything to look at. */
 static void test_running(void **state)
 {
 	begin();

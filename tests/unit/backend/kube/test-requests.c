@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What requests of users have in common: pauses between the tries, and an answer when the mount ends. */
+/* What all requests of users have in common: pauses between their tries, and an answer when the mount ends. */
 #include "tests/unit/backend/client/fake_net.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The next try comes after MS, a quarter more or less. */
+/* The next try comes after MS, or up to a quarter later. */
 static void assert_pause(struct request *r, unsigned wait_ms, unsigned ms)
 {
 	uint64_t before = fake.now;
@@ -67,7 +67,10 @@ static void assert_pause(struct request *r, unsigned wait_ms, unsigned ms)
 	assert_in_range(fake.now - before, ms - ms / 4, ms + ms / 4);
 }
 
-/* A sick server is left alone longer each time, and not before it wants; after ten minutes nobody tries any more. */
+/*
+ * A server in trouble is asked after pauses that grow, and not before it wants; after ten minutes no request is tried
+ * any more.
+ */
 static void test_pauses(void **state)
 {
 	static const unsigned pauses[] = {500, 1000, 2000, 4000, 8000, 15000, 15000};
@@ -78,7 +81,7 @@ static void test_pauses(void **state)
 		assert_pause(&r, 0, pauses[i]);
 	assert_true(request_again(&r, 40000));
 	assert_false(fake_wait(39999));
-	assert_true(fake_wait(67000)); /* spread upwards alone, as random_pause has it */
+	assert_true(fake_wait(67000)); /* it is only longer at random, as in random_pause */
 	fake.now = REQUEST_FIND_OUT_MS;
 	assert_true(request_again(&r, 0));
 	fake_pass(20000);
@@ -86,7 +89,7 @@ static void test_pauses(void **state)
 	request_answer(&r, 0, NULL, NULL);
 }
 
-/* The end of the mount answers each, but for what the pool has; nothing is sent after it. */
+/* The end of the mount answers each request, except those that the pool has; nothing is sent after that. */
 static void test_stop(void **state)
 {
 	struct request plain = {0}, unclear = {0}, working = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the key of a log means, and how far its run is, by the view of the pod. */
+/* What the key of a log means, and how far its run has come, by the view of the pod. */
 #include "tests/unit/unit.h"
 
 #include "backend/kube/run.h"
 
 static char main_name[] = "main", side_name[] = "main-side";
 
-/* A pod with the containers main, which is in STATE after so many RESTARTS, and main-side. */
+/* A pod with the containers main, which is in STATE after RESTARTS restarts, and main-side. */
 static struct spec_container_view containers[2];
 static const struct spec_pod_view pod = {.containers = containers, .n_containers = 2};
 
@@ -53,7 +53,7 @@ static void test_find(void **state)
 	assert_int_equal(run_pod_len("uid-1.main.0"), 5);
 }
 
-/* Run 2 of main. */
+/* The end of run 2 of main. */
 static void test_end(void **state)
 {
 	static const struct {
@@ -86,7 +86,7 @@ static void test_end(void **state)
 	}
 }
 
-/* Runs of which no log was seen: before the first, and between two of one container. */
+/* How many runs there were of which no log was seen: before the first, or between two of one container. */
 static void test_missed(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission, step by step. The test plays the request that goes to the server, the folders, the disk, the world and
- * who shows the job; what they are asked to do is noted in its order.
+ * A submission, step by step. The test plays the request that goes to the server, the folders, the disk, the world, and
+ * publish, which shows the job; what they are asked to do is noted in its order.
  */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
@@ -43,29 +43,31 @@ static struct {
 	struct backend b;
 	struct kube_parts k;
 	const struct spec_kind *kind;
-	const struct spec_kind *first_kind; /* that the mount has before that; NULL: none */
-	char *backend;			    /* of the request */
+	/* The first of the mount's kinds; NULL: it has only KIND. */
+	const struct spec_kind *first_kind;
+	char *backend; /* that the request names */
 	struct backend_request rq;
-	struct request *r;     /* NULL: answered */
-	char *file;	       /* NULL: app.yaml */
-	char name[256];	       /* of the job, as it was tried last */
-	char first[256];       /* and at first */
-	struct http_call call; /* that is under way, if CALLED */
+	struct request *r; /* NULL: it was answered */
+	char *file;	   /* NULL: it is app.yaml */
+	char name[256];	   /* of the job, as it was last tried */
+	char first[256];   /* as it was first tried */
+	/* The request to the server that is under way, if CALLED. */
+	struct http_call call;
 	bool called;
 	char *body;    /* of the last POST */
-	char path[64]; /* its query */
-	bool waits;    /* a pause before the next try */
-	/* What the neighbours say. */
+	char path[64]; /* the query of the last POST */
+	bool waits;    /* for the pause before the next try */
+	/* These are what the other parts say. */
 	bool stopping, offline, over, held;
 	bool seen;	       /* the watch has brought the job */
-	struct folder earlier; /* that has the name; all 0: there is none */
-	uint64_t age;	       /* ms that the submission has taken */
+	struct folder earlier; /* the folder that has the name; all 0: none has */
+	uint64_t age;	       /* for how many ms the submission has been tried */
 	int files_err;
-	unsigned n_taken; /* names that are reserved before one is free */
+	unsigned n_taken; /* so many names are taken before one is free */
 	struct world_job job;
 	struct spec_job_view view; /* of JOB */
-	bool unknown;		   /* the reply does not tell the world of the job */
-	/* The answer. */
+	bool unknown;		   /* the world does not learn of the job from the reply */
+	/* The answer to the submission. */
 	int err;
 	char text[2048];
 } rig;
@@ -390,7 +392,7 @@ static void begin(const char *text, enum backend_request_kind kind)
 	fake_run();
 }
 
-/* Up to its first POST. */
+/* Begin a submission of TEXT, up to its first POST. */
 static void submit(const char *text)
 {
 	begin(text, BACKEND_SUBMIT);
@@ -415,13 +417,13 @@ static void answer(int status, const char *body)
 	reply(&(struct http_reply){.status = status, .body = body});
 }
 
-/* The reply is lost. */
+/* Lose the reply. */
 static void lose(void)
 {
 	reply(&(struct http_reply){.err = -EIO, .sent = true, .text = "it broke"});
 }
 
-/* The pause is over. */
+/* Let the pause end. */
 static void go_on(void)
 {
 	assert_true(rig.waits);
@@ -439,7 +441,7 @@ static void assert_answer(int err, const char *said)
 		assert_int_equal(rig.text[strlen(rig.text) - 1], '\n');
 }
 
-/* The watch has brought a job of the name that is tried, of SUBMISSION. */
+/* The watch has brought a job with the name that is tried, and of SUBMISSION. */
 static void put_job(const char *submission)
 {
 	struct spec_job *job = spec_job_new(0, 0);
@@ -460,7 +462,7 @@ static void test_launched(void **state)
 	answer(201, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* A job that the watch should have told of before the reply: whether the server was set back is asked. */
+	/* The watch should have told of this job before the reply came: the server is asked whether it was set back. */
 	rig.unknown = true;
 	submit(APP);
 	answer(201, rig.body);
@@ -468,7 +470,7 @@ static void test_launched(void **state)
 	assert_answer(0, "");
 }
 
-/* The reply is lost, the same is sent again, and the name is taken: by our own job. */
+/* The reply is lost, the same request is sent again, and the name is taken: by our own job. */
 static void test_lost(void **state)
 {
 	cleanup_free char *first = NULL;
@@ -486,7 +488,7 @@ static void test_lost(void **state)
 	assert_answer(0, "");
 }
 
-/* Meanwhile the watch has brought the job: nothing is sent again. */
+/* The watch has brought the job meanwhile: nothing is sent again. */
 static void test_seen_meanwhile(void **state)
 {
 	submit(APP);
@@ -498,7 +500,7 @@ static void test_seen_meanwhile(void **state)
 	go_on();
 	assert_done("submitted ?, answer");
 	assert_answer(0, "");
-	/* Or while it was sent again, and refused. */
+	/* The watch has brought the job while the request was sent again, and refused. */
 	rig.seen = false;
 	submit(APP);
 	lose();
@@ -511,8 +513,8 @@ static void test_seen_meanwhile(void **state)
 }
 
 /*
- * A job that the cluster removes 20 s after its end is not launched a second time once that may have happened: who has
- * the name is asked, and if nobody has it, it is said that it is not known.
+ * A job that the cluster removes 20 s after its end is not launched a second time once it may have been removed: who
+ * has the name is asked, and if nobody has it, the answer is that it is not known what became of the job.
  */
 static void test_maybe_gone(void **state)
 {
@@ -532,7 +534,7 @@ static void test_maybe_gone(void **state)
 	assert_done("doubt, answer");
 	assert_answer(-ETIMEDOUT, "may have ended and gone by now");
 	assert_non_null(strstr(rig.text, "could not be found out"));
-	/* It is there. */
+	/* The job is there. */
 	submit(APP_TTL);
 	lose();
 	go_on();
@@ -540,11 +542,11 @@ static void test_maybe_gone(void **state)
 	answer(200, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* What was refused was not lost. */
+	/* A request that was refused was not lost. */
 	submit(APP_TTL);
 	answer(422, INVALID);
 	assert_done("remove, answer");
-	/* Nor is a job without a ttl removed. */
+	/* A job without a ttl is not removed. */
 	submit(APP);
 	lose();
 	go_on();
@@ -570,7 +572,7 @@ static void test_taken_and_unreadable(void **state)
 	assert_answer(0, "");
 }
 
-/* Who has the name is asked for until somebody tells. */
+/* Who has the name is asked again until the server tells. */
 static void test_holder_not_told(void **state)
 {
 	submit(APP);
@@ -586,7 +588,10 @@ static void test_holder_not_told(void **state)
 	assert_answer(0, "");
 }
 
-/* Our own object can't be told from another where none says whose it is; the name that was drawn is. */
+/*
+ * Where no annotation says whose an object is, our own can't be told from another one; but when its name was drawn at
+ * random it is ours.
+ */
 static void test_without_annotations(void **state)
 {
 	static char key[] = "no_annotations", value[] = "true";
@@ -621,7 +626,7 @@ static void test_offline(void **state)
 	assert_answer(-EHOSTUNREACH, "app.yaml: the server is away; nothing was launched");
 }
 
-/* Of what is refused nothing is left when that is told. */
+/* When a refusal is told, nothing is left of the submission. */
 static void test_refused(void **state)
 {
 	submit(APP);
@@ -641,7 +646,7 @@ static void test_refused_after_lost(void **state)
 	answer(200, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* Nobody has it; but what broke may still arrive. */
+	/* Nobody has the name; but the request whose connection broke may still arrive. */
 	submit(APP);
 	lose();
 	go_on();
@@ -650,7 +655,7 @@ static void test_refused_after_lost(void **state)
 	assert_done("POST, GET, doubt, answer");
 	assert_answer(-EINVAL, "could not be found out");
 	assert_non_null(strstr(rig.text, rig.name));
-	/* So may one of which a proxy has lost the answer. */
+	/* A request may also arrive still of which a proxy has lost the answer. */
 	submit(APP);
 	answer(504, PAGE);
 	go_on();
@@ -658,7 +663,7 @@ static void test_refused_after_lost(void **state)
 	answer(404, NOBODY);
 	assert_done("POST, GET, doubt, answer");
 	assert_answer(-EINVAL, "could not be found out");
-	/* Nobody tells. */
+	/* The server never tells who has the name. */
 	submit(APP);
 	lose();
 	go_on();
@@ -668,7 +673,9 @@ static void test_refused_after_lost(void **state)
 	assert_answer(-EINVAL, "could not be found out");
 }
 
-/* A page of something that stands before the server is no word of the server's. It is tried a few times. */
+/*
+ * A page of something that stands before the server is not the server's answer. The request is sent a few times more.
+ */
 static void test_page(void **state)
 {
 	unsigned n = 0;
@@ -682,10 +689,10 @@ static void test_page(void **state)
 	assert_true(rig.called && rig.call.method == HTTP_GET);
 	forget_noted();
 	answer(404, NOBODY);
-	assert_done("remove, answer"); /* it was answered, so nothing of it is on its way */
+	assert_done("remove, answer"); /* it was answered, so no request is under way */
 	assert_answer(-EIO, "Please log in");
 	assert_null(strstr(rig.text, "could not be found out"));
-	/* With the status of a name that is taken, too. */
+	/* The page has the status of a name that is taken. */
 	submit(APP);
 	answer(409, PAGE);
 	go_on();
@@ -693,7 +700,7 @@ static void test_page(void **state)
 	assert_answer(0, "");
 }
 
-/* http.c has sent it again after a Status, which a proxy may write too. */
+/* http.c has sent the request again after a Status, which a proxy may write too. */
 static void test_sent_again_below(void **state)
 {
 	submit(APP);
@@ -702,7 +709,7 @@ static void test_sent_again_below(void **state)
 	answer(404, NOBODY);
 	assert_done("remove, answer");
 	assert_answer(-EINVAL, "app.yaml: ");
-	/* Nobody tells who has the name: then the Status counts. */
+	/* The server does not tell who has the name: then the Status counts. */
 	submit(APP);
 	reply(&(struct http_reply){.status = 422, .body = INVALID, .again = true});
 	answer(503, PAGE);
@@ -710,7 +717,10 @@ static void test_sent_again_below(void **state)
 	assert_answer(-EINVAL, "app.yaml: ");
 }
 
-/* Tried for long enough: it is said that it is not known, and the folder stays, by which the job is ours. */
+/*
+ * When it has been tried for long enough, the answer is that it is not known. The folder stays, by which the job is
+ * known to be ours.
+ */
 static void test_never_found_out(void **state)
 {
 	submit(APP);
@@ -723,7 +733,7 @@ static void test_never_found_out(void **state)
 
 /* --- names --- */
 
-/* A job of another has the name that the document gives: the same job gets another one, in a folder of its own. */
+/* Somebody else's job has the name that the document gives: the same job gets another name, in a folder of its own. */
 static void test_name_of_another(void **state)
 {
 	cleanup_free char *other = text_print(JOB_NAMED, "mine");
@@ -736,7 +746,7 @@ static void test_name_of_another(void **state)
 	assert_string_not_equal(rig.name, "mine");
 	answer(201, rig.body);
 	assert_done("submitted u1, show, answer");
-	/* After a lost reply, nobody has it any more: that may have been our job, or not. */
+	/* After a lost reply nobody has the name any more: our job may have had it, or not. */
 	submit(READY);
 	lose();
 	go_on();
@@ -744,7 +754,10 @@ static void test_name_of_another(void **state)
 	answer(404, NOBODY);
 	assert_answer(-EEXIST, "could not be found out");
 	forget_noted();
-	/* Another has it: now, and not when it was lost, perhaps. Under another name it would run twice. */
+	/*
+	 * Another job has the name now, but perhaps did not when the reply was lost. Under another name the job would
+	 * run twice.
+	 */
 	submit(READY);
 	lose();
 	go_on();
@@ -753,14 +766,14 @@ static void test_name_of_another(void **state)
 	assert_done("POST, GET, doubt, answer");
 	assert_answer(-EEXIST, "could not be found out");
 	assert_null(strstr(rig.text, "nothing was launched"));
-	/* A page says nothing about who has it. */
+	/* The page of a proxy does not tell who has the name. */
 	submit(READY);
 	answer(409, TAKEN);
 	answer(404, PAGE);
 	assert_done("GET, remove, reserve, folder, POST");
 	answer(201, rig.body);
 	assert_answer(0, "");
-	/* Nobody has it, and nothing was lost: it is free again. */
+	/* Nobody has the name, and no reply was lost: the name is free again. */
 	submit(READY);
 	answer(409, TAKEN);
 	answer(404, NOBODY);
@@ -770,7 +783,7 @@ static void test_name_of_another(void **state)
 	assert_answer(0, "");
 }
 
-/* A name that is drawn, and another's, is a surprise that is told. */
+/* A name that is drawn at random and that another job has is a surprise, which is told. */
 static void test_drawn_name_of_another(void **state)
 {
 	cleanup_free char *other = NULL;
@@ -783,7 +796,7 @@ static void test_drawn_name_of_another(void **state)
 	assert_answer(-EEXIST, "exists already; nothing was launched");
 }
 
-/* The file's name is that of an earlier submission in doubt, and it is asked who has it. */
+/* The name of the file is that of an earlier submission in doubt, and the server is asked who has it. */
 static void give_doubt(char *uid)
 {
 	static char submission[] = "another";
@@ -793,7 +806,10 @@ static void give_doubt(char *uid)
 	begin(APP, BACKEND_SUBMIT);
 }
 
-/* A name that the file gives: where it is taken it is refused. No other is tried, nor is it held for ours. */
+/*
+ * A name that the file gives is refused where it is taken. No other name is tried, and the job that has it is not held
+ * for ours.
+ */
 static void test_name_of_the_file(void **state)
 {
 	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml", no_uid[] = "",
@@ -815,7 +831,7 @@ static void test_name_of_the_file(void **state)
 	answer(200, other);
 	assert_done("GET, remove, answer");
 	assert_answer(-EEXIST, "exists already; nothing was launched");
-	/* Who has it is not told: not we, unless a reply was lost. */
+	/* The server does not tell who has the name: it is not ours, unless a reply was lost. */
 	submit(APP);
 	answer(409, TAKEN);
 	answer(403, STATUS("403", "Forbidden"));
@@ -832,13 +848,13 @@ static void test_name_of_the_file(void **state)
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("answer");
 	assert_answer(-EEXIST, "exists already; nothing was launched");
-	/* An earlier one is in doubt: if it has launched nothing, this does. */
+	/* An earlier submission is in doubt. If it has launched nothing, this one does. */
 	give_doubt(no_uid);
 	answer(404, NOBODY);
 	assert_done("GET, remove, reserve, folder, POST");
 	answer(201, rig.body);
 	assert_answer(0, "");
-	/* It may do so still, where this is refused. */
+	/* The earlier one may still be launched where this one is refused. */
 	give_doubt(no_uid);
 	lose();
 	go_on();
@@ -846,7 +862,7 @@ static void test_name_of_the_file(void **state)
 	answer(422, INVALID);
 	assert_done("GET, GET, remove, reserve, folder, POST, doubt, answer");
 	assert_answer(-EINVAL, "could not be found out");
-	/* It has, as the server says, or the watch. */
+	/* The earlier one was launched, as the server says, or the watch. */
 	give_doubt(no_uid);
 	answer(200, other);
 	assert_done("GET, answer");
@@ -857,7 +873,7 @@ static void test_name_of_the_file(void **state)
 	assert_answer(-EEXIST, "exists already; nothing was launched");
 	forget_noted();
 	rig.earlier = (struct folder){0};
-	/* A manifest has its own name. */
+	/* A manifest has a name of its own. */
 	submit(READY);
 	assert_string_equal(rig.name, "mine");
 	answer(201, rig.body);
@@ -877,7 +893,7 @@ static void test_name_taken_here(void **state)
 	assert_done("reserve, folder, release, reserve, folder, POST");
 	answer(422, INVALID);
 	forget_noted();
-	/* Not for ever. */
+	/* Names are not drawn for ever. */
 	rig.n_taken = 1000;
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("answer");
@@ -885,13 +901,13 @@ static void test_name_taken_here(void **state)
 	assert_in_range(1000 - rig.n_taken, 2, 100);
 }
 
-/* What a job wraps has names too, which are taken as long as the job that has them is there. */
+/* What an AppWrapper wraps has names too, which are taken as long as the job that has them is there. */
 static void test_wrapped(void **state)
 {
 	rig.kind = &spec_appwrapper;
 	rig.n_taken = 1;
 	begin(WRAPPER, BACKEND_SUBMIT);
-	assert_done("reserve, folder, POST"); /* its folder alone is left */
+	assert_done("reserve, folder, POST"); /* only its folder is left */
 	answer(422, INVALID);
 	forget_noted();
 	submit(WRAPPER);
@@ -918,7 +934,7 @@ static void test_no_folder(void **state)
 
 /* --- the end of the mount, and dry runs --- */
 
-/* What is on the pool when the mount ends is not sent. */
+/* A submission for which the pool still works when the mount ends is not sent. */
 static void test_end(void **state)
 {
 	rig.stopping = true;
@@ -927,7 +943,7 @@ static void test_end(void **state)
 	assert_answer(-ECANCELED, "kxfs is ending; nothing was launched");
 }
 
-/* A dry run keeps nothing, asks once, and answers with what would be sent. */
+/* A dry run keeps nothing, asks the server once, and answers with what would be sent. */
 static void test_dry_run(void **state)
 {
 	cleanup_free char *other = NULL;
@@ -965,7 +981,7 @@ static void test_held(void **state)
 
 static char submission[] = UUID, other[] = "other", none[] = "", known[] = "u1";
 
-/* Its folder is there: an earlier try may have launched it, and the same name is sent. */
+/* Its folder is there: an earlier try may have launched it, so the same name is sent. */
 static void test_held_again(void **state)
 {
 	rig.held = true;
@@ -978,7 +994,7 @@ static void test_held_again(void **state)
 	answer(200, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* It was not launched. */
+	/* An earlier try did not launch it. */
 	rig.n_taken = 1;
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("resume, POST");
@@ -998,7 +1014,7 @@ static void test_held_and_known(void **state)
 	assert_answer(0, "");
 }
 
-/* The folder is another's. */
+/* The folder belongs to another submission. */
 static void test_held_and_taken(void **state)
 {
 	rig.held = true;
@@ -1009,7 +1025,10 @@ static void test_held_and_taken(void **state)
 	assert_answer(-EEXIST, "exists already");
 }
 
-/* It is launched as the kind that it was held as, though its document says none; if that is gone, it is not. */
+/*
+ * A held job is launched as the kind that it was submitted for, though its document names none; if the mount no longer
+ * has that kind, it is not launched.
+ */
 static void test_held_kind(void **state)
 {
 	static char volcano[] = "volcano", jobset[] = "jobset";
@@ -1027,7 +1046,10 @@ static void test_held_kind(void **state)
 	assert_answer(-EHOSTUNREACH, "the job is of jobset, of which this mount has none now");
 }
 
-/* It may have ended by its ttl since an earlier try; also where the clock says that the try is yet to come. */
+/*
+ * Since an earlier try the job may have ended and been removed by its ttl; also where the clock says that this try is yet
+ * to come.
+ */
 static void test_held_and_over(void **state)
 {
 	static const int64_t times[] = {1 /* long ago */, INT64_MAX};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jobs have changed when an object comes, changes or goes, whichever of two that belong together is first. */
+/*
+ * Which jobs have changed when an object comes, changes or goes, whichever of two objects that belong together comes
+ * first.
+ */
 #include "tests/unit/backend/client/fake_net.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@
 
 static struct {
 	struct world *w;
-	char changed[256]; /* uids of the jobs that have, in their order */
+	char changed[256]; /* uids of the jobs that have changed, in their order */
 } rig;
 
 static void on_changed(void *data, const struct world_job *job)
@@ -42,7 +45,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* FMT with ' as ", as an object of SORT. */
+/* An object of SORT is told: FMT, with ' as ". */
 static void printf_like(3, 4) tell(enum world_sort sort, bool gone, const char *fmt, ...)
 {
 	cleanup_free char *text = NULL;
@@ -81,7 +84,7 @@ static void tell_event(const char *about, const char *reason)
 	     about, reason);
 }
 
-/* The jobs that have changed since this was asked last are those of WANT. */
+/* The jobs that have changed since the last call of this function are those of WANT. */
 static void assert_changed(const char *want)
 {
 	assert_string_equal(rig.changed, want);
@@ -94,7 +97,10 @@ static void all_listed(void)
 		world_list_ends(rig.w, (enum world_sort)i);
 }
 
-/* Jobs u1 and u2 wait in the queues q1 and q2, and u3, which runs, is in q1; patience has nothing to tell any more. */
+/*
+ * Jobs u1 and u2 wait in the queues q1 and q2, and u3, which runs, is in q1. The change that tells that they have
+ * waited for long has come already.
+ */
 static void fill(void)
 {
 	static const char *const jobs[][3] = {{"j1", "u1", "q1"},
@@ -116,14 +122,14 @@ static void test_queue_changes(void **state)
 {
 	fill();
 	tell_queue("q1", "a", "Open", false);
-	assert_null(fake.timers); /* nothing new */
+	assert_null(fake.timers); /* nothing is new */
 	tell_queue("q1", "a", "Closed", false);
 	assert_changed("");
 	fake_pass(10000);
 	assert_changed("u1");
 }
 
-/* Who waits in a queue that is gone is told so, and again when somebody has made it anew. */
+/* A job that waits in a queue that is gone changes, and again when somebody makes the queue anew. */
 static void test_queue_goes(void **state)
 {
 	struct spec_queue_view **all;
@@ -137,7 +143,7 @@ static void test_queue_goes(void **state)
 	tell_queue("q1", "c", "Open", false);
 	fake_pass(10000);
 	assert_changed("u1");
-	/* A late word of the one that had its name before. */
+	/* A late word about the queue that had this name before. */
 	tell_queue("q1", "a", "Open", true);
 	all = world_queues(rig.w, &n);
 	assert_int_equal(n, 2);
@@ -145,7 +151,7 @@ static void test_queue_goes(void **state)
 		spec_queue_view_unref(all[i]);
 	free(all);
 	assert_null(fake.timers);
-	/* A list that has q2 alone. */
+	/* A list that has only q2. */
 	world_list_begins(rig.w, WORLD_QUEUES);
 	tell_queue("q2", "b", "Open", false);
 	world_list_ends(rig.w, WORLD_QUEUES);
@@ -171,7 +177,7 @@ static void test_own_queue(void **state)
 static void test_group(void **state)
 {
 	fill();
-	/* Before its job, and an event about it before both. */
+	/* The group comes before its job, and an event about the group before both. */
 	tell_event("g", "Unschedulable");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Inqueue'}}", "g", "g", "u4");
 	assert_changed("");
@@ -180,15 +186,15 @@ static void test_group(void **state)
 	assert_string_equal(world_group(rig.w, world_find(rig.w, "u4"))->phase, "Inqueue");
 	tell_event("g", "FailedCreate");
 	assert_changed("u4");
-	/* Job and group have waited long enough: told once. */
+	/* Job and group have waited long enough: the job changes once. */
 	fake_pass(20000);
 	assert_changed("u4");
-	/* Of two groups the last one counts, also when the first goes afterwards. */
+	/* Of two groups the last one counts, also when the first one goes afterwards. */
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Running'}}", "h", "h", "u4");
 	tell(WORLD_GROUPS, true, "{" OWNED "}", "g", "g", "u4");
 	assert_changed("u4 u4");
 	assert_string_equal(world_group(rig.w, world_find(rig.w, "u4"))->phase, "Running");
-	/* One that nobody controls is no job's. */
+	/* A group without a controller belongs to no job. */
 	tell(WORLD_GROUPS, false, "{" META "}", "h", "h");
 	assert_changed("u4");
 	assert_null(world_group(rig.w, world_find(rig.w, "u4")));
@@ -217,7 +223,7 @@ static size_t count_messages(const char *what)
 	return n;
 }
 
-/* The place of a job is that in its queue: in another one it has none until that is asked for. */
+/* A job has its place in its queue: in another queue it has none until the place is asked for. */
 static void test_moved(void **state)
 {
 	const struct spec_place first = {.uid = "u1", .place = 3};
@@ -254,7 +260,7 @@ static void assert_phase(const char *phase)
 	assert_string_equal(world_find(rig.w, "u1")->view->phase, phase);
 }
 
-/* A watch that is behind a reply brings nothing back; a list does, as of a server that was restored. */
+/* A watch that is behind a reply brings nothing back; a list does, since the server may have been restored. */
 static void test_behind_a_reply(void **state)
 {
 	all_listed();
@@ -263,7 +269,7 @@ static void test_behind_a_reply(void **state)
 	assert_phase("Completed");
 	tell_version(7, "Running");
 	assert_phase("Completed");
-	reply_version(8, "Running"); /* one that took longer */
+	reply_version(8, "Running"); /* this reply took longer */
 	assert_phase("Completed");
 	tell_version(10, "Restarting");
 	assert_phase("Restarting");
@@ -275,7 +281,7 @@ static void test_behind_a_reply(void **state)
 	assert_phase("Completed");
 }
 
-/* What a server says of one uid under two names is not believed. */
+/* When a server says of one uid that it has two names, the second is not believed. */
 static void test_two_names(void **state)
 {
 	fill();
@@ -284,14 +290,14 @@ static void test_two_names(void **state)
 	assert_int_equal(count_messages("the server says that job j1 is called j9 too"), 1);
 }
 
-/* What a ClusterQueue has may be why jobs wait in the LocalQueues that belong to it. */
+/* Why jobs wait in a LocalQueue may follow from its ClusterQueue. */
 static void test_cluster_queue(void **state)
 {
 	struct spec_cluster_queue_view *queue;
 
 	fill();
 	world_set_kind(rig.w, WORLD_JOBS + 1, &spec_job);
-	/* The queue of a Volcano job is another, though it is called so too. */
+	/* A Volcano job of the same queue name is in another queue. */
 	tell(WORLD_JOBS + 1, false,
 	     "{'metadata':{'name':'%s','uid':'%s','labels':{'kueue.x-k8s.io/queue-name':'q2'}}}",
 	     "k", "u9");
@@ -313,11 +319,11 @@ static void test_cluster_queue(void **state)
 	assert_null(world_cluster_queue(rig.w, "all"));
 	fake_pass(10000);
 	assert_changed("u9");
-	assert_string_equal(queue->meta.uid, "e"); /* a reader's goes on */
+	assert_string_equal(queue->meta.uid, "e"); /* the view that a reader has stays */
 	spec_cluster_queue_view_unref(queue);
 }
 
-/* A pod's last state outlives it; the job is known by it before its object is. */
+/* The last state of a pod stays when the pod is gone; its job is known by the pod before its own object comes. */
 static void test_pods(void **state)
 {
 	const struct spec_pod_view **pods;
@@ -340,7 +346,7 @@ static void test_pods(void **state)
 	assert_null(world_find(rig.w, "u5"));
 }
 
-/* A short object of SORT, of which WRONG is too much. */
+/* A short object of SORT, which is passed over for the reason WRONG. */
 static void pass_over(enum world_sort sort, const char *name, const char *uid, bool gone, int wrong)
 {
 	cleanup_free char *text =
@@ -349,7 +355,7 @@ static void pass_over(enum world_sort sort, const char *name, const char *uid, b
 	world_pass_over(rig.w, sort, text, strlen(text), gone, wrong);
 }
 
-/* What can't be read is named once, and stays as it is known; what is gone is gone. */
+/* An object that can't be read is named once, and stays as it is known; when it is gone it is gone. */
 static void test_passed_over(void **state)
 {
 	static const char deep[] = "the Job j1 is passed over: it is nested too deep";
@@ -367,7 +373,7 @@ static void test_passed_over(void **state)
 	assert_true(world_find(rig.w, "u2")->gone);
 	assert_int_equal(count_messages(deep), 1);
 	assert_int_equal(world_n_passed_over(rig.w), 1);
-	/* Somebody has made it smaller. */
+	/* Somebody has made the object smaller. */
 	tell_job("j1", "u1", "q2");
 	assert_int_equal(world_n_passed_over(rig.w), 0);
 	assert_changed("u1");
@@ -375,7 +381,7 @@ static void test_passed_over(void **state)
 	assert_true(world_find(rig.w, "u1")->gone);
 	assert_changed("u1");
 	assert_int_equal(world_n_passed_over(rig.w), 0);
-	/* One that was never known; and what the reader of its sort can't read. */
+	/* An object that was never known; and one that the reader of its sort can't read. */
 	pass_over(WORLD_PODS, "p", "p1", false, -EFBIG);
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
@@ -388,7 +394,7 @@ static void test_passed_over(void **state)
 	assert_changed("");
 }
 
-/* Object I of SORT, which belongs to a job of its own. */
+/* Object I of SORT, which belongs to a job of its own, is told. */
 static void tell_one(enum world_sort sort, unsigned i, bool gone)
 {
 	char text[256];
@@ -400,7 +406,10 @@ static void tell_one(enum world_sort sort, unsigned i, bool gone)
 	world_told(rig.w, sort, text, (size_t)n, gone);
 }
 
-/* A watch without end: what is above the bound is passed over, said once, and asked for when there is room again. */
+/*
+ * A watch of objects without end: those above the bound are passed over, which is said once, and asked for when there
+ * is room again.
+ */
 static void test_too_many(void **state)
 {
 	static const struct {
@@ -423,21 +432,24 @@ static void test_too_many(void **state)
 		tell_one(sort, n, false);
 		tell_one(sort, n + 1, false);
 		tell_one(sort, n, false);
-		tell_one(sort, 0, false); /* it is known */
+		tell_one(sort, 0, false); /* this one is known */
 		assert_int_equal(world_n_passed_over(rig.w), 2);
 		assert_int_equal(count_messages(table[i].said), 1);
 		if (sort == WORLD_JOBS)
 			assert_null(world_find(rig.w, "0-200000"));
 		if (sort == WORLD_PODS)
 			assert_int_equal(world_n_pods(rig.w), SPEC_MAX_LISTED);
-		/* One makes room for neither alone; the other is gone itself. */
+		/*
+		 * One place that becomes free is not enough for the two that were passed over; then one of these is
+		 * gone itself.
+		 */
 		tell_one(sort, 1, true);
 		assert_false(world_has_room_again(rig.w, sort));
 		tell_one(sort, n + 1, true);
 		assert_int_equal(world_n_passed_over(rig.w), 1);
 		assert_true(world_has_room_again(rig.w, sort));
 		assert_false(world_has_room_again(rig.w, sort));
-		/* What a list holds comes on top of what was known. */
+		/* A list may have as many objects in addition to those that were known before. */
 		world_list_begins(rig.w, sort);
 		for (unsigned k = 0; k < 4; k++)
 			tell_one(sort, n + k, false);
@@ -446,8 +458,11 @@ static void test_too_many(void **state)
 		world_list_begins(rig.w, sort);
 		world_list_ends(rig.w, sort);
 		if (sort != WORLD_JOBS)
-			continue; /* the same for all */
-		/* More than can be named: when it is well below the bound. */
+			continue; /* this is the same for all sorts */
+		/*
+		 * More objects are passed over than can be named: then there is room again when the number is well
+		 * below the bound.
+		 */
 		for (n = 0; n < SPEC_MAX_LISTED + 2000; n++)
 			tell_one(sort, n, false);
 		assert_int_equal(world_n_passed_over(rig.w), 1000);
