@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An outcome that is waited for: it comes, it does not, and the wall clock is set meanwhile. */
+/* An outcome that is waited for: it comes, or it does not, and the wall clock is set meanwhile. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -80,6 +80,6 @@ int main(void)
 		cmocka_unit_test(test_clock_is_set),
 	};
 
-	alarm(300); /* a wait that does not end fails too */
+	alarm(300); /* a wait that does not end fails the test, too */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

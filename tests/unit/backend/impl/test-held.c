@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Held jobs in a backend whose implementation is the test's own: it notes what it is asked for, and makes of a
- * submission a job with a uid of its own, as a cluster does. The clock is moved on by the test.
+ * submission a job with a uid of its own, as a cluster does. The test moves the clock on.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,25 +19,27 @@
 #include "spec/base/mem.h"
 
 #define HISTORY_S 100
-#define SOON_S	  30 /* for a few syncs of the disk; a fault makes many tests wait in vain */
+/* Enough for a few syncs of the disk; a fault of kxfs makes many tests wait in vain for as long. */
+#define SOON_S 30
 
 static struct store *store;
 static struct backend b;
 static char base[64];
-static atomic_bool whole;    /* as impl.h */
-static atomic_bool unread;   /* all jobs, as impl.h */
-static atomic_int refuse;    /* launches are answered so */
-static atomic_bool unseen;   /* what is launched does not show */
-static atomic_size_t n_late; /* launches whose answer waits */
+static atomic_bool whole;    /* what is_whole says (impl.h) */
+static atomic_bool unread;   /* what all_jobs says (impl.h) */
+static atomic_int refuse;    /* launches are answered with this */
+static atomic_bool unseen;   /* a job that is launched does not show */
+static atomic_size_t n_late; /* launches that wait for their answer */
 static struct backend_request *late[16];
 static atomic_bool is_late;
-static char submissions[32]; /* of the last launch */
-static uint64_t seed;	     /* and of its name */
+static char submissions[32]; /* those of the last launch */
+static uint64_t seed;	     /* of the name of the last launch */
 
 /* --- the disk --- */
 
 static const char
-	*_Atomic broken; /* of STATE/held this can't be opened; "": the list; NULL: nothing */
+	/* What can't be opened of STATE/held; "": its list; NULL: all can. */
+	*_Atomic broken;
 
 int openat(int at, const char *path, int flags, ...)
 {
@@ -57,7 +59,7 @@ int openat(int at, const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
-static atomic_int bad_syncs; /* so many syncs of STATE/held itself fail */
+static atomic_int bad_syncs; /* so many syncs of the directory STATE/held still fail */
 
 int fsync(int fd)
 {
@@ -75,7 +77,7 @@ int fsync(int fd)
 
 /* --- the implementation --- */
 
-/* The job ID, of SUBMISSION ("": nobody's here), is there. */
+/* There is the job ID of SUBMISSION; "": it is nobody's here. */
 static void put_job(const char *id, const char *submission, enum spec_state state)
 {
 	cleanup_free char *uid = text_print("uid-%s", id);
@@ -89,7 +91,7 @@ static void put_job(const char *id, const char *submission, enum spec_state stat
 	store_put(store, job);
 }
 
-/* ID of the document: what stands behind "name: ", and -1. */
+/* The id of the document: what stands behind "name: ", and -1. */
 static char *id_of(const struct backend_request *rq)
 {
 	return text_print("%.*s-1", (int)strcspn(rq->text + 6, "\n"), rq->text + 6);
@@ -111,7 +113,7 @@ static void fake_submit(struct backend *backend, struct backend_request *rq)
 
 	note("launch %s%s", id, rq->held ? "" : " at once");
 	if (rq->held)
-		assert_string_equal(rq->backend, "fake"); /* as the dry run said */
+		assert_string_equal(rq->backend, "fake"); /* the dry run said so */
 	else
 		assert_null(rq->backend);
 	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
@@ -211,7 +213,7 @@ static void stop(void *done)
 	held_stop(b.held, post_sem, done);
 }
 
-/* A run of kxfs begins; what it finds is shown, and nothing is launched yet. */
+/* A run of kxfs begins. What it finds is shown, and nothing is launched yet. */
 static void begin_run(void)
 {
 	sem_t done;
@@ -287,7 +289,7 @@ static void ask_pool(void *done)
 	loop_work(loop, nothing, post_sem, done);
 }
 
-/* What is due by now is done: it takes the loop and the pool in turn, a few times. */
+/* Do what is due by now: the loop and the pool have work for each other, a few times. */
 static void settle(void)
 {
 	for (int i = 0; i < 6; i++) {
@@ -300,7 +302,7 @@ static void settle(void)
 	}
 }
 
-/* S seconds pass. */
+/* Let S seconds pass. */
 static void pass(unsigned s)
 {
 	for (; s > 0; s--) {
@@ -309,7 +311,7 @@ static void pass(unsigned s)
 	}
 }
 
-/* Wait for what takes the disk its own time: by a clock that is not the test's. */
+/* Wait for what the disk does in its own time, by a clock that the test does not move. */
 #define SOON(condition)                                                                            \
 	for (time_t until = time(NULL) + SOON_S; !(condition) && time(NULL) < until; usleep(1000)) \
 	settle()
@@ -332,10 +334,10 @@ static void forget(void *data)
 	forget_noted();
 }
 
-/* What was done since this was asked last is WANT. */
+/* What was done since the last call of this function is WANT. */
 static void expect_now(const char *want)
 {
-	settle(); /* nothing is noted meanwhile */
+	settle(); /* this notes nothing */
 	assert_done(want);
 }
 
@@ -363,7 +365,7 @@ static void on_cancel(void *data, const struct backend_result *result)
 	note("cancel %d", -result->err);
 }
 
-/* NAME is submitted with ARGS, and answered: SAID. */
+/* Submit NAME with ARGS; what is done and answered is SAID. */
 static void submit(const char *name, const char *args, const char *said)
 {
 	cleanup_free char *text =
@@ -409,7 +411,7 @@ static void see(void *data)
 	put_job(s->id, s->submission ? s->submission : "", s->state);
 }
 
-/* The job ID, nobody's or that of SUBMISSION, is seen in STATE. */
+/* The job ID is seen in STATE; SUBMISSION: its own, or nobody's. */
 static void job_is(const char *id, const char *submission, enum spec_state state)
 {
 	call(see, &(struct seen){id, state, submission});
@@ -435,14 +437,14 @@ static unsigned n_records(void)
 	return n;
 }
 
-/* So many are on record soon: the disk takes its own time. */
+/* Soon N jobs are on record: the disk takes its own time. */
 static void expect_records(unsigned n)
 {
 	SOON(n_records() == n);
 	assert_int_equal(n_records(), n);
 }
 
-/* What is shown of the job ID is STATE for the reason REASON. */
+/* The job ID is shown in STATE for the reason REASON. */
 static void assert_shown(const char *id, enum spec_state state, const char *reason)
 {
 	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
@@ -459,7 +461,7 @@ static bool store_has(const char *id)
 	return job;
 }
 
-/* kxfs ends and runs again; no job has been listed yet. */
+/* kxfs ends and begins anew; no job has been listed yet. */
 static void restart(void)
 {
 	end_run();
@@ -484,12 +486,12 @@ static void test_release(void **state)
 	expect("control 22");
 	control("b", SPEC_RELEASE);
 	expect("control 0, launch b-1");
-	/* As the submission that was answered for. */
+	/* What was launched is the submission that was answered for. */
 	assert_string_equal(submissions, "uuid-b");
 	assert_true(seed == shown);
 	pass(6);
 	expect_records(0);
-	/* By now it is a job like others, also for who has looked at it before. */
+	/* By now it is a job like others, also for a user who has looked at it before. */
 	cancel("b");
 	expect("cancel uid-b-1, cancel 0");
 }
@@ -514,7 +516,7 @@ static void test_removed(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 }
 
-/* An earlier kxfs may have launched it: who removes it would leave a job that runs. */
+/* An earlier kxfs may have launched the job: removing its record would leave a job that runs. */
 static void test_removed_unread(void **state)
 {
 	submit("a", "hold: true", "submit 0 a-1");
@@ -530,8 +532,8 @@ static void test_removed_unread(void **state)
 }
 
 /*
- * Who removes a job is told that this could not be synced. It is not launched though its time comes, and it is listed
- * until a crash of the machine can't bring it back.
+ * The removal of a job could not be synced, and whoever asked for it is told so. The job is not launched though its
+ * time comes, and it is listed until a crash of the machine can't bring it back.
  */
 static void test_removed_unsynced(void **state)
 {
@@ -549,7 +551,7 @@ static void test_removed_unsynced(void **state)
 	expect_now("");
 }
 
-/* A release is done when it is on disk, and not done when it can't be there. */
+/* A release is accepted when it is on disk, and refused when it can't be written there. */
 static void test_release_not_recorded(void **state)
 {
 	cleanup_free char *path = text_print("%s/held/uuid-a", base);
@@ -593,7 +595,7 @@ static void test_after(void **state)
 	expect("launch a-1");
 	pass(1);
 	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
-	/* It stays as long as others do in the history. */
+	/* The job stays in the history for as long as others do. */
 	expect_records(1);
 	pass(HISTORY_S - 20);
 	assert_int_equal(n_records(), 1);
@@ -602,7 +604,7 @@ static void test_after(void **state)
 	expect_now("");
 }
 
-/* What is waited for is gone: while nobody looked at all jobs that is not known. */
+/* The job that is waited for is gone: that is not known until all jobs have been listed. */
 static void test_after_gone(void **state)
 {
 	job_is("x-1", NULL, SPEC_RUNNING);
@@ -625,7 +627,7 @@ static void test_after_removed(void **state)
 	expect("launch a-1");
 }
 
-/* kxfs is started again while A runs: B, of the same singleton, begins when A has ended, and not before. */
+/* kxfs is started again while job A runs: job B, of the same singleton, begins when A has ended, and not before. */
 static void expect_in_turn(void)
 {
 	restart();
@@ -648,7 +650,7 @@ static void test_singleton(void **state)
 	expect_in_turn();
 }
 
-/* The time of day is set back between two jobs of a singleton: the first one still is the first. */
+/* The time of day is set back between two jobs of a singleton: the one that came first still is the first. */
 static void test_singleton_set_back(void **state)
 {
 	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
@@ -657,7 +659,10 @@ static void test_singleton_set_back(void **state)
 	expect_in_turn();
 }
 
-/* A record that can't be read now may be of the singleton: nothing of it is launched until it is. */
+/*
+ * A record that can't be read now may be that of a job of the singleton: no job of the singleton is launched until it
+ * is read.
+ */
 static void test_singleton_unread(void **state)
 {
 	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
@@ -678,7 +683,10 @@ static void test_singleton_unread(void **state)
 	expect("launch b-1");
 }
 
-/* That nothing was launched is said only when it is on disk that there is no record: else a crash may bring it back. */
+/*
+ * That nothing was launched is said only when it is on disk that there is no record: else a crash may bring the record
+ * back.
+ */
 static void test_unsure(void **state)
 {
 	bad_syncs = 1;
@@ -689,7 +697,7 @@ static void test_unsure(void **state)
 	assert_int_equal(n_records(), 0);
 }
 
-/* What could not be listed at the start is there when it can, each job once, and one that was removed is not. */
+/* Jobs that could not be listed at the start are there when they can be, each once; and one that was removed is not. */
 static void test_unlisted(void **state)
 {
 	submit("a", "hold: true", "submit 0 a-1");
@@ -729,10 +737,10 @@ static void test_back_off(void **state)
 	submit("a", "begin: +5s", "submit 0 a-1");
 	pass(4);
 	expect("launch a-1");
-	/* At once, not with the next try. */
+	/* The delay shows at once, not with the next try. */
 	assert_shown("a-1", SPEC_PENDING, "LaunchDelayed");
 	pass(62);
-	/* 1, 2, 4, 8, 16, 32 s, each up to a quarter more or less. */
+	/* The pauses are 1, 2, 4, 8, 16 and 32 s, each up to a quarter longer or shorter. */
 	call(forget, NULL);
 	pass(100);
 	assert_in_range(n_noted(), strlen("launch a-1"),
@@ -755,7 +763,7 @@ static void test_refused_for_good(void **state)
 	expect_now("");
 }
 
-/* The answer says no, but the job is seen: it was launched. */
+/* The answer is a refusal, but the job is seen: it was launched. */
 static void test_seen_though_refused(void **state)
 {
 	is_late = true;
@@ -770,7 +778,7 @@ static void test_seen_though_refused(void **state)
 	expect_records(0);
 }
 
-/* Requests about a job wait while it is launched, and are about that job then. */
+/* Requests about a job wait while the job is launched, and are about the launched job then. */
 static void test_requests_wait(void **state)
 {
 	is_late = true;
@@ -785,7 +793,7 @@ static void test_requests_wait(void **state)
 	expect("cancel uid-a-1, cancel 0");
 }
 
-/* Those that wait when kxfs ends are told so. */
+/* Requests that wait when kxfs ends are told so. */
 static void test_end(void **state)
 {
 	is_late = true;
@@ -803,7 +811,7 @@ static void test_end(void **state)
 	assert_int_equal(n_records(), 1);
 }
 
-/* A start that finds a record launches the job, once kxfs is in charge, unless it is there already. */
+/* A start that finds a record launches the job once kxfs is in charge, unless the job is there already. */
 static void test_restart(void **state)
 {
 	submit("a", "begin: +1h", "submit 0 a-1");
@@ -826,8 +834,8 @@ static void test_restart(void **state)
 }
 
 /*
- * A start tells of each job that is held, since a crash may have taken what its name shows; of one that was launched
- * the implementation tells.
+ * A start tells of each job that is held, since a crash may have taken the verdict on its file; of a job that was
+ * launched the implementation tells.
  */
 static void test_told(void **state)
 {
@@ -848,7 +856,7 @@ static void test_told(void **state)
 	assert_int_equal(strlen(told), 2 * strlen("a.yaml a-1 uuid-a\n"));
 }
 
-/* So many launches have been asked for, soon. */
+/* Soon N launches have been asked for. */
 static void expect_late(size_t n)
 {
 	SOON(n_late >= n);
@@ -877,7 +885,9 @@ static void test_few_at_once(void **state)
 	call(forget, NULL);
 }
 
-/* A job that was launched and does not show is on record for a minute: it may be on its way here. */
+/*
+ * The record of a job that was launched and does not show is kept for a minute: the news of the job may be on its way.
+ */
 static void test_unseen(void **state)
 {
 	unseen = true;
@@ -914,7 +924,7 @@ static void test_damaged(void **state)
 	expect_records(3);
 }
 
-/* Whoever reads why is told of a time in which nobody could launch it. */
+/* `why` tells of a time in which nobody could launch the job. */
 static void test_pause(void **state)
 {
 	static const struct {

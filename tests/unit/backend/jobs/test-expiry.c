@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jobs go, in which order and when; the clock, the timer and the bytes on disk are the test's. */
+/* Which jobs are removed, in which order and when. The clock, the timer and the bytes on disk are the test's. */
 #include "backend/base/diag.h"
 #include "backend/jobs/expiry.h"
 #include "backend/output/output.h"
@@ -11,7 +11,7 @@
 /* --- what expiry finds below itself --- */
 
 static uint64_t now;		 /* ms */
-static struct loop_timer *timer; /* the one that is set */
+static struct loop_timer *timer; /* the timer that is set */
 static uint64_t bytes;
 
 void loop_timer_set(struct loop_timer *t, uint64_t ms)
@@ -49,7 +49,7 @@ static struct store *store;
 static struct expiry *x;
 static bool busy, slow; /* SLOW: a removal stays under way */
 static char removed[256];
-static const char *held; /* this job may not go */
+static const char *held; /* this job may not be removed */
 
 static bool may_go(void *data, const struct spec_job *job)
 {
@@ -88,7 +88,7 @@ static void put_dropped(const char *id, enum spec_state state, int64_t changed, 
 	store_put(store, job);
 }
 
-/* The job stays, without its output. */
+/* Remove the output of JOB; the job stays. */
 static void drop_output(void *data, const struct spec_job *job)
 {
 	strcat(strcat(removed, job->id), "/ ");
@@ -158,14 +158,14 @@ static void test_time(void **state)
 {
 	put("old", SPEC_FAILED, 0, true);
 	put("new", SPEC_SUCCEEDED, 100 * S, true);
-	put("finished", SPEC_SUCCEEDED, 0, false); /* what is in jobs/ stays */
-	put("gone", SPEC_UNKNOWN, 0, true);	   /* it has not ended */
+	put("finished", SPEC_SUCCEEDED, 0, false); /* a job in jobs/ stays */
+	put("gone", SPEC_UNKNOWN, 0, true);	   /* a job that has not ended stays */
 	pass(100000000);
-	assert_string_equal(removed, ""); /* not before expiry_soon */
+	assert_string_equal(removed, ""); /* nothing is removed before expiry_soon */
 	now = 0;
 	expiry_soon(x);
 	pass(3600 * 1000 - 1);
-	expiry_now(x); /* a moment before it */
+	expiry_now(x); /* a moment too early */
 	pass(0);
 	assert_string_equal(removed, "");
 	pass(2);
@@ -178,7 +178,7 @@ static void test_time(void **state)
 	assert_string_equal(removed, "old new ");
 }
 
-/* What has stood in jobs/ for its ttl, from its end on, is moved to the history. */
+/* A job that has stood in jobs/ for its ttl, counted from its end, is moved to the history. */
 static void retire(void *data, const struct spec_job *job)
 {
 	strcat(strcat(removed, job->id), "> ");
@@ -231,7 +231,7 @@ static void test_soon(void **state)
 	put("a", SPEC_FAILED, -3600 * S, true);
 	expiry_soon(x);
 	pass(900);
-	expiry_soon(x); /* does not put it off */
+	expiry_soon(x); /* a further call does not put it off */
 	assert_string_equal(removed, "");
 	pass(100);
 	assert_string_equal(removed, "a ");
@@ -253,23 +253,24 @@ static void test_room(void **state)
 	bytes = 1300;
 	expiry_soon(x);
 	pass(1000);
-	assert_string_equal(
-		removed, "h1/ h2/ j1/ "); /* history first, the oldest first, no more than needed */
+	/* The output of the history is removed first, the oldest first, and no more than needed. */
+	assert_string_equal(removed, "h1/ h2/ j1/ ");
 	bytes = 1001;
 	held = "j2";
 	pass(60000);
-	assert_string_equal(removed, "h1/ h2/ j1/ "); /* of what is left, all may still print */
+	assert_string_equal(removed, "h1/ h2/ j1/ "); /* all others may still print */
 	held = NULL;
 	pass(60000);
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
-	bytes = 1001; /* there is nothing more to be removed */
+	bytes = 1001; /* there is nothing more to remove */
 	pass(1000000);
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
 	pass(3600 * 1000);
-	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 "); /* in their time the jobs go too */
+	/* The jobs go too when their time comes. */
+	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 ");
 }
 
-/* While a removal is under way nothing else goes. */
+/* While a removal is under way no other job is removed. */
 static void test_busy(void **state)
 {
 	put("h1", SPEC_FAILED, -3 * S, true);

@@ -11,7 +11,7 @@
 static struct store *store;
 static char told[4096];
 
-/* Writes "old>new " with "id:phase" of each, "-" for none, and whether the store shows it. */
+/* Note the change as "old>new ", with "id:phase" for each and "-" for none, and whether the store shows it. */
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
 	size_t n = strlen(told);
@@ -87,7 +87,7 @@ static void expect_phase(enum backend_place place, const char *id, const char *p
 	assert_string_equal(job ? job->phase : "none", phase);
 }
 
-/* Every change has a number of its own; the place says the last of its own. */
+/* Every change has a number of its own; a place has the number of its last change. */
 static void test_revision(void **state)
 {
 	uint64_t jobs = store_revision(store, BACKEND_JOBS);
@@ -130,7 +130,7 @@ static void test_life_of_a_job(void **state)
 	put("a", "u1", 1, "two", false);
 	assert_string_equal(old->phase, "one"); /* a snapshot never changes */
 	expect_phase(BACKEND_JOBS, "a", "two");
-	assert_int_equal(store_changed(store, BACKEND_JOBS), jobs); /* same names */
+	assert_int_equal(store_changed(store, BACKEND_JOBS), jobs); /* the names are the same */
 	assert_int_equal(store_changed(store, BACKEND_HISTORY), history);
 
 	put("a", "u1", 1, "three", true);
@@ -175,7 +175,7 @@ static void test_same_id(void **state)
 	expect_phase(BACKEND_HISTORY, "a", "first");
 	expect_phase(BACKEND_JOBS, "a", "second");
 	told[0] = '\0';
-	put("a", "u2", 2, "second", true); /* takes the name of the first */
+	put("a", "u2", 2, "second", true); /* this job takes the name of the first */
 	assert_string_equal(told, "a:first>- a:second>a:second ");
 	expect_phase(BACKEND_HISTORY, "a", "second");
 	assert_null(store_get_uid(store, "u1"));
@@ -234,7 +234,10 @@ static void test_readers(void **state)
 	assert_int_equal(store_count(store, BACKEND_HISTORY), MANY * 4 / 15);
 }
 
-/* A job that was held goes by its submission until it has a uid: the same job, in the same place, found by both. */
+/*
+ * A job that was held is found by its submission until it has a uid: it is the same job, in the same place, and both
+ * find it.
+ */
 static void test_held(void **state)
 {
 	struct spec_job *job = job_new("a-1", "s1", 1, "Held", false);
@@ -243,7 +246,7 @@ static void test_held(void **state)
 	job->held = job->own = true;
 	spec_set(&job->submission, "s1");
 	store_put(store, job);
-	/* Somebody else's has a copy of that annotation. */
+	/* Somebody else's job has a copy of that annotation. */
 	job = job_new("b", "u2", 2, "Running", false);
 	spec_set(&job->submission, "s1");
 	store_put(store, job);
@@ -253,7 +256,7 @@ static void test_held(void **state)
 	spec_set(&job->submission, "s1");
 	store_put(store, job);
 	assert_string_equal(told, "a-1:Held>a-1:Pending ");
-	expect_list(BACKEND_JOBS, "a-1 b "); /* in its old place */
+	expect_list(BACKEND_JOBS, "a-1 b "); /* it is in its old place */
 	for (int i = 0; i < 2; i++) {
 		found = store_get_uid(store, i ? "u1" : "s1");
 		assert_string_equal(found->phase, "Pending");
@@ -267,12 +270,12 @@ static void test_held(void **state)
 	spec_set(&job->submission, "s3");
 	store_put(store, job);
 	assert_null(store_get_uid(store, "s3"));
-	/* Of one moment they stand by their names, whatever their uids are. */
+	/* Jobs of one moment stand in the order of their names, whatever their uids are. */
 	put("a", "u4", 2, "Running", false);
 	expect_list(BACKEND_JOBS, "a b c ");
 }
 
-/* Those who read .kxfs/log are told that a job has ended, and how, once. */
+/* The daemon's messages say, once, that a job has ended, and how. */
 static void test_end_is_said(void **state)
 {
 	static const char line[] = "said: FAILED, Error: it broke\n";

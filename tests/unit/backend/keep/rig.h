@@ -38,7 +38,7 @@ static inline void shell(const char *fmt, ...)
 	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
 }
 
-/* The file NAME holds TEXT; NULL: it is not there. */
+/* Assert that the file NAME holds TEXT; NULL: it is not there. */
 static inline void assert_file(const char *name, const char *text)
 {
 	cleanup_free char *path = text_print("%s/%s", base, name), *got = NULL;

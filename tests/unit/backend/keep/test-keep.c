@@ -68,7 +68,7 @@ static void stop(void)
 	keep_free(keep);
 }
 
-/* What is told of a job. */
+/* What keep is told of a job. */
 struct told {
 	const struct spec_job *old, *job;
 };
@@ -80,7 +80,7 @@ static void tell(void *data)
 	keep_job(keep, told->old, told->job);
 }
 
-/* The job ID with the log u.main.0, which has ended and LEFT, as its uid, which is its id, says. */
+/* The job ID, whose uid is its id too, with the log u.main.0, which has ended; LEFT: it has left jobs/. */
 static struct spec_job *job_of(const char *id, bool left)
 {
 	struct spec_job *job = spec_job_new(1, 1);
@@ -107,7 +107,7 @@ static void prints(const char *id, const char *text)
 	shell("printf T%s >jobs/%s/lines/u.main.0", id, id);
 }
 
-/* What is due is put, and then, when that is due, its line in the list. */
+/* Once a job is due it is put, and then its line in the list, when that is due. */
 static void is_put(void)
 {
 	clock_pass_slowly(loop, 5);
@@ -167,12 +167,12 @@ static void test_put(void **state)
 	prints("a", "one\\ntwo\\n");
 	job = job_of("a", true);
 	call(tell, &(struct told){NULL, job});
-	assert_false(has("a")); /* not as it is now */
+	assert_false(has("a")); /* the jobs are not there as they are now */
 	spec_job_unref(job);
 	is_put();
 	assert_file(FOLDER "a/w-0/log.0/0000000000000000", "one\ntwo\n");
 	stop();
-	/* Nothing is left to be done of it, and the next run looks at it no more. */
+	/* Nothing of the job is left to be done, and the next run does not look at it any more. */
 	shell("grep -qx final " KEEP_DIR "/a && rm " FOLDER "a/why");
 	start("c1");
 	put_job("a", true);
@@ -183,7 +183,7 @@ static void test_put(void **state)
 	stop();
 }
 
-/* Whoever has less, or other bytes, changes nothing of what is there. */
+/* Other writers have put more of a log, or other bytes: these stay as they are. */
 static void test_other_writers(void **state)
 {
 	shell("mkdir -p " FOLDER "a/w-0/log.0 " FOLDER "b");
@@ -209,7 +209,7 @@ static void test_other_writers(void **state)
 	stop();
 }
 
-/* One that leaves without a folder is known to the next run, until it is put. */
+/* A job that leaves without a folder is known to the next run, until it is put. */
 static void test_left(void **state)
 {
 	struct spec_job *job = job_of("a", false);
@@ -217,8 +217,9 @@ static void test_left(void **state)
 
 	job->replicas[0].logs[0].complete = false;
 	job->replicas[0].logs[0].gap = 1;
-	job->state = job->replicas[0].state = SPEC_RUNNING; /* as long as anybody has seen it */
-	start("c");					    /* there is no archive yet */
+	/* It is kept as long as anybody has seen it. */
+	job->state = job->replicas[0].state = SPEC_RUNNING;
+	start("c"); /* the archive is not there yet */
 	assert_int_equal(begun_err, 0);
 	call(tell, &told);
 	told = (struct told){job, NULL};
@@ -235,7 +236,7 @@ static void test_left(void **state)
 	assert_file(KEEP_DIR "/a" KEEP_LEFT, NULL);
 }
 
-/* It was removed from the history: nothing of it is left in the state directory. */
+/* The job was removed from the history: nothing of it is left in the state directory. */
 static void test_removed(void **state)
 {
 	struct spec_job *job = job_of("a", true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines go into the files of a day, wherever their place is. */
+/* The lines of jobs go into the files of their days, wherever their place in these is. */
 #include "backend/keep/lister.h"
 #include "tests/unit/backend/keep/rig.h"
 
@@ -74,7 +74,7 @@ static void write_list(const char *bytes, size_t n)
 	assert_int_equal(file_write(day, "list.jsonl", bytes, n), 0);
 }
 
-/* A file that is full stays as it is but for its own lines, and what is new goes on in the next. */
+/* A file that is full is changed only in lines of its own jobs, and new lines go into the next file. */
 static void test_full_files(void **state)
 {
 	size_t n = ARCHIVE_MAX - sizeof(LINE("a", "0"));
@@ -85,7 +85,7 @@ static void test_full_files(void **state)
 	shell("mkdir -p archive/ns/day");
 	write_list(full, ARCHIVE_MAX);
 	assert_int_equal(put("ab"), 0);
-	/* One of the greatest size may have more behind it. */
+	/* A line of the greatest size may have others behind it. */
 	assert_file("archive/ns/day/list-1.jsonl", LINE("a", "1") LINE("b", "1"));
 	shell("rm archive/ns/day/list-1.jsonl");
 	write_list(full + 1, ARCHIVE_MAX - 1);

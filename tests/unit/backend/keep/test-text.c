@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How things are called in an archive, records, and lists of a day. */
+/* How jobs are called in an archive, what is on record of them, and the lists of a day. */
 #include "backend/keep/text.h"
 #include "tests/unit/unit.h"
 
@@ -28,12 +28,12 @@ static void test_names(void **state)
 
 	assert_text(keep_folder(job, false), "2025-11-26/train");
 	assert_text(keep_folder(job, true), "2025-11-26/train~0f3a9c21");
-	/* As it is called in a state directory where another has its name now. */
+	/* The job is called as in a state directory where another job has its name now. */
 	spec_set(&job->id, "train~0f3a9c21");
 	assert_text(keep_folder(job, false), "2025-11-26/train");
 	spec_set(&job->id, "train~JobSet");
 	assert_text(keep_folder(job, true), "2025-11-26/train~JobSet~0f3a9c21");
-	/* The longest id that there is, and one that has room for its mark. */
+	/* The longest id that there is, and the longest that has room for its mark. */
 	for (size_t n_id = 246; n_id <= 255; n_id += 9) {
 		cleanup_free char *id = mem_zero(n_id + 1), *folder = NULL;
 
@@ -45,7 +45,7 @@ static void test_names(void **state)
 		folder = keep_folder(job, false);
 		assert_int_equal(strlen(folder), strlen("2025-11-26/") + n_id);
 	}
-	/* One of which nobody knows when it was made. */
+	/* A job of which nobody knows when it was made. */
 	spec_set(&job->id, "train");
 	for (int i = 0; i < 2; i++) {
 		job->created = -i * INT64_C(86400000000000);
@@ -84,7 +84,7 @@ static void test_record(void **state)
 	log->size = UINT64_C(1) << 40;
 	log->lines = 7;
 	assert_ptr_equal(keep_record_log(r, "u.main.0", "w-0/log", 0), log);
-	keep_record_log(r, "u.main.1", "w-0/log", 3); /* nothing of it is there */
+	keep_record_log(r, "u.main.1", "w-0/log", 3); /* no byte of it is there */
 	r->final = true;
 	text = keep_record_text(r);
 	keep_record_free(r);
@@ -96,7 +96,7 @@ static void test_record(void **state)
 	keep_record_free(r);
 }
 
-/* What can't be is not there; what tells of no folder, tells of nothing. */
+/* A log that can't be is not on record, and a record without a folder tells of nothing. */
 static void test_damaged_records(void **state)
 {
 	static const char *const bad[] = {
@@ -124,7 +124,10 @@ static void test_damaged_records(void **state)
 	keep_record_free(r);
 }
 
-/* Merge lines of the jobs A, B ... with VALUE into TEXT; those that are placed are told in capitals. */
+/*
+ * Merge lines with VALUE of the jobs A, B ... into TEXT; PLACED gets the jobs, with capitals for those that found a
+ * place.
+ */
 static char *merged(const char *text, const char *uids, const char *value, bool append, size_t max,
 		    char placed[8])
 {
@@ -163,18 +166,18 @@ static void test_lists(void **state)
 	assert_text(merged(A B, "a", "22", true, 1000, placed), "{\"uid\":\"a\",\"v\":22}\n" B);
 	assert_text(merged(B, "a", "1", false, 1000, placed), B);
 	assert_string_equal(placed, "-");
-	/* What somebody else has written stays; what is there twice does not. */
+	/* Lines that somebody else has written stay; a line that is there twice is removed. */
 	assert_text(merged("x\n\n" A "{\"uid\"" A A, "a", "2", true, 1000, placed),
 		    "x\n\n{\"uid\":\"a\",\"v\":2}\n{\"uid\"" A);
 	assert_text(merged("no end", "a", "1", true, 1000, placed), "no end\n" A);
-	/* No more than there is room for: the next file has the rest. */
+	/* No more lines are written than there is room for: the others go into the next file. */
 	for (size_t room = strlen(A B) - 1; room <= strlen(A B); room++) {
 		bool both = room == strlen(A B);
 
 		assert_text(merged(A, "ab", "1", true, room, placed), both ? A B : A);
 		assert_string_equal(placed, both ? "++" : "+-");
 	}
-	/* A line that grows stays as long as there is room for what stands behind it, and for its newline. */
+	/* A line may grow as long as there is room for the lines behind it, and for its newline. */
 	for (size_t i = 0; i < 4; i++) {
 		const char *text = i & 1 ? A "{\"uid\":\"b\",\"v\":1}" : A B;
 		size_t least = strlen(A B) + strlen("1234567") - 1;

@@ -32,9 +32,10 @@ struct world {
 	struct loop *loop;
 	struct backend *b;
 	struct backend_config config;
-	_Atomic bool refuses; /* the disk, records: then their jobs' ends are told all the same */
-	char launched[256];   /* the last job of which a start said that it was launched */
-	atomic_bool unread;   /* as backend_events.unread said last */
+	/* The disk refuses records: the ends of their jobs are told all the same. */
+	_Atomic bool refuses;
+	char launched[256]; /* the last job that a start has told of as launched */
+	atomic_bool unread; /* what backend_events.unread said last */
 };
 
 struct answer {
@@ -51,7 +52,7 @@ static inline void pause_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* Wait until EXPR holds; else the test has failed. */
+/* Wait until EXPR holds. If it does not come to that, the test has failed. */
 #define until(expr)                                                                                \
 	do {                                                                                       \
 		uint64_t end_ = loop_now_ms() + WAIT_S * 1000;                                     \
@@ -63,8 +64,8 @@ static inline void pause_ms(long ms)
 	} while (0)
 
 /*
- * A job's end is on disk before anybody is told of it, if the disk takes it. (Not in the test's thread, which alone
- * may fail a test.)
+ * The end of a job is on disk before anybody is told of it, if the disk takes it. (The assertion is made in the test's
+ * thread, which alone may fail a test.)
  */
 static inline void world_on_job(void *data, const struct spec_job *old,
 				const struct spec_job *new_job)
@@ -107,7 +108,7 @@ static inline void world_on_launched(void *data, const char *file, const char *i
 	snprintf(w->launched, sizeof(w->launched), "%s", id);
 }
 
-/* 0, or the error of starting, printed. */
+/* 0, or the error of starting, which is printed. */
 static inline int world_start(struct world *w)
 {
 	const struct backend_events events = {.job = world_on_job,
@@ -131,7 +132,7 @@ static inline int world_start(struct world *w)
 	return err;
 }
 
-/* Its backend has stopped. */
+/* Free W, whose backend has stopped. */
 static inline void world_free(struct world *w)
 {
 	if (w->loop)
@@ -147,7 +148,7 @@ static inline void world_stop(struct world *w)
 	world_free(w);
 }
 
-/* ROOT exists; STATE and WORK below it are made. */
+/* Make STATE and WORK below ROOT, which exists. */
 static inline void world_prepare(struct world *w)
 {
 	snprintf(w->state, sizeof(w->state), "%s/state", w->root);
@@ -166,8 +167,8 @@ static inline void world_prepare(struct world *w)
 }
 
 /*
- * The I/O thread alone takes SIGCHLD. Under ThreadSanitizer a signal that a waiting test takes is kept until
- * the test goes on, and children would stay until then.
+ * Only the I/O thread takes SIGCHLD. Under ThreadSanitizer a signal that a waiting test takes is kept until the test
+ * goes on, and until then children would stay.
  */
 static inline void world_block_signals(void)
 {
@@ -249,7 +250,7 @@ static inline void submit_answer(struct world *w, const char *text, struct answe
 	answer_wait(a);
 }
 
-/* Launch TEXT; the id, to be freed. */
+/* Launch TEXT; returns the id, to be freed. */
 static inline char *submit(struct world *w, const char *text)
 {
 	cleanup_answer struct answer a = {0};
@@ -362,7 +363,7 @@ static inline int forget(struct world *w, const char *id)
 
 /* --- output and processes --- */
 
-/* All of a log, NUL-terminated, to be freed; "" when there is none yet. KEY NULL: merged. */
+/* All of a log, NUL-terminated, to be freed; "" when there is none yet. KEY NULL: the merged log. */
 static inline char *log_text(struct world *w, const char *id, const char *key)
 {
 	cleanup_job const struct spec_job *job = job_of(w, id);
@@ -401,7 +402,7 @@ static inline bool log_has(struct world *w, const char *id, const char *key, con
 	return strstr(text, part) != NULL;
 }
 
-/* The number that the replica printed first. */
+/* The first number that the replica printed. */
 static inline pid_t log_pid(struct world *w, const char *id, const char *key)
 {
 	cleanup_free char *text = NULL;
@@ -411,7 +412,7 @@ static inline pid_t log_pid(struct world *w, const char *id, const char *key)
 	return (pid_t)atol(text);
 }
 
-/* State letter of a process; 0: none (or only remains that its parent has to fetch). */
+/* The state letter of a process; 0: there is none (or only remains that its parent has to fetch). */
 static inline char process_state(pid_t pid)
 {
 	char path[64], text[512];
@@ -440,7 +441,7 @@ static inline bool is_alive(pid_t pid)
 	return process_state(pid) != 0;
 }
 
-/* The parent of a process; 0: none. */
+/* The parent of a process; 0: it has none. */
 static inline pid_t parent_of(pid_t pid)
 {
 	char path[64], text[512], state;
@@ -459,7 +460,7 @@ static inline pid_t parent_of(pid_t pid)
 	return p && sscanf(p + 1, " %c %ld", &state, &parent) == 2 ? (pid_t)parent : 0;
 }
 
-/* The first child of a process; 0: none. */
+/* The first child of a process; 0: it has none. */
 static inline pid_t child_of(pid_t pid)
 {
 	char path[64];
@@ -471,7 +472,9 @@ static inline pid_t child_of(pid_t pid)
 	return f && fscanf(f, "%d", &child) == 1 ? child : 0;
 }
 
-/* A shell that was stopped while it made a process by vfork waits for that, which is stopped. */
+/*
+ * Is PID stopped? A shell that was stopped while it made a process by vfork waits for that process, which is stopped.
+ */
 static inline bool is_stopped(pid_t pid)
 {
 	char state = process_state(pid);
@@ -479,7 +482,7 @@ static inline bool is_stopped(pid_t pid)
 	return state == 'T' || (state == 'D' && process_state(child_of(pid)) == 'T');
 }
 
-/* Helpers of this world; *RET (may be NULL) is the pid of one. */
+/* How many helpers of this world there are; *RET (may be NULL) is the pid of one. */
 static inline int world_helpers(struct world *w, pid_t *ret)
 {
 	cleanup(world_dir_close) DIR *proc = opendir("/proc");
@@ -509,7 +512,7 @@ static inline int world_helpers(struct world *w, pid_t *ret)
 	return n;
 }
 
-/* Files below WORK by which tests and scripts tell each other to go on. */
+/* Make a file below WORK by which tests and scripts tell each other to go on. */
 static inline void touch(struct world *w, const char *name)
 {
 	cleanup_free char *path = NULL;

@@ -14,7 +14,7 @@
 
 #define MIB INT64_C(1048576)
 
-/* Fill N bytes, which are nobody else's, or (SHARED) all processes'. */
+/* Fill N bytes, which are this process's alone, or (SHARED) are shared with its children. */
 static void *fill(size_t n, bool shared)
 {
 	char *memory = mmap(NULL, n, PROT_READ | PROT_WRITE,
@@ -25,7 +25,7 @@ static void *fill(size_t n, bool shared)
 	return memory;
 }
 
-/* A child in a session of its own, and a child of that; both fill N bytes, and then wait. */
+/* Start a child in a session of its own, and a child of that; both fill N bytes, and then wait. */
 static void start_family(size_t n)
 {
 	int fds[2];
@@ -47,7 +47,7 @@ static void start_family(size_t n)
 	close(fds[0]);
 }
 
-/* All get the signal, and end. */
+/* All of them get the signal, and end. */
 static void end_family(void)
 {
 	descent_signal(getpid(), SIGKILL);
@@ -70,7 +70,7 @@ static void test_private(void **state)
 	assert_true(descent_look(true, &all));
 }
 
-/* What parent and child share counts once, or for each, as is asked for. */
+/* Memory that parent and child share counts once, or once for each, as the caller asks. */
 static void test_shared(void **state)
 {
 	void *memory = fill(64 * MIB, true);
@@ -101,7 +101,7 @@ static void test_shared(void **state)
 	munmap(memory, 64 * MIB);
 }
 
-/* The time of what runs, and of what that has waited for. */
+/* The CPU time of the processes that run, and of those that these have waited for. */
 static void test_time(void **state)
 {
 	struct descent all = {0};

@@ -45,7 +45,7 @@ static void test_end(void **state)
 	assert_int_equal(e.lost, 28);
 }
 
-/* What was used stands behind it; a helper of an older version says nothing of that. */
+/* The end is followed by what was used; a helper of an older version says nothing of that. */
 static void test_used(void **state)
 {
 	struct task_end e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a local job decides: what is started again, when it is over, and how. The test plays its replicas, its record,
- * its output and the disk; what they are asked for is noted.
+ * What a local job decides: what is started again, and when and how the job is over. The test plays its replicas, its
+ * record, its output and the disk; what they are asked for is noted.
  */
 #include <errno.h>
 #include <signal.h>
@@ -371,7 +371,7 @@ static void launch(const char *policy, unsigned retries)
 	assert_done("begin a-0, begin a-1, begin b-0");
 }
 
-/* The attempt of replica I ends, with exit code CODE, and its log is complete. */
+/* The attempt of replica I ends with exit code CODE, and its log is complete. */
 static void end_attempt(size_t i, int code)
 {
 	struct local_replica *rep = rig.reps[i];
@@ -397,7 +397,7 @@ static void end_attempt(size_t i, int code)
 	rep->job->events->idle(rep->job->data, rep);
 }
 
-/* The record of a job that is over is on disk: the job is freed. */
+/* The job leaves: its record that says that it is over is on disk, and the job is freed. */
 static void leave(void)
 {
 	assert_false(rig.left);
@@ -421,7 +421,10 @@ static void test_succeeds(void **state)
 	leave();
 }
 
-/* Who fails when no retry is left fails the job: its reason is the job's, whose end waits for the last words. */
+/*
+ * When no retry is left, the replica that fails makes the job fail. Its reason is the job's, whose end waits for the
+ * last words.
+ */
 static void test_fails(void **state)
 {
 	const struct spec_job *job;
@@ -455,7 +458,7 @@ static void test_fails(void **state)
 	leave();
 }
 
-/* The policies: who is started again when a-0 has failed, and what it waits for. */
+/* The policies: which replicas are started again when a-0 has failed, and what they wait for. */
 static void test_policies(void **state)
 {
 	static const char *const alone[] = {"REPLICA", "HOT_SPARE"};
@@ -479,7 +482,7 @@ static void test_policies(void **state)
 	assert_done("restart a-0, restart a-1");
 	end_attempt(1, 15);
 	assert_done("begin a-0 later, begin a-1 later");
-	/* A role has them together. */
+	/* The replicas of a role have their retries together. */
 	end_attempt(1, 3);
 	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
 	local_jobs_free(rig.jobs);
@@ -494,7 +497,7 @@ static void test_policies(void **state)
 	local_jobs_free(rig.jobs);
 }
 
-/* What ctl and rmdir do. The first goal counts. */
+/* What ctl and rmdir do. The first goal of a job counts. */
 static void test_goals(void **state)
 {
 	launch("APPLICATION", 9);
@@ -516,7 +519,10 @@ static void test_goals(void **state)
 	leave();
 }
 
-/* Who waits hears that the disk has refused a record; a full one has room for the end that is still to come. */
+/*
+ * Whoever waits for a record hears that the disk has refused it; a full disk has room for the end that is still to
+ * come.
+ */
 static void test_unwritten(void **state)
 {
 	static const struct {
@@ -544,7 +550,7 @@ static void test_unwritten(void **state)
 	}
 }
 
-/* A job of an earlier daemon: what was planned is, unless its AppDef can't be read. */
+/* A job of an earlier daemon goes on as that daemon had planned, unless its AppDef can't be read. */
 static void test_taken_over(void **state)
 {
 	const struct task_found found[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
@@ -556,7 +562,7 @@ static void test_taken_over(void **state)
 	assert_done("begin a-1 later, begin b-0");
 	local_jobs_free(rig.jobs);
 
-	/* The daemon was killed in the pause before a start, and its record has no plan of it: the log ends first. */
+	/* The daemon was killed in the pause before a start that its record does not plan: the log ends first. */
 	prepare("REPLICA", 1, true);
 	rig.reps[0]->rec->state = rig.reps[2]->rec->state = SPEC_RUNNING;
 	rig.reps[1]->plan->ended = true;
@@ -581,8 +587,8 @@ static void test_taken_over(void **state)
 }
 
 /*
- * Of an earlier daemon: what was not launched yet, or began without the GPUs that it needs, waits as a new job does;
- * but not what runs, nor before somebody may write the record.
+ * A job of an earlier daemon that was not launched yet, or that began without the GPUs that it needs, waits for its
+ * turn as a new job does. One that runs does not, and none is put into the queue before the record may be written.
  */
 static void test_waits_late(void **state)
 {
@@ -615,7 +621,7 @@ static void test_waits_late(void **state)
 		local_job_take_over(rig.job, found);
 		assert_int_equal(rec->turn, 0);
 		assert_string_equal(rec->boot, rows[i].runs ? "" : rows[i].boot);
-		/* What begins is live here at once. */
+		/* A replica that begins is live here at once. */
 		for (size_t k = 0; k < 3 && !rows[i].runs; k++)
 			set_live(rig.reps[k], false);
 		local_jobs_take_charge(rig.jobs);
@@ -633,7 +639,7 @@ static void test_waits_late(void **state)
 	limits = (struct spec_turns){0};
 }
 
-/* The mount ends: with linger, or when it never was in charge, what runs goes on. */
+/* The mount ends: with linger, or when the mount was never in charge, what runs goes on. */
 static void test_stop(void **state)
 {
 	for (int linger = 0; linger < 2; linger++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs: what a process gets, how it may end, and what that leaves behind: nothing that runs, no
- * descriptor. What is done to jobs: test-local_control.c.
+ * Local jobs: what a process gets, how it may end, and that nothing is left behind: no process and no descriptor. What
+ * is done to jobs is in test-local_control.c.
  */
 #include "spec/base/mem.h"
 #include "tests/unit/backend/local/local-world.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* How many processes run in folder PATH. */
+/* How many processes have PATH as their folder. */
 static int count_in(const char *path)
 {
 	cleanup(world_dir_close) DIR *proc = opendir("/proc");
@@ -47,7 +47,7 @@ static void test_environment(void **state)
 		"          TORCHX_RANK0_HOST: elsewhere}\n");
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	text = log_text(w, id, "main-1.0");
-	log = text_print("\n%s", text); /* so that the first line too stands behind a newline */
+	log = text_print("\n%s", text); /* so that the first line stands behind a newline, too */
 	snprintf(line, sizeof(line), "\nHERE=%s-1\n", id);
 	assert_non_null(strstr(log, line));
 	snprintf(line, sizeof(line), "\nKXFS_JOB=%s\n", id);
@@ -83,7 +83,7 @@ static void test_arguments(void **state)
 	assert_true(log_is(w, id, "main-0.0", "a b||*|$HOME|0|"));
 }
 
-/* Its own session, no signal blocked or ignored, no descriptor but 0, 1, 2. */
+/* A process has a session of its own, no signal blocked or ignored, and no descriptor but 0, 1 and 2. */
 static void test_surroundings(void **state)
 {
 	struct world *w = *state;
@@ -107,7 +107,7 @@ static void test_surroundings(void **state)
 	snprintf(expected, sizeof(expected),
 		 "%ld\n%ld %ld\nSigBlk:\t%016d\nSigIgn:\t%016d\nno tty\n", pid, pid, pid, 0, 0);
 	assert_string_equal(log, expected);
-	/* 3 is the folder that ls reads */
+	/* > 3 is the folder that ls reads */
 	assert_true(log_is(w, fds, "main-0.0", "0\n1\n2\n3\n"));
 }
 
@@ -211,7 +211,7 @@ static void test_not_started(void **state)
 	}
 }
 
-/* PATH is the replica's own. */
+/* PATH of a program is that of its replica. */
 static void test_path(void **state)
 {
 	struct world *w = *state;
@@ -239,7 +239,8 @@ static void test_path(void **state)
 }
 
 static atomic_int good_syncs,
-	bad_syncs; /* of directories of jobs: so many succeed, then so many fail */
+	/* So many syncs of directories of jobs succeed, and after these so many fail. */
+	bad_syncs;
 
 int fsync(int fd)
 {
@@ -256,7 +257,10 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
-/* That nothing was launched is said only when it is on disk that there is no record: else a crash may bring it back. */
+/*
+ * That nothing was launched is said only when it is on disk that there is no record: else a crash may bring the record
+ * back.
+ */
 static void test_unsure(void **state)
 {
 	static const int errs[] = {-EIO, -EINPROGRESS};
@@ -265,7 +269,7 @@ static void test_unsure(void **state)
 	for (size_t i = 0; i < array_size(errs); i++) {
 		cleanup_answer struct answer a = {0};
 
-		good_syncs = 1; /* of app.yaml */
+		good_syncs = 1; /* that of app.yaml */
 		bad_syncs = (int)i + 1;
 		submit_answer(w, "name: test\nroles: [{name: main, image: x, entrypoint: sh}]\n",
 			      &a);
@@ -336,7 +340,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* A state directory that takes nothing more: nothing runs, nothing is left. */
+/* When the state directory takes nothing more, nothing runs and nothing is left. */
 static void test_not_recorded(void **state)
 {
 	struct world *w = *state;
@@ -362,7 +366,7 @@ static void test_not_recorded(void **state)
 	assert_false(exists(w, "work/ran"));
 }
 
-/* One replica fails: the others do not go on without it. */
+/* When one replica fails, the others do not go on without it. */
 static void test_others_are_ended(void **state)
 {
 	struct world *w = *state;
@@ -385,7 +389,7 @@ static void test_others_are_ended(void **state)
 	assert_false(is_alive(log_pid(w, id, "main-2.0")));
 }
 
-/* What leaves the group, the session and its environment is the replica's all the same. */
+/* A process that leaves the group, the session and the environment of its replica still belongs to the replica. */
 static void test_daemons(void **state)
 {
 	struct world *w = *state;
@@ -402,7 +406,7 @@ static void test_daemons(void **state)
 	assert_false(is_alive(pid));
 }
 
-/* One that makes others without pause, each in a session of its own, whose parents end at once. */
+/* A program makes processes without pause, each in a session of its own, whose parents end at once. */
 static void test_daemons_that_fork(void **state)
 {
 	struct world *w = *state;
@@ -442,7 +446,7 @@ static void test_output(void **state)
 
 /* --- many --- */
 
-/* What each of some jobs leaves open shows as well as what each of many does. */
+/* What one job leaves open shows when some jobs have run; what a replica leaves open shows when one job has many. */
 static void test_many_jobs(void **state)
 {
 	enum { N = 40 };
@@ -459,7 +463,7 @@ static void test_many_jobs(void **state)
 		free(ids[i]);
 	}
 	until(count_dir("/proc/self/fd") <= fds);
-	/* no child is left, not even its remains */
+	/* > no child is left, also none that has ended and was not waited for */
 	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -471,7 +475,7 @@ static void test_many_replicas(void **state)
 	cleanup_job const struct spec_job *job = job_of(w, id);
 	struct log_stat st;
 
-	/* all is there to be read, though perhaps not all is started */
+	/* All logs can be read, though perhaps not all replicas are started. */
 	assert_int_equal(job->n_replicas, 200);
 	assert_int_equal(backend_log_stat(w->b, job, "main-199.0", LOG_PLAIN, &st), 0);
 	until(has_state(w, id, SPEC_SUCCEEDED));

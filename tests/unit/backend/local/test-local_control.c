@@ -14,7 +14,7 @@ static bool has_begun_again(struct world *w, const char *id)
 	return job->replicas[0].attempt == 1;
 }
 
-/* Between two attempts it waits to be started again: its phase says so, and its state. */
+/* Between two attempts a replica waits to be started again: the job's phase says so, and its state. */
 static void test_between_attempts(void **state)
 {
 	static const struct {
@@ -87,7 +87,7 @@ static void test_restart(void **state)
 	assert_false(is_alive(first));
 	assert_true(is_alive(log_pid(w, id, "main-1.1")));
 	until(has_phase(w, id, "Running")); /* it is not waited for longer than 5 s */
-	/* a stopped one too */
+	/* A program that is stopped is restarted, too. */
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
 	assert_int_equal(control(w, id, SPEC_RESTART), 0);
 	assert_true(is_alive(log_pid(w, id, "main-1.2")));
@@ -161,7 +161,7 @@ static void test_cancel_other(void **state)
 	assert_true(has_state(w, id, SPEC_RUNNING));
 }
 
-/* One that does not hear SIGTERM, one that has daemons, one that is stopped. */
+/* A program that does not obey SIGTERM, one that has daemons, and one that is stopped. */
 static void test_cancel_of_the_unwilling(void **state)
 {
 	static const char *const scripts[] = {
@@ -205,17 +205,17 @@ static void test_cancel_when_finished(void **state)
 	assert_false(exists(w, "state/jobs/%s", id));
 }
 
-/* Does the disk take the record of job ID? */
+/* Have the disk take the record of job ID, or refuse it. */
 static void record_writable(struct world *w, const char *id, bool writable)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s/.job.json.new", w->state, id);
 
 	w->refuses = true;
-	/* It may be being written. */
+	/* The record may just be being written. */
 	until((writable ? rmdir(path) : mkdir(path, 0700)) == 0);
 }
 
-/* What the disk has not taken is not told as done: after a crash it would not be. */
+/* An order that the disk has not taken is not told as obeyed: after a crash it would not be. */
 static void test_orders_that_can_t_be_recorded(void **state)
 {
 	struct world *w = *state;
@@ -240,12 +240,12 @@ static void test_orders_that_can_t_be_recorded(void **state)
 	assert_true(is_in(w, BACKEND_JOBS, id));
 	assert_false(is_in(w, BACKEND_HISTORY, id));
 	record_writable(w, id, true);
-	/* It has been tried again since. */
+	/* The record has been written since. */
 	until(is_in(w, BACKEND_HISTORY, id));
 	assert_false(is_in(w, BACKEND_JOBS, id));
 }
 
-/* Forgetting does not wait for grace. */
+/* A job is forgotten without a grace period for its programs. */
 static void test_forget_while_ending(void **state)
 {
 	struct world *w = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What local jobs print is in their logs, to the byte: when a program opens its own output anew,
- * prints at the last moment, leaves somebody behind who holds the output open, or the disk is full.
- * And what brings it there: what it may be sent, what it inherits, that none is left.
+ * What local jobs print is in their logs, to the byte: when a program opens its own output anew, prints at the last
+ * moment, leaves somebody behind who holds the output open, or the disk is full. And the helper, which brings the
+ * output there: which signals it gets, what it inherits, and that none is left.
  */
 #include "tests/unit/backend/local/local-world.h"
 
@@ -10,7 +10,7 @@
 
 #include "backend/output/lines.h"
 
-/* Is PART in the daemon's own messages? */
+/* Do the daemon's messages have PART? */
 static bool said(const char *part)
 {
 	size_t len;
@@ -28,7 +28,7 @@ static uint64_t log_size(struct world *w, const char *id)
 	return st.size;
 }
 
-/* The number in a file below WORK, once it is whole. */
+/* The number in a file below WORK, once all of it is written. */
 static pid_t file_pid(struct world *w, const char *name)
 {
 	cleanup_file FILE *f = NULL;
@@ -45,7 +45,7 @@ static pid_t file_pid(struct world *w, const char *name)
 
 /* --- to the byte --- */
 
-/* "> /dev/stderr" opens what is behind the descriptor anew, and a file would be truncated. */
+/* "> /dev/stderr" opens the file of the descriptor anew: if that were a file, the log would be truncated. */
 static void test_opened_anew(void **state)
 {
 	struct world *w = *state;
@@ -84,7 +84,7 @@ static void test_much(void **state)
 	}
 }
 
-/* More than a pipe holds, printed after SIGTERM. */
+/* A program prints more than a pipe holds after it got SIGTERM. */
 static void test_last_words(void **state)
 {
 	struct world *w = *state;
@@ -100,7 +100,7 @@ static void test_last_words(void **state)
 	assert_int_equal(log_size(w, id), 3 + 1000000 + 5);
 }
 
-/* Who closes its output and goes on is no case of lost output. */
+/* A program that closes its output and goes on has lost none. */
 static void test_closed(void **state)
 {
 	struct world *w = *state;
@@ -123,7 +123,7 @@ static void test_closed(void **state)
 /* --- somebody else has it open --- */
 
 /*
- * The output of process PID, held open by this test, which is not of the job. It is there when the program has
+ * The test, which does not belong to the job, holds the output of process PID open. It is there when the program has
  * printed a line.
  */
 static int hold_output(pid_t pid)
@@ -137,7 +137,10 @@ static int hold_output(pid_t pid)
 	return fd;
 }
 
-/* Somebody who is not of the job has its output open: its end waits for that, but not for ever. */
+/*
+ * A process that does not belong to the job holds the output open: the end of the attempt waits for it, but not for
+ * ever.
+ */
 static void test_held(void **state)
 {
 	struct world *w = *state;
@@ -157,7 +160,7 @@ static void test_held(void **state)
 	assert_true(write(fd, "late\n", 5) < 0 && errno == EPIPE);
 }
 
-/* The same, and it prints without pause. A new attempt begins all the same. */
+/* The same, and the process prints without pause. A new attempt begins all the same. */
 static void test_held_and_loud(void **state)
 {
 	struct world *w = *state;
@@ -192,7 +195,7 @@ static void test_held_and_loud(void **state)
 
 enum { ROOM = 1000000 };
 
-/* As on a full disk, a log takes ROOM bytes; what runs already does not notice. */
+/* A job whose logs take ROOM bytes, as on a full disk; jobs that run already have no such limit. */
 static char *submit_full(struct world *w, const char *script)
 {
 	struct rlimit room, was;
@@ -229,7 +232,7 @@ static void test_full(void **state)
 	assert_int_equal(log_size(w, id), ROOM);
 }
 
-/* A program that does not mind: it has succeeded, but not in silence. */
+/* A program that does not notice a full disk: it has succeeded, but a message says that output is lost. */
 static void test_full_and_succeeded(void **state)
 {
 	static const char text[] = "its output can't be written: File too large";
@@ -259,7 +262,10 @@ static void test_full_and_succeeded(void **state)
 
 /* --- the helper --- */
 
-/* It hears nobody who means the daemon, and nothing of the job's or the daemon's holds it. */
+/*
+ * Signals that are meant for the daemon do not reach the helper, and the helper holds nothing of the job or the daemon
+ * open.
+ */
 static void test_helper(void **state)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
@@ -286,7 +292,10 @@ static void test_helper(void **state)
 	assert_false(is_alive(guard));
 }
 
-/* The program kills its parent, or somebody the helper: the attempt ends with all that it started, and says so. */
+/*
+ * The program kills its parent, or somebody kills the helper: the attempt ends with all that it started, and its end
+ * says so.
+ */
 static void test_killed(void **state)
 {
 	static const char script[] =
@@ -324,7 +333,7 @@ static void test_killed(void **state)
 	}
 }
 
-/* One that is killed is tried again, as its policy says. */
+/* An attempt whose helper was killed is tried again, as the policy of its role says. */
 static void test_killed_and_retried(void **state)
 {
 	struct world *w = *state;
@@ -364,7 +373,7 @@ static void test_lines(void **state)
 	assert_true(loop_time_ns() - second.line.ns < 600 * INT64_C(1000000000));
 }
 
-/* None is left when the backend has stopped. */
+/* No helper is left when the backend has stopped. */
 static void test_none_left(void **state)
 {
 	struct world *w = *state;

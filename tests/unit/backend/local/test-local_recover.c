@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs over the end of the daemon: a clean one, a crash (this program runs itself as the
- * daemon that is killed), damaged records; and how long what is over is kept.
+ * Local jobs over the end of the daemon: a clean one, a crash (this program runs itself as the daemon that is killed),
+ * and damaged records. And how long jobs that are over are kept.
  */
 #include "tests/unit/backend/local/local-world.h"
 #include "tests/unit/clock.h"
@@ -14,7 +14,7 @@
 #include "backend/base/file.h"
 #include "backend/local/record_file.h"
 
-/* Run this program as a daemon on ROOT that submits what it is told and then only waits. */
+/* Run this program as a daemon on ROOT, which submits what it is told and then only waits. */
 static pid_t daemon_run(struct world *w, const char *script, char *ret_id)
 {
 	char self[] = "/proc/self/exe", mode[] = "--daemon";
@@ -44,7 +44,7 @@ static void daemon_kill(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* What is synced, here and in helpers, is noted in the file that this variable names. */
+/* What is synced, in this process and in helpers, is noted in the file that this variable names. */
 #define SYNCED "KXFS_TEST_SYNCED"
 
 int fsync(int fd)
@@ -64,7 +64,7 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
-/* The disk does not give the record of this job; NULL: it gives all. */
+/* The disk does not give the record of this job; NULL: it gives all records. */
 static const char *_Atomic refused;
 
 int openat(int at, const char *path, int flags, ...)
@@ -90,7 +90,7 @@ static int daemon_main(const char *root, const char *script)
 
 	snprintf(w.root, sizeof(w.root), "%s", root);
 	world_prepare(&w);
-	/* For helpers a full disk: they inherit the limit. */
+	/* Helpers inherit this limit, which is like a full disk for them. */
 	if (strstr(script, "head -c"))
 		setrlimit(RLIMIT_FSIZE, &(struct rlimit){65536, 65536});
 	if (world_start(&w) < 0)
@@ -102,7 +102,7 @@ static int daemon_main(const char *root, const char *script)
 		pause();
 }
 
-/* Is PART in a file of the job as it is now? */
+/* Does the file NAME of the job have PART now? */
 static bool file_has(struct world *w, const char *id, const char *name, const char *part)
 {
 	cleanup_free char *text = calloc(1, 65536);
@@ -132,7 +132,7 @@ static pid_t file_pid(struct world *w, const char *id, const char *key, int line
 	return pid;
 }
 
-/* Programs run on over a crash; the next start has them, with all that they print, and how they end. */
+/* Programs run on over a crash. The next start finds them, with all that they print, and with how they end. */
 static void test_crash(void **state)
 {
 	struct world *w = *state;
@@ -181,11 +181,11 @@ static void test_crash(void **state)
 	job = job_of(w, id);
 	assert_string_equal(job->phase, "Failed");
 	assert_string_equal(job->reason, "Error");
-	/* The first to end has the job ended, so the other may be sent SIGTERM before it has ended by itself. */
+	/* The replica that ends first ends the job, so the other one may get SIGTERM before it has ended by itself. */
 	assert_true(job->replicas[0].exit_code == 3 || job->replicas[1].exit_code == 3);
 	until(!exists(w, "state/jobs/%s/tasks", id));
 
-	/* the record says so too */
+	/* > the record says so, too */
 	world_stop(w);
 	assert_int_equal(world_start(w), 0);
 	assert_true(has_state(w, id, SPEC_FAILED));
@@ -193,7 +193,9 @@ static void test_crash(void **state)
 	assert_int_equal(forget(w, id), 0);
 }
 
-/* What ended while nobody was there has ended as it did; and is tried again, as often as is left. */
+/*
+ * An attempt that has ended while no daemon ran has ended as it did; and is tried again as often as its retries allow.
+ */
 static void test_crash_and_ended(void **state)
 {
 	struct world *w = *state;
@@ -219,7 +221,7 @@ static void test_crash_and_ended(void **state)
 	assert_true(log_has(w, id, "main-0.0", "\nend\n"));
 }
 
-/* A helper that was killed while nobody was there: its program too, and that is what is told. */
+/* A helper was killed while no daemon ran: its program is killed, too, and that is what is told. */
 static void test_crash_and_killed(void **state)
 {
 	struct world *w = *state;
@@ -242,7 +244,7 @@ static void test_crash_and_killed(void **state)
 	assert_int_equal(job->replicas[1].state, SPEC_CANCELLED);
 }
 
-/* With `linger` jobs run on when the backend has stopped; what was planned is done later. */
+/* With `linger` jobs run on when the backend has stopped; what was planned is done by the next mount. */
 static void test_linger(void **state)
 {
 	struct world *w = *state;
@@ -286,7 +288,7 @@ static void test_linger(void **state)
 	assert_true(has_state(w, held, SPEC_CANCELLED));
 }
 
-/* Output that is lost while no daemon is connected is told by the next mount. */
+/* The next mount tells of output that was lost while no daemon was connected. */
 static void test_crash_and_lost(void **state)
 {
 	struct world *w = *state;
@@ -312,7 +314,10 @@ static void test_crash_and_lost(void **state)
 	assert_string_equal(job->reason, "OutputLost");
 }
 
-/* What a power cut must not take: a job's folder before it is started, and how it has ended before that is told. */
+/*
+ * What a power cut must not take: the folder of a job, before the job is started; and how an attempt has ended, before
+ * that is told.
+ */
 static void test_synced(void **state)
 {
 	struct world *w = *state;
@@ -392,9 +397,9 @@ static void *pass_time(void *data)
 }
 
 /*
- * A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job.
- * When the helper goes on, it hears first that its program has printed, which it can tell nobody, and then that it is
- * to end.
+ * A helper that is itself stopped ends nothing: the end of the mount does not wait for it for ever, and the next start
+ * finds its job. When the helper goes on, it first hears that its program has printed, which it can tell nobody, and
+ * then that it is to end.
  */
 static void test_stop_late(void **state)
 {
@@ -427,7 +432,7 @@ static void test_stop_late(void **state)
 	until(has_state(w, id, SPEC_CANCELLED));
 }
 
-/* Of a job that is over it may not have been told that it was launched, either. */
+/* That a job was launched may not have been told before, even of a job that is over. */
 static void test_ended_is_told(void **state)
 {
 	struct world *w = *state;
@@ -440,7 +445,7 @@ static void test_ended_is_told(void **state)
 	assert_string_equal(w->launched, id);
 }
 
-/* In the record that is in the folder COPY the job is called so too, and no longer ID. */
+/* In the record in the folder COPY the job gets that name, too, in place of ID. */
 static void rename_record(struct world *w, const char *id, const char *copy)
 {
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
@@ -455,7 +460,7 @@ static void rename_record(struct world *w, const char *id, const char *copy)
 	assert_int_equal(record_write(w->state, rec), 0);
 }
 
-/* A copy of a job's folder, with a record that was changed, is reported and left alone. */
+/* A copy of a job's folder, with the record changed to its name, is reported and left alone. */
 static void test_two_of_one_uid(void **state)
 {
 	struct world *w = *state;
@@ -479,8 +484,8 @@ static void test_two_of_one_uid(void **state)
 }
 
 /*
- * A crash has left the record of a held job that was launched, and the disk does not give that of its launch: nobody
- * can remove the one, and it becomes the other when that is read.
+ * A crash has left the record of a held job that was launched, and the disk does not give the record of its launch.
+ * Nobody can remove the held job, and it becomes the launched one when the second record is read.
  */
 static void test_held_read_again(void **state)
 {
@@ -513,8 +518,8 @@ static void test_held_read_again(void **state)
 }
 
 /*
- * The disk does not give the record of a job that runs: it is shown as soon as it does, and until then nothing takes it
- * for gone that waits for its end.
+ * The disk does not give the record of a job that runs: the job is shown as soon as the disk does, and until then no
+ * job that waits for its end takes it for gone.
  */
 static void test_record_read_again(void **state)
 {
@@ -546,7 +551,7 @@ static void test_record_read_again(void **state)
 	assert_true(has_state(w, next, SPEC_SUCCEEDED));
 }
 
-/* Nor does a job stand still for good whose turn came before its record could be read. */
+/* A job whose turn came before its record could be read does not stand still for good either. */
 static void test_turn_read_again(void **state)
 {
 	struct world *w = *state;
@@ -628,7 +633,10 @@ static void test_history_keep(void **state)
 	assert_true(is_in(w, BACKEND_JOBS, stays));
 }
 
-/* Over the limit: history first, then what is finished, oldest first; never what runs. */
+/*
+ * When the output is over the limit, that of the history is removed first, then that of finished jobs, the oldest
+ * first; never that of a job that runs.
+ */
 static void test_spool_limit(void **state)
 {
 	struct world *w = *state;
@@ -659,7 +667,7 @@ static void test_spool_limit(void **state)
 	}
 	assert_true(is_in(w, BACKEND_JOBS, live));
 	assert_true(has_state(w, live, SPEC_RUNNING));
-	/* How they have ended stays, and is known to the next mount. */
+	/* How these jobs have ended stays, and the next mount knows it. */
 	for (int i = 0; i < 2; i++) {
 		assert_true(has_state(w, old, SPEC_SUCCEEDED));
 		assert_true(is_in(w, BACKEND_HISTORY, moved));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a replica is started: in its turn, after its record, and again after a pause. The test plays the record, the
+ * When a replica is started: in its turn, when it is on record, and again after a pause. The test plays the record, the
  * helpers and the logs.
  */
 #include "tests/unit/backend/client/fake_net.h"
@@ -13,7 +13,7 @@
 #include "tests/unit/spec/app-document.h"
 
 #define N_REPLICAS 12
-#define AT_ONCE	   8 /* starts that wait for the disk, of replica.c */
+#define AT_ONCE	   8 /* starts that wait for the disk at a time, as in replica.c */
 
 struct task {
 	const struct task_events *events;
@@ -26,11 +26,11 @@ static struct {
 	struct local_replica_job job;
 	struct local_replica *reps[N_REPLICAS];
 	struct task tasks[N_REPLICAS];
-	size_t n_tasks;	 /* that were started */
-	size_t n_failed; /* replicas that have */
+	size_t n_tasks;	 /* tasks that were started */
+	size_t n_failed; /* replicas that have failed */
 	size_t n_live;
-	uint64_t changes, saved; /* of the record, and as many as are on disk */
-	int err;		 /* of the next log that is begun */
+	uint64_t changes, saved; /* changes of the record, and how many of them are on disk */
+	int err;		 /* of beginning the next log */
 } rig;
 
 /* --- record.h --- */
@@ -200,13 +200,13 @@ static const struct spec_replica *replica(size_t i)
 	return &rig.rec->job->replicas[i];
 }
 
-/* A few at once wait for the disk, and the next begin as these are done with it. */
+/* A few starts at a time wait for the disk, and the next begin when these no longer do. */
 static void test_in_turn(void **state)
 {
 	for (size_t i = 0; i < N_REPLICAS; i++)
 		local_replica_begin(rig.reps[i], 0);
 	fake_run();
-	assert_int_equal(rig.n_tasks, 0); /* before local_replicas_begin */
+	assert_int_equal(rig.n_tasks, 0); /* nothing is started before local_replicas_begin */
 	local_replicas_begin(rig.all);
 	fake_run();
 	assert_int_equal(rig.n_tasks, AT_ONCE);
@@ -220,8 +220,8 @@ static void test_in_turn(void **state)
 }
 
 /*
- * What a start lacks may come back: it is tried again after pauses that grow, in all for about half a minute, in which
- * the attempt is the same; then the replica has failed.
+ * What a start lacks may come back: it is tried again after pauses that grow, for about half a minute in all, in which
+ * the attempt stays the same; then the replica has failed.
  */
 static void test_start_delayed(void **state)
 {
@@ -243,7 +243,7 @@ static void test_start_delayed(void **state)
 	assert_int_equal(replica(0)->attempt, 0);
 	assert_null(fake.timers);
 	assert_int_equal(rig.n_live, 0);
-	/* A start that succeeds in between makes the next one that fails the first again. */
+	/* When a start has succeeded, the next one that fails counts as the first again. */
 	local_replica_begin(rig.reps[1], 0);
 	fake_run();
 	assert_true(fake_wait(100));
@@ -256,8 +256,8 @@ static void test_start_delayed(void **state)
 }
 
 /*
- * A program that fails at once is started again after pauses that grow; one that ran for a while begins anew. So it is
- * whatever the time of day is set to meanwhile.
+ * A program that fails at once is started again after pauses that grow; after one that ran for a while the pauses begin
+ * anew. This does not depend on what the time of day is set to meanwhile.
  */
 static void test_slow_down(void **state)
 {
@@ -279,7 +279,7 @@ static void test_slow_down(void **state)
 	assert_int_equal(local_replica_slow_down(rig.reps[0]), 100);
 }
 
-/* A job that is suspended by the time its turn comes is not started. */
+/* A job that has been suspended by the time of its replica's turn is not started. */
 static void test_suspended(void **state)
 {
 	local_replica_begin(rig.reps[0], 0);
@@ -293,7 +293,7 @@ static void test_suspended(void **state)
 	assert_int_equal(rig.n_tasks, 1);
 }
 
-/* A program that is not there does not come back. */
+/* A program that does not exist is not tried again. */
 static void test_not_started(void **state)
 {
 	local_replicas_begin(rig.all);
@@ -310,7 +310,7 @@ static void test_not_started(void **state)
 	assert_null(fake.timers);
 }
 
-/* What an attempt has used is known until the next one begins, and nothing of it is used now when it has ended. */
+/* What an attempt has used is known until the next attempt begins, and when it has ended nothing of it is in use. */
 static void test_used(void **state)
 {
 	const struct task_usage used = {.cpu_us = 7,
@@ -357,7 +357,7 @@ static void test_recorded_first(void **state)
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();
 	assert_int_equal(replica(0)->attempt, 1);
-	assert_int_equal(replica(0)->exit_code, -1); /* not that of the attempt before */
+	assert_int_equal(replica(0)->exit_code, -1); /* it is not that of the attempt before */
 	assert_int_equal(rig.n_tasks, 1);
 	assert_true(local_replica_is_delayed(rig.reps[0], -ENOSPC));
 	rig.saved = rig.changes - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a task hears of its helper, which is a socket here; and what proves that a helper is dead. */
+/* What a task hears from its helper, which is a socket here; and what proves that a helper is dead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -35,7 +35,7 @@ static void on_prepared(void *data)
 
 static const struct task_events events = {.prepared = on_prepared, .ended = on_ended};
 
-/* The helper ends with a signal unread in its socket, before anybody has heard what it said last. */
+/* The helper ends with a signal unread in its socket, before anybody has read its last message. */
 static void end_helper(void *data)
 {
 	const struct helper_news last = {
@@ -99,7 +99,10 @@ static enum task_state find(int *ret_err)
 	return found.state;
 }
 
-/* A helper is dead when nobody listens and nobody holds its lock; what else keeps us from it proves nothing. */
+/*
+ * A helper is dead when nobody listens on its socket and nobody holds its lock; any other error in reaching it proves
+ * nothing.
+ */
 static void test_find(void **state)
 {
 	struct task_found waiting[8];
@@ -134,7 +137,9 @@ static void adopt(void *data)
 	task_signal(task_adopt(tasks, root, "0.0", *fd, &events, NULL), SIGTERM);
 }
 
-/* A helper whose connection ends, or that could not be reached at the start, is connected again, and hears signals. */
+/*
+ * A helper whose connection ends, or that could not be reached at the start, is connected to again, and gets signals.
+ */
 static void test_connect_again(void **state)
 {
 	const struct helper_news last = {
@@ -201,7 +206,7 @@ static void start_held(void *data)
 		sem_post(&held);
 }
 
-/* What is to end before its helper has been started is not started: this program would be the helper. */
+/* An attempt that is to end before its helper has been started is not started: this program would be the helper. */
 static void test_ended_before_it_began(void **state)
 {
 	char path[64];
