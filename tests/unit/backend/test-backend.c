@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend does around an implementation: its life, what requests are refused before the
- * implementation sees them, exactly one reply each. The implementation here is the test's own: it stands
- * in for local by having its name.
+ * What the backend does around an implementation: its life, which requests it refuses before the implementation sees
+ * them, and that each has exactly one reply. The implementation is the test's own: it stands in for local by having its
+ * name.
  */
 #include <errno.h>
 
@@ -167,7 +167,7 @@ struct answer {
 	unsigned times;
 	int err;
 	bool here;
-	bool dry; /* ask for a manifest */
+	bool dry; /* ask only for a manifest */
 	char manifest[64];
 	char id[64];
 	char text[256];
@@ -208,7 +208,7 @@ static void submit(struct answer *a, const char *text)
 		backend_dry_run(world.b, &s, on_reply, a);
 	else
 		backend_submit(world.b, &s, on_reply, a);
-	memset(copy, 'x', sizeof(copy)); /* all was copied */
+	memset(copy, 'x', sizeof(copy)); /* all of it was copied */
 }
 
 static void test_kinds(void **state)
@@ -272,7 +272,7 @@ static void test_requests(void **state)
 	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL, "resume would have no effect: the job is Running; ctl lists what has");
 
-	/* These never reach it. */
+	/* These requests never reach the implementation. */
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
 	expect(&a, -ESTALE, "app-1 is another job by now; look at it again");
@@ -301,7 +301,7 @@ static void test_later(void **state)
 	expect(&held, 0, "");
 	assert_string_equal(held.id, "late-1");
 	backend_stop(world.b);
-	/* After the end: an answer, too. */
+	/* A request after the end gets an answer, too. */
 	submit(&a, "app");
 	expect(&a, -ENOTCONN, "kxfs is ending");
 }

@@ -29,9 +29,10 @@ static struct {
 	struct output *output;
 	struct output_job *job;
 	bool up;
-	atomic_uint told;			 /* times that a log had news */
-	atomic_uint ended;			 /* logs whose end was told */
-	void (*_Atomic on_log)(struct log *log); /* a test's, on the I/O thread; NULL: none */
+	atomic_uint told;  /* how often a log had news */
+	atomic_uint ended; /* how many logs were told to have ended */
+	/* A function of the test for news, on the I/O thread; NULL: none. */
+	void (*_Atomic on_log)(struct log *log);
 } rig;
 
 static inline void rig_sleep(unsigned ms)
@@ -65,7 +66,7 @@ static inline void rig_run(void *data)
 	sem_post(&c->done);
 }
 
-/* FN(DATA) on the I/O thread, waited for. */
+/* Call FN(DATA) on the I/O thread, and wait for its end. */
 static inline void rig_here(loop_fn fn, void *data)
 {
 	struct rig_call c = {.fn = fn, .data = data};
@@ -112,7 +113,9 @@ static inline void rig_up(void)
 	rig_here(rig_do_start, NULL);
 }
 
-/* As an unmount; or, when not CLEAN, as nearly a crash as one process can have. */
+/*
+ * Free all as at an unmount; or, when not CLEAN, in a way that is as near to a crash as it can be within one process.
+ */
 static inline void rig_down(bool clean)
 {
 	sem_t stopped;
@@ -141,7 +144,7 @@ static inline int rig_setup(void **state)
 
 static inline int rig_teardown(void **state)
 {
-	if (rig.up) /* not after a failure in between */
+	if (rig.up) /* setup may have failed before */
 		rig_down(true);
 	return scratch_remove(rig.state);
 }
@@ -180,7 +183,7 @@ static inline void rig_begin(const char *key, const char *prefix)
 	assert_int_equal(l.err, 0);
 }
 
-/* Another process that writes a log and its table, as a local job's helper does. */
+/* Another process that writes a log and its table, as the helper of a local job does. */
 struct rig_writer {
 	struct output_job *job;
 	const char *key;
@@ -188,7 +191,7 @@ struct rig_writer {
 	struct lines_encoder lines;
 };
 
-/* The log KEY of job ID (rig.job) has begun, its file is there, and W writes it from now on. */
+/* The log KEY of job ID (rig.job) has begun, its file is there, and from now on W writes it. */
 static inline void rig_writer_begin(struct rig_writer *w, const char *id, const char *key,
 				    const char *prefix)
 {
@@ -208,7 +211,7 @@ static inline void rig_writer_begin(struct rig_writer *w, const char *id, const 
 	assert_int_equal(lines_mend(w->lines_fd, w->fd, (uint64_t)st.st_size, &w->lines), 0);
 }
 
-/* The N bytes are in the log, printed at NS, and kxfs has not heard of it. */
+/* The N bytes are in the log and were printed at NS, and kxfs has not heard of them. */
 static inline void rig_append_at(struct rig_writer *w, int64_t ns, const char *bytes, size_t n)
 {
 	while (n > 0) {

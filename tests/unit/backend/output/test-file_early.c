@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is handed to who follows a log before it is on disk: the same bytes as the log gets, also when the disk refuses
- * them at first; and when they are lost, who was given them is told.
+ * What a reader that follows a log is given before it is on disk: these are the bytes that the log gets, also when the
+ * disk refuses them at first; and if they are lost, that reader is told.
  */
 #include "tests/unit/backend/output/output_rig.h"
 #include "tests/unit/backend/output/print_lines.h"
@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* The disk takes no file that is longer, so that the first line fits, and its table, but not the second. */
+/* The disk takes no file that is longer than LIMIT: the first line fits, and its table, but not the second line. */
 #define FIRST "the first line is as long as the table of all of them: 24 bytes and some more\n"
 #define LIMIT strlen(FIRST)
 
@@ -17,9 +17,9 @@ static struct {
 	struct log_writer *w;
 	struct log *log;
 	struct log_early early;
-	char got[64]; /* what was to be had early of the last line */
+	char got[64]; /* what was given early of the last line */
 	atomic_bool open, done;
-	atomic_size_t followed; /* so many bytes were had from memory when news came */
+	atomic_size_t followed; /* so many bytes came from memory when there was news */
 	int err;
 } t;
 
@@ -68,7 +68,7 @@ static void do_print(void *data)
 	t.got[n] = '\0';
 }
 
-/* So much is known of the log without a look at the disk, and that it has ended. */
+/* Without a look at the disk, it is known that the log has SIZE bytes, and whether it has ENDED. */
 static void expect_peek(uint64_t size, bool ended)
 {
 	struct log_stat st;
@@ -78,7 +78,7 @@ static void expect_peek(uint64_t size, bool ended)
 	assert_int_equal(st.ended, ended);
 }
 
-/* TEXT comes; the log's writer says ERR to it. */
+/* Print TEXT; ERR is what the log's writer says to that. */
 static void print(const char *text, int err)
 {
 	rig_here(do_print, (void *)(uintptr_t)text);
@@ -162,7 +162,7 @@ static void test_early(void **state)
 	expect_log("one\ntwo\n");
 }
 
-/* The second line is handed out, and the disk refuses it. */
+/* The second line is given out early, and the disk refuses it. */
 static void refuse(void)
 {
 	print(FIRST, 0);
@@ -192,7 +192,7 @@ static void test_lost(void **state)
 	rig_here(do_lose, NULL);
 	print("another\n", 0);
 	assert_false(is_kept());
-	/* Who comes now knows nothing of it. */
+	/* A reader that comes now knows nothing of the lost line. */
 	t.early = (struct log_early){0};
 	assert_true(is_kept());
 	expect_log(FIRST "another\n");
@@ -208,7 +208,7 @@ static void test_ended(void **state)
 	assert_false(is_kept());
 }
 
-/* News of a log come: the next of it is asked for in memory. */
+/* The log has news: the next line is taken from memory. */
 static void on_log(struct log *log)
 {
 	const char *got = "";
@@ -233,8 +233,8 @@ static bool is_merged(struct log *merged, const char *line)
 }
 
 /*
- * Who follows a log that another process writes has from memory what was read there for the merged log; but for what
- * was printed before its reader had begun, which is there as in any file.
+ * A reader that follows a log which another process writes is given, from memory, what was read for the merged log. What
+ * was printed before that reading began is on disk, as in any file.
  */
 static void test_local(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of lines: what is added is found again, whatever is torn, grows, jumps or holds rubbish. */
+/*
+ * The table of lines: each line that is added is found again, though the table is torn or grows, times jump, or it has
+ * bytes that mean nothing.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -54,7 +57,7 @@ static void add(int64_t ns, const char *bytes, size_t n)
 	assert_int_equal(pwrite(rig.log, bytes, n, (off_t)(rig.e.size - n)), n);
 }
 
-/* A line of 1 to 10 bytes. */
+/* Add a line of 1 to 10 bytes. */
 static void add_line(int64_t ns)
 {
 	size_t n = 1 + rig.n % 10;
@@ -66,7 +69,7 @@ static void add_line(int64_t ns)
 	add(ns, text, n);
 }
 
-/* Each line is found, by its place and by that of its stamp, and has its time. */
+/* Each line is found, by its place and by the place of its stamp, and has its time. */
 static void expect_all(size_t n)
 {
 	struct lines_record got;
@@ -105,7 +108,7 @@ static void test_find(void **state)
 		records++;
 	}
 	assert_true(records > N / 3 && records < N);
-	/* It grows while it is read. */
+	/* The table grows while it is read. */
 	add_line(5);
 	assert_int_equal(lines_next(&r, &got), 0);
 	assert_int_equal(got.number, N);
@@ -119,16 +122,16 @@ static void test_shared(void **state)
 
 	memset(chunk, 'x', sizeof(chunk));
 	add(7, "begun", 5);
-	add(8, " and", 4); /* still the line of 7 */
+	add(8, " and", 4); /* this is still the line of time 7 */
 	assert_int_equal(rig.e.lines, 1);
-	add(9, " ended\nnext\n", 12); /* the next one is of 9 */
+	add(9, " ended\nnext\n", 12); /* the next line has time 9 */
 	add(9, "third\n", 6);
-	add(0, "fourth\n", 7); /* unknown: shared */
+	add(0, "fourth\n", 7); /* unknown: the time of the line before */
 	assert_int_equal(rig.e.lines, 4);
 	assert_int_equal(rig.e.last.line.ns, 9);
 	assert_int_equal(rig.e.last.line.at, 16);
 	assert_int_equal(rig.e.last.number, 1);
-	/* A line far on has a record of its own, and a long line does not need any. */
+	/* A line far behind the last record has a record of its own, and a long line needs no other. */
 	add(9, chunk, sizeof(chunk));
 	add(9, chunk, sizeof(chunk));
 	assert_int_equal(rig.e.last.number, 1);
@@ -141,7 +144,7 @@ static void test_mend(void **state)
 {
 	for (unsigned i = 0; i < N - 250; i++)
 		add_line(1000 + i * i);
-	/* Whatever is torn of the table and of the log: the one fits the other after it. */
+	/* However much of the table and of the log is torn off, the table fits the log afterwards. */
 	for (unsigned cut = 0; cut < 100; cut++) {
 		struct lines_encoder e;
 		uint64_t size = rig.e.size - 3 * cut, table = rig.e.table - 2 * cut;
@@ -207,7 +210,7 @@ static void put_bytes(size_t at, const char *bytes, size_t n)
 	assert_int_equal(pwrite(rig.fd, bytes, n, (off_t)at), n);
 }
 
-/* A record that can't be is none: what stands before it is the last. */
+/* A record that can't be true counts as none: the record before it is the last one. */
 static void test_damaged_records(void **state)
 {
 	static const char zeros[LINES_BLOCK];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merged index: its rendering against a slow and simple one, and random writers whose logs must come
- * back exactly from the merged text, while they write, after they end, and after the index was torn. Random
- * runs print their seed; KXFS_SEED=N repeats one.
+ * The index of the merged log: its rendering, compared with a slow and simple one; and random writers, whose logs must
+ * come back exactly from the merged text, while they write, after they end, and after the index was torn. Random runs
+ * print their seed; KXFS_SEED=N repeats one.
  */
 #include "tests/unit/backend/output/output_rig.h"
 
@@ -78,7 +78,7 @@ static void expect_same(const char *a, size_t a_len, const char *b, size_t b_len
 
 /* --- the format --- */
 
-/* Byte by byte, as the rule reads. */
+/* The slow rendering: byte by byte, as the rule says it. */
 static void render_slowly(const struct merge_record *r, const char *prefix, const char *buf,
 			  struct text *t)
 {
@@ -100,7 +100,7 @@ static void on_stamp(void *data, uint64_t offset, char ret[STAMP])
 	ret[STAMP - 1] = ' ';
 }
 
-/* The rendering with stamps: without them it is the other one, and one stands before each line. */
+/* The rendering with stamps: without its stamps it is the other rendering, and there is a stamp before each line. */
 static void expect_stamped(const struct merge_record *rec, const char *prefix, const char *buf,
 			   const struct text *whole, uint64_t *r)
 {
@@ -137,7 +137,7 @@ static void expect_stamped(const struct merge_record *rec, const char *prefix, c
 
 static struct pieces cut;
 
-/* The N bytes at BUF, which come in parts of any size, as one piece. */
+/* The N bytes at BUF as one piece, which is made of parts of any size. */
 static struct piece cut_to_one(const char *buf, size_t n, uint64_t *r)
 {
 	struct piece p;
@@ -162,7 +162,7 @@ static struct piece cut_to_one(const char *buf, size_t n, uint64_t *r)
 	return p;
 }
 
-/* N bytes with lines of about EVERY bytes, which end in one of the ways of ENDS. */
+/* N bytes with lines of about EVERY bytes, each of which ends in one of the ways that ENDS names. */
 static char *random_lines(uint64_t *r, size_t n, const char *ends, size_t every)
 {
 	char *buf = malloc(n);
@@ -172,7 +172,7 @@ static char *random_lines(uint64_t *r, size_t n, const char *ends, size_t every)
 	return buf;
 }
 
-/* What is rendered of REC: WHOLE, from any byte on, and not a byte more than there is room for. */
+/* What is rendered of REC is WHOLE, from any byte on, and never a byte more than there is room for. */
 static void expect_rendered(const struct merge_record *rec, const struct merge_style *style,
 			    const char *buf, const struct text *whole, uint64_t *r)
 {
@@ -212,7 +212,7 @@ static void test_render(void **state)
 		struct text whole = {0};
 		bool first;
 
-		last.flags = (uint32_t)below(&r, 3) * MERGE_ENDS; /* none, ENDS, CR */
+		last.flags = (uint32_t)below(&r, 3) * MERGE_ENDS; /* no end, an end, or a '\r' */
 		first = below(&r, 5) == 0;
 		p = cut_to_one(buf, n, &r);
 		rec = merge_next(first ? &merge_start : &last, 1, &p, strlen(style.prefix));
@@ -249,11 +249,11 @@ static void test_flags(void **state)
 	assert_int_equal(r.stamps, 1);
 	r = next_of(&line, 2, "x\r");
 	assert_int_equal(r.flags, MERGE_START | MERGE_LINE | MERGE_CR);
-	r = next_of(&piece, 1, "x"); /* goes on */
+	r = next_of(&piece, 1, "x"); /* the line goes on */
 	assert_int_equal(r.flags, 0);
 	assert_int_equal(r.end, 11);
 	assert_int_equal(r.stamps, 0);
-	r = next_of(&piece, 2, "x"); /* another's */
+	r = next_of(&piece, 2, "x"); /* another log's piece follows */
 	assert_int_equal(r.flags, MERGE_NEWLINE | MERGE_START | MERGE_LINE);
 	assert_int_equal(r.end, 15);
 	r = next_of(&cr, 1, "\n");
@@ -263,7 +263,7 @@ static void test_flags(void **state)
 	assert_int_equal(r.stamps, 0);
 }
 
-/* BUF in one part, and what is cut off by then, before the end. */
+/* Cut BUF, which comes as one part: how many bytes are cut off then (AT_PAUSE: when the log pauses). */
 static void expect_cut(const char *buf, size_t n, size_t expected, size_t at_pause)
 {
 	struct cutter c;
@@ -297,11 +297,11 @@ static void test_cut(void **state)
 	expect_cut(buf, 100, 0, 0);
 	expect_cut(buf, PIECE_MAX - 1, 0, 0);
 	expect_cut(buf, PIECE_MAX, PIECE_MAX, PIECE_MAX);
-	expect_cut("\r10%\r20%\r", 9, 0, 5); /* a '\n' may follow the last */
+	expect_cut("\r10%\r20%\r", 9, 0, 5); /* a '\n' may follow the last '\r' */
 	expect_cut("\r10%\r20%\r3", 10, 0, 9);
 	expect_cut("10%\r", 4, 0, 0);
 	expect_cut("x\r\n1\r2", 6, 3, 5);
-	/* Not between '\r' and '\n'. */
+	/* No cut comes between '\r' and '\n'. */
 	buf[PIECE_MAX - 1] = '\r';
 	expect_cut(buf, PIECE_MAX, PIECE_MAX - 1, PIECE_MAX - 1);
 	buf[PIECE_MAX] = '\n';
@@ -354,7 +354,7 @@ static void test_keys(void **state)
 	merge_keys_clear(&keys);
 }
 
-/* What a prefix may be, and the longest. */
+/* What the prefix of a line may be, and the longest one. */
 static void test_prefixes(void **state)
 {
 	char longest[MERGE_PREFIX_MAX + 2];
@@ -383,16 +383,24 @@ static void test_follow(void **state)
 	} rows[] = {
 		{{.offset = 10, .length = 4, .end = 22, .stamps = 2}, 0},
 		{{.offset = 10, .length = 4, .end = 18, .stamps = 1}, 0},
-		{{.offset = 10, .length = 4, .end = 17, .stamps = 2}, -EINVAL}, /* fewer bytes */
+		/* Too few bytes for these lines. */
+		{{.offset = 10, .length = 4, .end = 17, .stamps = 2}, -EINVAL},
 		{{.offset = 10, .length = 4, .end = 35, .stamps = 2}, 0},
-		{{.offset = 10, .length = 4, .end = 36, .stamps = 2}, -EINVAL}, /* too many */
-		{{.offset = 11, .length = 4, .end = 22, .stamps = 2}, -EINVAL}, /* one left out */
-		{{.offset = 9, .length = 4, .end = 22, .stamps = 2}, -EINVAL},	/* one twice */
+		/* Too many bytes for these lines. */
+		{{.offset = 10, .length = 4, .end = 36, .stamps = 2}, -EINVAL},
+		/* A byte is left out. */
+		{{.offset = 11, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
+		/* A byte is there twice. */
+		{{.offset = 9, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
 		{{.offset = 10, .length = 4, .end = 22, .stamps = 5}, 0},
-		{{.offset = 10, .length = 4, .end = 22, .stamps = 6}, -EINVAL}, /* more lines */
-		{{.offset = 10, .length = 4, .end = 22, .stamps = 0}, -EINVAL}, /* fewer */
-		{{.offset = 10, .length = 0, .end = 14, .stamps = 1}, -EINVAL}, /* of nothing */
-		{{.log = 1, .length = 4, .end = 22, .stamps = 2}, -EINVAL},	/* of no log */
+		/* Too many lines for these bytes. */
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 6}, -EINVAL},
+		/* Too few lines for these bytes. */
+		{{.offset = 10, .length = 4, .end = 22, .stamps = 0}, -EINVAL},
+		/* A piece without bytes. */
+		{{.offset = 10, .length = 0, .end = 14, .stamps = 1}, -EINVAL},
+		/* There is no such log. */
+		{{.log = 1, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -426,7 +434,7 @@ struct writer {
 
 static struct writer writers[WRITERS];
 
-/* A line without '\n'; no '/' in it, so that no prefix stands in it by chance. */
+/* A random line without '\n', and without '/', so that it has no prefix by chance. */
 static size_t random_line(struct writer *w, char *buf)
 {
 	static const char alphabet[] = "abcdefgh .\0\r";
@@ -467,7 +475,7 @@ static void *write_log(void *data)
 	return NULL;
 }
 
-/* What was read so far of the merged log, while it grows. */
+/* What a reader of the merged log has read so far, while it grows. */
 struct watcher {
 	struct log *log;
 	struct text seen;
@@ -496,7 +504,7 @@ static void watch_more(struct watcher *w)
 	}
 }
 
-/* Reading in pieces of any size, from anywhere, gives what reading it whole gives. */
+/* Reading in pieces of any size, from any place, gives the same as reading the whole. */
 static void expect_pieces(struct log *log, const struct text *whole, uint64_t *r)
 {
 	for (unsigned i = 0; i < 100; i++) {
@@ -535,7 +543,7 @@ static void split(const struct text *whole, struct text out[WRITERS])
 	}
 }
 
-/* Take newlines out of OUT that are not in T: those after a '\r' where another log has come between. */
+/* Remove from OUT the newlines that are not in T: those behind a '\r' where a line of another log has come between. */
 static void join(struct text *out, const struct text *t)
 {
 	size_t n = 0;
@@ -550,8 +558,8 @@ static void join(struct text *out, const struct text *t)
 }
 
 /*
- * The logs are complete in WHOLE, byte for byte, but for newlines after a last line without one and
- * in lines that a '\r' has cut.
+ * The logs are complete in WHOLE, byte for byte, but for newlines behind a last line that has none, and in lines that a
+ * '\r' has cut.
  */
 static void expect_logs(const struct text *whole)
 {
@@ -570,8 +578,8 @@ static void expect_logs(const struct text *whole)
 }
 
 /*
- * The same from the records, which also holds with lines longer than a record: each log is there from
- * its first to its last byte, and rendering the records slowly gives WHOLE.
+ * The same by the records, which also holds for lines that are longer than a record: each log is there from its first
+ * to its last byte, and the slow rendering of the records gives WHOLE.
  */
 static void expect_records(const struct text *whole)
 {
@@ -694,7 +702,7 @@ static void test_long_lines(void **state)
 	run_writers(true);
 }
 
-/* Cut FILE of the job at a random byte, sometimes with rubbish or zeros behind. */
+/* Cut FILE of the job at a random byte, and sometimes put bytes that mean nothing, or zeros, behind. */
 static void tear(const char *file, uint64_t *r)
 {
 	char path[256];
@@ -714,8 +722,8 @@ static void tear(const char *file, uint64_t *r)
 }
 
 /*
- * After any tearing: what was whole stays as it was read, the rest is made again, and nothing of the logs
- * is missing or there twice.
+ * However the index is torn, the records that are whole are rendered as they were, the rest is made again, and no byte
+ * of the logs is missing or there twice.
  */
 static void test_torn(void **state)
 {
@@ -740,7 +748,7 @@ static void test_torn(void **state)
 	text_clear(&whole);
 }
 
-/* What had been read of a stream before a crash is what is read after it. */
+/* What had been read of the merged log before a crash is also read after it. */
 static void test_crash(void **state)
 {
 	struct text whole = {0};
@@ -762,7 +770,7 @@ static void test_crash(void **state)
 		whole.v = rig_read(log, &whole.n);
 		log_unref(log);
 		rig_down(false);
-		/* Printed while nobody looked. */
+		/* The program has printed while nobody looked. */
 		text_add(&w->text, "unseen\n", 7);
 		rig_append(&w->out, "unseen\n", 7);
 		for (unsigned k = 0; k < WRITERS; k++)
@@ -828,7 +836,7 @@ static void test_partial_line(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
-/* It comes as it is drawn, and between lines of others it goes on in lines of its own. */
+/* A progress bar comes as it is drawn, and goes on in lines of its own between the lines of others. */
 static void test_progress_bar(void **state)
 {
 	struct rig_writer a, b;
@@ -876,7 +884,7 @@ static void test_settle(void **state)
 			;
 		assert_int_equal(rig_stat(log).size, 9 * i);
 	}
-	/* A line that is not whole is not waited for. */
+	/* The rest of a line is not waited for. */
 	rig_write(&w, "half a line");
 	log_when_arrived(log, on_arrived, &settled);
 	while (sem_wait(&settled) < 0)
@@ -892,7 +900,10 @@ static void test_settle(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
-/* An index that can't be written: the logs are whole, they end, and the index follows when it can. */
+/*
+ * When the index can't be written, the logs are whole all the same, they end, and the index follows when it can be
+ * written.
+ */
 static void test_no_room(void **state)
 {
 	char path[256];
@@ -905,7 +916,7 @@ static void test_no_room(void **state)
 	rig_open(JOB);
 	rig_writer_begin(&w, JOB, "a-0.0", "a/0 ");
 	snprintf(path, sizeof(path), "%s/jobs/" JOB "/merged", rig.state);
-	assert_int_equal(mkdir(path, 0700), 0); /* can't be opened as a file */
+	assert_int_equal(mkdir(path, 0700), 0); /* so the index can't be opened as a file */
 	rig_write(&w, "one\ntwo\n");
 	rig_writer_end(&w);
 	rig_end("a-0.0");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order of lines in the merged log: writers of fetched logs, whose lines have times, and what a reader of the
- * merged log sees, whenever the lines come, and after a start of kxfs in between.
+ * merged log sees, in whichever order the lines come, and after a start of kxfs in between.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ static struct follow {
 	char key[32], prefix[32];
 	struct log_writer *w;
 	atomic_bool open, written;
-	atomic_bool waits; /* what it has printed is not written yet */
+	atomic_bool waits; /* the writer has lines that are not written yet */
 } logs[N_LOGS];
 
 /* --- what is done to an index on the disk --- */
 
-static atomic_uint n_cut, n_cut_synced; /* indexes */
+static atomic_uint n_cut, n_cut_synced; /* indexes that were cut */
 static atomic_uint bad_syncs;		/* so many syncs of an index fail */
 
 static bool is_index(int fd)
@@ -72,12 +72,12 @@ static void on_written(void *data, int err)
 	atomic_store(&f->written, true);
 }
 
-/* How many logs there are, and which are held: from which number on. */
+/* N logs there are; those from number HELD on are still to be fetched. */
 struct world {
 	size_t n, held;
 };
 
-/* All at once, as when kxfs sees a job. */
+/* All logs begin at once, as when kxfs sees a job. */
 static void do_begin(void *data)
 {
 	const struct world *world = data;
@@ -130,7 +130,7 @@ static void do_print(void *data)
 	log_writer_flush(logs[line->log].w);
 }
 
-/* --- the same, from the test --- */
+/* --- the same calls, from the test --- */
 
 static void begin(size_t n, size_t held)
 {
@@ -150,7 +150,7 @@ static void end(size_t n)
 	}
 }
 
-/* Log I prints a line at the time NS, which is its text too. */
+/* Log I prints a line at the time NS, whose text is that time. */
 static void print(size_t i, int64_t ns)
 {
 	struct line line = {.log = i, .ns = ns};
@@ -159,14 +159,14 @@ static void print(size_t i, int64_t ns)
 	rig_here(do_print, &line);
 }
 
-/* The merged log has been told of all that the logs have printed. */
+/* Wait until the merged log has been told of all that the logs have printed. */
 static void written(size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		rig_until(atomic_load(&logs[i].written));
 }
 
-/* As many ticks pass as a line waits at most; each is due when the loop goes round. */
+/* Let as many ticks pass as a line waits at most; each is due when the loop goes round. */
 static void pass_ticks(void)
 {
 	for (int i = 0; i < 2 * ORDER_WAIT_TICKS + 2; i++) {
@@ -175,7 +175,10 @@ static void pass_ticks(void)
 	}
 }
 
-/* When all that was printed is written, and time has passed until nothing more is waited for: all of the merged log. */
+/*
+ * When all that was printed is written, and so much time has passed that nothing is waited for any longer, the merged
+ * log is TEXT.
+ */
 static void expect_merged(const char *text)
 {
 	struct log *merged = rig_log("job", NULL);
@@ -205,7 +208,7 @@ static uint64_t file_size(const char *name)
 	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_size;
 }
 
-/* Bytes in all logs. */
+/* How many bytes there are in all logs. */
 static uint64_t logged(size_t n)
 {
 	uint64_t sum = 0;
@@ -232,14 +235,14 @@ static void test_by_time(void **state)
 	print(1, 6);
 	written(2);
 	hold(false);
-	/* Log 0 may still have a line before 6, which is waited for, but not for ever. */
+	/* Log 0 may still print a line of a time before 6: that is waited for, but not for ever. */
 	expect_merged("r/0 1\nr/1 2\nr/0 3\nr/1 4\nr/0 5\nr/1 6\n");
 	end(2);
-	/* The times are kept as long as the logs. */
+	/* The times are kept as long as the logs are. */
 	assert_true(file_size("lines/k0") > 0 && file_size("lines/k1") > 0);
 }
 
-/* What a third log may still print is waited for, but not for ever. */
+/* A third log may still print a line: that is waited for, but not for ever. */
 static void test_late(void **state)
 {
 	begin(3, 3);
@@ -252,7 +255,7 @@ static void test_late(void **state)
 	end(3);
 }
 
-/* Lines that were printed before wait for what is still to be fetched. */
+/* Lines that were printed earlier by a log that is still to be fetched are waited for. */
 static void test_hold(void **state)
 {
 	struct log *merged;
@@ -262,7 +265,7 @@ static void test_hold(void **state)
 	print(0, 40);
 	merged = rig_log("job", NULL);
 	written(1);
-	pass_ticks(); /* so long they would not wait for anything else */
+	pass_ticks(); /* for no other reason they would wait so long */
 	assert_int_equal(rig_stat(merged).size, 0);
 	print(1, 10);
 	print(1, 30);
@@ -273,7 +276,7 @@ static void test_hold(void **state)
 	end(2);
 }
 
-/* Who opens it gets all that is there. */
+/* Whoever opens the merged log gets all that there is. */
 static void test_settle(void **state)
 {
 	struct log *merged;
@@ -295,7 +298,7 @@ static void test_settle(void **state)
 	end(2);
 }
 
-/* A line counts by when it began. */
+/* The time of a line is that at which it began. */
 static void test_parts(void **state)
 {
 	struct line part = {.log = 0, .ns = 1, .text = "be"};
@@ -316,7 +319,7 @@ static void test_parts(void **state)
 	expect_merged("r/1 2\nr/0 begun\nr/1 3\nr/0 never ended");
 }
 
-/* Somebody empties a log whose lines wait: what is left ends all the same. */
+/* Somebody empties a log whose lines wait: the rest of it ends all the same. */
 static void test_emptied(void **state)
 {
 	char path[200];
@@ -336,7 +339,7 @@ static void test_emptied(void **state)
 	log_unref(merged);
 }
 
-/* A disk that does not give a log's bytes: nothing else stands for them, and they are read when it does. */
+/* While the disk does not give the bytes of a log, no other bytes take their place; they are read when it does. */
 static void test_unread(void **state)
 {
 	char path[200], aside[200], got[32] = "";
@@ -352,7 +355,7 @@ static void test_unread(void **state)
 	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
 	snprintf(aside, sizeof(aside), "%s/k1", rig.state);
 	assert_int_equal(rename(path, aside), 0);
-	assert_int_equal(mkdir(path, 0700), 0); /* which can be opened, but not read */
+	assert_int_equal(mkdir(path, 0700), 0); /* a directory can be opened, but not read */
 	merged = rig_log("job", NULL);
 	assert_int_equal(log_read(merged, got, sizeof(got), 0), 6);
 	assert_int_equal(log_read(merged, got + 6, sizeof(got) - 6, 6), -EISDIR);
@@ -364,8 +367,9 @@ static void test_unread(void **state)
 }
 
 /*
- * The machine has crashed, and the index tells of more than the logs have: it is made again from there. That it was cut
- * is on the disk by then, though not at the first try, else what it told of comes back when the machine crashes again.
+ * After a crash of the machine the index tells of more than the logs have: from there it is made again. Before that,
+ * its cut is on the disk, though not at the first try; else what it told of would come back when the machine crashes
+ * again.
  */
 static void test_lost(void **state)
 {
@@ -400,7 +404,7 @@ static size_t any(size_t n)
 	return (size_t)rand() % n;
 }
 
-/* As after a crash, when BYTES have been written. */
+/* Begin again as after a crash, when BYTES have been written. */
 static void again(uint64_t bytes)
 {
 	rig_until(logged(N_LOGS) == bytes);
@@ -428,7 +432,10 @@ static char *sorted(struct line *lines, size_t n)
 	return text;
 }
 
-/* However they come, and whatever was indexed when kxfs was ended: all in order if the rest is awaited. */
+/*
+ * In whichever order lines come, and wherever the index was when kxfs ended: all are in order, if the other lines are
+ * waited for.
+ */
 static void test_any_order(void **state)
 {
 	static struct line lines[N_LINES];
@@ -443,7 +450,7 @@ static void test_any_order(void **state)
 	for (size_t i = 0; i < N_LINES; i++) {
 		size_t log = any(1 + any(N_LOGS));
 
-		/* No two of one time: its last digit is the log's number. */
+		/* No two lines have one time: its last digit is the number of the log. */
 		ns[log] += (int64_t)(1 + any(any(2) ? 3 : 3000)) * 10;
 		print(log, ns[log] + (int64_t)log);
 		lines[i] = (struct line){.log = log, .ns = ns[log] + (int64_t)log};
@@ -451,7 +458,7 @@ static void test_any_order(void **state)
 		bytes += strlen(lines[i].text);
 		if (any(N_LINES / 3) == 0)
 			again(bytes);
-		hold(true); /* for longer */
+		hold(true); /* the lines of the last life still wait */
 	}
 	written(N_LOGS);
 	hold(false);
@@ -460,7 +467,7 @@ static void test_any_order(void **state)
 	end(N_LOGS);
 }
 
-/* Times that are damaged, or gone, cost the order alone. */
+/* When the times of lines are damaged, or gone, only the order suffers. */
 static void test_damaged(void **state)
 {
 	static const char *const files[] = {"lines/k0", "lines/k1"};

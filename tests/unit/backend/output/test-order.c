@@ -50,7 +50,7 @@ static void feed(size_t i, int64_t ns)
 	feed_long(i, ns, 10);
 }
 
-/* What goes now: "SOURCE:TIME " of each piece. */
+/* The pieces that go now are those of TEXT, "SOURCE:TIME " for each. */
 static void expect(const char *text)
 {
 	struct order_source *s;
@@ -81,7 +81,7 @@ static void test_by_time(void **state)
 	feed(1, 2);
 	feed(1, 4);
 	feed(1, 6);
-	/* The first may still have one before 6. */
+	/* The first source may still have a piece before 6. */
 	expect("0:1 1:2 0:3 1:4 0:5 ");
 	assert_true(order_waits(rig.o) && order_is_empty(rig.s[0]));
 	tick(ORDER_WAIT_TICKS - 1);
@@ -91,7 +91,7 @@ static void test_by_time(void **state)
 	assert_false(order_waits(rig.o));
 }
 
-/* Of one time, who came first goes first, and everybody before anybody's next. */
+/* Of pieces of one time, the one that came first goes first, and each source has its turn before any has a second. */
 static void test_equal_times(void **state)
 {
 	open_sources(3);
@@ -102,7 +102,7 @@ static void test_equal_times(void **state)
 	expect("0:5 1:5 2:5 0:6 ");
 }
 
-/* What has ended is not waited for. */
+/* A source that has ended is not waited for. */
 static void test_closed(void **state)
 {
 	open_sources(3);
@@ -112,14 +112,14 @@ static void test_closed(void **state)
 	expect("1:1 ");
 	order_close(rig.s[1]);
 	expect("0:2 ");
-	/* What is left of one that is closed goes too. */
+	/* The rest of a source that is closed goes, too. */
 	feed(1, 4);
 	expect("");
 	feed(0, 9);
 	expect("1:4 0:9 ");
 }
 
-/* What has waited long enough goes with all that is before it, and nothing that has not. */
+/* A piece that has waited long enough goes with all that is before it, and no other does. */
 static void test_late(void **state)
 {
 	open_sources(3);
@@ -150,21 +150,21 @@ static void test_expected(void **state)
 	expect("1:10 0:20 ");
 	tick(ORDER_WAIT_TICKS);
 	expect("1:30 ");
-	/* Not for ever. */
+	/* A piece that is expected is not waited for for ever. */
 	order_expect(rig.s[1], true);
 	feed(0, 40);
 	tick(ORDER_EXPECT_TICKS - 1);
 	expect("");
 	tick(1);
 	expect("0:40 ");
-	/* What ends is not expected any more. */
+	/* A source that ends is no longer expected to bring a piece. */
 	order_expect(rig.s[1], true);
 	feed(0, 50);
 	order_close(rig.s[1]);
 	expect("0:50 ");
 }
 
-/* What is read from disk is waited for as long as it takes. */
+/* A source that is still being read from disk is waited for as long as that takes. */
 static void test_read(void **state)
 {
 	open_sources(2);
@@ -185,16 +185,16 @@ static void test_hurry(void **state)
 	expect("");
 	tick(1);
 	expect("0:1 ");
-	feed(0, 2); /* begins before byte 15 */
+	feed(0, 2); /* this piece begins before byte 15 */
 	feed(0, 3);
-	order_hurry(rig.s[0], 20); /* where the last begins */
+	order_hurry(rig.s[0], 20); /* the last piece begins there */
 	tick(1);
 	expect("0:2 ");
 	tick(ORDER_WAIT_TICKS - 1);
 	expect("0:3 ");
 }
 
-/* Without times there is nothing to wait for, and who has more waiting does not keep others out. */
+/* Without times there is nothing to wait for, and a source with many pieces does not keep others out. */
 static void test_untimed(void **state)
 {
 	open_sources(3);
@@ -217,7 +217,7 @@ static void test_drain(void **state)
 	expect("1:1 0:2 ");
 }
 
-/* Times that go back within one log stay in its order. */
+/* When times go back within one log, its pieces stay in its order. */
 static void test_back(void **state)
 {
 	open_sources(2);
@@ -228,7 +228,7 @@ static void test_back(void **state)
 	expect("1:3 0:5 0:1 ");
 }
 
-/* Pieces of a time are one; of a source that is far behind also those of nearly one time. None is lost. */
+/* Pieces of one time are joined; for a source that is far behind also those of nearly one time. No piece is lost. */
 static void test_behind(void **state)
 {
 	uint64_t fed = 0, got = 0;
@@ -251,7 +251,7 @@ static void test_behind(void **state)
 	assert_true(order_is_empty(rig.s[0]));
 }
 
-/* However pieces come, if all sources have some waiting: in the order of their times. */
+/* In whichever order pieces come, if all sources have some waiting, they go in the order of their times. */
 static void test_any_order(void **state)
 {
 	int64_t next[N] = {0}, last = -1;
@@ -265,7 +265,7 @@ static void test_any_order(void **state)
 		size_t k = (seed = seed * 1664525 + 1013904223) >> 20 & (N - 1);
 
 		next[k] += 10 + (seed >> 8) % 1000 * 10;
-		feed(k, next[k] + (int64_t)k); /* no two of one time */
+		feed(k, next[k] + (int64_t)k); /* no two pieces have one time */
 		while (order_next(rig.o, &s, &p)) {
 			assert_true(p.ns > last);
 			last = p.ns;

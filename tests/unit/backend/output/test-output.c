@@ -111,7 +111,7 @@ static void test_absent(void **state)
 	assert_int_equal(output_log(rig.output, "job-1", "../job.json", LOG_PLAIN, &log), -ENOENT);
 	assert_int_equal(output_log(rig.output, "..", "x", LOG_PLAIN, &log), -ENOENT);
 	assert_int_equal(output_log_stat(rig.output, "job-1", "none", LOG_PLAIN, &st), -ENOENT);
-	/* No output at all yet. */
+	/* The job has no output at all yet. */
 	assert_int_equal(output_log(rig.output, "job-1", NULL, LOG_PLAIN, &log), 0);
 	expect_text(log, "");
 	assert_false(rig_stat(log).ended);
@@ -125,7 +125,7 @@ static void test_absent(void **state)
 	assert_null(rig.job);
 }
 
-/* 0: it is not there. */
+/* The permissions of the file; 0: it is not there. */
 static unsigned mode_of(const char *name)
 {
 	cleanup_free char *path = file_path(rig.state, "job-1", name);
@@ -197,11 +197,11 @@ static void test_remove(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	snprintf(path, sizeof(path), "%s/kept", outside);
 	assert_int_equal(access(path, F_OK), 0);
-	/* Who has it open reads on; nobody finds it any more. */
+	/* A reader that has the log open reads on; nobody else finds the log any more. */
 	expect_text(log, "read on\n");
 	expect_text(merged, "a/0 read on\n");
 	assert_int_equal(output_log_stat(rig.output, "job-1", "a-0.0", LOG_PLAIN, &st), -ENOENT);
-	/* A new job of that id has nothing to do with them. */
+	/* A new job of that id has nothing to do with the open logs. */
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	other = rig_log("job-1", "a-0.0");
@@ -214,7 +214,7 @@ static void test_remove(void **state)
 	log_unref(merged);
 }
 
-/* Half a removal, as a crash leaves it, is completed at the next start. */
+/* A removal that a crash has interrupted is completed at the next start. */
 static void test_remove_crash(void **state)
 {
 	char path[256];
@@ -226,7 +226,10 @@ static void test_remove_crash(void **state)
 	rig_until(access(path, F_OK) < 0);
 }
 
-/* Folders that are read to count what there is: whether that waits, how many have begun, and ended. */
+/*
+ * Folders that are read in order to count what there is: whether reading one waits, how many have begun, and how many
+ * have ended.
+ */
 static atomic_bool slow_folders;
 static atomic_uint n_begun, n_folders;
 
@@ -239,7 +242,7 @@ ssize_t getdents64(int fd, void *buf, size_t n)
 	return syscall(SYS_getdents64, fd, buf, n);
 }
 
-/* What is printed while a start counts what there is is counted too. */
+/* What is printed while a start counts what there is is counted, too. */
 static void test_count(void **state)
 {
 	char path[256];
@@ -252,14 +255,14 @@ static void test_count(void **state)
 	atomic_store(&slow_folders, true);
 	before = atomic_load(&n_begun);
 	rig_up();
-	rig_until(atomic_load(&n_begun) > before); /* which jobs there are is known */
+	rig_until(atomic_load(&n_begun) > before); /* it is known which jobs there are */
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	rig_write(&w, "printed meanwhile\n");
 	rig_until(output_bytes(rig.output) >= 18);
 	before = atomic_load(&n_folders);
 	atomic_store(&slow_folders, false);
-	/* At least: the end of "old", then all of both jobs again. */
+	/* The count is at least this: the end of "old", and then all of both jobs again. */
 	rig_until(atomic_load(&n_folders) > before + 4);
 	for (int i = 0; i < 100; i++) {
 		assert_true(output_bytes(rig.output) >= 18);
@@ -286,7 +289,7 @@ static void do_begin_anew(void *data)
 	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
 }
 
-/* A program may have printed before kxfs comes to open its log. */
+/* A program may have printed before kxfs opens its log. */
 static void test_printed_before(void **state)
 {
 	char path[256], text[1001];
@@ -300,7 +303,7 @@ static void test_printed_before(void **state)
 	put_file("old/logs/a-0.0", "old\n");
 	rig_down(true);
 	rig_up();
-	rig_until(output_bytes(rig.output) == 4); /* what there is has been counted */
+	rig_until(output_bytes(rig.output) == 4); /* all that there is has been counted */
 	rig_open("job-1");
 	snprintf(path, sizeof(path), "%s/jobs/job-1/logs", rig.state);
 	rig_until(access(path, W_OK) == 0);
@@ -322,7 +325,7 @@ static void test_unusable(void **state)
 	free(text);
 }
 
-/* A fast program: the loop stays responsive, and all of it arrives. */
+/* A fast program: the loop stays responsive, and all output of the program arrives. */
 static void *flood(void *data)
 {
 	static char block[1 << 16];
@@ -362,7 +365,7 @@ static void test_flood(void **state)
 	rig_writer_end(&w);
 	log_unref(merged);
 	rig_here(rig_do_close, NULL);
-	/* It takes microseconds; the limit is for a machine that stalls. */
+	/* A turn takes microseconds; the limit is for a machine that stalls. */
 	assert_true(slowest < 10000);
 }
 
@@ -372,7 +375,7 @@ static int setup(void **state)
 	return rig_setup(state);
 }
 
-/* A disk that hangs holds up one merged log and nothing else; one that fails is tried again. */
+/* A disk that hangs holds up one merged log and nothing else; one that fails is asked again. */
 static void test_hanging_disk(void **state)
 {
 	char path[200];
@@ -385,8 +388,7 @@ static void test_hanging_disk(void **state)
 	rig_writer_begin(&w, "slow", "a-0.0", "a/0 ");
 	job = rig.job;
 	snprintf(path, sizeof(path), "%s/jobs/slow/merged", rig.state);
-	assert_int_equal(mkfifo(path, 0600),
-			 0); /* nothing can be written before somebody reads it */
+	assert_int_equal(mkfifo(path, 0600), 0); /* no byte can be written before somebody reads */
 	slow = rig_log("slow", "a-0.0");
 	rig_write(&w, "one\n");
 	rig_until(atomic_load(&rig.told) >= 1);

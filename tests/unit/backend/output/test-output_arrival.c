@@ -28,7 +28,7 @@ static struct {
 	} fetches[FETCHES_MAX];
 	size_t n_fetches;
 	unsigned arrived;
-	size_t told; /* news of any log */
+	size_t told; /* how often any log had news */
 } rig;
 
 static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
@@ -131,7 +131,7 @@ static void reads(struct log *log, const char *text, bool ended)
 	assert_string_equal(got, text);
 }
 
-/* Whoever opens a log has it fetched, and waits for that; who comes later does not. */
+/* Whoever opens a log has it fetched, and waits for that; who opens it later does not. */
 static void test_one(void **state)
 {
 	struct log *log, *again;
@@ -152,7 +152,7 @@ static void test_one(void **state)
 	reads(log, "one\n", false);
 	await(log);
 	assert_int_equal(rig.arrived, 3);
-	/* Who opens it while another has it open shares that. */
+	/* Whoever opens the log while another open waits for it shares the wait. */
 	again = open_log("key");
 	fake_run();
 	for (size_t i = 1; i < rig.n_fetches; i++)
@@ -162,7 +162,7 @@ static void test_one(void **state)
 	log_unref(log);
 }
 
-/* The merged log is settled when what was fetched has been merged. */
+/* An open of the merged log ends when what was fetched has been merged. */
 static void test_merged(void **state)
 {
 	struct log *log;
@@ -180,7 +180,7 @@ static void test_merged(void **state)
 	log_unref(log);
 }
 
-/* One that nobody has begun by then has ended: there is nothing to wait for. */
+/* A log that nobody has begun by then has ended: there is nothing to wait for. */
 static void test_nothing(void **state)
 {
 	struct log *log;
@@ -218,7 +218,7 @@ static void test_stop(void **state)
 	log_unref(all);
 }
 
-/* Removed while somebody waits: that ends too, and what there was can be read. */
+/* The job is removed while somebody waits: that ends the waiting too, and what there was can be read. */
 static void test_removed(void **state)
 {
 	struct log *log, *all;

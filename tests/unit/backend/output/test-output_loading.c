@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs and logs that are fetched, while the disk hangs and when it goes on: nothing of what is begun, printed or ended
- * meanwhile is lost. The disk goes on when the test says so (fake_net.h).
+ * Jobs and logs that are fetched, while the disk hangs and when it goes on: nothing is lost of what is begun, printed
+ * or ended meanwhile. The disk goes on when the test says so (fake_net.h).
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -92,7 +92,7 @@ static void merged_is(const char *text)
 	log_unref(log);
 }
 
-/* Ended before it was open, and what is known from before has its place. */
+/* The log had ended before it was opened, and what is known of it from before has its place. */
 static void test_later(void **state)
 {
 	begin("b", "r/1 ");
@@ -104,7 +104,7 @@ static void test_later(void **state)
 	output_log_end(rig.job, "b", NULL, NULL);
 	fake_pass(5000);
 	assert_true(is_there("job/logs/a"));
-	assert_true(is_there("job/lines/a")); /* kept as long as the log */
+	assert_true(is_there("job/lines/a")); /* the table is kept as long as the log */
 	down();
 	up();
 	begin("c", "r/2 ");
@@ -134,7 +134,7 @@ static void print_number(unsigned i, const char *text)
 	output_log_end(rig.job, key, NULL, NULL);
 }
 
-/* Many at once, of which the index has some, and more of them when it is read. */
+/* Many logs begin at once; the index has some of them, and more when it is read. */
 static void test_many(void **state)
 {
 	enum { KNOWN = 3, ALL = 37 };
@@ -182,7 +182,7 @@ static void on_removed(void *data, int err)
 	rig.removed++;
 }
 
-/* Closed and removed while its folders are being made: they are gone in the end. */
+/* Logs are closed and removed while their folders are being made: the folders are gone in the end. */
 static void test_removed(void **state)
 {
 	begin("a", "r/0 ");
@@ -195,8 +195,8 @@ static void test_removed(void **state)
 }
 
 /*
- * The merged log of a job whose folder has another's output: it has nothing of that, ends when all was fetched that
- * could be, and is to be opened anew when the folder is free.
+ * The merged log of a job whose folder has another job's output has none of that. It ends when all that could be
+ * fetched was, and has to be opened anew when the folder is free.
  */
 static void test_awaited(void **state)
 {
@@ -253,7 +253,7 @@ static void append(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The file NAME of the job can't be read until disk_gives. */
+/* The disk refuses the file NAME of the job, until disk_gives. */
 static void disk_refuses(const char *name)
 {
 	char path[200], kept[200];
@@ -273,7 +273,7 @@ static void disk_gives(const char *name)
 	assert_int_equal(rename(kept, path), 0);
 }
 
-/* A crash of the machine has left these bytes of the log a, whose first line is in the merged log. */
+/* A crash of the machine has left BYTES of the log a, whose first line is in the merged log. */
 static void crash(off_t bytes)
 {
 	char path[200];
@@ -287,8 +287,8 @@ static void crash(off_t bytes)
 }
 
 /*
- * The disk refuses the index at first, and what is printed is written all the same: it is not taken for what the crash
- * has taken.
+ * The disk refuses the index at first. What is printed is written all the same, and is not taken for what the crash has
+ * lost.
  */
 static void test_refused_after_a_crash(void **state)
 {
@@ -311,7 +311,7 @@ static void on_opened(void *data, int err)
 	refusal = err;
 }
 
-/* While it is not known what the index has of the log, nothing is written into that; whoever would is told why. */
+/* While it is not known what the index has of the log, nothing is written into the log; its writer is told why. */
 static void test_refused_without_keys(void **state)
 {
 	const struct log_writer_events events = {on_opened, output_print_written, NULL};
@@ -331,7 +331,10 @@ static void test_refused_without_keys(void **state)
 	merged_is("r/0 onother line\n");
 }
 
-/* The disk refuses to read what another process has written last, until after its end: it is in the merged log. */
+/*
+ * The disk refuses to give what another process has written last, until after its end: it is in the merged log all the
+ * same.
+ */
 static void test_refused_at_the_end(void **state)
 {
 	char path[200];
@@ -359,8 +362,8 @@ static void test_refused_at_the_end(void **state)
 }
 
 /*
- * The disk refuses the mark that the merged log may lack something: it is made as soon as another log begins, so that a
- * start after a crash makes the merged log of those again that are complete.
+ * The disk refuses the mark that the merged log may lack something. The mark is made as soon as another log begins, so
+ * that a start after a crash makes the merged log anew from the complete logs.
  */
 static void test_mark_refused(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How much room the output takes, counted and removed at the same time. The pool works when the test says so. */
+/*
+ * How much room the output takes, when output is counted and removed at the same time. The pool works when the test
+ * says so.
+ */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/scratch.h"
 
@@ -53,7 +56,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* The folder of job ID, with so many BYTES of output, and a file that is none. */
+/* Make the folder of job ID, with BYTES of output, and a file that is no output. */
 static void make_job(const char *id, unsigned bytes)
 {
 	static const char *const folders[] = {"", "/logs"};
@@ -83,7 +86,7 @@ static bool is_there(const char *path)
 	return access(whole, F_OK) == 0;
 }
 
-/* Something is done between what the pool does next and its end. */
+/* Call FN between the next work of the pool and the end of that. */
 static void in_between(void (*fn)(void))
 {
 	struct fake_job *j = fake.pool;
@@ -117,7 +120,9 @@ static void test_counted(void **state)
 	assert_false(is_there("b"));
 }
 
-/* What a crash has left of a job on its way out goes; where a link points nothing is counted or removed. */
+/*
+ * The rest of a job whose removal a crash has interrupted goes; what a link points to is neither counted nor removed.
+ */
 static void test_crash(void **state)
 {
 	char path[128], to[128];
@@ -135,12 +140,15 @@ static void test_crash(void **state)
 	room_remove(rig.room, "a", false, on_removed, NULL);
 	fake_run();
 	assert_true(is_there("b/logs/k"));
-	/* More has gone than was known of. */
+	/* More output has gone than was known of. */
 	room_add(rig.room, -1000);
 	assert_int_equal(room_bytes(rig.room), 0);
 }
 
-/* A folder of which something can't be removed, here because it is too deep, is gone all the same, and that is said. */
+/*
+ * A folder in which something can't be removed, here because it is too deep, is out of the way all the same, and a
+ * message says so.
+ */
 static void test_left(void **state)
 {
 	cleanup_free char *said = NULL;
@@ -164,7 +172,7 @@ static void test_left(void **state)
 
 static void grow(void)
 {
-	room_add(rig.room, 7); /* of a log that the count has or not */
+	room_add(rig.room, 7); /* a log that the count has or not */
 }
 
 static void remove_a(void)
@@ -172,7 +180,7 @@ static void remove_a(void)
 	room_remove(rig.room, "a", false, NULL, NULL);
 }
 
-/* The folder goes right before it would be counted, and that is told before the count ends. */
+/* The folder is removed right before it would be counted, and the removal is told before the count ends. */
 static void remove_before_count(void)
 {
 	struct fake_job *count = fake.pool, *removal;
@@ -189,7 +197,10 @@ static void remove_before_count(void)
 	free(count);
 }
 
-/* What goes while all is counted is not counted, be it in the first count or in the one that makes that exact. */
+/*
+ * Output that is removed while all is counted does not count, neither in the first count nor in the one that makes it
+ * exact.
+ */
 static void test_removed_meanwhile(void **state)
 {
 	make_job("b", 20);

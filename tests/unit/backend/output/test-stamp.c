@@ -83,7 +83,7 @@ static struct log *open_stamped(const char *key)
 	return log;
 }
 
-/* All of LOG is TEXT, from anywhere too. */
+/* All of LOG is TEXT, also when it is read from any byte. */
 static void expect_text(struct log *log, const char *text)
 {
 	struct log_stat st;
@@ -128,7 +128,7 @@ static void test_one(void **state)
 	rig_here(rig_do_close, NULL);
 	rig_down(true);
 	rig_up();
-	/* The table is kept as long as the log. */
+	/* The table is kept as long as the log is. */
 	assert_int_equal(output_log_stat(rig.output, "job", "a", LOG_STAMPED, &st), 0);
 	assert_int_equal(st.size, 28 * 4 + 4 + 6 + 4 + 1);
 	assert_true(st.ended);
@@ -195,8 +195,8 @@ static void print_at(struct rig_writer *w, int64_t ns, const char *text)
 }
 
 /*
- * A local log has the times that are in its table, which another process writes: kxfs reads that, and leaves it as it
- * is, also when it begins with a log that has grown meanwhile.
+ * A local log has the times that are in its table, which another process writes: kxfs reads that table and does not
+ * change it, also for a log that has grown before kxfs begins.
  */
 static void test_local(void **state)
 {
@@ -236,7 +236,7 @@ static void test_local(void **state)
 	log_unref(log);
 }
 
-/* A long log: each line of it has its own stamp, wherever reading begins. */
+/* A long log: each line has its own stamp, wherever reading begins. */
 static void test_long(void **state)
 {
 	enum { LINES = 20000 };

@@ -81,7 +81,7 @@ static void test_room(void **state)
 		rig_until(atomic_load(&logs[i].open));
 	}
 	rig_here(do_fill, NULL);
-	/* Four logs have all that one may have, which is all that there is; others go on a little. */
+	/* Four logs have as much as one log may have, which is all that there is; the others get on a little. */
 	for (size_t i = 0; i < N_WRITERS; i++)
 		assert_in_range(logs[i].added, (i < 4 ? 32 * MIB : 256 << 10) - PIECE,
 				i < 4 ? 32 * MIB : 256 << 10);
@@ -102,7 +102,7 @@ static void do_add(void *data)
 	log_writer_flush(logs[0].w);
 }
 
-/* It waits for more, since so much was written a moment ago. */
+/* The writer waits for more, since so much was written a moment ago. */
 static void on_written_once(void *data, int err)
 {
 	assert_int_equal(err, 0);
@@ -138,7 +138,7 @@ static void test_closed_at_once(void **state)
 static void do_lose(void *data)
 {
 	(void)data;
-	/* One in the middle, with bytes behind it, and one behind which a kill leaves none. */
+	/* One gap has bytes behind it, and one has none behind it because of a kill. */
 	log_writer_add(logs[0].w, -1, piece, PIECE);
 	log_writer_lost(logs[0].w);
 	log_writer_add(logs[0].w, -1, piece, PIECE);
@@ -159,7 +159,7 @@ static void open_one(size_t *number)
 	rig_until(atomic_load(&logs[0].open));
 }
 
-/* Whoever opens a log again knows of the gaps that are in it, though nobody has noted them. */
+/* Whoever opens a log again knows of the gaps in it, though nobody has noted them. */
 static void test_gaps(void **state)
 {
 	static size_t number;
@@ -184,7 +184,7 @@ static struct {
 	atomic_bool done;
 	int err;
 	uint64_t size;
-	size_t n; /* of its bytes that are those of PIECE */
+	size_t n; /* so many of its bytes are those of PIECE */
 } known;
 
 static void on_known(void *data, int err, struct log_known *k)
@@ -211,7 +211,7 @@ static void ask_known(size_t least)
 	rig_until(atomic_load(&known.done));
 }
 
-/* Of a log that somebody has cut the end is not known: bytes that are not there are not compared with anything. */
+/* The end of a log that somebody has cut is not known: bytes that are gone are not compared with anything. */
 static void test_cut(void **state)
 {
 	static size_t number;

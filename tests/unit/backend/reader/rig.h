@@ -34,7 +34,7 @@ static inline void output_up(void)
 	assert_int_equal(output_new(loop, state, &(struct output_events){0}, &output, &why), 0);
 }
 
-/* STOP, on the loop, which posts the semaphore that it is given when all is over. */
+/* Run STOP on the loop, and wait for the semaphore that it posts when all is over. */
 static inline void wait_for_stop(loop_fn stop)
 {
 	sem_t stopped;
@@ -50,14 +50,14 @@ static inline void stop_output(void *data)
 	output_stop(output, post_sem, data);
 }
 
-/* After what reads has stopped. */
+/* End the output, after what reads it has stopped. */
 static inline void output_down(void)
 {
 	wait_for_stop(stop_output);
 	loop_stop(loop);
 }
 
-/* The last. */
+/* End the loop, as the last of all. */
 static inline void loop_down(void)
 {
 	output_free(output);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* backend/reader/day.h: lines of a list become jobs that have a name and a uid each; what is no job hides no other. */
+/*
+ * backend/reader/day.h: lines of a list become jobs, each with a name and a uid; a line that is no job hides no other.
+ */
 #include "backend/reader/day.h"
 #include "tests/unit/unit.h"
 
@@ -29,7 +31,7 @@ static void test_names(void **state)
 	assert_int_equal(list.passed_over, 1);
 }
 
-/* The uid decides then, in whichever order they stand. */
+/* In such a case the uid decides, in whichever order the lines stand. */
 static void test_names_of_one_moment(void **state)
 {
 	for (int i = 0; i < 2; i++) {

@@ -13,7 +13,7 @@
 static struct store *store;
 static struct reader *reader;
 static char today[11], yesterday[11], first_day[11], last_day[11], old_day[11], older_day[11];
-static bool away; /* from the start */
+static bool away; /* the archive is away from the start */
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
@@ -72,7 +72,7 @@ static int setup_days(void **state)
 {
 	int64_t now;
 
-	/* It is noon, so that no day ends while a test runs. */
+	/* The clock is set to noon, so that no day ends while a test runs. */
 	atomic_fetch_add(&clock_ahead, 86400 - (loop_time_ns() / NS_PER_S + 43200) % 86400);
 	now = loop_time_ns();
 	keep_day(now, today);
@@ -92,7 +92,7 @@ static void source(const char *uid)
 	shell("mkdir -p out/ns; printf '%%s' '%s' >out/ns/source.json", text);
 }
 
-/* A capture has put the job ID, whose uid is UID, of DAY; it began at minute M of ten o'clock. */
+/* A capture has put the job ID with uid UID of DAY, which began at minute M of ten o'clock. */
 static void captured(const char *day, const char *id, const char *uid, unsigned m)
 {
 	shell("mkdir -p out/ns/%s/%s; echo %s >out/ns/%s/%s/uid", day, id, uid, day, id);
@@ -101,7 +101,7 @@ static void captured(const char *day, const char *id, const char *uid, unsigned 
 	      uid, id, day, m, day);
 }
 
-/* The uid of the job that the history of the store calls ID; "": none. Malloc'ed. */
+/* The uid of the job that has ID in the history of the store, malloc'ed; "": there is none. */
 static char *shown(const char *id)
 {
 	const struct spec_job *job cleanup_job = store_get(store, BACKEND_HISTORY, id);
@@ -116,7 +116,7 @@ static void assert_shown(const char *id, const char *uid)
 	assert_string_equal(is, uid);
 }
 
-/* Until the history of the store has N jobs: readings come on their own. */
+/* Wait until the history of the store has N jobs: the archive is read from time to time. */
 static void until_count(size_t n)
 {
 	for (unsigned ms = 0; store_count(store, BACKEND_HISTORY) != n; ms += 2) {
@@ -125,7 +125,7 @@ static void until_count(size_t n)
 	}
 }
 
-/* Somebody looks again so much later that it is read again. */
+/* Somebody looks again, so much later that the archive is read again. */
 static void look(void)
 {
 	clock_pass(loop, 6);
@@ -133,8 +133,8 @@ static void look(void)
 }
 
 /*
- * All that was put so far is read and shown. This is put last, into the day that is read first, so when it is shown
- * all else was read, too.
+ * All that was put so far is read and shown: a job is put last, into the day that is read first, so when that job is
+ * shown all else was read, too.
  */
 static void read_again(void)
 {
@@ -162,7 +162,7 @@ static void do_remove(void *data)
 	store_remove(store, data);
 }
 
-/* What this mount knows of itself: a job of the cluster. */
+/* A job of the cluster, which this mount knows by itself. */
 static void known(const char *id, const char *uid, bool history)
 {
 	struct spec_job *job = spec_job_new(0, 0);
@@ -184,7 +184,7 @@ static void test_recent(void **state)
 	up("c1");
 	assert_shown("a", "uid-a");
 	assert_shown("b", "");
-	/* What is old is found by its name, and by its day. */
+	/* A job of an old day is found by its name, and by its day. */
 	assert_int_equal(reader_find(reader, "b", &job), 0);
 	assert_string_equal(job->uid, "uid-b");
 	assert_shown("b", "");
@@ -192,7 +192,7 @@ static void test_recent(void **state)
 	look();
 	until_count(2);
 	assert_shown("c", "uid-c");
-	/* Days become old under a mount, too. */
+	/* Days become old while they are shown, too. */
 	clock_pass(loop, KEEP_S + 2 * 86400);
 	reader_look(reader);
 	until_count(0);
@@ -201,7 +201,7 @@ static void test_recent(void **state)
 	down();
 }
 
-/* The first day that is in history/, and the last that is not; also after another reading. */
+/* The first day that is in history/, and the last that is not, also when the archive is read again. */
 static void test_first_day(void **state)
 {
 	source("c1");
@@ -217,7 +217,7 @@ static void test_first_day(void **state)
 	down();
 }
 
-/* A job that began before midnight may come after that. */
+/* The line of a job that began before midnight may be written after that. */
 static void test_yesterday(void **state)
 {
 	source("c1");
@@ -230,7 +230,7 @@ static void test_yesterday(void **state)
 	down();
 }
 
-/* Of jobs of a name the newest is called so, whichever came first. */
+/* Of the jobs of one name the newest has the name itself, whichever line came first. */
 static void test_names_of_days(void **state)
 {
 	source("c1");
@@ -271,7 +271,7 @@ static bool has_state(const char *id, enum spec_state is)
 	return job && job->state == is;
 }
 
-/* The line of a job changes when it has ended. */
+/* A job's line changes when the job has ended. */
 static void test_line_that_changes(void **state)
 {
 	source("c1");
@@ -285,7 +285,7 @@ static void test_line_that_changes(void **state)
 	down();
 }
 
-/* What nobody has put yet is found later. */
+/* A job that nobody has put yet is found later. */
 static void test_asked_too_early(void **state)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -331,7 +331,7 @@ static void test_days(void **state)
 	spec_job_unref(take_ptr(job));
 	assert_int_equal(reader_job_of(reader, older_day, "c", &job), -ENOENT);
 	assert_int_equal(reader_job_of(reader, "../out", "c", &job), -ENOENT);
-	/* The newest of a name, of any day. */
+	/* The newest job of that name, of any day. */
 	assert_int_equal(reader_find(reader, "b", &job), 0);
 	assert_string_equal(job->uid, "uid-b2");
 	spec_job_unref(take_ptr(job));
@@ -341,7 +341,7 @@ static void test_days(void **state)
 	down();
 }
 
-/* What this mount knows is not displaced, and what it has forgotten is shown from the archive. */
+/* A job that this mount knows keeps its place, and one that the mount has forgotten is shown from the archive. */
 static void test_beside_others(void **state)
 {
 	source("c1");
@@ -388,7 +388,7 @@ static void test_another_cluster(void **state)
 	down();
 }
 
-/* Nobody has put anything yet: what comes is shown then. */
+/* Nobody has put anything into the archive yet: what comes later is shown then. */
 static void test_empty(void **state)
 {
 	up("c1");
@@ -417,7 +417,7 @@ static void test_away(void **state)
 	free(days[0]);
 	free(days);
 	assert_shown("a", "uid-a");
-	/* It is read again when it is back. */
+	/* When the archive is back it is read again. */
 	shell("mv away out");
 	captured(today, "b", "uid-b", 2);
 	look();
@@ -425,7 +425,7 @@ static void test_away(void **state)
 	down();
 }
 
-/* It is not known what an archive has that was away from the start. */
+/* It is not known what is in an archive that was away from the start. */
 static void test_away_from_the_start(void **state)
 {
 	char **days;
@@ -442,7 +442,7 @@ static void test_away_from_the_start(void **state)
 	down();
 }
 
-/* All that is known of job ID of DAY, whose uid is UID, stands in the directory FOLDER of that day: it has a log. */
+/* The directory FOLDER of DAY has all that is known of job ID, whose uid is UID: it has a log. */
 static void snapshot(const char *day, const char *folder, const char *id, const char *uid,
 		     enum spec_state is)
 {
@@ -482,7 +482,10 @@ static void assert_whole(const char *id, const char *uid)
 	assert_string_equal(job->replicas[0].logs[0].key, uid);
 }
 
-/* Two of a day that have one name: the older is called otherwise, and each has the texts of its own directory. */
+/*
+ * Of two jobs of a day that have one name, the older one gets another name, and each has the texts of its own
+ * directory.
+ */
 static void test_texts(void **state)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -495,7 +498,7 @@ static void test_texts(void **state)
 	shell("sed -i s/a~22222222/a/ out/ns/%s/list.jsonl", old_day);
 	snapshot(old_day, "a", "a", "11111111-a", SPEC_SUCCEEDED);
 	snapshot(old_day, "a~22222222", "a", "22222222-a", SPEC_SUCCEEDED);
-	/* What stands where its texts would be is another's. */
+	/* The texts in its directory belong to another job. */
 	captured(old_day, "b", "33333333-b", 1);
 	snapshot(old_day, "b", "b", "44444444-b", SPEC_SUCCEEDED);
 	captured(old_day, "c", "uid-c", 1);
@@ -508,7 +511,7 @@ static void test_texts(void **state)
 	assert_string_equal(job->uid, "33333333-b");
 	assert_int_equal(job->n_replicas, 0);
 	spec_job_unref(take_ptr(job));
-	/* Nobody has put more of it than a line. */
+	/* Of this job only a line was put. */
 	assert_int_equal(reader_job_of(reader, old_day, "c", &job), 0);
 	assert_int_equal(reader_complete(reader, &job), 0);
 	assert_false(job->brief);
@@ -524,7 +527,7 @@ static void assert_whole_state(const char *id, enum spec_state is)
 	assert_int_equal(job->state, is);
 }
 
-/* What goes on is looked at again. */
+/* What is known of a job that goes on is read again. */
 static void test_goes_on(void **state)
 {
 	source("c1");
@@ -538,7 +541,7 @@ static void test_goes_on(void **state)
 	down();
 }
 
-/* Of a job that this mount knows the archive has the attempts before it came. */
+/* For a job that this mount knows, the archive has the attempts from before the mount began. */
 static void test_attempts_before(void **state)
 {
 	struct spec_job *own = spec_job_new(1, 1);

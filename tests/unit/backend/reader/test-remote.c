@@ -22,7 +22,7 @@ struct question {
 	char *after;
 	uint64_t off;
 	size_t n;
-	bool silent; /* it is answered when the test says so */
+	bool silent; /* a call is answered when the test says so */
 };
 
 struct archive {
@@ -34,7 +34,7 @@ static struct archive archive;
 static struct question *unanswered; /* I/O thread */
 static atomic_int asked, answer_err;
 static atomic_bool silent;
-static atomic_bool impatient; /* nobody waits for what does not come */
+static atomic_bool impatient; /* nobody waits for an answer that does not come */
 static sem_t begun, stopped;
 
 bool wait_for(sem_t *sem, unsigned seconds)
@@ -164,7 +164,7 @@ static void speak(void *data)
 	answer(take_ptr(unanswered));
 }
 
-/* What remote_get says of "a/b"; on success what it has got is right. */
+/* What remote_get returns for "a/b"; on success the bytes are right. */
 static int get(uint64_t off, size_t n)
 {
 	cleanup_free char *bytes = NULL;
@@ -230,7 +230,7 @@ static void test_list(void **state)
 	assert_int_equal(n, 0);
 }
 
-/* Whoever comes while the archive is away is not kept waiting, and it is asked again when some time has passed. */
+/* While the archive is away nobody who comes is kept waiting; and it is asked again when some time has passed. */
 static void test_silent(void **state)
 {
 	silent = impatient = true;
@@ -239,7 +239,7 @@ static void test_silent(void **state)
 	assert_away("/archive: does not answer");
 	assert_int_equal(get(0, 100), -EHOSTUNREACH);
 	assert_int_equal(asked, 1);
-	call(speak, NULL); /* for nobody */
+	call(speak, NULL); /* it answers when nobody waits any more */
 	silent = impatient = false;
 	clock_pass(loop, 9);
 	assert_int_equal(get(0, 100), -EHOSTUNREACH);

@@ -49,7 +49,7 @@ static void down(void)
 	loop_down();
 }
 
-/* The job UID, whose replica w-0 has the logs u.main.0 and u.main.1, and w-1 the log v.main.0. */
+/* The job UID: its replica w-0 has the logs u.main.0 and u.main.1, and w-1 has the log v.main.0. */
 static struct spec_job *job_of(const char *uid)
 {
 	struct spec_job *job = spec_job_new(1, 2);
@@ -67,7 +67,10 @@ static struct spec_job *job_of(const char *uid)
 	return job;
 }
 
-/* A capture has put WORDS, of printf, as the part AT of the log NAME, "w-0/log.0", whose key is KEY, of job FOLDER. */
+/*
+ * A capture has put WORDS (of printf) as the part AT of the log NAME, "w-0/log.0", whose key is KEY, of the job in
+ * FOLDER.
+ */
 static void captured(const char *folder, const char *name, const char *key, unsigned at,
 		     const char *words)
 {
@@ -76,7 +79,7 @@ static void captured(const char *folder, const char *name, const char *key, unsi
 	shell("printf '%s' >out/ns/%s/%s/%016u", words, folder, name, at);
 }
 
-/* The N bytes of the log NAME of job FOLDER are a line that was printed at NS. */
+/* The N bytes of the log NAME of the job in FOLDER are a line that was printed at NS. */
 static void printed_at(const char *folder, const char *name, int64_t ns, size_t n)
 {
 	cleanup_free char *dir = text_print("%s/out/ns/%s/%s.lines", base, folder, name);
@@ -141,11 +144,11 @@ static void test_log(void **state)
 	assert_log(job, "d/a", "u.main.0", "one\ntwo\n");
 	assert_log(job, "d/a", "u.main.1", "again\n");
 	assert_int_equal(spool_bytes(spool), 14);
-	/* It has grown: what is there already is not fetched again. */
+	/* The log has grown: the bytes that are here already are not fetched again. */
 	shell("printf 'odd\\ntwo\\nthree\\n' >out/ns/d/a/w-0/log.0/%016u", 0);
 	assert_log(job, "d/a", "u.main.0", "one\ntwo\nthree\n");
 	assert_int_equal(stat_of(job, "d/a", "u.main.0"), 14);
-	/* What was fetched is there when the archive is not. */
+	/* What was fetched is there while the archive is away. */
 	shell("mv out away");
 	assert_log(job, "d/a", "u.main.0", "one\ntwo\nthree\n");
 	down();
@@ -160,7 +163,7 @@ static void assert_stamped(const struct spec_job *job, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* The times of its lines come with what has been printed since. */
+/* The times of lines come with the bytes that were printed since. */
 static void test_stamped(void **state)
 {
 	cleanup_free char *dir = text_print("%s/out/ns/d/a/w-0/log.0.lines", base);
@@ -182,7 +185,7 @@ static void test_stamped(void **state)
 	spec_job_unref(job);
 }
 
-/* A log of several parts, of which the first is not fetched again from its beginning. */
+/* A log of several parts; the first part is not fetched again from its beginning. */
 static void test_parts(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -202,7 +205,7 @@ static void test_parts(void **state)
 	spec_job_unref(job);
 }
 
-/* Another writer has put what it calls log.0 too. */
+/* Another writer has put a log that it calls log.0, too. */
 static void test_another_number(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -217,7 +220,7 @@ static void test_another_number(void **state)
 	spec_job_unref(job);
 }
 
-/* Others have all numbers but the last. */
+/* Other writers have all numbers but the last. */
 static void test_last_number(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -232,7 +235,7 @@ static void test_last_number(void **state)
 	spec_job_unref(job);
 }
 
-/* A part that does not begin where the one before it ends, as a writer that was killed or anybody may leave it. */
+/* A part does not begin where the one before it ends, as a writer that was killed, or anybody, may leave it. */
 static void test_hole(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -262,10 +265,10 @@ static void test_room(void **state)
 	assert_log(a, "d/a", "u.main.0", "0123456789");
 	assert_log(b, "d/b", "u.main.0", "abcdefghij");
 	assert_int_equal(spool_bytes(spool), 10);
-	/* It would not fit, whatever left. */
+	/* The log would not fit, whichever others left. */
 	assert_int_equal(read_log(b, "d/b", "v.main.0", &text), -ENOSPC);
 	assert_log(b, "d/b", "u.main.0", "abcdefghij");
-	/* The folder of the one that has left is gone before it is fetched again. */
+	/* The folder of the log that has left is gone before it is fetched again. */
 	assert_log(a, "d/a", "u.main.0", "0123456789");
 	assert_file("state/fetched/jobs/uid-a/logs/u.main.0", "0123456789");
 	down();
@@ -273,7 +276,7 @@ static void test_room(void **state)
 	spec_job_unref(b);
 }
 
-/* What the mount has captured itself counts too, and what fits to the byte fits. */
+/* What the mount has captured itself counts too, and a log that fits to the byte is fetched. */
 static void test_room_beside_others(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -293,7 +296,7 @@ static void test_room_beside_others(void **state)
 	spec_job_unref(job);
 }
 
-/* What was read last stays. */
+/* The logs that were read last stay. */
 static void test_oldest(void **state)
 {
 	static const char *const reads[] = {"b", "a", "c", "a", "d"};
@@ -335,7 +338,10 @@ static void test_next_mount(void **state)
 	spec_job_unref(b);
 }
 
-/* A replica's attempts stand one after the other, each line behind its replica; what nobody has captured is missing. */
+/*
+ * The attempts of a replica stand one after the other, each line behind the name of its replica; an attempt that nobody
+ * has captured is missing.
+ */
 static void test_merged(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -353,7 +359,7 @@ static void test_merged(void **state)
 	spec_job_unref(job);
 }
 
-/* A merged log that has all that is known is there when the archive is not; one that lacks something is not. */
+/* A merged log that has all that is known is there while the archive is away; one that lacks something is not. */
 static void test_merged_and_away(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
@@ -376,7 +382,7 @@ static void test_merged_and_away(void **state)
 	spec_job_unref(job);
 }
 
-/* What other containers print has logs of its own, which nobody fetches for the merged one. */
+/* The logs of other containers are not fetched for the merged log. */
 static void test_merged_without_others(void **state)
 {
 	struct spec_job *job = job_of("uid-a");
