@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting of a test for what another thread does, with a limit that a working program does not come near. */
+/* How a test waits for what another thread does, with a limit that a working program does not come near. */
 #pragma once
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What mount(8) gives its helper, and what that is as words of kxfs. */
+/* What mount(8) gives its helper, and what kxfs makes of these words. */
 #include "fs/cli/mount_helper.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
 #define MAX_WORDS 16
 
-/* The words for LINE with blanks between them; or "refused: " and why. Malloc'ed. */
+/* The words that LINE is converted to, with blanks between them; or "refused: " and the reason. Malloc'ed. */
 static char *convert(const char *line)
 {
 	cleanup_free char *words = text_copy(line), *why = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line as users type it: what is taken, and the exact words of what is refused. */
+/* The command line as users type it: what is accepted, and the exact words of each refusal. */
 #include <sys/stat.h>
 
 #include "fs/cli/options.h"
@@ -8,7 +8,7 @@
 #define MAX_WORDS 16
 
 struct line {
-	char *words; /* owned storage of argv */
+	char *words; /* the storage of argv */
 	char *argv[MAX_WORDS];
 	int argc;
 };
@@ -76,7 +76,7 @@ static const struct {
 	{"kxfs --hepl", "--hepl: unknown option; did you mean --help? kxfs --help lists all"},
 	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
 	{"kxfs -v local: /m", "-v: unknown option; did you mean -V? kxfs --help lists all"},
-	/* words that somebody tries */
+	/* words that somebody may try */
 	{"kxfs /mnt/kx local:", "the source comes first: kxfs local: /mnt/kx"},
 	{"kxfs umount /mnt/kx",
 	 "to unmount: fusermount3 -u /mnt/kx; to mount a namespace that is called umount, name its backend, like "
@@ -185,7 +185,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* What a line mounts: backend, context, namespace. */
+/* What SOURCE means: its backend, context and namespace. */
 static void test_sources(void **state)
 {
 	static const char *const sources[][5] = {
@@ -281,7 +281,7 @@ static void test_debug_wins(void **state)
 	options_clear(&o);
 }
 
-/* The last of two opposite or equal words counts, as with mount(8). */
+/* Of two opposite or equal words the last one counts, as with mount(8). */
 static void test_last_wins(void **state)
 {
 	struct options o;
@@ -295,7 +295,10 @@ static void test_last_wins(void **state)
 	options_clear(&o);
 }
 
-/* What mount.fuse3 and fstab pass is accepted; only what the kernel does anything with goes on. */
+/*
+ * Options that mount.fuse3 and fstab pass are accepted; of these, only the ones that mean something to the kernel are
+ * handed on.
+ */
 static void test_generic(void **state)
 {
 	struct options o;

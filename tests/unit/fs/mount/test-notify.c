@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The service manager's socket: by path and abstract; what is no address is left alone. */
+/* The socket of the service manager: by its path and abstract; an address that is none is left alone. */
 #include "fs/mount/notify.h"
 #include "tests/unit/unit.h"
 

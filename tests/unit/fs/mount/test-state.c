@@ -49,7 +49,7 @@ static struct state *opened(const char *dir, const char *mountpoint)
 	return s;
 }
 
-/* WHY has "%s" where the test's directory stands. */
+/* Opening DIR is refused with ERR and WHY, in which "%s" stands for the test's directory. */
 static void assert_refused(const char *dir, const char *mountpoint, int err, const char *why)
 {
 	struct state *s = NULL;
@@ -98,7 +98,7 @@ static void test_default(void **state)
 	assert_int_equal(state_default("local", &dir, &why), 0);
 	assert_string_equal(dir, "/xdg/kxfs/local");
 	free(dir);
-	setenv("XDG_STATE_HOME", "relative", 1); /* to be ignored */
+	setenv("XDG_STATE_HOME", "relative", 1); /* it has to be ignored */
 	setenv("HOME", "/h/ada", 1);
 	assert_int_equal(state_default("local", &dir, &why), 0);
 	assert_string_equal(dir, geteuid() == 0 ? "/var/lib/kxfs/local"
@@ -119,7 +119,7 @@ static void test_made_private(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	state_leave(s);
 	state_close(s);
-	/* One that was used before, with other permissions. */
+	/* A directory that was used before, with other permissions. */
 	assert_int_equal(chmod(at("a/b/c"), 0755), 0);
 	s = opened(at("a/b/c"), "/mnt");
 	assert_int_equal(stat(at("a/b/c"), &st), 0);
@@ -163,7 +163,7 @@ static void test_not_ours(void **state)
 	}
 }
 
-/* Nothing of a directory that is somebody else's is changed, whatever is in it. */
+/* No directory that is not a state directory of ours is changed, whatever is in it. */
 static void test_not_ours_stays(void **state)
 {
 	static const char *const names[] = {"lock", "jobs", "submit", "version"};
@@ -188,14 +188,14 @@ static void test_not_ours_stays(void **state)
 		assert_int_equal(st.st_mode & 07777, 0755);
 		assert_int_equal(st.st_nlink, i % 3 ? 3 : 2);
 		assert_int_equal(remove(inside), 0);
-		assert_int_equal(rmdir(dir), 0); /* nothing was added */
+		assert_int_equal(rmdir(dir), 0); /* it is empty: nothing was added */
 		free(text);
 		free(inside);
 		free(dir);
 	}
 }
 
-/* What a kill in the first start may leave is no reason to refuse the next. */
+/* What a kill in the first start may leave does not make the next one fail. */
 static void test_killed_first_start(void **state)
 {
 	struct state *s;
@@ -209,7 +209,7 @@ static void test_killed_first_start(void **state)
 	state_close(s);
 }
 
-/* A version that can't be read is called damaged, with what to write there, and nothing is changed. */
+/* A version that can't be read is reported as damaged, with what to write there, and nothing is changed. */
 static void test_damaged_version(void **state)
 {
 	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 4", "kxfs state 2\nx",
@@ -239,7 +239,7 @@ static void test_damaged_version(void **state)
 	state_close(s);
 }
 
-/* What another version has kept is refused, and left as it is. */
+/* A state directory of another version is refused, and left as it is. */
 static void test_version(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt");
@@ -252,9 +252,9 @@ static void test_version(void **state)
 	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
-	s = opened(at("state"), "/mnt"); /* its own */
+	s = opened(at("state"), "/mnt"); /* it is of the mount's own version */
 	state_close(s);
-	/* What the version before has kept is read, and is of this version then. */
+	/* A state directory of the version before is read, and is of this version then. */
 	write_file(at("state/version"), "kxfs state 3\n");
 	s = opened(at("state"), "/mnt");
 	state_close(s);
@@ -274,7 +274,7 @@ static void test_version(void **state)
 	free(text);
 	assert_int_equal(access(at("old/version"), F_OK), -1);
 	assert_int_equal(access(at("old/submit"), F_OK), 0);
-	/* Nothing was kept there yet. */
+	/* No job was kept there yet. */
 	assert_int_equal(rmdir(at("old/submit")), 0);
 	s = opened(at("old"), "/mnt");
 	state_close(s);
@@ -293,7 +293,8 @@ static void test_in_each_other(void **state)
 	assert_int_equal(access(at("mnt/state"), F_OK), -1);
 	assert_int_equal(state_open(at("mnt"), at("mnt/jobs"), 0, &s, &why), -EINVAL);
 	free(why);
-	s = opened(at("mnt2"), at("mnt")); /* a name that only begins alike */
+	/* The name of the mount point only begins with that of the other. */
+	s = opened(at("mnt2"), at("mnt"));
 	state_close(s);
 }
 
@@ -349,7 +350,10 @@ static void test_lock(void **state)
 	state_close(s);
 }
 
-/* The directory itself is locked: a file in it that is removed, as by who clears /tmp, changes nothing. */
+/*
+ * The directory itself is locked: when somebody removes a file in it, like a program that clears /tmp, that changes
+ * nothing.
+ */
 static void test_lock_removed(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -368,7 +372,10 @@ static void test_lock_removed(void **state)
 	state_close(s);
 }
 
-/* Of a process that we can't see, in another container or on another machine, its words count. */
+/*
+ * When the process that has the lock can't be seen, since it is in another container or on another machine, what it has
+ * written counts.
+ */
 static void test_lock_elsewhere(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -388,7 +395,10 @@ static void test_lock_elsewhere(void **state)
 	state_close(s);
 }
 
-/* What was made for a mount that never came up goes with it, unless it holds something or is a child's by now. */
+/*
+ * What was made for a mount that never came up is removed again, unless there is something in it, or a child has it by
+ * now.
+ */
 static void test_discard(void **state)
 {
 	struct state *s = opened(at("not/yet"), "/mnt/first");
@@ -410,7 +420,7 @@ static void test_discard(void **state)
 	assert_int_equal(access(at("used/lock"), F_OK), 0);
 }
 
-/* The lock is the child's after a fork, also when the parent closes its own. */
+/* After a fork the child has the lock, also when the parent closes its own descriptor. */
 static void test_lock_after_fork(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -437,7 +447,7 @@ static void test_lock_after_fork(void **state)
 	state_close(s);
 }
 
-/* A holder whose mount is gone is waited for. */
+/* A process that has the lock and whose mount is gone is waited for. */
 static void test_wait_for_ending(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -448,7 +458,7 @@ static void test_wait_for_ending(void **state)
 	char c;
 	pid_t pid;
 
-	/* "Mounted", but nothing is mounted there: somebody took it away. */
+	/* The state says "mounted", but nothing is mounted there: somebody took the mount away. */
 	state_enter(s, STATE_MOUNTED);
 	assert_true(
 		asprintf(&want,
@@ -461,7 +471,7 @@ static void test_wait_for_ending(void **state)
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		/* Holds it until the parent is known to wait for it, and a little longer. */
+		/* This holds the lock until the parent is known to wait for it, and a little longer. */
 		close(go[1]);
 		(void)!read(go[0], &c, 1);
 		usleep(300 * 1000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/submit/holders: at which close real writers count as done. A story is a list of words: a letter stands for a
- * process, "S" closes a descriptor, "S!" writes, "?!" changes the file unknown who, "S=" is a close that has to be the
- * end; any other close must not be.
+ * fs/submit/holders.h: at which close a real writer counts as done. A story is a list of words: a letter stands for a
+ * process, "S" means that it closes a descriptor, "S!" that it writes, "?!" that the file changes and it is not known
+ * by whom. "S=" is a close that has to be the end; at any other close the writer must not count as done.
  */
 #include "fs/submit/holders.h"
 #include "tests/unit/unit.h"
@@ -10,30 +10,36 @@
 static const char *const stories[] = {
 	/* cp, tee, an editor, Python: one process opens, writes and closes. */
 	"C! C! C=",
-	/* dd, and a shell's child for `cat a > f`: the descriptor is put in the place of another one first. */
+	/* dd, and a shell's child for `cat a > f`: it first puts the descriptor in the place of another one. */
 	"D D! D! D=",
-	/* A shell's `{ a; b; } > f`: it puts the file aside, its children write and end, it takes its output back. */
+	/*
+	 * A shell's `{ a; b; } > f`: the shell puts the file aside, its children write and end, and it takes its output
+	 * back.
+	 */
 	"S A! A B! B S=",
-	/* The same with built-in commands. */
+	/* The same with commands that are built in. */
 	"S S! S! S=",
 	"S S! B! B S! S=",
-	/* What it starts in between has the file too, and ends without having written. */
+	/* A program that the shell starts in between has the file too, and ends without having written. */
 	"S S! X B! B Y S=",
-	/* One process writes, others that have inherited the file end meanwhile. */
+	/* One process writes, and others that have inherited the file end meanwhile. */
 	"P! X P! Y P=",
-	/* A child writes in between. */
+	/* A child of the writer writes in between. */
 	"P! A! A P! P=",
-	/* subprocess.run(stdout=f): the child closes its copy when it begins, and is the only one that writes. */
+	/* subprocess.run(stdout=f): the child closes its copy when it begins, and is the only process that writes. */
 	"A A! A= P=",
-	/* sh -c 'a; b' in its place. */
+	/* sh -c 'a; b' in the place of that child. */
 	"A B! B C! C A=",
-	/* Popen(stdout=f), and then f.close(): who closes first may have put it aside; only the release ends that. */
+	/*
+	 * Popen(stdout=f), and then f.close(): the process that closes first may only have put the file aside, so the
+	 * end is the release.
+	 */
 	"A P A! A",
-	/* exec 3> f; a >&3; b >&3: nothing tells that the shell has it still. What follows is a new content. */
+	/* exec 3> f; a >&3; b >&3: nothing tells that the shell still has the file. What b writes is a new content. */
 	"A! A= A= B! B= B= S=",
-	/* ftruncate, and no more. */
+	/* ftruncate, and nothing else. */
 	"?! P=",
-	/* One process reads after another has written, and closes. */
+	/* One process reads and closes after another has written. */
 	"A! B A=",
 };
 
@@ -53,7 +59,7 @@ static void test_stories(void **state)
 	}
 }
 
-/* Of more writers than are noted nobody knows who is the last. */
+/* When more processes write than are noted, nobody knows which is the last. */
 static void test_crowd(void **state)
 {
 	struct holders h = {0};

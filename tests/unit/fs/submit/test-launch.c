@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/submit/launch: from a content to its verdict, with a loop, a pool and a disk, but with a backend of the test's
- * own, which is asked and answers when the test says so. Nobody waits for the answer: what is shown does not depend on
- * that.
+ * fs/submit/launch.h: from a content to its verdict, with a loop, a pool and a disk, but with a backend of the test's
+ * own, which answers when the test says so. Nobody waits for the answer: what is shown does not depend on that.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +29,7 @@ struct rig {
 	struct record_owner owner;
 };
 
-/* What the backend was asked last; the reply is NULL when it has answered. */
+/* What the backend was asked last; the reply is NULL when the backend has answered. */
 static struct {
 	pthread_mutex_t mutex;
 	unsigned n;
@@ -80,7 +79,7 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 	return -ENOENT;
 }
 
-/* Until COND; what it waits for is done by the loop and its pool. */
+/* Wait until COND; the loop and its pool work meanwhile. */
 #define wait_until(cond)                                                                           \
 	do {                                                                                       \
 		for (uint64_t by_ = loop_now_ms() + LIMIT_MS; !(cond);) {                          \
@@ -104,7 +103,7 @@ static void reply(void *data)
 	asked.reply(asked.data, &asked.result);
 }
 
-/* The backend has been asked N times; the last question is answered. */
+/* When the backend has been asked N times, the last question is answered. */
 static void answer(struct rig *r, unsigned n, int err, const char *text)
 {
 	wait_until(n_asked() == n);
@@ -169,7 +168,7 @@ static int teardown(void **state)
 	return err;
 }
 
-/* A handle on NAME, which is made. */
+/* An open file NAME, which is made, with what writes it. */
 struct writing {
 	struct upload *u;
 	struct upload_writer w;
@@ -200,7 +199,7 @@ static void close_file(struct writing *f)
 	upload_unref(f->u);
 }
 
-/* Write TEXT as NAME; what is launched of it is answered later. */
+/* Write TEXT as NAME, and launch it; the backend answers later. */
 static void put(struct rig *r, const char *name, const char *text, struct writing *ret)
 {
 	open_file(r, name, ret);
@@ -220,7 +219,7 @@ static bool shows(struct rig *r, const char *name, enum submit_name kind, const 
 	return found;
 }
 
-/* Does the record of NAME, on disk, have PART? NULL: there is none. */
+/* Does the record of NAME on disk have PART? PART NULL: is there a record? */
 static bool has_record(const struct rig *r, const char *name, const char *part)
 {
 	char *path cleanup_free = text_print("%s/submit.records/%s", r->dir, name);
@@ -254,7 +253,7 @@ static void test_accepted(void **state)
 	assert_string_equal(asked.file, "x.yaml");
 	assert_string_equal(asked.text, "one");
 	assert_string_equal(asked.submitter, "ada@login1");
-	/* What will be found again after a crash is on disk before the backend is asked. */
+	/* What is needed after a crash is on disk before the backend is asked. */
 	assert_true(has_record(r, "x.yaml", asked.uuid));
 	assert_int_equal(names_state(r->s->names, f.u), NAME_LAUNCHING);
 	answer(r, 1, 0, "job-1");
@@ -280,7 +279,7 @@ static void test_refused(void **state)
 	assert_false(has_record(r, "x.yaml", "pending"));
 	assert_true(shows(r, "x.yaml", SUBMIT_NAME_ERROR, "bad"));
 	assert_int_equal(names_state(r->s->names, f.u), NAME_TOLD);
-	/* It may be corrected through the same handle. */
+	/* The file may be corrected through the same handle. */
 	assert_false(upload_is_spent(f.u, &f.w));
 	write_file(r, &f, "two");
 	launch_close(r->s, f.u, &f.w, r->owner, NULL);
@@ -292,7 +291,7 @@ static void test_refused(void **state)
 	end(r);
 }
 
-/* What became of it is not known: the record keeps it for the next mount, which is told. */
+/* What became of the launch is not known: its record keeps it for the next mount, which is told. */
 static void test_not_known(void **state)
 {
 	struct rig *r = *state;
@@ -315,7 +314,7 @@ static void test_not_known(void **state)
 	end(r);
 }
 
-/* A verdict is on the content that was sent, not on what was written since. */
+/* A verdict is about the content that was launched, not about what was written since. */
 static void test_written_meanwhile(void **state)
 {
 	struct rig *r = *state;
@@ -339,7 +338,10 @@ static void test_written_meanwhile(void **state)
 	end(r);
 }
 
-/* The verdict is shown where the file is now; a launch stays on record under the name that it was submitted as. */
+/*
+ * The verdict is shown under the name that the file has now; the launch stays on record under the name that it was
+ * submitted as.
+ */
 static void test_renamed_meanwhile(void **state)
 {
 	struct rig *r = *state;
@@ -357,7 +359,7 @@ static void test_renamed_meanwhile(void **state)
 	end(r);
 }
 
-/* What the state directory could not keep or note is not launched. */
+/* When the state directory could not keep or note a content, it is not launched. */
 static void test_disk_refuses(void **state)
 {
 	static const char *const parts[] = {"submit", "submit.records"};
@@ -381,7 +383,7 @@ static void test_disk_refuses(void **state)
 	}
 }
 
-/* A file that gets its name by being launched has it only when the request still waits, and here none does. */
+/* A file that is launched by a rename gets its new name only if the rename still waits; here it does not. */
 static void test_rename_in_vain(void **state)
 {
 	struct rig *r = *state;
@@ -412,7 +414,7 @@ static void test_flaw(void **state)
 	launch_close(r->s, f.u, &f.w, r->owner, NULL);
 	assert_true(shows(r, "x.yaml", SUBMIT_NAME_ERROR, "killed by a signal"));
 	assert_false(upload_is_dirty(f.u, &f.w));
-	/* All empty, or under a name that does not submit: nothing to launch. */
+	/* A file that is empty, or whose name does not submit, is not launched. */
 	write_file(r, &f, "");
 	launch_close(r->s, f.u, &f.w, r->owner, NULL);
 	close_file(&f);
@@ -442,7 +444,10 @@ static void test_dry_run(void **state)
 	end(r);
 }
 
-/* Who is not the one that has mounted is named, though nobody knows this one. */
+/*
+ * When somebody else than the user who has mounted writes, the message names that user, or the number that nobody has a
+ * name for.
+ */
 static void test_owner(void **state)
 {
 	struct rig *r = *state;
@@ -459,7 +464,7 @@ static void test_owner(void **state)
 	end(r);
 }
 
-/* --- what the last mount left --- */
+/* --- what the mount before left --- */
 
 static void test_left(void **state)
 {
@@ -478,17 +483,17 @@ static void test_left(void **state)
 	assert_true(shows(r, "there.yaml", SUBMIT_NAME_JOB, "job-8"));
 	wait_until(has_record(r, "there.yaml", "job job-8 ") &&
 		   !has_record(r, "there.yaml", "pending"));
-	/* The backend finds out later, and tells then. */
+	/* The backend finds out later, and tells it then. */
 	assert_true(shows(r, "late.yaml", SUBMIT_NAME_ERROR, NULL));
 	assert_true(has_record(r, "late.yaml", "pending "));
 	submit_launched(r->s, "late.yaml", "", "00000000-0009-8000-8000-000000000001");
 	wait_until(has_record(r, "late.yaml", "there is no job of it"));
-	/* A number is never used twice. */
+	/* A number of a launch is never used twice. */
 	assert_true(names_next(r->s->names) > 9);
 	end(r);
 }
 
-/* X.yaml became job-7, as the backend says at the start; the disk takes no record, nor that of NEXT behind it. */
+/* File X.yaml became job-7, as the backend says at the start; the disk takes no record, nor that of NEXT behind it. */
 static void fail_record(struct rig *r, const char *next)
 {
 	struct writing f;
@@ -502,7 +507,7 @@ static void fail_record(struct rig *r, const char *next)
 	close_file(&f);
 }
 
-/* What no record says yet does not count as told: it is written later, or told again by the next start. */
+/* What is on no record yet does not count as told: it is written later, or told again by the next start. */
 static void test_record_refused(void **state)
 {
 	struct rig *r = *state;

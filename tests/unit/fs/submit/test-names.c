@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/names: the state of a content, the last launch decides, and what a mount left open is told by the next. */
+/*
+ * fs/submit/names.h: the state of a content; that the last launch decides; and that the next mount tells what a mount
+ * left open.
+ */
 #include <errno.h>
 
 #include "fs/submit/names.h"
@@ -65,7 +68,7 @@ static void test_last_launch_decides(void **state)
 	uint64_t first = names_next(all), second = names_next(all);
 
 	assert_true(second > first);
-	/* The answer on the second comes first. */
+	/* The answer about the second launch comes first. */
 	names_refused(all, "x.yaml", second, "bad", us);
 	assert_shows(f, "x.yaml", NULL, "bad\n");
 	names_accepted(all, "x.yaml", first, "job-1", us);
@@ -122,7 +125,7 @@ static uint64_t version_of(struct upload *u, char digest[RECORD_DIGEST])
 	return version;
 }
 
-/* U is launched as NAME, and accepted or not. */
+/* Launch U as NAME; it is accepted, or not. */
 static void launch(struct fixture *f, struct upload *u, const char *name, bool accepted)
 {
 	char digest[RECORD_DIGEST];
@@ -148,7 +151,7 @@ static void test_content(void **state)
 	assert_int_equal(names_state(f->names, u), NAME_TOLD);
 	launch(f, u, "x.yaml", true);
 	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
-	/* The verdict on what is not in it any more says nothing of what is. */
+	/* The verdict on a content that the file no longer has says nothing about the present one. */
 	assert_int_equal(names_launch(f->names, "x.yaml", u, version, us, true, &l), 0);
 	assert_true(upload_open(u, false) == 0 && upload_write(u, "two", 3, 0) == 0);
 	assert_false(names_writing(f->names, u));
@@ -156,7 +159,7 @@ static void test_content(void **state)
 	assert_int_equal(names_state(f->names, u), NAME_WRITING);
 	assert_true(names_settle(f->names, u));
 	assert_int_equal(names_state(f->names, u), NAME_TOLD);
-	assert_true(names_writing(f->names, u)); /* its record says otherwise */
+	assert_true(names_writing(f->names, u)); /* its record says something else */
 	assert_int_equal(upload_truncate(u, 0), 0);
 	assert_false(names_settle(f->names, u));
 	assert_int_equal(names_state(f->names, u), NAME_EMPTY);
@@ -179,24 +182,24 @@ static void test_move(void **state)
 	assert_true(names_of(f->names, u, name));
 	assert_string_equal(name, "y.yaml");
 	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
-	assert_false(names_of(f->names, y, name)); /* it lives on for who has it */
+	assert_false(names_of(f->names, y, name)); /* it goes on for whoever has it open */
 	upload_unref(y);
-	/* Its state goes along, its verdict stays. */
+	/* The state of the content goes along, the verdict stays. */
 	names_move(f->names, u, "scratch");
 	assert_shows(f, "y.yaml", "job-1", NULL);
 	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
-	/* A new file of the first name is another node. */
+	/* A new file of the first name is another upload. */
 	again = made(f, "x.yaml", "three");
 	assert_string_not_equal(upload_tag(again), upload_tag(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
 	names_drop(f->names, u);
 	assert_null(names_file(f->names, "scratch"));
-	/* Who has no verdict any more takes none away. */
+	/* A file that no longer has a verdict takes none away. */
 	u = made(f, "z.yaml", "four");
 	launch(f, u, "z.yaml", true);
 	names_move(f->names, u, "y.yaml");
 	assert_shows(f, "y.yaml", "job-1", NULL);
-	/* A verdict is of a content: one that was written since does not take it along. */
+	/* A verdict is about a content: one that was written since does not take the verdict along. */
 	u = made(f, "w.yaml", "five");
 	launch(f, u, "w.yaml", true);
 	names_accepted(f->names, "w.yaml", names_next(f->names), "job-2", us);
@@ -206,7 +209,7 @@ static void test_move(void **state)
 	assert_shows(f, "v.yaml", NULL, NULL);
 }
 
-/* The next mount, which finds of NAME what the record of this one says, and no file. */
+/* Begin the next mount, which finds of NAME what the record of this mount says, and the file. */
 static void next_mount(struct fixture *f, const char *name, struct fixture *next)
 {
 	struct upload *file = NULL;
@@ -229,7 +232,7 @@ static void assert_no_open(struct fixture *f)
 	assert_false(names_take_open(f->names, &name, &id, &number, &owner, &unknown));
 }
 
-/* What the next start takes of NAME is ID; its number is returned. */
+/* The next start finds that the launch of NAME became ID; its number is returned. */
 static uint64_t assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
 {
 	char *got_name = NULL, *got_id = NULL;
@@ -263,10 +266,10 @@ static void test_left_open(void **state)
 	reported = names_reported(f->names);
 	assert_int_equal(reported, first.number - 1);
 
-	/* Jobs of other submissions are no answer, whatever the clocks said. */
+	/* Jobs of other submissions say nothing about this one, whatever the clocks said. */
 	next_mount(f, "x.yaml", &next);
 	names_set_reported(next.names, second.number);
-	names_was_launched(next.names, "x.yaml", "job-1", first.uuid); /* told already */
+	names_was_launched(next.names, "x.yaml", "job-1", first.uuid); /* this was told already */
 	names_was_launched(next.names, "x.yaml", "job-0", "01234567-89ab-4cde-8f01-23456789abcd");
 	assert_open(&next, "x.yaml", NULL, false);
 	end(&next);
@@ -274,12 +277,13 @@ static void test_left_open(void **state)
 	next_mount(f, "x.yaml", &next);
 	names_set_reported(next.names, second.number);
 	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
-	names_was_launched(next.names, "x.yaml", "job-2", first.uuid); /* the newest counts */
+	/* The newest launch counts. */
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
 	assert_open(&next, "x.yaml", "job-3", false);
 	assert_true(names_next(next.names) > second.number);
 	end(&next);
 
-	/* That is so if the newest is shown already, and what was reported could not be noted. */
+	/* The same if the newest job is shown already, and it could not be noted what was told. */
 	begin(&next);
 	names_set_reported(next.names, 0);
 	names_accepted(next.names, "x.yaml", names_next(next.names), "job-3", us);
@@ -296,7 +300,7 @@ static void test_left_open(void **state)
 	assert_no_open(&next);
 	end(&next);
 
-	/* Nor is it news when something else is under way. */
+	/* The job is no news either when something else is under way. */
 	begin(&next);
 	names_set_reported(next.names, 0);
 	shown.job = text_copy("job-3");
@@ -309,8 +313,8 @@ static void test_left_open(void **state)
 	end(&next);
 
 	/*
-	 * That an earlier launch made no job, known ten minutes later, says nothing of the later one: not if that is
-	 * shown from before, nor if it came meanwhile.
+	 * That an earlier launch made no job, which is known ten minutes later, says nothing about the later launch:
+	 * neither when the job of that is shown from before, nor when it came meanwhile.
 	 */
 	begin(&next);
 	names_set_reported(next.names, 0);
@@ -337,7 +341,7 @@ static void test_left_open(void **state)
 	assert_shows(&next, "x.yaml", "job-1", "wrong\n");
 	end(&next);
 
-	/* What is in doubt is no verdict any more when a later launch has one; nor is it at the start after that. */
+	/* A launch in doubt has no verdict any more when a later launch has one; nor at the start after that. */
 	next_mount(f, "x.yaml", &next);
 	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
 	names_was_launched(next.names, "x.yaml", NULL, second.uuid);
@@ -352,11 +356,13 @@ static void test_left_open(void **state)
 	end(&next);
 
 	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, false);
-	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, true); /* it is not known */
+	/* It is not known what became of it. */
+	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, true);
 	assert_int_equal(names_reported(f->names), second.number - 1);
 	next_mount(f, "x.yaml", &next);
 	names_set_reported(next.names, first.number);
-	names_was_launched(next.names, "x.yaml", "job-2", first.uuid); /* told, and removed since */
+	/* This was told, and the job was removed since. */
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
 	assert_open(&next, "x.yaml", NULL, false);
 	end(&next);
 }
@@ -387,8 +393,8 @@ static void test_unread(void **state)
 }
 
 /*
- * The verdict on a launch is not known when the next one is accepted. A start is told that it made a job: what the
- * later one made is shown, or was removed, and so it is at the start after that. A later refusal stays, too.
+ * The verdict on a launch is not known when the next one is accepted. A start is told that the first one made a job:
+ * what the later one made is shown, or was removed, and so it is at the start after that. A later refusal stays, too.
  */
 static void test_older_is_told_late(void **state)
 {
@@ -443,7 +449,7 @@ static struct upload *found(struct fixture *f, const char *name, ino_t ino)
 	return u;
 }
 
-/* The record of a launch is gone, or of a version that did not note which it was. */
+/* The record of a launch is gone, or of a version that did not note which launch it was. */
 static void test_lost_records(void **state)
 {
 	struct fixture *f = *state, next;
@@ -459,7 +465,7 @@ static void test_lost_records(void **state)
 	assert_open(&next, "x.yaml", "job-1", false);
 	end(&next);
 	begin(&next);
-	names_set_reported(next.names, UINT64_MAX); /* not known */
+	names_set_reported(next.names, UINT64_MAX); /* it is not known */
 	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
 	assert_true(names_next(next.names) > l.number);
 	record_add_pending(&old, "");
@@ -467,7 +473,10 @@ static void test_lost_records(void **state)
 	assert_open(&next, "y.yaml", NULL, true);
 	end(&next);
 	record_clear(&old);
-	/* It has a file of which nothing was told: the job is shown, and it is not said that nothing was launched. */
+	/*
+	 * There is a file of that name of which nothing was told: the job is shown, and nobody is told that nothing was
+	 * launched.
+	 */
 	begin(&next);
 	found(&next, "x.yaml", 7);
 	names_set_reported(next.names, UINT64_MAX);
@@ -485,7 +494,8 @@ static void test_files_of_an_earlier_mount(void **state)
 	struct upload *part = found(f, "part.yaml", 9), *scratch = found(f, "scratch", 10), *u;
 	char *name;
 
-	names_take_record(f->names, "x.yaml", &r); /* renamed, and killed before its record was */
+	/* It was renamed, and kxfs was killed before the record was. */
+	names_take_record(f->names, "x.yaml", &r);
 	names_take_record(f->names, "told.yaml", &told);
 	assert_true(names_take_unfinished(f->names, &name));
 	assert_string_equal(name, "part.yaml");
@@ -511,7 +521,7 @@ static void test_files_of_an_earlier_mount(void **state)
 	assert_int_equal(names_state(f->names, settled), NAME_TOLD);
 }
 
-/* No launch has the number of one of an earlier mount. */
+/* No launch has the number of a launch of an earlier mount. */
 static void test_numbers(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/record: what is written is read again; what is damaged is refused whole, and moved away. */
+/* fs/submit/record.h: what was written is read again; a damaged record is refused as a whole, and moved away. */
 #include <errno.h>
 
 #include "fs/submit/record.h"
@@ -89,7 +89,7 @@ static void test_there_and_back(void **state)
 	free(text);
 }
 
-/* A file that was launched when nobody knew with which content: its record can be read again. */
+/* A file was launched, and nobody knew with which content: its record can be read again all the same. */
 static void test_unknown_digest(void **state)
 {
 	const struct record want = {.is_launched = true, .launched_ino = 7};
@@ -103,7 +103,7 @@ static void test_unknown_digest(void **state)
 	free(text);
 }
 
-/* No part of a record is one, but where a line ends before the text. */
+/* No part of a record can be read as one, unless it ends with a line before the text. */
 static void test_cut(void **state)
 {
 	const struct record want = full();
@@ -178,7 +178,7 @@ static void write_file(const char *dir, const char *name, const char *text)
 	fclose(f);
 }
 
-/* What version 1 said of a launch under way does not tell which it was; and each of its files has its verdict. */
+/* A record of version 1 does not tell which launch was under way; and it has the verdict of each of its files. */
 static void test_version_1(void **state)
 {
 	const char under_way[] = "kxfs submit 1\njob a 1\npending 9223372036854775807\n";
@@ -216,7 +216,7 @@ static void test_files(void **state)
 	record_clear(&got);
 	assert_int_equal(records_each(all, count_name, &n), 0);
 	assert_int_equal(n, 1);
-	/* An empty one is none. */
+	/* An empty record is none. */
 	assert_int_equal(records_write(all, "x.yaml", &got), 0);
 	assert_int_equal(records_read(all, "x.yaml", &got), -ENOENT);
 	assert_int_equal(records_write(all, "x.yaml", &got), 0);
@@ -227,7 +227,10 @@ static void test_files(void **state)
 	records_aside(all, "bad.yaml", -EINVAL);
 	snprintf(path, sizeof(path), "%s/unread/bad.yaml.record", top);
 	assert_int_equal(access(path, F_OK), 0);
-	/* Until another takes its place it is there: without any record its file would count as never launched. */
+	/*
+	 * A damaged record stays until another takes its place: without any record its file would count as never
+	 * launched.
+	 */
 	assert_int_equal(records_read(all, "bad.yaml", &got), -EINVAL);
 	record_clear(&got);
 	assert_int_equal(records_write(all, "bad.yaml", &want), 0);
@@ -235,7 +238,10 @@ static void test_files(void **state)
 	assert_int_equal(records_read(all, "bad.yaml", &got), 0);
 	assert_same(&got, &want);
 	record_clear(&got);
-	/* A crash of the machine can leave a record under its name and beside its place: the next is another. */
+	/*
+	 * A crash of the machine can leave a record under its name and beside its place: the next record does not
+	 * change that file.
+	 */
 	{
 		char temp[256], record[256];
 
@@ -248,7 +254,7 @@ static void test_files(void **state)
 		assert_same(&got, &want);
 		record_clear(&got);
 	}
-	/* What is no file is not followed. */
+	/* A link in the place of a record is not followed. */
 	snprintf(path, sizeof(path), "%s/link", records_path(all));
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(records_read(all, "link", &got), -EINVAL);

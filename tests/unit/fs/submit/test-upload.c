@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/upload: bytes, their bounds, who may write them, and what is on disk when. */
+/* fs/submit/upload.h: bytes, their bounds, who may write them, and what is on disk when. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -78,7 +78,7 @@ static void assert_bytes(struct upload *u, const char *want)
 	assert_string_equal(buf, want);
 }
 
-/* The file NAME on disk; NULL: there is none. */
+/* On disk the file NAME has the content WANT; NULL: it is not there. */
 static void assert_on_disk(const struct fixture *f, const char *name, const char *want)
 {
 	char path[128], *text = NULL;
@@ -112,7 +112,7 @@ static void test_bounds(void **state)
 		assert_int_equal(upload_truncate(scratch[i], SPEC_MAX_SCRATCH),
 				 i < n ? 0 : -ENOSPC);
 	}
-	/* A file that has no name counts as long as it is open. */
+	/* A file without a name counts as long as it is open. */
 	lock_take(&f->lock);
 	upload_set_name(scratch[0], NULL);
 	lock_drop(&f->lock);
@@ -125,7 +125,7 @@ static void test_bounds(void **state)
 	unmade(f, u);
 }
 
-/* A hole is zero, whatever was there; each change is another version; a file that was cut tells by its end. */
+/* A hole is zero, whatever was there before; each change makes another version; that a file was cut shows at its end. */
 static void test_content(void **state)
 {
 	static const struct {
@@ -147,7 +147,7 @@ static void test_content(void **state)
 	upload_copy(u, &copy, &len, &version);
 	free(copy);
 	assert_true(upload_is_version(u, version));
-	put(u, "x", 5); /* the same again */
+	put(u, "x", 5); /* the same content again */
 	assert_false(upload_is_version(u, version));
 	for (size_t i = 0; i < array_size(ends); i++) {
 		assert_int_equal(upload_truncate(u, 0), 0);
@@ -165,7 +165,7 @@ static void test_disk(void **state)
 
 	put(u, "hello", 0);
 	assert_true(upload_want_save(u));
-	assert_false(upload_want_save(u)); /* it was asked for */
+	assert_false(upload_want_save(u)); /* it is being saved already */
 	assert_on_disk(f, "x.yaml", NULL);
 	assert_int_equal(upload_save(u), 0);
 	assert_true(upload_is_saved(u));
@@ -178,7 +178,7 @@ static void test_disk(void **state)
 	assert_int_equal(upload_save(u), 0);
 	assert_on_disk(f, "y.yaml", "Jel");
 	assert_on_disk(f, "x.yaml", NULL);
-	/* Nobody has it open: its bytes leave the memory, and come back. */
+	/* When nobody has the file open its bytes leave the memory; they come back when it is opened. */
 	upload_close(u);
 	assert_int_equal(upload_open(u, false), -EAGAIN);
 	assert_int_equal(upload_load(u, digest), 0);
@@ -199,7 +199,7 @@ static void test_disk(void **state)
 	unmade(f, u);
 }
 
-/* What the disk refuses is tried again, all of it. */
+/* When the disk refuses a content, all of it is written again. */
 static void test_refused_by_the_disk(void **state)
 {
 	struct fixture *f = *state;
@@ -212,7 +212,8 @@ static void test_refused_by_the_disk(void **state)
 	assert_int_equal(upload_save(u), -EEXIST);
 	assert_false(upload_is_saved(u));
 	upload_close(u);
-	assert_int_equal(upload_open(u, false), 0); /* the memory has what the disk has not */
+	/* The memory has what the disk does not have. */
+	assert_int_equal(upload_open(u, false), 0);
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(upload_save(u), 0);
 	assert_on_disk(f, "x.yaml", "hello");
@@ -236,7 +237,7 @@ static void test_replace(void **state)
 	assert_on_disk(f, "x.yaml", "made\n");
 	assert_int_not_equal(upload_replace(u, version, "made\n"), 0);
 	assert_bytes(u, "made\n");
-	/* There is other content by now: the disk gets it back. */
+	/* The disk has another content by now, and gets this one back. */
 	assert_int_equal(upload_save_text(u, "older\n"), 0);
 	assert_int_equal(upload_replace(u, version, "older\n"), 0);
 	assert_int_equal(upload_save(u), 0);
@@ -257,18 +258,18 @@ static void test_one_process(void **state)
 	upload_add_writer(u, &c, 2);
 	upload_add_writer(u, &d, 0);
 	upload_add_writer(u, &e, 0);
-	/* Process 1 writes through both of its files; the others have lost theirs. */
+	/* Process 1 writes through both of its files; the other processes have lost theirs. */
 	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
 	assert_int_equal(upload_claim(u, &b, 1, false, &other), 0);
 	assert_int_equal(upload_claim(u, &c, 2, false, &other), -EBUSY);
 	assert_int_equal(other, 1);
 	assert_int_equal(upload_claim(u, &d, 0, false, &other), -EBUSY);
 	assert_true(upload_is_lost(u, &c));
-	assert_false(upload_is_lost(u, &e)); /* it had nothing to lose */
-	/* Nobody begins anew meanwhile, nor process 1 itself. */
+	assert_false(upload_is_lost(u, &e)); /* this one had no content to lose */
+	/* Nobody else begins anew meanwhile, and neither does process 1 itself. */
 	assert_int_equal(upload_claim(u, NULL, 3, true, &other), -EBUSY);
 	assert_int_equal(upload_claim(u, NULL, 1, true, &other), -EBUSY);
-	/* It is done, and process 3 begins: whoever had the file open is left out. */
+	/* Process 1 is done, and process 3 begins: the files that others had open are spent. */
 	assert_false(upload_is_last(u, &a)); /* b goes on */
 	assert_true(upload_is_dirty(u, &b));
 	upload_launching(u, &b, 5);
@@ -293,13 +294,13 @@ static void test_displaced(void **state)
 
 	upload_add_writer(u, &a, 1);
 	upload_add_writer(u, &b, 2);
-	assert_int_equal(upload_displace(u, 3), 0); /* nobody has written */
+	assert_int_equal(upload_displace(u, 3), 0); /* nobody has written yet */
 	assert_int_equal(upload_claim(u, &a, 1, false, &other), -EBUSY);
 	upload_remove_writer(u, &a);
 	a = (struct upload_writer){0};
 	upload_add_writer(u, &a, 1);
 	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
-	assert_int_equal(upload_displace(u, 1), 0); /* by its writer */
+	assert_int_equal(upload_displace(u, 1), 0); /* its writer may */
 	assert_false(upload_is_lost(u, &a));
 	assert_int_equal(upload_displace(u, 2), 1);
 	assert_true(upload_is_lost(u, &a));

@@ -23,7 +23,7 @@ static void test_tgid(void **state)
 	assert_int_equal(writer_parse_tgid("Tgid:\t12x\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t99999999999999999999999\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t2147483647\n"), INT32_MAX);
-	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0); /* not 1 */
+	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0); /* it is not taken for 1 */
 }
 
 static void test_fdinfo(void **state)
@@ -43,7 +43,7 @@ static void test_fdinfo(void **state)
 	assert_true(fd.ino == UINT64_MAX);
 	assert_int_equal(writer_parse_fdinfo("flags:\t0100000\nino:\t99\n", &fd), 0);
 	assert_false(fd.writable);
-	/* O_PATH: open, but for nothing. */
+	/* A descriptor with O_PATH is open, but can't be used to write. */
 	assert_int_equal(writer_parse_fdinfo("flags:\t010000001\nino:\t99\n", &fd), 0);
 	assert_false(fd.writable);
 	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t0100001\nmnt_id:\t30\n", &fd),
@@ -83,9 +83,9 @@ static void test_holds(void **state)
 	assert_true(fd >= 0 && readable >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 1);
-	/* The same number on another filesystem is another file. */
+	/* A file of the same number on another filesystem is another file. */
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/proc"), 0);
-	/* In doubt it is the same. */
+	/* In doubt it counts as the same file. */
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/nonexistent"), 1);
 	close(fd);
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reader of `changes` is told: what is, what has changed since, and how much of that it has missed. */
+/* What a reader of `changes` is told: what there is, what has changed since, and how much of that was missed. */
 #include <errno.h>
 
 #include "fs/tree/changes.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
-#define PIECE 100000 /* bytes of a read */
+#define PIECE 100000 /* so many bytes are read at a time */
 
 static struct stream *stream; /* the one that is open */
 static bool has_job;	      /* at the open */
@@ -80,7 +80,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Changes of the state of one job, N of them. */
+/* The state of one job changes N times. */
 static void change(size_t n)
 {
 	static enum spec_state state = SPEC_RUNNING;
@@ -94,7 +94,10 @@ static void change(size_t n)
 	}
 }
 
-/* Read what there is, at most SIZE bytes; *RET_LOST: what lines of LOST say, together. How many others there were. */
+/*
+ * Read what there is, at most SIZE bytes. *RET_LOST is the sum of what the lines LOST say; returned is the number of
+ * other lines.
+ */
 static size_t read_some(size_t size, size_t *ret_lost)
 {
 	static char buf[4u << 20];
@@ -138,8 +141,8 @@ static void test_begins(void **state)
 }
 
 /*
- * A job whose output nobody has leaves jobs/ without a trace; who goes from the history, or is seen first there,
- * changes nothing. One that a list brings back is in jobs/ again.
+ * A job without output leaves jobs/ without a trace; a job that leaves the history, or is first seen there, changes
+ * nothing. A job that a list brings back is in jobs/ again.
  */
 static void test_leaves(void **state)
 {
@@ -163,7 +166,9 @@ static void test_leaves(void **state)
 	spec_job_unref(job);
 }
 
-/* Who has read all that was kept is told at once what was not, and not only when something else happens. */
+/*
+ * A reader who has read all that was kept is told at once how much was not, and not only when something else happens.
+ */
 static void test_lost(void **state)
 {
 	const size_t n = 40000;
@@ -177,7 +182,7 @@ static void test_lost(void **state)
 	assert_true(lines > 1000 && lost > 1000);
 	assert_int_equal(lines + lost, n);
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
-	/* From then on nothing is. */
+	/* After that nothing is lost. */
 	change(3);
 	assert_int_equal(read_some(PIECE, &lost), 3);
 	assert_int_equal(lost, 0);

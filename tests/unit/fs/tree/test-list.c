@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who reads `list`: when its text is made anew, that others are served meanwhile, and who gets which. */
+/* Reading `list`: when its text is made anew, that others are served meanwhile, and which reader gets which text. */
 #include <errno.h>
 
 #include "fs/tree/place.h"
@@ -12,9 +12,11 @@
 static struct fs mount;
 static struct tree tree;
 static struct node node;
-static uint64_t revision; /* of the backend's jobs, of which there is one, JOB-REVISION */
+/* The revision of the backend's jobs, of which there is one, JOB-REVISION. */
+static uint64_t revision;
 static int begin_err;
-static void (*before_turn)(void); /* what others do before who has made a text has the turn again */
+/* Others do this before whoever has made a text has the turn again. */
+static void (*before_turn)(void);
 
 /* --- what the file stands on --- */
 
@@ -110,7 +112,7 @@ static void expect(const char *job)
 	spec_text_unref(text);
 }
 
-/* Others are served while a text is made, and it is made once for each change. */
+/* While a text is made others are served, and it is made once for each change. */
 static void test_made_apart(void **state)
 {
 	struct stat st = {0};
@@ -127,7 +129,7 @@ static void test_made_apart(void **state)
 	assert_done("others may, jobs, its turn");
 }
 
-/* The places of the jobs that wait are asked for: those of the text that was read. */
+/* The places of the jobs that wait are asked for, of those jobs that are in the text that is read. */
 static void test_opened(void **state)
 {
 	expect("job-1");
@@ -136,7 +138,7 @@ static void test_opened(void **state)
 	assert_done("job-1 is wanted");
 }
 
-/* So many requests wait that this one may not: it fails, and the next one does not. */
+/* When so many requests wait that this one may not, it fails, and the next one does not. */
 static void test_too_many(void **state)
 {
 	struct spec_text *text = NULL;
@@ -157,7 +159,7 @@ static void read_later(void)
 	expect("job-2");
 }
 
-/* A text that was begun before another and comes after it is not taken for the newer one. */
+/* A text that was begun before another one, and is finished after it, is not taken for the newer one. */
 static void test_late(void **state)
 {
 	before_turn = read_later;

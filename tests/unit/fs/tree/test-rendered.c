@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of snapshots: made once for each, and always those of the snapshot that is asked for. */
+/* Texts of snapshots: each is made once, and a text is always that of the snapshot that is asked for. */
 #include "fs/tree/rendered.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
@@ -63,7 +63,7 @@ static void test_once(void **state)
 	rendered_free(r);
 }
 
-/* A snapshot that nobody has any more does not lend its address to another while its text is kept. */
+/* The address of a snapshot that nobody has any more is not used for another one while its text is kept. */
 static void test_each_its_own(void **state)
 {
 	struct rendered *r = rendered_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/listing: a directory's snapshot of names. */
+/* fs/vfs/listing.h: the names that a directory has at one moment. */
 #include "fs/vfs/listing.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/node: nodes are found again, live as long as somebody needs them, and keep their numbers. */
+/* fs/vfs/node.h: nodes are found again, live as long as somebody needs them, and keep their numbers. */
 #include <errno.h>
 
 #include "backend/base/loop.h"
@@ -144,7 +144,10 @@ static void test_kernel_counts(void **state)
 	assert_int_equal(freed, 1);
 }
 
-/* Who reads a directory is given no attributes that cost something, and no size that takes back what was said. */
+/*
+ * A reader of a directory is given no attributes that cost something, and no size that contradicts what was said
+ * before.
+ */
 static void test_listed(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -170,7 +173,7 @@ static void test_listed(void **state)
 	node_put(fs, file);
 }
 
-/* Neither a lookup nor a listing reads the disk; the kernel keeps nothing of what it gets then. */
+/* Neither a lookup nor a listing reads the disk, and the kernel does not keep what they answer. */
 static void test_on_disk(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -189,7 +192,7 @@ static void test_on_disk(void **state)
 	node_put(fs, file);
 }
 
-/* After an accepted rmdir the name must lead to a new node with the number of the old one. */
+/* After a rmdir that was accepted, the name has to lead to a new node with the number of the old one. */
 static void test_forgotten_name(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -206,7 +209,7 @@ static void test_forgotten_name(void **state)
 	node_put(fs, new_node);
 }
 
-/* What is found in a directory is of that directory, not of one that had its name before. */
+/* What is looked up in a directory is found in that directory, not in one that had its name before. */
 static void test_another_parent(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -250,7 +253,7 @@ static void test_umask(void **state)
 	node_put(f->fs, file);
 }
 
-/* What the kernel still counts when the mount ends is freed with the table. */
+/* Nodes that the kernel still counts when the mount ends are freed with the table. */
 static void test_fini_frees_all(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;

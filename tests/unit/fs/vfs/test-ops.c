@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/ops: each operation finds its node, calls its class, and answers for a class without it. libfuse's answers and
- * the threads of fs/serve are defined here, so there is neither a session nor a thread.
+ * fs/vfs/ops.h: each operation finds its node, calls the class of that, and answers for a class without such a
+ * function. libfuse's answers and the threads of fs/vfs/serve.h are defined here, so there is neither a session nor a
+ * thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,11 @@
 #include "fs/vfs/serve.h"
 #include "tests/unit/unit.h"
 
-/* What the one request was answered with. */
+/* The answer to the only request. */
 static struct {
 	unsigned n;
-	int err; /* also what the kernel says of the answer: -ENOENT, nobody waits for it */
+	/* It is also what the kernel says of the answer. -ENOENT: nobody waits for it. */
+	int err;
 	struct fuse_entry_param entry;
 	struct stat attr;
 	double timeout;
@@ -116,7 +118,7 @@ char *serve_buffer(size_t size)
 	return buffer;
 }
 
-static int disk; /* what a handler is told that has to wait for it */
+static int disk; /* a handler that has to wait for the disk is told this */
 
 int serve_disk_begin(struct fs *fs)
 {
@@ -127,7 +129,7 @@ void serve_disk_end(struct fs *fs)
 {
 }
 
-/* Names are all that these tests read of a listing: here an entry is its name and a newline. */
+/* These tests read only the names of a listing: here an entry is its name and a newline. */
 size_t fuse_add_direntry_plus(fuse_req_t req, char *buf, size_t room, const char *name,
 			      const struct fuse_entry_param *e, off_t off)
 {
@@ -289,7 +291,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The node that a lookup of NAME gives, with one lookup counted. */
+/* Look NAME up: its node, which the kernel counts once. */
 static fuse_ino_t looked_up(const char *name)
 {
 	fs_ops.lookup(NULL, FUSE_ROOT_ID, name);
@@ -297,7 +299,7 @@ static fuse_ino_t looked_up(const char *name)
 	return reply.entry.ino;
 }
 
-/* CALL was answered once: by the class that can, which says EXDEV, or with ERR. */
+/* The request CALL was answered once: by the class that can, which says EXDEV, or with ERR. */
 #define ANSWERED(err_, what, ...)                                                                  \
 	do {                                                                                       \
 		reply.n = 0;                                                                       \
@@ -324,7 +326,7 @@ static void test_lookup(void **state)
 	ANSWERED(ENAMETOOLONG, "", lookup(NULL, FUSE_ROOT_ID, name));
 	/* A file has no entries. */
 	ANSWERED(ENOENT, "", lookup(NULL, (fuse_ino_t)(uintptr_t)node, "x"));
-	/* The kernel does not count a lookup whose answer it did not take. */
+	/* A lookup whose answer nobody took is not counted by the kernel. */
 	unwanted = true;
 	ANSWERED(0, "", lookup(NULL, FUSE_ROOT_ID, "plain"));
 	assert_int_equal(node->lookups, 1);
@@ -336,7 +338,7 @@ static void test_forget(void **state)
 	struct fuse_forget_data all[] = {{FUSE_ROOT_ID, 7}, {other, 1}};
 
 	looked_up("able");
-	ANSWERED(0, "", forget(NULL, FUSE_ROOT_ID, 1)); /* the root stays */
+	ANSWERED(0, "", forget(NULL, FUSE_ROOT_ID, 1)); /* the root is never freed */
 	ANSWERED(0, "", forget(NULL, ino, 1));
 	ANSWERED(0, "", forget_multi(NULL, 2, all));
 	assert_int_equal(node_of(session, other)->lookups, 1);
@@ -350,7 +352,7 @@ static void test_attributes(void **state)
 	ANSWERED(0, "", getattr(NULL, plain, NULL));
 	assert_int_equal(reply.attr.st_mode, S_IFREG | 0644);
 	assert_true(reply.timeout > 0);
-	/* Of a live one the kernel keeps none. */
+	/* The kernel keeps no attributes of a live file. */
 	ANSWERED(0, "", getattr(NULL, able, NULL));
 	assert_true(reply.timeout == 0);
 	ANSWERED(0, "", setattr(NULL, plain, &st, FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME, NULL));
@@ -369,7 +371,7 @@ static void test_links(void **state)
 	assert_string_equal(reply.text, "target");
 }
 
-/* Nobody makes directories, links and devices, not even where files can be made. */
+/* Nobody makes directories, links or devices, not even where files can be made. */
 static void test_names(void **state)
 {
 	fuse_ino_t plain = looked_up("plain"), able = looked_up("able");
@@ -408,7 +410,7 @@ static void test_files(void **state)
 	ANSWERED(EXDEV, "release", release(NULL, able, &fi));
 }
 
-/* A class without poll is always ready; ENOSYS would switch poll off for the whole mount. */
+/* A file whose class has no poll is always ready; ENOSYS would switch poll off for the whole mount. */
 static void test_poll(void **state)
 {
 	fuse_ino_t plain = looked_up("plain"), able = looked_up("able");
@@ -419,7 +421,7 @@ static void test_poll(void **state)
 	ANSWERED(EXDEV, "poll", poll(NULL, able, &fi, NULL));
 }
 
-/* What reading the directory of FI from OFF gives, with room for SIZE bytes. */
+/* The names that reading the directory of FI from OFF gives, with room for SIZE bytes. */
 static const char *names(struct fuse_file_info *fi, size_t size, off_t off)
 {
 	ANSWERED(0, "", readdirplus(NULL, FUSE_ROOT_ID, size, off, fi));
@@ -427,14 +429,17 @@ static const char *names(struct fuse_file_info *fi, size_t size, off_t off)
 	return reply.text;
 }
 
-/* Each name once, as it was at the opening, or when it is read from its start again; what has gone is left out. */
+/*
+ * Each name is given once, as it was when the directory was opened, or when it was last read from its start; names that
+ * have gone are left out.
+ */
 static void test_directories(void **state)
 {
 	struct fuse_file_info fi = {0};
 
 	ANSWERED(0, "", opendir(NULL, FUSE_ROOT_ID, &fi));
 	assert_string_equal(names(&fi, 4000, 0), ".\n..\nable\nplain\n");
-	assert_string_equal(names(&fi, 12, 0), ".\n..\nable\n"); /* no part of a name */
+	assert_string_equal(names(&fi, 12, 0), ".\n..\nable\n"); /* no part of a name is given */
 	assert_string_equal(names(&fi, 4000, 3), "plain\n");
 	assert_string_equal(names(&fi, 4000, 4), "");
 	plain_gone = true;
@@ -450,7 +455,7 @@ static void test_statfs(void **state)
 {
 	ANSWERED(0, "", statfs(NULL, FUSE_ROOT_ID));
 	assert_int_equal(reply.len, NAME_MAX);
-	/* So many wait for the disk that this must not. */
+	/* So many requests wait for the disk that this one may not. */
 	disk = -ETIMEDOUT;
 	ANSWERED(ETIMEDOUT, "", statfs(NULL, FUSE_ROOT_ID));
 	disk = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/park on a kernel of the test's own: the other end of a socket pair sends requests and counts
- * replies. Each request must get exactly one, whoever comes first.
+ * fs/vfs/park.h on a kernel of the test's own: the other end of a socket pair sends requests and counts replies. Each
+ * request must get exactly one reply, whoever answers first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,17 +21,17 @@
 struct fixture {
 	struct fuse_session *se;
 	struct park *park;
-	int kernel; /* the test's end */
+	int kernel; /* the test's end of the socket pair */
 	pthread_t thread;
 	unsigned deadline_ms;
-	uint64_t before_stop; /* ms */
+	uint64_t before_stop; /* the time before the stop, ms */
 	uint64_t tickets[MANY + 16];
 	size_t n_tickets;
 	pthread_mutex_t lock;
 	pthread_cond_t parked;
 };
 
-/* Every READ is parked; OFFSET is where its ticket goes. */
+/* Park every READ; OFFSET says where its ticket goes. */
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
@@ -96,7 +96,7 @@ static void send_interrupt(struct fixture *f, uint64_t of)
 	send_request(f, FUSE_INTERRUPT, of + 1, &in, sizeof(in));
 }
 
-/* The next reply: which request, and its errno. */
+/* Receive the next reply: to which request, and its errno. */
 static int receive(struct fixture *f, uint64_t *unique)
 {
 	char buf[4096];
@@ -196,7 +196,7 @@ static void test_interrupt(void **state)
 	assert_null(park_claim(f->park, f->tickets[0]));
 }
 
-/* The kernel may send the interrupt before the request that it is for. */
+/* The kernel may send the interrupt before the request that it interrupts. */
 static void test_interrupt_comes_first(void **state)
 {
 	struct fixture *f = *state;
@@ -206,8 +206,8 @@ static void test_interrupt_comes_first(void **state)
 	send_interrupt(f, 10);
 	send_read(f, 10, 0);
 	err = receive(f, &unique);
-	if (unique ==
-	    11) { /* "unknown request: try again", which libfuse sends when it waits long */
+	/* "Unknown request: try again" is what libfuse answers to the interrupt when it has waited for long. */
+	if (unique == 11) {
 		assert_int_equal(err, EAGAIN);
 		err = receive(f, &unique);
 	}
@@ -224,14 +224,14 @@ static void test_deadline(void **state)
 	send_read(f, 10, 0);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 10);
-	/* Nothing is parked for some ticks, so they stop; the next request begins them again. */
+	/* For some ticks nothing is parked, so the ticks stop; the next request begins them again. */
 	usleep(500000);
 	send_read(f, 12, 1);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 12);
 }
 
-/* Deadlines of many, and of one that comes while others are counted. */
+/* There are deadlines of many requests, and of one that comes while the others are counted. */
 static void test_each_deadline_is_its_own(void **state)
 {
 	struct fixture *f = *state;
@@ -250,14 +250,14 @@ static void test_each_deadline_is_its_own(void **state)
 	assert_int_equal(park_count(f->park, PARK_READ), 0);
 }
 
-/* The machine stands still for 4 s; half a second later the answer comes. */
+/* The machine stands still for 4 s, and half a second later the answer comes. */
 static void *answer_late(void *data)
 {
 	struct fixture *f = data;
 	uint64_t last = f->before_stop, now = loop_now_ms();
 	fuse_req_t req;
 
-	/* The stop may come before this thread has begun. */
+	/* The machine may be stopped before this thread has begun. */
 	while (now - last < 2000) {
 		usleep(10000);
 		last = now;
@@ -355,7 +355,7 @@ static void test_race(void **state)
 		uint64_t unique;
 		int err = receive(f, &unique);
 
-		if (unique % 2) /* an interrupt that came too late for its request */
+		if (unique % 2) /* the interrupt came too late for its request */
 			continue;
 		assert_true(err == 0 || err == EINTR);
 		assert_int_equal(answered[(unique - 100) / 2]++, 0);
@@ -364,7 +364,10 @@ static void test_race(void **state)
 	pthread_join(claim, NULL);
 	pthread_join(interrupt, NULL);
 	assert_int_equal(park_count(f->park, PARK_READ), 0);
-	/* libfuse keeps an interrupt of what was answered until the next request, and does not free it at its end. */
+	/*
+	 * libfuse keeps an interrupt of a request that was answered until the next request, and does not free it at its
+	 * end.
+	 */
 	send_read(f, 100 + 2 * MANY, MANY);
 	wait_parked(f, MANY + 1);
 }
