@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* AppDefs of tests of spec/ that know no kinds: what runs jobs is made up here. */
+/* AppDefs for tests of spec/ that know no kinds: the schedulers are made up here. */
 #pragma once
 
 #include "spec/app/app.h"
 
-/* APP-SUFFIX-ROLE-K-0, as Volcano makes them, its webhook's LAST in the place of the 0. */
+/* The length of APP-SUFFIX-ROLE-K-0, as Volcano makes such names; its webhook puts LAST in the place of the 0. */
 static inline size_t document_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 16 + role + (size_t)snprintf(NULL, 0, "-%zu-%zu", k, last);

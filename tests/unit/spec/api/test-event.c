@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of a watch, and what answers that are no success mean. Most answers are recorded ones. */
+/* Events of a watch, and what the answers mean that are no success. Most answers are recorded ones. */
 #include <errno.h>
 
 #include "spec/api/event.h"
@@ -318,7 +318,7 @@ static void test_did_nothing(void **state)
 		{400, false, ""},
 		{404, true, "404 page not found\n"},
 		{404, false, "404 page not found"},
-		/* Nobody passes on what he does not accept. */
+		/* No proxy passes on what it does not accept itself. */
 		{401, true, ""},
 		{413, true, ""},
 		{429, true, "Too many requests, please try again later.\n"},
@@ -341,7 +341,7 @@ static void test_did_nothing(void **state)
 				 cases[i].nothing);
 }
 
-/* However long and odd the words of the server are. */
+/* A message is bounded, however long and odd the words of the server are. */
 static void test_bounded(void **state)
 {
 	const struct spec_asked asked = {"list", JOBS, "training", "", 0};
@@ -358,7 +358,7 @@ static void test_bounded(void **state)
 	assert_non_null(text);
 }
 
-/* Of a resource that is in no namespace. */
+/* A resource that is in no namespace. */
 static void test_forbidden_everywhere(void **state)
 {
 	const struct spec_asked asked = {"list", "queues.scheduling.volcano.sh", "", "", 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files: what they say, how they are merged, what is refused and how; and the answers of exec
+ * kubeconfig files: what they say, how they are merged, and what is refused with which words; and the answers of exec
  * plugins.
  */
 #include <errno.h>
@@ -46,7 +46,7 @@ static int connect_to(struct world *w, const char *context)
 	return spec_kubeconfig_connect(w->k, context, &w->c, &w->e);
 }
 
-/* The errors' text, which holds WHAT and not SECRET. */
+/* The text of the errors has WHAT, and does not have SECRET. */
 static void assert_says(struct world *w, const char *what, const char *secret)
 {
 	cleanup_free char *text = spec_errors_text(&w->e, NULL);
@@ -203,7 +203,7 @@ static void test_merge(void **state)
 	assert_string_equal(w->c.password, "");
 }
 
-/* One cluster and one user of the given fields. */
+/* Connect with one cluster and one user, of the given fields. */
 static int connect_one(struct world *w, const char *cluster, const char *user)
 {
 	char text[4096];

@@ -55,7 +55,7 @@ static void test_yaml(void **state)
 	assert_int_equal(spec_object_yaml("[]", 2, &text, &len), -EINVAL);
 }
 
-/* Of the container, among all sorts of them. */
+/* The restart count of one container, among containers of all sorts. */
 static void test_listed_run(void **state)
 {
 #define LIST(status) "{\"items\":[{\"metadata\":{\"uid\":\"u\"},\"status\":{" status "}}]}"

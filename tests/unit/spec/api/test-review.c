@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/api/review.h: questions about rights, and what comes back. */
+/* spec/api/review.h: questions about rights, and their answers. */
 #include <errno.h>
 
 #include "spec/api/review.h"
@@ -40,7 +40,7 @@ static void test_reply(void **state)
 	assert_int_equal(reply("", &allowed), -EINVAL);
 }
 
-/* May jobs of batch be listed by RULES? 2: nobody can tell. */
+/* May jobs of the group batch be listed by RULES? 2: nobody can tell. */
 static int rules(const char *rules)
 {
 	cleanup_free char *text = text_print("{\"status\":{%s}}", rules);

@@ -53,7 +53,7 @@ static void test_error(void **state)
 	assert_error("<Error><Code>AccessDenied</Code><Message>No\033[1m.</Message>"
 		     "<Region>eu-west-1</Region></Error>",
 		     "AccessDenied", "No\\x1b[1m.", "eu-west-1");
-	/* As the token service has it. */
+	/* The error as the token service writes it. */
 	assert_error("<ErrorResponse xmlns='x'><Error><Type>Sender</Type><Code>ExpiredToken</Code>"
 		     "</Error></ErrorResponse>",
 		     "ExpiredToken", "", "");

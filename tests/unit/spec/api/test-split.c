@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Cutting LISTs and watches into objects: any pieces, what is dropped, bounds, what is refused. */
+/*
+ * How a LIST or a watch is cut into objects: it comes in any pieces, some of it is dropped, there are bounds, and some
+ * is refused.
+ */
 #include <errno.h>
 
 #include "spec/base/limits.h"
 #include "spec/api/split.h"
 #include "tests/unit/unit.h"
 
-/* Some of a pod. */
+/* Some of the table for pods. */
 static const struct spec_pick labels_pick[] = {{"a", true, NULL}, {NULL, false, NULL}};
 static const struct spec_pick metadata_pick[] = {{"name", true, NULL},
 						 {"labels", true, labels_pick},
@@ -24,7 +27,7 @@ struct seen {
 	char *text; /* the objects, one a line */
 	size_t len;
 	unsigned n;
-	unsigned stop_at; /* refuse this one */
+	unsigned stop_at; /* refuse this object */
 };
 
 static int see(void *data, const char *json, size_t len, int wrong)
@@ -44,7 +47,7 @@ static int see(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* The objects of TEXT in pieces of PIECE bytes, to be freed; they and the result must be as wanted. */
+/* The objects of TEXT, which comes in pieces of PIECE bytes, to be freed; they and the result must be as wanted. */
 static char *cut(enum spec_split_form form, const struct spec_pick *pick, const char *text,
 		 size_t piece, int want, const char *meta)
 {
@@ -103,7 +106,7 @@ static void test_list(void **state)
 	check(SPEC_SPLIT_LIST, NULL, "{\"items\":[]}", "", "|");
 }
 
-/* Names that matter at one place matter at no other. */
+/* A name that matters at one place of an object does not matter at others. */
 static void test_list_places(void **state)
 {
 	check(SPEC_SPLIT_LIST, NULL,
@@ -141,13 +144,13 @@ static void test_picked(void **state)
 	      POD_PICKED "\n" POD_PICKED "\n", "|");
 	check(SPEC_SPLIT_WATCH, pod_pick, "{\"type\":\"ADDED\",\"object\":" POD "}",
 	      "{\"type\":\"ADDED\",\"object\":" POD_PICKED "}\n", "|");
-	/* What no table can tell is kept. */
+	/* What can't be told by any table is kept. */
 	check(SPEC_SPLIT_LIST, pod_pick,
 	      "{\"items\":[{\"a\":1,\"sp\\u0065c\":{\"x\":[{}]},\"b\":{},"
 	      "\"0123456789012345678901234567890123456789\":5}]}",
 	      "{\"sp\\u0065c\":{\"x\":[{}]},\"0123456789012345678901234567890123456789\":5}\n",
 	      "|");
-	/* Without a table. */
+	/* The same without a table. */
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"items\":[{\"metadata\":{\"managedFields\":[],\"labels\":{\"managedFields\":1}},"
 	      "\"spec\":{\"containers\":[{\"env\":[]}]}}]}",
@@ -224,7 +227,7 @@ static char *nested(int depth)
 	return text;
 }
 
-/* With the brackets of the event, as deep as may be, and one more. */
+/* As deep as an object may be, counted with the brackets of the event, and one deeper. */
 static void test_depth(void **state)
 {
 	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
@@ -239,7 +242,7 @@ static void test_depth(void **state)
 
 #define ONE "{\"metadata\":{\"name\":\"b\"}}"
 
-/* Whatever its author has written, it is passed over alone, with the name of who it is. */
+/* An object that is too deep is passed over alone, whatever its author has written, and it is said whose it is. */
 static void test_deep_object(void **state)
 {
 	char *lists cleanup_free = nested(3000), *got cleanup_free = NULL;
@@ -271,12 +274,12 @@ static void test_deep_object(void **state)
 	      "^{\"object\":{\"metadata\":{}}}\n"
 	      "{\"type\":\"ADDED\",\"object\":" ONE "}\n",
 	      NULL);
-	/* How deep it is that nobody reads does not matter. */
+	/* It does not matter how deep something is that nobody reads. */
 	free(take_ptr(text));
 	assert_true(asprintf(&text, "{\"items\":[{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
 			     lists, lists) > 0);
 	check(SPEC_SPLIT_LIST, NULL, text, "{\"metadata\":{}}\n", NULL);
-	/* Nor does it matter that a table says what stands there. */
+	/* Nor does it matter when the table has an entry for it. */
 	free(take_ptr(text));
 	assert_true(asprintf(&text,
 			     "{\"items\":[{\"spec\":{\"containers\":%s}},{\"metadata\":%s}," ONE
@@ -286,7 +289,7 @@ static void test_deep_object(void **state)
 	      NULL);
 }
 
-/* As many bytes as there may be, and one more; what is dropped does not count. */
+/* As many bytes as there may be, and one more; bytes that are dropped do not count. */
 static void test_size(void **state)
 {
 	static const char head[] = "{\"items\":[{\"metadata\":{\"managedFields\":\"",
@@ -316,7 +319,10 @@ static void test_size(void **state)
 	free(much);
 }
 
-/* One that is too large by what tells whose it is: what stands before that is known. A list's metadata is bounded. */
+/*
+ * An object that is too large because of what tells whose it is: what stands before that is known. The metadata of a
+ * list is bounded.
+ */
 static void test_large_metadata(void **state)
 {
 	static const char *const heads[] = {

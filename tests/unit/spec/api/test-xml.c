@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/api/xml.h: elements as they end, and what is refused. */
+/* spec/api/xml.h: the elements of a text, each when it ends, and which texts are refused. */
 #include "spec/api/xml.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"

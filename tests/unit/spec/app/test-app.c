@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppDefs: what each field is read as, its default, and what is said when it is wrong. Messages
- * are compared in full, since they are all that a user gets.
+ * AppDefs: what each field means, its default, and what is said when it is wrong. Messages are compared in full, since
+ * they are all that a user gets.
  */
 #include <errno.h>
 #include <time.h>
@@ -172,7 +172,7 @@ static void test_mounts(void **state)
 	spec_app_free(app);
 }
 
-/* The JSON form holds everything, and is an AppDef itself. */
+/* The JSON form has all fields, and is an AppDef itself. */
 static void test_json(void **state)
 {
 	static const char expected[] =
@@ -203,7 +203,7 @@ static void test_json(void **state)
 
 /* --- errors of one field --- */
 
-/* A role (its lines begin at line 6) with one more field. */
+/* Check a role (its lines begin at line 6) with FIELD as one more field. */
 static void check_role(const char *field, const char *expected)
 {
 	char text[2000];
@@ -462,7 +462,7 @@ static void test_names(void **state)
 		check_text(table[i].text, table[i].expected);
 }
 
-/* APP-SUFFIX-ROLE-K-INDEX: 43 characters of app and role together are the most. */
+/* APP-SUFFIX-ROLE-K-INDEX: app and role together may have 43 characters at most. */
 static void test_pod_names(void **state)
 {
 	static const char a42[] = "abcdefghijabcdefghijabcdefghijabcdefghijab";
@@ -471,11 +471,11 @@ static void test_pod_names(void **state)
 	snprintf(text, sizeof(text), "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 a42);
 	spec_app_free(parse(text));
-	/* characters that do not get into names do not count */
+	/* Characters that do not get into names do not count. */
 	snprintf(text, sizeof(text), "name: _%s_\nroles:\n- {name: R., image: i, entrypoint: e}\n",
 		 a42);
 	spec_app_free(parse(text));
-	/* a second digit of K, one of the index */
+	/* A second digit of K takes one character, and so does one of the index. */
 	snprintf(text, sizeof(text),
 		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e, num_replicas: 11}\n", a42);
 	check_text(text, "1:7: name: pods of role \"r\" would have names of 65 characters, and 63 "
@@ -489,7 +489,7 @@ static void test_pod_names(void **state)
 		   "1:7: name: pods of role \"role\" would have names of 66 characters, and "
 		   "63 are allowed; shorten the name of the app or of the role, by 3 together "
 		   "(a job's name has a suffix of 15 characters)\n");
-	/* MCAD's names are cut to fit */
+	/* The names of MCAD are cut to fit. */
 	snprintf(text, sizeof(text),
 		 "name: %s%s\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n", a42,
 		 a42);
@@ -628,7 +628,7 @@ static void test_torchx_refused(void **state)
 		   "quotes if that is the text\n");
 }
 
-/* The whole output of a dry run: the app in it, for its scheduler, with the options that were given. */
+/* The whole output of a dry run: the app in it, for its scheduler, with the options that were given, is an AppDef. */
 static void test_torchx_dry_run(void **state)
 {
 	cleanup_free char *inner = dump("null", "{}");
@@ -645,7 +645,7 @@ static void test_torchx_dry_run(void **state)
 	assert_string_equal(app->scheduler, "volcano");
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\",\"quiet\":false}");
 	spec_app_free(app);
-	/* One for the scheduler of contrib/torchx is for any mount; what is only for TorchX is left out. */
+	/* An app for the scheduler of contrib/torchx is for any mount; options that only TorchX heeds are left out. */
 	free(text);
 	assert_true(
 		asprintf(

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * docs/appdef.5 and contrib/examples/ against the parser: every field and named resource is in
- * the manual, with its values; every example is accepted; an example in the manual is the file.
- * TEST_SOURCE is the source tree.
+ * docs/appdef.5 and contrib/examples/ against the parser: every field and named resource is in the manual, with its
+ * values; every example is accepted; an example in the manual is the same as the file. TEST_SOURCE is the source tree.
  */
 #include <glob.h>
 #include <libgen.h>
@@ -64,7 +63,7 @@ static int64_t count(const struct spec_counts *counts, const char *key)
 	return 0;
 }
 
-/* The line of the tables in the manual that a resource should have. */
+/* The line that the tables of the manual should have for the resource NAME. */
 static char *resource_line(const char *name)
 {
 	struct spec_resource r = {0};
@@ -96,7 +95,7 @@ static void test_resources(void **state)
 	for (size_t i = 0; (name = spec_named_resource_name(i)); i++) {
 		cleanup_free char *line = NULL;
 
-		/* the null resource is described in words */
+		/* The manual describes the null resource in words. */
 		if (streq(name, "NULL") || streq(name, "MISSING"))
 			continue;
 		line = resource_line(name);

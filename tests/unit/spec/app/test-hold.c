@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When a job begins: the members of scheduler_args, and the moments that people write. */
+/* When a job begins: the members of scheduler_args that say so, and the moments that people write. */
 #include <errno.h>
 
 #include "spec/app/hold.h"
@@ -11,7 +11,7 @@
 #define NOW  INT64_C(1700000000000000000)
 #define HOUR INT64_C(3600000000000)
 
-/* This place is an hour ahead. */
+/* The zone of the test is an hour ahead of UTC. */
 static int64_t local(int64_t utc)
 {
 	return utc - HOUR;
@@ -21,7 +21,7 @@ static void test_moments(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t moment; /* 0: none */
+		int64_t moment; /* 0: it is no moment */
 	} rows[] = {
 		{"+90s", NOW + 90 * INT64_C(1000000000)},
 		{"+2h", NOW + 2 * HOUR},
@@ -47,7 +47,7 @@ static void test_moments(void **state)
 		{"23:13", 0},
 	};
 
-	/* The longest, and one that is a second longer. */
+	/* The longest time, and one that is a second longer. */
 	for (int i = 0; i < 2; i++) {
 		cleanup_free char *text = text_print("+%ds", SPEC_MAX_LIMIT + i);
 		int64_t moment;
@@ -63,7 +63,7 @@ static void test_moments(void **state)
 	}
 }
 
-/* What JSON, scheduler_args, says; an error is expected to hold SAID. */
+/* What scheduler_args, as JSON, says; if SAID is not NULL, an error that has SAID is expected. */
 static struct spec_hold held_by(const char *json, const char *said)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -103,7 +103,7 @@ static void test_members(void **state)
 	h = held_by("{\"after\":\"ok:a\"}", NULL);
 	assert_int_equal(h.n_after, 1);
 	spec_hold_clear(&h);
-	/* Nothing is held for these. */
+	/* None of these holds a job. */
 	h = held_by(
 		"{\"hold\":false,\"begin\":null,\"after\":[],\"singleton\":null,\"queue\":\"q\"}",
 		NULL);

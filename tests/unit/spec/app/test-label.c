@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Label values: what is valid stays, everything else becomes valid.
- */
+/* Values of labels: a valid one stays as it is, and any other text becomes a valid one. */
 #include "spec/app/label.h"
 #include "tests/unit/unit.h"
 
@@ -37,7 +35,7 @@ static void test_clean(void **state)
 	}
 }
 
-/* Whoever it is, from whichever host: one valid value, another for each user. */
+/* Whoever the user is, from whichever host: the value is valid, and each user has another. */
 static void test_user(void **state)
 {
 	static const char *const users[][2] = {

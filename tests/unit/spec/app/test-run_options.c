@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Run options: types, names, what wins.
- */
+/* Run options: their types, their names, and which value counts. */
 #include <errno.h>
 
 #include "spec/app/run_options.h"
@@ -163,7 +161,7 @@ static void test_bad_json(void **state)
 	}
 }
 
-/* Times have a unit, so that nobody's minutes are taken for seconds. */
+/* Times have a unit, so that minutes are not taken for seconds. */
 static void test_time(void **state)
 {
 	static const struct {
@@ -220,7 +218,7 @@ static void test_refusal(void **state)
 	stop(&f);
 }
 
-/* A required option is missed once, by name, and not if its value was refused. */
+/* That a required option is missing is said once, with its name, and not when its value was refused. */
 static void test_required(void **state)
 {
 	struct fixture f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that does not fail: zeroed, grown, copied; the end of the program when there is none. */
+/* Memory that does not fail: it is zeroed, grown and copied, and the program ends when there is none. */
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ static void test_more(void **state)
 	cleanup_free int *v = NULL;
 	size_t n = 0;
 
-	/* However it shrinks between: there is always room for one more. */
+	/* However the memory shrinks in between, there is always room for one more. */
 	for (int i = 0; i < 1000; i++) {
 		v = mem_more(v, n, sizeof(*v));
 		assert_true(malloc_usable_size(v) >= (n + 1) * sizeof(*v));
@@ -64,14 +64,14 @@ static void test_copy(void **state)
 	assert_memory_equal(bytes, "a\0b", 4);
 	assert_string_equal(text, "text");
 	assert_string_equal(printed, "a-7");
-	text_set(&text, "<%s>", text); /* of the old text itself */
+	text_set(&text, "<%s>", text); /* the new text is made from the old one */
 	assert_string_equal(text, "<text>");
 	free(take_ptr(printed));
 	text_set(&printed, "%s", "new");
 	assert_string_equal(printed, "new");
 }
 
-/* Ask for more than there can be, in a process of its own: does it end? (A sanitizer ends it in its own way.) */
+/* Does a process of its own end that asks for more memory than there can be? (A sanitizer ends it in its own way.) */
 static bool ends(void (*ask)(void))
 {
 	pid_t pid = fork();

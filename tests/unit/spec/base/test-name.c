@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names: TorchX's suffixes and normal forms, and the checks of names from outside. */
+/* Names: the suffixes and the normal forms of TorchX, and how names from outside are checked. */
 #include "spec/base/name.h"
 #include "tests/unit/unit.h"
 
@@ -46,7 +46,7 @@ static void test_norm(void **state)
 		{"___", ""},
 		{"---", ""},
 		{"", ""},
-		/* U+0130 and U+212A leave i and k; other letters outside ASCII vanish. */
+		/* U+0130 and U+212A become i and k; other letters outside ASCII are left out. */
 		{"\u0130zmir", "izmir"},
 		{"\u212aelvin", "kelvin"},
 		{"-\u212a-", "k"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SHA-256 against the examples of FIPS 180-4, and lengths around the padding's corners against
- * coreutils' sha256sum.
+ * SHA-256: the examples of FIPS 180-4, and texts whose length is near where padding needs another block, compared with
+ * the sha256sum of coreutils.
  */
 #include "spec/base/sha256.h"
 #include "tests/unit/unit.h"

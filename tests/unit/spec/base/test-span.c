@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of JSON text, found without parsing it. */
+/* Members of JSON text, which are found without parsing it. */
 #include "spec/base/span.h"
 #include "tests/unit/unit.h"
 
 static void test_member(void **state)
 {
 	static const struct {
-		const char *text, *value; /* of "a"; NULL: none */
+		const char *text, *value; /* the value of "a"; NULL: there is none */
 	} table[] = {
 		{"{\"a\":1}", "1"},
 		{" { \"b\" : \"}\" , \"a\" : [ {\"a\":2} , \"]\" ] } ", "[ {\"a\":2} , \"]\" ]"},
@@ -49,7 +49,7 @@ static void test_is(void **state)
 	assert_false(spec_span_is(s, "b"));
 }
 
-/* As one byte after the other says, wherever the byte stands that ends the run. */
+/* The result is that of looking at one byte after the other, wherever the byte stands that ends the run. */
 static void test_plain(void **state)
 {
 	char text[40];
@@ -67,7 +67,7 @@ static void test_plain(void **state)
 	}
 }
 
-/* As one byte after the other says, in whatever pieces it comes. */
+/* The result is that of looking at one byte after the other, in whatever pieces the text comes. */
 static void test_nest(void **state)
 {
 	static const char *const texts[] = {

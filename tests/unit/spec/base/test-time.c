@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times of RFC 3339: which texts are one, and what they mean. */
+/* Times of RFC 3339: which texts are such a time, and what they mean. */
 #include "spec/base/time.h"
 #include "tests/unit/unit.h"
 

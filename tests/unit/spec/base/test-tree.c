@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON trees: a text that becomes a tree, and its numbers. */
+/* JSON trees: how a text becomes a tree, and its numbers. */
 #include "spec/base/tree.h"
 #include "tests/unit/unit.h"
 
-/* Each text as it is printed again; NULL: it is null, or no JSON. */
+/* Each text, and how its tree is printed; NULL: it is null, or no JSON. */
 static void test_texts(void **state)
 {
 	static const struct {
@@ -14,7 +14,7 @@ static void test_texts(void **state)
 		{"{\"a\":1,\"b\":true,\"a\":false}", "{\"a\":false,\"b\":true}"},
 		{"[-0, 9223372036854775807, -9223372036854775808]",
 		 "[0,9223372036854775807,-9223372036854775808]"},
-		/* Whole numbers up to 64 bits; beyond, doubles, of which the shortest text is written. */
+		/* Whole numbers have up to 64 bits; larger ones are doubles, which are printed in the shortest way. */
 		{"[9223372036854775808, 18446744073709551615]",
 		 "[9223372036854775808,18446744073709551615]"},
 		{"[18446744073709551616, -9223372036854775809]",

@@ -15,11 +15,11 @@ static void test_clean(void **state)
 		{"a\nb\tc\rd", "", "a\\nb\\tc\\rd"},
 		{"a\nb\tc\rd", "\n\t", "a\nb\tc\\rd"},
 		{"\x1b[31mred\x7f\x07", "\n\t", "\\x1b[31mred\\x7f\\x07"},
-		/* C1, as one byte and as a character: both are a terminal's to obey */
+		/* C1 controls, as one byte and as a character: a terminal obeys both. */
 		{"\x9b 2J", "", "\\x9b 2J"},
 		{"\xc2\x9b 2J", "", "\\x9b 2J"},
 		{"\xc2\xa0", "", NULL},
-		/* cut off, overlong, a surrogate, too high */
+		/* These are cut off, overlong, a surrogate, and too high. */
 		{"\xe2\x82", "", "\\xe2\\x82"},
 		{"\xc0\xafx", "", "\\xc0\\xafx"},
 		{"\xed\xa0\x80", "", "\\xed\\xa0\\x80"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON of a server as values: what is read, and what is no JSON. */
+/* JSON of a server as values: what is read, and which texts are no JSON. */
 #include <errno.h>
 
 #include "spec/base/limits.h"
@@ -7,7 +7,7 @@
 #include "spec/base/read.h"
 #include "tests/unit/unit.h"
 
-/* TEXT without a NUL behind it, so that reading on is found. */
+/* Parse TEXT without a NUL behind it, so that reading beyond its end is found. */
 static int parse(const char *text, struct spec_value **ret)
 {
 	size_t len = strlen(text);
@@ -58,18 +58,18 @@ static void test_values(void **state)
 static void test_texts(void **state)
 {
 	static const struct {
-		const char *json, *text; /* of "a" */
+		const char *json, *text; /* the value of "a" */
 	} table[] = {
 		{"{\"a\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}", "\"\\/\b\f\n\r\t"},
 		{"{\"a\":\"x\\u0041\\u00e9\\u20ACy\"}", "xA\xc3\xa9\xe2\x82\xacy"},
 		{"{\"a\":\"\\ud83d\\ude00!\"}", "\xf0\x9f\x98\x80!"},
-		/* Halves of pairs. */
+		/* Halves of surrogate pairs. */
 		{"{\"a\":\"\\ud83d\\u0041\"}", "\xef\xbf\xbd"
 					       "A"},
 		{"{\"a\":\"\\ude00\\ud83d\"}", "\xef\xbf\xbd\xef\xbf\xbd"},
 		{"{\"a\":\"cut\\u0000here\"}", "cut"},
 		{"{\"\\u0061\":\"key\"}", "key"},
-		/* The last of two counts, also where it is none. */
+		/* Of two members with one name the last one counts, also when it is no text. */
 		{"{\"a\":\"one\",\"a\":\"two\"}", "two"},
 		{"{\"a\":\"one\",\"a\":2}", ""},
 	};
@@ -155,7 +155,7 @@ static void test_nul(void **state)
 	assert_int_equal(spec_value_parse_map("{\"a\":\"\0\"}", 9, &o), -EINVAL);
 }
 
-/* All that JSON may be, a NUL in a string, and more bytes than a server may send. */
+/* Any JSON, a NUL in a string, and more bytes than a server may send. */
 static void test_any(void **state)
 {
 	static const struct {
@@ -191,7 +191,7 @@ static void test_any(void **state)
 	free(much);
 }
 
-/* As deep as a splitter lets through, and not without end. */
+/* As deep as the splitter lets through, and one deeper. */
 static void test_depth(void **state)
 {
 	size_t deep = (size_t)2 * SPEC_MAX_DEPTH + 1;

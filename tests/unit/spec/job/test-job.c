@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots: words, fields, order of logs, finding replicas, and references from several threads. */
+/* Snapshots: their words and fields, the order of logs, how replicas are found, and references from several threads. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void test_actions(void **state)
 		{"queue ../a", -EINVAL, NULL},
 		{"queue A", -EINVAL, NULL},
 		{"queue a\"b", -EINVAL, NULL},
-		/* 63 letters fit the value of a label, 64 do not. */
+		/* The value of a label may have 63 letters, but not 64. */
 		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.123456", SPEC_QUEUE,
 		 "a1234567890.1234567890.1234567890.1234567890.1234567890.123456"},
 		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.12345678", -EINVAL,
@@ -134,7 +134,7 @@ static void test_find_replica(void **state)
 	assert_null(spec_job_replica(job, ""));
 }
 
-/* The first that failed: an end without a time comes after those that have one, wherever it stands. */
+/* The first replica that failed: one without a time of its end comes after those that have one, wherever it stands. */
 static void test_first_failed(void **state)
 {
 	struct spec_job *job cleanup_job = spec_job_new(1, 4);
@@ -144,7 +144,7 @@ static void test_first_failed(void **state)
 	assert_int_equal(n, 0);
 	for (size_t i = 0; i < 3; i++)
 		job->replicas[i].state = SPEC_FAILED;
-	job->replicas[3].finished = 1; /* but has not failed */
+	job->replicas[3].finished = 1; /* this replica has not failed */
 	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
 	job->replicas[1].finished = 30;
 	job->replicas[2].finished = 20;
@@ -154,7 +154,7 @@ static void test_first_failed(void **state)
 	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
 }
 
-/* The first that says itself what it waits for, not that it waits for the others or for a restart. */
+/* The first replica that says what it waits for, and not one that waits for the others or for a restart. */
 static void test_first_waiting(void **state)
 {
 	static const char *const texts[][2] = {
@@ -214,7 +214,7 @@ static struct spec_job *full_job(const char *text)
 	return job;
 }
 
-/* What is packed says the same, also once more, and a copy of it may be changed. ASan watches. */
+/* A packed snapshot says the same, also when it is packed again, and a copy of it may be changed. ASan watches. */
 static void test_pack(void **state)
 {
 	const struct spec_job *packed cleanup_job = spec_job_pack(spec_job_pack(full_job("text")));
@@ -246,7 +246,10 @@ static void test_pack(void **state)
 	assert_string_equal(copy->transitions.v[1].phase, "Failed");
 }
 
-/* Ten thousand finished jobs stay in memory; what one costs is a promise: its texts and little more, in one block. */
+/*
+ * Ten thousand finished jobs stay in memory, and there is a promise of what one costs: its texts and little more, in
+ * one block.
+ */
 static void test_memory(void **state)
 {
 	const char *uid = "0b9f6f2e-7a59-4b1e-9c0a-3d2f1e0c9b8a";
@@ -284,7 +287,7 @@ static void *hold_and_drop(void *data)
 	return NULL;
 }
 
-/* The last reference goes in whichever thread is last; TSan and ASan watch. */
+/* The thread that is the last to drop a reference frees the snapshot; TSan and ASan watch. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];
@@ -303,7 +306,7 @@ static void test_threads(void **state)
 	}
 }
 
-/* Two snapshots show the same text; it stays until both are gone. */
+/* Two snapshots have the same text, which stays until both are gone. */
 static void test_text(void **state)
 {
 	struct spec_text *text = spec_text_new("a\0b-", 3);

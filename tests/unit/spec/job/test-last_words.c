@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/last_words.h: the ends of logs and error files, whatever stands in them. */
+/* spec/job/last_words.h: the ends of logs and of error files, whatever they contain. */
 #include "spec/job/last_words.h"
 #include "tests/unit/unit.h"
 
@@ -21,7 +21,7 @@ static void test_lines(void **state)
 	assert_lines("a\0b\x1b[1m\xff\xc3\xa4\n", 11, false, "a b\\x1b[1m\\xff\xc3\xa4");
 }
 
-/* A first line whose beginning was not read is left out, unless it is all there is. */
+/* A first line whose beginning was not read is left out, unless there is no other. */
 static void test_part(void **state)
 {
 	assert_lines("t of it\nlast\n", 13, true, "last");
@@ -30,7 +30,7 @@ static void test_part(void **state)
 	assert_lines("0\n1\n2\n3\n4\n5\n", 12, true, "1\n2\n3\n4\n5");
 }
 
-/* A long line is cut between characters: behind, or before, where its beginning is not known. */
+/* A long line is cut between characters: at its end, or at its front where its beginning is not known. */
 static void test_long(void **state)
 {
 	char text[2001], want[600];
@@ -81,7 +81,7 @@ static void test_error(void **state)
 	assert_error("", NULL);
 }
 
-/* Of the replica that failed first, and there of the container that is to blame: its newest attempt. */
+/* The log is that of the replica that failed first, and of the container that is to blame, in its newest attempt. */
 static void test_log(void **state)
 {
 	cleanup_job struct spec_job *job = spec_job_new(0, 3);

@@ -13,7 +13,7 @@
 /* 2026-11-21T09:08:40.5Z */
 #define NOW (INT64_C(1795252120) * SECOND + SECOND / 2)
 
-/* A job of AGE that wants DESIRED replicas and has N, all of which are in STATE; changed since AGE too. */
+/* A job of AGE that wants DESIRED replicas and has N, all of which are in STATE; it last changed AGE ago, too. */
 static struct spec_job *job_new(const char *id, uint64_t revision, int64_t age,
 				enum spec_state state, unsigned desired, size_t n)
 {
@@ -77,7 +77,7 @@ static void test_table(void **state)
 	spec_list_free(NULL);
 }
 
-/* The longest texts that there are fit. */
+/* The longest texts that a place can have fit. */
 static void test_place(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -101,7 +101,7 @@ static void test_place(void **state)
 	spec_list_free(list);
 }
 
-/* Which kind each is of, where there are several. */
+/* Where there are several kinds, the kind of each job is shown. */
 static void test_kinds(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -158,7 +158,7 @@ static void test_stale(void **state)
 	spec_list_free(list);
 }
 
-/* What a table says of a job of AGE, and after how many ns it says another thing. */
+/* The table says EXPECTED of a job of AGE, and something else after EXPECTED_FOR ns. */
 static void check_age(int64_t age, const char *expected, int64_t expected_for)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -173,7 +173,7 @@ static void check_age(int64_t age, const char *expected, int64_t expected_for)
 	assert_string_equal(word, expected);
 	assert_int_equal(until - now, expected_for);
 	spec_text_unref(text);
-	/* At that moment, and not before, it does. */
+	/* The text changes at that moment, and not before. */
 	text = make(list, &job, 1, now + expected_for - 1, &until);
 	assert_int_equal(sscanf(strchr(text->text, '\n'), " a PENDING %31s", word), 1);
 	assert_string_equal(word, expected);
@@ -189,7 +189,7 @@ static void check_age(int64_t age, const char *expected, int64_t expected_for)
 static void test_ages(void **state)
 {
 	check_age(0, "0s", SECOND);
-	check_age(-2 * SECOND, "0s", 3 * SECOND); /* a clock that is ahead of ours */
+	check_age(-2 * SECOND, "0s", 3 * SECOND); /* the clock is ahead of ours */
 	check_age(119 * SECOND, "119s", SECOND);
 	check_age(120 * SECOND, "2m", MINUTE);
 	check_age(119 * MINUTE + 59 * SECOND, "119m", SECOND);
@@ -199,7 +199,7 @@ static void test_ages(void **state)
 	check_age(400 * DAY + 3 * HOUR, "400d", DAY - 3 * HOUR);
 }
 
-/* The text is true until the first age of any job changes; that of whom it is not known never does. */
+/* The text is true until the age of any job changes; a job whose age is not known never changes it. */
 static void test_until(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -218,7 +218,7 @@ static void test_until(void **state)
 	spec_list_free(list);
 }
 
-/* What a cluster holds may not break a line, move a cursor, or push all columns out of the window. */
+/* A text from a cluster may not break a line, move a cursor, or push all columns out of the window. */
 static void test_hostile(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -242,7 +242,8 @@ static void test_hostile(void **state)
 	assert_non_null(strstr(text->text, "  a?b?c?d?[31m  "));
 	assert_non_null(strstr(text->text, "  j?rgen???@h  "));
 	assert_non_null(strstr(text->text, "  sssssssssssssssssssssssssssssssssssss...\n"));
-	assert_non_null(strstr(text->text, long_id)); /* whole: it is the name of a directory */
+	/* It is not cut, since it is the name of a directory. */
+	assert_non_null(strstr(text->text, long_id));
 	assert_memory_equal(text->text, "ID", 2);
 	assert_int_equal(strstr(text->text, "STATE") - text->text, 64 + 2);
 	spec_text_unref(text);
@@ -271,7 +272,7 @@ static void test_json(void **state)
 	assert_string_equal(text->text, expected);
 	assert_int_equal(until, INT64_MAX);
 	assert_int_equal(strchr(text->text, '\n') - text->text, strlen(lines[1]) - 1);
-	/* Each line says what status.json says. */
+	/* Each line says the same as status.json. */
 	for (int i = 0; i < 2; i++) {
 		cleanup_free char *whole = NULL;
 		struct json_object *a, *b;
@@ -290,7 +291,7 @@ static void test_json(void **state)
 	spec_list_free(list);
 }
 
-/* The line of TEXT that names ID; malloc'ed. */
+/* The line of TEXT that names ID, malloc'ed. */
 static char *line_of(const struct spec_text *text, const char *id)
 {
 	const char *line = text->text;
@@ -306,7 +307,7 @@ static char *line_of(const struct spec_text *text, const char *id)
 	}
 }
 
-/* A snapshot that was seen before is not looked at again; a new one is, and one that was never published. */
+/* A snapshot that was seen before is not looked at again; a new one is, and so is one that was never published. */
 static void check_remembered(enum spec_list_form form)
 {
 	struct spec_list *list = spec_list_new(form);
@@ -328,7 +329,8 @@ static void check_remembered(enum spec_list_form form)
 		char *before cleanup_free = line_of(first, jobs[i]->id);
 		char *after cleanup_free = line_of(text, jobs[i]->id);
 
-		assert_null(strstr(before, "Changed")); /* who holds it sees no change */
+		/* A reader that has the text sees no change. */
+		assert_null(strstr(before, "Changed"));
 		assert_int_equal(strstr(after, "Changed") != NULL, i > 0);
 	}
 	assert_true(strstr(first->text, "job-b") > strstr(first->text, "job-a"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/listed.h: a line says the same of a job as its status.json; what is no line of a job is refused. */
+/* spec/job/listed.h: a line says the same of a job as its status.json; a line that is not that of a job is refused. */
 #include <errno.h>
 
 #include "spec/job/listed.h"
@@ -32,7 +32,7 @@ static struct spec_job *sample(void)
 	return job;
 }
 
-/* As it stands in a list. */
+/* The line of JOB in a list. */
 static char *line_of(const struct spec_job *job)
 {
 	cleanup_free char *status = NULL;
@@ -58,7 +58,7 @@ static void test_same(void **state)
 	spec_status_json_line(job, &first, &len);
 	spec_status_json_line(read, &second, &len);
 	assert_string_equal(first, second);
-	/* And from its fields. */
+	/* The line that is made from the fields of the job. */
 	bare = spec_job_copy(read);
 	spec_text_unref(take_ptr(bare->line));
 	free(second);
@@ -87,7 +87,7 @@ static void test_refused(void **state)
 
 static void test_no_line(void **state)
 {
-	/* Its uid stands elsewhere; and what a terminal would obey is not passed on. */
+	/* In these the uid stands elsewhere; and a line with what a terminal would obey is not passed on. */
 	static const char *const lines[] = {
 		"{\"id\":\"a\",\"uid\":\"u\"}",
 		"{\"uid\":\"u\",\"id\":\"a\",\"x\":\"\xc2\x9b\"}",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * spec/job/snapshot.h: what is written is read back the same; what is not ours is refused.
- */
+/* spec/job/snapshot.h: a snapshot that was written is read again as it was; anything else is refused. */
 #include <errno.h>
 
 #include "spec/job/snapshot.h"
@@ -89,7 +87,7 @@ static void test_same(void **state)
 	assert_int_equal(read->roles[1].n, 2);
 }
 
-/* A snapshot with FROM replaced by TO. */
+/* Parse a snapshot in whose text FROM is replaced by TO. */
 static int parse_with(const char *from, const char *to, struct spec_job **ret)
 {
 	const struct spec_job *job cleanup_job = sample();
@@ -108,7 +106,7 @@ static void refuse(const char *from, const char *to)
 	assert_int_equal(parse_with(from, to, &parsed), -EINVAL);
 }
 
-/* What only describes may be missing; what would then be told wrongly may not. */
+/* A field that only describes may be missing; one without which something wrong would be told may not. */
 static void test_missing(void **state)
 {
 	const struct spec_job *read cleanup_job = NULL;
@@ -122,7 +120,7 @@ static void test_missing(void **state)
 	refuse(",\"gap\":0", "");
 }
 
-/* Figures that can't be are refused; a request or a usage that is not there is not known. */
+/* Figures that can't be true are refused; a request or a usage that is not there is not known. */
 static void test_usage(void **state)
 {
 	const struct spec_job *read cleanup_job = NULL;
@@ -185,7 +183,7 @@ static void test_refused(void **state)
 	refuse("}\n", "}}\n");
 }
 
-/* The object is the server's, and may hold anything. */
+/* The object is the server's, and may have any fields. */
 static void test_object(void **state)
 {
 	struct spec_job *job = sample(), *parsed;
@@ -204,7 +202,7 @@ static void test_object(void **state)
 	spec_job_unref(parsed);
 }
 
-/* A copy says the same, and shares nothing that can be changed. */
+/* A copy says the same, and shares nothing with the original that can be changed. */
 static void test_copy(void **state)
 {
 	struct spec_job *job = sample();

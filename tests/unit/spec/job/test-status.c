@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of state, status, status.json, ctl, changes and of a replica, as users read them. */
+/* The texts of state, status, status.json, ctl, changes and those of a replica, as users read them. */
 #include <json-c/json.h>
 
 #include "spec/base/time.h"
@@ -192,7 +192,7 @@ static void test_json(void **state)
 	assert_string_equal(text + len - 3, "\n}\n");
 	from_json = json_tokener_parse(text);
 	assert_non_null(from_json);
-	/* It has a file of its own (test-usage.c). */
+	/* The usage has a test of its own (test-usage.c). */
 	assert_true(json_object_object_get_ex(from_json, "usage", &usage));
 	json_object_object_del(from_json, "usage");
 
@@ -228,7 +228,7 @@ static void test_replica(void **state)
 				  "logs_waiting: 1\n");
 }
 
-/* Of a local job, status has no keys that only a cluster fills; status.json has them all. */
+/* The status of a local job has no keys that only a cluster fills; its status.json has them all. */
 static void test_local(void **state)
 {
 	static const char *const keys[] = {"namespace",

@@ -32,7 +32,7 @@ static void test_list(void **state)
 	spec_transitions_clear(&t);
 }
 
-/* What is read of the object TEXT. */
+/* Read the transitions of the object TEXT. */
 static int read_back(const char *text, struct spec_transitions *ret)
 {
 	struct spec_value *o cleanup_free = NULL;

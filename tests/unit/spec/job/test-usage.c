@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/usage.c: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
+/* spec/job/usage.h: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
 
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
@@ -11,7 +11,7 @@ static const struct spec_request given = {.cpu = 2000,
 					  .memory_limit = -1,
 					  .gpu = 1};
 
-/* A job of two roles: ps-0, and trainer-0 and trainer-1, that began at second 10. */
+/* A job of two roles, with the replicas ps-0, trainer-0 and trainer-1, which began at second 10. */
 static struct spec_job *running(void)
 {
 	struct spec_job *job = spec_job_new(2, 3);
@@ -78,7 +78,7 @@ static void test_sum(void **state)
 	       "samples: 3\n"
 	       "first: 1970-01-01T00:00:11Z\n"
 	       "last: 1970-01-01T00:00:20Z\n");
-	/* 23 of 2 * (10 + 10 + 20) seconds of cores. */
+	/* The percentage is that of 23 of 2 * (10 + 10 + 20) seconds of cores. */
 	expect(job, NULL,
 	       "elapsed_seconds: 20\n"
 	       "cpu: {requested_millicores: 6000, seconds: 22, now_millicores: 1500, "
@@ -90,7 +90,7 @@ static void test_sum(void **state)
 	       "samples: 9\n"
 	       "first: 1970-01-01T00:00:11Z\n"
 	       "last: 1970-01-01T00:00:30Z\n");
-	/* The end of the job counts, not when it was looked at last. */
+	/* The end of the job counts, and not when it was last looked at. */
 	job->finished = 60 * SECOND;
 	job->replicas[0].finished = 50 * SECOND;
 	expect(job, &job->replicas[0],
@@ -106,7 +106,7 @@ static void test_sum(void **state)
 	       "last: 1970-01-01T00:00:20Z\n");
 }
 
-/* From looks nothing follows about the time after the last one. Any replica that has figures says what tells them. */
+/* Looks say nothing about the time after the last one. The replicas that have figures say where these come from. */
 static void test_sampled(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -137,7 +137,7 @@ static void test_sampled(void **state)
 	       "last: 1970-01-01T00:00:20Z\n");
 }
 
-/* One that has begun, and of which nobody tells, leaves the sum unknown; one that never began has used nothing. */
+/* A replica that has begun and of which nobody tells leaves the sum unknown; one that never began has used nothing. */
 static void test_parts(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -169,7 +169,7 @@ static void test_parts(void **state)
 	       "gpu: {requested: 1}\n" TOLD_BY_NO);
 }
 
-/* Nobody tells: as a job of a cluster that runs, of which not even the request is known. */
+/* Nobody tells, as of a job of a cluster that runs: not even the request is known. */
 static void test_nothing(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -186,7 +186,7 @@ static void test_nothing(void **state)
 	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
 }
 
-/* A job may end later than its last replica, and in the moment in which it began. */
+/* A job may end later than its last replica, and in the very moment in which it began. */
 static void test_end(void **state)
 {
 	static const struct {
@@ -209,7 +209,7 @@ static void test_end(void **state)
 	}
 }
 
-/* Of a job that does not tell when it began, the first of its replicas does. */
+/* When a job does not tell when it began, the first of its replicas does. */
 static void test_first_begins(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -224,7 +224,7 @@ static void test_first_begins(void **state)
 	assert_int_equal(strncmp(text, "elapsed_seconds: 10\n", 20), 0);
 }
 
-/* Sums that are too large, and times that can't be, are not known. */
+/* Sums that are too large, and times that can't be true, are not known. */
 static void test_extremes(void **state)
 {
 	struct spec_job *job cleanup_job = running();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The paragraph of `why`: for each way a job can be in trouble, what its owner is told. */
+/* The paragraph of `why`: what its owner is told for each way in which a job can be in trouble. */
 #include <errno.h>
 
 #include "spec/job/status.h"
@@ -10,7 +10,7 @@ static void set(char **field, const char *value)
 	spec_set(field, value);
 }
 
-/* A job of three replicas in STATE, which have nothing to say. */
+/* A job of three replicas in STATE, none of which gives a reason. */
 static struct spec_job *job_in(enum spec_state state, const char *phase)
 {
 	static const char *const names[] = {"trainer-0", "trainer-1", "reader-0"};
@@ -66,7 +66,7 @@ static void test_nothing_to_say(void **state)
 	}
 }
 
-/* What it has said last stands below, each line set off. */
+/* The last words stand below the paragraph, each line set off. */
 static void test_last_words(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Failed");
@@ -84,7 +84,10 @@ static void test_last_words(void **state)
 		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n");
 }
 
-/* One that is known to have printed nothing is not looked for; what was lost is not nothing. */
+/*
+ * For a replica that is known to have printed nothing, no last words are looked for; output that was lost is something
+ * else.
+ */
 static void test_silent(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -104,7 +107,7 @@ static void test_silent(void **state)
 			"because max_retries is 0. Its output is in trainer-0/log.\n");
 }
 
-/* The first to fail is named, not the first in the list, nor those ended because of it. */
+/* The replica that failed first is named, and not the first one in the list, nor one that was ended because of it. */
 static void test_first_failure(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -208,7 +211,7 @@ static void test_start_error(void **state)
 		   "It was not tried again, because max_retries is 0.\n");
 }
 
-/* Its output could not be kept: that is the reason, whatever the program made of it. */
+/* The output of the replica could not be kept: that is the reason, whatever the program made of it. */
 static void test_output_lost(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -229,7 +232,7 @@ static void test_output_lost(void **state)
 	assert_why(job, "trainer-1: its output can't be written: No space left on device.\n");
 }
 
-/* What happened to the job as a whole is told by the job. */
+/* The job itself tells what happened to all of it. */
 static void test_job_says_it(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -251,7 +254,7 @@ static void test_cancelled(void **state)
 	set(&job->message, "its directory was removed");
 	assert_why(job, "The job was cancelled: its directory was removed.\n");
 	job->suspended = true;
-	/* Where ctl can't resume it, nobody is told to try. */
+	/* Where ctl can't resume the job, nobody is told to try. */
 	assert_why(job, "The job is suspended.\n");
 	job->actions = 1u << SPEC_RESUME;
 	assert_why(job,
@@ -271,14 +274,14 @@ static void test_waiting(void **state)
 	r->state = SPEC_PENDING;
 	job->retries = 1;
 	job->max_retries = 3;
-	/* One that is only taken along by a restart is not the cause. */
+	/* A replica that is only restarted along with others is not the cause. */
 	job->replicas[0].state = SPEC_PENDING;
 	set(&job->replicas[0].reason, "Restarting");
 	set(&job->replicas[0].message, "ended by signal TERM");
 	assert_why(job,
 		   "trainer-1 ended with exit code 1. It is about to be started again. Retries "
 		   "used: 1; max_retries is 3.\n");
-	/* It is tried again though nobody asked for retries, so nobody is told that it is not. */
+	/* The replica is started again though nobody asked for retries, so nobody is told that it will not be. */
 	job->retries = job->max_retries = 0;
 	assert_why(job, "trainer-1 ended with exit code 1. It is about to be started again.\n");
 	set(&r->reason, "StartDelayed");
@@ -303,7 +306,7 @@ static void test_cluster_waiting(void **state)
 	assert_why(job, "trainer-1 fits on no node: 0/1 nodes are available.\n");
 }
 
-/* What may have been ended for its memory says how much of it was seen, if that is much. */
+/* Of a replica that may have been ended for its memory it is said how much of that was seen, if it was much. */
 static void test_memory(void **state)
 {
 	static const struct spec_request given = {-1, -1, INT64_C(17179869184), -1};
@@ -407,7 +410,7 @@ static void test_one_line(void **state)
 	assert_why(job, want);
 }
 
-/* What the disk does not take is said of a job in any state, behind what else there is to say. */
+/* That the disk refuses something is said of a job in any state, behind everything else. */
 static void test_disk_refuses(void **state)
 {
 #define REFUSED                                                                                     \

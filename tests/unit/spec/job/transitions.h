@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* When the states of a job began, as text that a test can compare. */
+/* When the states of a job began, as a text that a test can compare. */
 #pragma once
 
 #include "spec/base/time.h"
 #include "spec/job/transition.h"
 #include "tests/unit/unit.h"
 
-/* "09:11:24 PENDING Pending" a line. */
+/* Assert that T is WANT: "09:11:24 PENDING Pending", a line for each. */
 static inline void assert_transitions(const struct spec_transitions *t, const char *want)
 {
 	char text[4096] = "", time[32];

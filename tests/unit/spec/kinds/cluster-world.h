@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cluster for tests of views: a job and its pods as a watch tells of them, event by event, and the
- * snapshots that they make. Recorded events come from tests/replay/data.
+ * A cluster for tests of views: a job and its pods as a watch tells of them, event by event, and the snapshots that
+ * they make. Recorded events come from tests/replay/data.
  */
 #pragma once
 
@@ -16,36 +16,36 @@
 
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64
-#define WORLD_OTHERS 8	/* jobs beside the one that is looked at */
+#define WORLD_OTHERS 8	/* jobs beside the one that a test looks at */
 #define WORLD_SHOWN  32 /* replicas of a job that are told of */
 #define SECOND	     INT64_C(1000000000)
 
 struct world {
 	const struct spec_kind *kind; /* NULL: Volcano */
 	struct spec_job_view *job;
-	bool left; /* its object is gone */
+	bool left; /* the job's object is gone */
 	struct spec_pod_view *pods[WORLD_PODS];
 	size_t n_pods;
 	const struct spec_job *last;
 	int64_t now;   /* seconds */
 	int64_t since; /* when the job was seen first, ns */
-	/* What else is known of it. */
+	/* These are the other objects that are known. */
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
 	struct spec_event_view *events[WORLD_EVENTS];
 	size_t n_events;
 	bool events_known;
 	unsigned unseen;
-	struct spec_kueue_facts kueue; /* its objects are the world's */
+	struct spec_kueue_facts kueue; /* its objects belong to the world */
 	struct spec_workload_view *workload;
 	struct spec_cluster_queue_view *cluster_queue;
-	/* Of several jobs that were recorded, the one that is looked at; NULL: all of them, since there is one. */
+	/* The job that a test looks at, of several that were recorded; NULL: the recording has one. */
 	const char *only;
-	char others[WORLD_OTHERS][2][128]; /* uids and names of the rest */
-	char told[65536];		   /* what changed, one a line */
+	char others[WORLD_OTHERS][2][128]; /* uids and names of the other jobs */
+	char told[65536];		   /* each change, one a line */
 };
 
-/* FMT with ' as ". Static: good until the eighth text after it. */
+/* FMT with ' as ". The result is static, and good until eight more were made. */
 static inline const char *world_json(const char *fmt, ...) printf_like(1, 2);
 static inline const char *world_json(const char *fmt, ...)
 {
@@ -86,7 +86,7 @@ static inline void world_clear(struct world *w)
 	*w = (struct world){.kind = kind};
 }
 
-/* The state of the job and of its replicas: "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". */
+/* The state of the job and of its replicas, as in "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". */
 static inline void world_describe(const struct spec_job *job, char ret[4096])
 {
 	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
@@ -219,7 +219,7 @@ static inline void world_group(struct world *w, const char *json, bool gone)
 	world_look(w);
 }
 
-/* Of each cause the newest, as events.c keeps them. */
+/* Of each cause keep the newest event, as events.c does. */
 static inline void world_event(struct world *w, const char *json)
 {
 	struct spec_event_view *view;
@@ -276,7 +276,7 @@ static inline void world_local_queue(struct world *w, const char *json, bool gon
 	world_look(w);
 }
 
-/* Not shown before somebody sets kueue.cluster_queue, as where users may not see it. */
+/* The queue is not shown until a test sets kueue.cluster_queue, as where users may not see it. */
 static inline void world_cluster_queue(struct world *w, const char *json, bool gone)
 {
 	bool shown = w->kueue.cluster_queue;

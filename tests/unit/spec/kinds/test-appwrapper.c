@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppWrappers of v1beta2: what users see while a real controller runs them, and of objects that no
- * recording has: in Kueue, with other objects inside, in trouble.
+ * AppWrappers of v1beta2: what users see while a real controller runs them; and objects that no recording has: in
+ * Kueue, with other objects inside, in trouble.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -102,7 +102,7 @@ static void test_recordings(void **state)
 	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
 	"','lastTransitionTime':'1970-01-01T00:00:" second "Z'}"
 
-/* TEXT with ' as ", in RET. */
+/* Put TEXT with ' as " into RET. */
 static void quote(const char *text, char ret[8192])
 {
 	snprintf(ret, 8192, "%s", text);
@@ -110,7 +110,7 @@ static void quote(const char *text, char ret[8192])
 		*p = *p == '\'' ? '"' : *p;
 }
 
-/* A job with these labels, spec and status, all without the braces around them. */
+/* The watch tells of a job with these labels, spec and status, all without the braces around them. */
 static void job(struct world *w, const char *labels, const char *spec, const char *status)
 {
 	char *text cleanup_free = NULL;
@@ -162,7 +162,7 @@ static void test_phases(void **state)
 		{"Resuming", "false", SPEC_PENDING, false, ""},
 		{"Running", "false", SPEC_PENDING, false, ""},
 		{"Resetting", "false", SPEC_PENDING, false, ""},
-		/* None of its pods has ever run. */
+		/* None of the job's pods has ever run. */
 		{"Suspending", "false", SPEC_PENDING, false, ""},
 		{"Suspending", "true", SPEC_PENDING, false, ""},
 		{"Terminating", "false", SPEC_PENDING, false, ""},
@@ -189,7 +189,7 @@ static void test_phases(void **state)
 	}
 }
 
-/* In a queue of Kueue, a job that is suspended waits; without one, somebody has stopped it. */
+/* A job that is suspended in a queue of Kueue waits; one that is suspended without a queue was stopped by somebody. */
 static void test_kueue(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -204,13 +204,13 @@ static void test_kueue(void **state)
 	assert_job(&w, SPEC_PENDING, false, "", "");
 	pod(&w, "j-0", "p", 10, "Running");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
-	/* it takes the room back for another */
+	/* Kueue takes the room back for another job. */
 	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspending'");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
 	world_clear(&w);
 }
 
-/* The pods of an attempt that is given up have succeeded: all is made anew, and so they say nothing of the job. */
+/* The pods of an attempt that is given up have succeeded: all pods are made anew, so these say nothing of the job. */
 static void test_succeeded_too_late(void **state)
 {
 	static const struct {
@@ -219,7 +219,7 @@ static void test_succeeded_too_late(void **state)
 	} table[] = {
 		{"false", "'phase':'Running'", SPEC_SUCCEEDED},
 		{"true", "'phase':'Running'",
-		 SPEC_RUNNING}, /* the controller looks at that first */
+		 SPEC_RUNNING}, /* the controller looks at SUSPEND first */
 		{"true", "'phase':'Suspending'", SPEC_RUNNING},
 		{"true", "'phase':'Suspended'", SPEC_PENDING},
 		{"false",
@@ -244,7 +244,7 @@ static void test_succeeded_too_late(void **state)
 	}
 }
 
-/* What the controller found, where pods do not tell. */
+/* The controller found something of which the pods do not tell. */
 static void test_unhealthy(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -256,7 +256,7 @@ static void test_unhealthy(void **state)
 	assert_job(&w, SPEC_FAILED, false, "CreateFailed", "error creating components: no");
 	assert_int_equal(w.last->finished, 20 * SECOND);
 	world_clear(&w);
-	/* Pods that fail are given a minute, so the condition is older than the end, which nothing dates. */
+	/* Pods that fail are given a minute, so the condition is older than the end, for which nothing has a time. */
 	job(&w, "", spec,
 	    "'phase':'Failed','conditions':[" CONDITION("Unhealthy", "True", "FoundFailedPods",
 							"1 pods failed", "20") "]");
@@ -268,7 +268,7 @@ static void test_unhealthy(void **state)
 		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
 	assert_job(&w, SPEC_PENDING, false, "InsufficientPodsReady", "1 pods pending");
 	assert_int_equal(w.last->retries, 1);
-	/* the next try: that was the last one's trouble */
+	/* In the next attempt this is the trouble of the last one. */
 	job(&w, "", spec,
 	    "'phase':'Resuming','resettingCount':1,'conditions':[" CONDITION(
 		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
@@ -276,7 +276,7 @@ static void test_unhealthy(void **state)
 	world_clear(&w);
 }
 
-/* Ended when its quota was given back, not when what was left of it had been deleted. */
+/* The job ended when its quota was given back, not when the rest of it had been deleted. */
 static void test_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -289,7 +289,7 @@ static void test_end(void **state)
 	world_clear(&w);
 }
 
-/* What is left of a job that has ended is deleted: that is not a job that is being ended. */
+/* The rest of a job that has ended is deleted: that does not mean that the job is being ended. */
 static void test_deleted_after_the_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -307,7 +307,7 @@ static void test_deleted_after_the_end(void **state)
 	world_clear(&w);
 }
 
-/* TorchX's roles, whatever else is inside. */
+/* The roles are TorchX's, whatever else is inside. */
 static void test_roles(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -329,13 +329,16 @@ static void test_roles(void **state)
 	pod(&w, "j-0", "p0", 10, "Succeeded");
 	pod(&w, "j-1", "p1", 10, "Succeeded");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
-	/* not waiting for the controller's word */
+	/* The controller's word is not waited for. */
 	pod(&w, "j-1-0", "p2", 10, "Succeeded");
 	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
 	world_clear(&w);
 }
 
-/* Pods of another controller's objects are not shown: those that are do not tell the job's end. */
+/*
+ * Pods that belong to objects of another controller are not shown: so those that are shown do not tell that the job has
+ * ended.
+ */
 static void test_hidden(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -348,7 +351,7 @@ static void test_hidden(void **state)
 	job(&w, "", spec, "'phase':'Succeeded'");
 	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
 	world_clear(&w);
-	/* with none at all */
+	/* The same when no pod is shown at all. */
 	job(&w, "", "'components':[{'template':{'apiVersion':'batch/v1','kind':'Job'}}]",
 	    "'phase':'Running'");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
@@ -356,7 +359,7 @@ static void test_hidden(void **state)
 	world_clear(&w);
 }
 
-/* A mount that comes late counts the tries that it has not seen. */
+/* A mount that comes late also counts the attempts that it has not seen. */
 static void test_tries(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -374,7 +377,7 @@ static void test_tries(void **state)
 	world_clear(&w);
 }
 
-/* Of wrong types: as if they were not there. */
+/* Fields of wrong types count as missing. */
 static void test_nonsense(void **state)
 {
 	static const char *const specs[] = {

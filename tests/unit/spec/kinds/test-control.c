@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
+/*
+ * What ctl asks of a kind's controller: in which phases, in which way, and what tells that the controller has obeyed.
+ */
 #include <errno.h>
 
 #include "spec/kinds/kinds.h"
@@ -14,7 +16,7 @@
 static char name[] = "trainer", uid[] = "u-1", no_owner[] = "", version[] = "7";
 static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
 
-/* A job in PHASE, some of whose RETRIES of 3 are used up. */
+/* A job in PHASE that has used RETRIES of its 3 retries. */
 static struct spec_job_view job(const char *phase, unsigned retries)
 {
 	return (struct spec_job_view){
@@ -25,7 +27,9 @@ static struct spec_job_view job(const char *phase, unsigned retries)
 	};
 }
 
-/* What is known of VIEW, of which Kueue has WORKLOAD (NULL: none). Static: good until the next. */
+/*
+ * What is known of VIEW; WORKLOAD is Kueue's (NULL: there is none). The result is static, and good until the next call.
+ */
 static const struct spec_control_job *known(const struct spec_job_view *view,
 					    const struct spec_workload_view *workload)
 {
@@ -44,7 +48,7 @@ static unsigned actions(const char *phase, unsigned retries)
 	return CONTROL->actions(known(&v, NULL));
 }
 
-/* Why ACTION is refused with EINVAL; NULL: because of the phase. */
+/* Why ACTION is refused with EINVAL; NULL: it is refused because of the phase. */
 static const char *refusal(const struct spec_control *control, const struct spec_control_job *job,
 			   enum spec_action action)
 {
@@ -67,7 +71,7 @@ static void test_phases(void **state)
 		assert_int_equal(actions(none[i], 0), 0);
 }
 
-/* What costs a retry is not offered when there is none; and why is said. */
+/* An action that costs a retry is not offered when no retry is left, and the refusal says so. */
 static void test_retries(void **state)
 {
 	struct spec_job_view v = job("Running", 2);
@@ -112,7 +116,7 @@ static void test_outcome(void **state)
 	static const struct {
 		enum spec_action action;
 		const char *before, *now;
-		unsigned retries; /* now; before: 0 */
+		unsigned retries; /* used by now; before: 0 */
 		enum spec_control_outcome outcome;
 	} table[] = {
 		{SPEC_SUSPEND, "Running", "Running", 0, SPEC_CONTROL_OPEN},
@@ -157,7 +161,7 @@ static struct spec_job_view wrapper(const char *phase, bool asked, const char *q
 	};
 }
 
-/* Kueue's, of a job that it may let run, and of one that somebody has deactivated. */
+/* These are Workloads of Kueue: of a job that it may let run, and of one that somebody has deactivated. */
 static const struct spec_workload_view on = {.meta = {.name = workload_name, .uid = workload_uid},
 					     .active = true};
 static const struct spec_workload_view off = {.meta = {.name = workload_name, .uid = workload_uid}};
@@ -240,7 +244,7 @@ static void test_wrapper_outcome(void **state)
 
 /* --- in a queue of Kueue ---------------------------------------------------------------------- */
 
-/* Without a view of Workloads, this mount can't do it, and says so. */
+/* A mount without a view of Workloads can't do it, and says so. */
 static void test_queued_unknown(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "research");
@@ -253,7 +257,7 @@ static void test_queued_unknown(void **state)
 	assert_non_null(strstr(why, "can't watch Workloads"));
 }
 
-/* Who may not patch Workloads is told so, and nothing is asked for. */
+/* A user who may not patch Workloads is told so, and the server is asked for nothing. */
 static void test_queued_fixed(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "research");
@@ -307,20 +311,20 @@ static void test_queued_outcome(void **state)
 	} table[] = {
 		{"Running", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
 		{"Running", &off, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN}, /* it waits */
+		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN}, /* the job waits */
 		{"Suspended", NULL, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
 		{"Suspending", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
 		{"Suspended", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
 		{"Succeeded", &off, SPEC_SUSPEND, SPEC_CONTROL_LATE},
 		{"Suspended", &off, SPEC_RESUME, SPEC_CONTROL_OPEN},
 		{"Suspended", NULL, SPEC_RESUME, SPEC_CONTROL_OPEN},
-		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED}, /* it waits again */
+		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED}, /* the job waits again */
 		{"Running", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
 		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		/* Kueue sets spec.suspend, whoever asks for what. */
+		/* Kueue sets spec.suspend back, whoever asks for what. */
 		const struct spec_job_view v = wrapper(table[i].phase, true, "research");
 		const struct spec_control_mark before = {"Running", 0, NULL};
 
@@ -344,7 +348,7 @@ static struct spec_workload_view line(int takes, bool reserved)
 	return ret;
 }
 
-/* The labels are offered where Kueue heeds them; who may not patch Workloads has them too. */
+/* The labels are offered where Kueue heeds them; also to a user who may not patch Workloads. */
 static void test_label_actions(void **state)
 {
 	const unsigned suspend = 1u << SPEC_SUSPEND, queue = 1u << SPEC_QUEUE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch Jobs: what users see while the real controller runs them; and objects that no recording has: pods that their
- * Job does not number, ends of which no pod tells, Jobs that something owns.
+ * Job does not number, ends of which no pod tells, and Jobs that something else owns.
  */
 #include "spec/job/status.h"
 #include "spec/view/control.h"
@@ -14,7 +14,7 @@
 	"{'type':'" type "','status':'" value "','reason':'" reason                                \
 	"','message':'m','lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* A Job with these labels or owners, spec and status, all without the braces around them. */
+/* The watch tells of a Job with these labels or owners, spec and status, all without the braces around them. */
 static void job(struct world *w, const char *metadata, const char *spec, const char *status)
 {
 	world_job(w,
@@ -24,7 +24,7 @@ static void job(struct world *w, const char *metadata, const char *spec, const c
 		  false);
 }
 
-/* Its pod UID, made in second CREATED; INDEX is an annotation, or "". */
+/* The watch tells of the Job's pod UID, made in second CREATED; INDEX is an annotation, or "". */
 static void pod(struct world *w, const char *uid, unsigned created, const char *index,
 		const char *phase, bool gone)
 {
@@ -218,7 +218,10 @@ static void test_recordings(void **state)
 	}
 }
 
-/* While it runs, what has failed is named as ranges; so it is at the end, whatever the controller says. */
+/*
+ * The indexes that have failed are named as ranges: while the job runs, and also at its end, whatever the controller
+ * says.
+ */
 static void test_ranges(void **state)
 {
 	static const char spec[] =
@@ -255,7 +258,7 @@ static void test_ranges(void **state)
 	world_clear(&w);
 }
 
-/* A policy has ended the job: its words are the reason, though a pod has failed. */
+/* A policy has ended the job: what the policy says is the reason, though a pod has failed. */
 static void test_reasons(void **state)
 {
 	static const struct {
@@ -282,8 +285,8 @@ static void test_reasons(void **state)
 }
 
 /*
- * Pods that have no number become replicas as they are made; one that is made when there are enough takes the place of
- * one that failed. What is learned later of others moves none of them.
+ * Pods that have no number become replicas in the order in which they are made. A pod that is made when there are
+ * enough takes the place of one that failed. What is learned later of others moves none of them.
  */
 static void test_unnumbered(void **state)
 {
@@ -294,7 +297,9 @@ static void test_unnumbered(void **state)
 	job(&w, "", spec, "'active':2");
 	pod(&w, "z", 10, "", "Running", false);
 	pod(&w, "y", 10, "", "Running", false);
-	/* Of the same second, so that "y" might be the first; but the output of "z" is that of replica 0. */
+	/*
+	 * Both were made in one second, so "y" might be the first; but the output of "z" is known as that of replica 0.
+	 */
 	assert_string_equal(w.last->replicas[0].pod, "j-z");
 	pod(&w, "y", 10, "", "Failed", false);
 	pod(&w, "z", 10, "", "Succeeded", false);
@@ -308,13 +313,13 @@ static void test_unnumbered(void **state)
 	assert_string_equal(w.last->replicas[0].pod, "j-z");
 	assert_string_equal(w.last->replicas[1].pod, "j-b");
 	assert_string_equal(w.last->replicas[2].pod, "j-a");
-	/* More than there can be. */
+	/* There are more pods than there can be replicas. */
 	pod(&w, "c", 50, "", "Running", false);
 	assert_int_equal(w.last->n_replicas, 3);
 	world_clear(&w);
 }
 
-/* A queue of work has no number of completions: so many pods as run at a time. */
+/* A job that works through a queue has no number of completions: it has as many replicas as run at a time. */
 static void test_work_queue(void **state)
 {
 	struct world w = {.kind = &spec_job};
@@ -327,7 +332,7 @@ static void test_work_queue(void **state)
 	world_clear(&w);
 }
 
-/* A JobSet suspends its Jobs and makes them anew; a CronJob leaves them alone. */
+/* A JobSet suspends its Jobs and makes them anew; a CronJob does not. */
 static void test_owned(void **state)
 {
 #define OWNER(kind)                                                                                \
@@ -350,7 +355,7 @@ static void test_owned(void **state)
 	world_clear(&w);
 }
 
-/* A webhook may put a container into a pod, also before the role's own. */
+/* A webhook may put a container into a pod, also before that of the role. */
 static void test_injected(void **state)
 {
 	struct world w = {.kind = &spec_job};
@@ -366,7 +371,7 @@ static void test_injected(void **state)
 	world_clear(&w);
 }
 
-/* Its pods can't be made: its controller goes on trying for ever. */
+/* The pods of the job can't be made, and its controller goes on trying for ever. */
 static void test_quota(void **state)
 {
 	struct world w = {.kind = &spec_job, .events_known = true};
@@ -384,7 +389,7 @@ static void test_quota(void **state)
 	world_clear(&w);
 }
 
-/* What ctl asks for holds only for the Job as it was looked at. */
+/* What ctl asks for holds only for the Job as it was when it was read. */
 static void test_requests(void **state)
 {
 	struct world w = {.kind = &spec_job};

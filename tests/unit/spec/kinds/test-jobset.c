@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JobSets: what users see while a real controller runs them, and of objects that no recording has: restarts,
- * replicas that are retried alone, JobSets that others made.
+ * JobSets: what users see while a real controller runs them; and objects that no recording has: restarts, replicas that
+ * are retried alone, and JobSets that others made.
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
@@ -13,7 +13,7 @@
 	"{'type':'%s','status':'%s','reason':'R','message':'m',"                                   \
 	"'lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* A JobSet with these labels, spec and status, all without the braces around them. */
+/* The watch tells of a JobSet with these labels, spec and status, all without the braces around them. */
 static void job(struct world *w, const char *labels, const char *spec, const char *status)
 {
 	world_job(w,
@@ -23,8 +23,8 @@ static void job(struct world *w, const char *labels, const char *spec, const cha
 		  false);
 }
 
-/* Its pod UID: the pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
-static unsigned failures; /* of the replica, before its next pod */
+/* The watch tells of its pod UID: the pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
+static unsigned failures; /* failures of the replica before its next pod */
 
 static void pod(struct world *w, const char *uid, const char *task, unsigned number, unsigned count,
 		unsigned index, unsigned restart, const char *phase)
@@ -92,7 +92,7 @@ static void test_recordings(void **state)
 	}
 }
 
-/* One pod fails, and all are made anew; the second time it is over. */
+/* One pod fails, and all pods are made anew; when one fails again the job is over. */
 static void test_restarts(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -119,7 +119,7 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
-/* All is made anew, whatever the pods say that there were. */
+/* All pods are made anew, whatever those say that there were. */
 static void test_succeeded_too_late(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -136,7 +136,7 @@ static void test_succeeded_too_late(void **state)
 	world_clear(&w);
 }
 
-/* Before the controller has said anything, and after an update by somebody else. */
+/* The controller has said nothing yet, or nothing since somebody changed the object. */
 static void test_no_word(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -149,7 +149,7 @@ static void test_no_word(void **state)
 	world_clear(&w);
 }
 
-/* The pods were deleted, or took too long: what is known is what the controller says. */
+/* The pods were deleted, or took too long: all that is known is what the controller says. */
 static void test_failed_without(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -168,7 +168,7 @@ static void test_failed_without(void **state)
 	world_clear(&w);
 }
 
-/* Only the replica that has failed is made anew, as another attempt of it. */
+/* Only the replica that has failed is made anew, as another attempt. */
 static void test_retried_alone(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -203,7 +203,7 @@ static void test_retried_alone(void **state)
 	world_clear(&w);
 }
 
-/* As others make them: several Jobs of one sort, several pods each, beside one that stands alone. */
+/* JobSets as others make them: several Jobs of one sort, several pods each, and beside these one that stands alone. */
 static void test_of_others(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -219,7 +219,7 @@ static void test_of_others(void **state)
 	world_clear(&w);
 }
 
-/* Kueue's of the job; ACTIVE: it may let the job run. */
+/* The watch tells of the Workload that Kueue has of the job; ACTIVE: Kueue may let the job run. */
 static void workload(struct world *w, bool active)
 {
 	world_workload(
@@ -243,13 +243,13 @@ static void test_suspended(void **state)
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
-	/* Asked for, but not done yet. */
+	/* It was asked for, but is not done yet. */
 	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_string_equal(w.last->phase, "Running");
 	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
-	/* In a queue, it is Kueue that has suspended it. */
+	/* A job in a queue was suspended by Kueue. */
 	job(&w, "'kueue.x-k8s.io/queue-name':'team'", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
 	assert_int_equal(w.last->state, SPEC_PENDING);

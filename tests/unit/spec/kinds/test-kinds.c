@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of kinds, and what AppDefs are told of it.
- */
+/* The table of kinds, and what they say about AppDefs. */
 
 #include <errno.h>
 
@@ -22,7 +20,7 @@ static void test_table(void **state)
 	}
 }
 
-/* Reading an AppDef for KIND says EXPECTED; "": it is accepted. */
+/* Reading the AppDef TEXT for KIND says EXPECTED; "": it is accepted. */
 static void check_read(const char *text, const struct spec_kind *kind, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -42,7 +40,7 @@ static void check_read(const char *text, const struct spec_kind *kind, const cha
 	spec_errors_clear(&e);
 }
 
-/* Which schedulers a document may name for a mount of each kind. */
+/* Which schedulers a document may name in a mount of each kind. */
 static void test_rules(void **state)
 {
 	static const char mcad[] =
@@ -65,7 +63,7 @@ static void test_rules(void **state)
 	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
 }
 
-/* Of what a cluster serves the best of each word of SOURCE is shown, in the order of preference. */
+/* Of what a cluster serves, the best kind for each word of SOURCE is shown, in the order of preference. */
 static void test_served(void **state)
 {
 	static const char list[] =
@@ -111,7 +109,7 @@ static void check_makes(const struct spec_kind *kind, const char *api, const cha
 	spec_job_view_free(v);
 }
 
-/* What owns an object is told by its group and kind, of any version. */
+/* The owner of an object is known by its group and its kind, whatever its version. */
 static void test_makes(void **state)
 {
 	check_makes(&spec_jobset, "jobset.x-k8s.io/v1alpha2", "JobSet", true);
@@ -123,7 +121,7 @@ static void test_makes(void **state)
 	check_makes(&spec_job, "batch.volcano.sh/v1alpha1", "Job", false);
 }
 
-/* Whose pod it is, of several kinds; of none, it has no job. */
+/* To which of several kinds the job of a pod belongs; if to none, the pod has no job. */
 #define OF_SET(name)                                                                               \
 	"\"jobset.sigs.k8s.io/jobset-uid\":\"s\",\"jobset.sigs.k8s.io/jobset-name\":\"" name       \
 	"\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"r\""
@@ -137,7 +135,8 @@ static void test_owners(void **state)
 	} cases[] = {
 		{"batch/v1", "Job", "", "o"},
 		{"batch/v1", "Job", OF_SET("set"), "s"},
-		{"batch/v1", "Job", OF_SET("copied"), "o"}, /* from a pod of another */
+		/* It was copied from a pod of another job. */
+		{"batch/v1", "Job", OF_SET("copied"), "o"},
 		{"apps/v1", "ReplicaSet", OF_SET("set"), ""},
 		{"batch.volcano.sh/v1alpha1", "Job", "", "o"},
 		{"workload.codeflare.dev/v1beta2", "AppWrapper", "", "o"},

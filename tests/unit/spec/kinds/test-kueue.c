@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs in queues of Kueue: what users read while a real one holds, admits, evicts and rejects their jobs; and of
- * objects that no recording has.
+ * Jobs in queues of Kueue: what users read while a real one holds, admits, evicts and rejects their jobs; and objects
+ * that no recording has.
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 
 /* --- stories ---------------------------------------------------------------------------------- */
 
-/* What is told of a job: a line whenever its state, its reason or why has changed. */
+/* What users are told of a job: a line whenever its state, its reason or its why has changed. */
 struct story {
 	char *text;
 	char *last;
@@ -42,7 +42,7 @@ static void look(struct world *w, void *data)
 	s->last = line;
 }
 
-/* Put TO in the place of the N bytes that begin with FROM, wherever that is in *TEXT. */
+/* Put TO in the place of the N bytes that begin with FROM, wherever these are in *TEXT. */
 static void replace(char **text, const char *from, size_t n, const char *to)
 {
 	char *p;
@@ -55,7 +55,7 @@ static void replace(char **text, const char *from, size_t n, const char *to)
 	}
 }
 
-/* Put CQ, TIME, WORKLOAD in the place of what differs from recording to recording. */
+/* Put CQ, TIME and WORKLOAD in the place of what differs from recording to recording. */
 static void make_plain(struct story *s, const char *scenario)
 {
 	char *cluster cleanup_free = text_print("cluster queue %s", scenario + strlen("kueue_"));
@@ -321,7 +321,7 @@ static const struct {
 						  STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 };
 
-/* The job that is looked at is "app"; it has always just been seen, so nothing is missing yet. */
+/* The job that is looked at is "app"; it counts as seen just now, so no patience is over yet. */
 #define WORLD_OF_APP                                                                               \
 	{                                                                                          \
 		.kind = &spec_appwrapper, .only = "app", .since = INT64_MAX / 2, .kueue = {        \
@@ -332,7 +332,7 @@ static const struct {
 static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_WORKLOADS,
 					WORLD_FILE_LOCAL_QUEUES, WORLD_FILE_CLUSTER_QUEUES};
 
-/* As most users see it: ClusterQueues are not theirs to read. */
+/* What most users see: they may not read ClusterQueues. */
 static void test_recordings(void **state)
 {
 	for (size_t i = 0; i < array_size(recordings); i++) {
@@ -348,7 +348,7 @@ static void test_recordings(void **state)
 	}
 }
 
-/* Who may see the ClusterQueue reads more in places. */
+/* A user who may see the ClusterQueue reads more in some of the sentences. */
 static void test_with_cluster_queue(void **state)
 {
 	static const struct {
@@ -374,7 +374,7 @@ static void test_with_cluster_queue(void **state)
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
 
-		w.kueue.cluster_queue = &none; /* it is shown when it comes */
+		w.kueue.cluster_queue = &none; /* the queue is shown when it comes */
 		none.stop_policy = none.strategy = none.active = none.message = spec_empty();
 		world_play_these(&w, table[i].scenario, files, array_size(files), look, &s);
 		make_plain(&s, table[i].scenario);
@@ -385,7 +385,10 @@ static void test_with_cluster_queue(void **state)
 
 /* --- Workloads of other kinds ----------------------------------------------------------------- */
 
-/* An AppWrapper that Kueue holds, in the place of a job of another kind whose uid is that of the owner of V. */
+/*
+ * An AppWrapper that Kueue holds, in the place of the job of another kind whose Workload is V: it has the uid of the
+ * owner of V.
+ */
 static void stand_in(struct world *w, const struct spec_workload_view *v)
 {
 	world_job(w,
@@ -462,7 +465,7 @@ static void test_other_kinds(void **state)
 	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
 	"','lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* A job that Kueue holds, and its Workload with this spec and status. */
+/* The watch tells of a job that Kueue holds, and of its Workload with this spec and status. */
 static void held(struct world *w, const char *spec, const char *status)
 {
 	world_job(w,
@@ -512,13 +515,13 @@ static void test_quota_messages(void **state)
 		 "QueueFull",
 		 "queue team has no room for it now: it needs 1 more cpu in flavor a; 3 other jobs "
 		 "are being ended to make room"},
-		/* one flavor would do, if it were free */
+		/* One flavor would do if it were free. */
 		{SET("x") EXCESS("0", "2", "1") ", " SHORT("cpu", "b", "1"), "QueueFull",
 		 "queue team has no room for it now: it needs 1 more cpu in flavor b"},
 		{SET("x") SHORT("cpu", "b", "1") "; " SET("y") EXCESS("1", "2", "2"),
 		 "QueueTooSmall",
 		 "it asks for 3 cpu, and queue team never has more than 2 in flavor a"},
-		/* what is in the way beside quota; one flavor would do, if it were free */
+		/* Something else than quota is in the way; one flavor would do if it were free. */
 		{SET("x") SHORT("cpu", "a",
 				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
 		 "QueueFull",
@@ -561,7 +564,7 @@ static void test_quota_messages(void **state)
 		{"Bypassed scheduling evaluation because an equivalent workload recently failed",
 		 "InLine",
 		 "Kueue does not try it, since another job that asks for the same has found no place"},
-		/* what is not understood as a whole is quoted, and not explained */
+		/* A message that is not understood as a whole is quoted, and not explained. */
 		{SET("x") SHORT("cpu", "a", "1") ", something new in flavor b", "Queued",
 		 "Kueue says: couldn't assign flavors to pod set x: insufficient unused quota for cpu in "
 		 "flavor a, 1 more needed, something new in flavor b"},
@@ -585,7 +588,7 @@ static void test_quota_messages(void **state)
 	}
 }
 
-/* Kueue is down, or the namespace is not its. */
+/* Kueue is down, or does not look after the namespace. */
 static void test_no_workload(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -638,7 +641,7 @@ static void test_time_is_over(void **state)
 	world_clear(&w);
 }
 
-/* When it is tried again is said as long as that is to come. */
+/* When the job is tried again is said as long as that is still to come. */
 static void test_requeued_at(void **state)
 {
 	static const struct {
@@ -663,7 +666,7 @@ static void test_requeued_at(void **state)
 	}
 }
 
-/* What Kueue never lets run again ends, whatever is done to it, and says how to go on. */
+/* A job that Kueue never lets run again ends, whatever is done to it, and the text says how to go on. */
 static void test_out_for_good(void **state)
 {
 	struct world w = WORLD_OF_APP;
@@ -675,18 +678,18 @@ static void test_out_for_good(void **state)
 		"The job is suspended: Kueue has admitted it and could not start it: a conflict. Kueue "
 		"does not take it back: copy its app.yaml into submit/ to run it again.\n");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
-	/* Somebody has resumed it, and Kueue has not taken it back. */
+	/* Somebody has resumed the job, and Kueue has not taken it back. */
 	held(&w, "'active':true",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Requeued", "False", "DeactivatedDueToRequeuingLimitExceeded", "m") "]");
 	assert_string_equal(w.last->cause.reason, "PodsNotReady");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
-	/* A limit that would put it out again at once: there is nothing to resume. */
+	/* The limit would put the job out again at once, so it can't be resumed. */
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("DeactivationTarget", "True",
 					"MaximumExecutionTimeExceeded", "m") "]");
 	assert_int_equal(w.last->actions, 0);
-	/* While it only waits for its next try it is in the queue. */
+	/* While the job only waits for its next try it is in the queue. */
 	held(&w, "",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
 					"no") "," CONDITION("Requeued", "False", "PodsReadyTimeout",
@@ -738,7 +741,7 @@ static void test_evictions(void **state)
 	world_clear(&w);
 }
 
-/* What its Workload says of quota and priority; what stays known of it when that is gone. */
+/* What the Workload of a job says of quota and priority, and what of that stays known when the Workload is gone. */
 static void test_quota(void **state)
 {
 	static const char admission[] =
@@ -784,7 +787,7 @@ static void test_quota(void **state)
 	assert_string_equal(w.last->flavors, "cpu=spot,nvidia.com/gpu=a100,cpu=spo");
 	assert_string_equal(w.last->priority_class, "low");
 	assert_int_equal(w.last->priority, -7);
-	/* It has none any more. */
+	/* The job has no quota any more. */
 	held(&w, table[0].spec, "");
 	assert_string_equal(w.last->flavors, "");
 	world_clear(&w);
@@ -828,7 +831,10 @@ static void test_owned(void **state)
 	world_clear(&w);
 }
 
-/* What kept its pods from running when Kueue had let it in is still named when Kueue has put it out for that. */
+/*
+ * What kept the pods of a job from running when Kueue had let it in is still named when Kueue has put the job out
+ * because of that.
+ */
 static void test_kept(void **state)
 {
 	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
@@ -870,7 +876,7 @@ static void test_kept(void **state)
 	world_pod(&w, world_json(pod, 1, "Failed", 0, "terminated", "", "", ""), true);
 	assert_non_null(strstr(w.last->obstacle, "docker.io/library/nosuch:1 can't be pulled"));
 	assert_non_null(strstr(w.last->cause.text, w.last->obstacle));
-	/* It was let in again, and now its program ends again and again. */
+	/* The job was let in again, and now its program ends again and again. */
 	world_workload(&w, world_json(workload, "true", ADMITTED), false);
 	world_job(&w, world_json(job, "false", "False"), false);
 	world_pod(&w,
@@ -878,14 +884,14 @@ static void test_kept(void **state)
 			     "'terminated':{'exitCode':3}"),
 		  false);
 	assert_string_equal(w.last->obstacle, "w-0 ended with exit code 3.");
-	/* It runs: nothing keeps it. */
+	/* The pod runs: nothing keeps it from running. */
 	world_pod(&w, world_json(pod, 2, "Running", 3, "running", "", "", ""), false);
 	assert_string_equal(w.last->obstacle, "");
 	world_clear(&w);
 #undef ADMITTED
 }
 
-/* What a job waits for comes before the end of a pod in an earlier try, which is not what keeps it. */
+/* What a job waits for is told before the end of a pod in an earlier try, which is not what keeps the job. */
 static void test_failed_before(void **state)
 {
 	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
@@ -929,7 +935,7 @@ static void test_failed_before(void **state)
 		"The job waits: Kueue says: it rains; it was preempted by another job at "
 		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1. Retries used: 0; "
 		"max_retries is 2.\n");
-	/* Kueue starts it again, so that the job has no retries is no answer. */
+	/* Kueue starts the job again, so it is not said that the job has no retries. */
 	world_job(&w, world_json(job, "true", 0, "True"), false);
 	assert_why(&w, "Queued",
 		   "The job waits: Kueue says: it rains; it was preempted by another job at "
@@ -937,7 +943,7 @@ static void test_failed_before(void **state)
 	world_clear(&w);
 }
 
-/* The place stands behind the reason, and only where the job waits. */
+/* The place of the job stands behind the reason, and only where the job waits. */
 static void test_place(void **state)
 {
 	struct world w = WORLD_OF_APP;
@@ -949,7 +955,7 @@ static void test_place(void **state)
 		&w, "InLine",
 		"The job waits: it stands in line in queue team, and Kueue has not tried it yet. "
 		"Its place in the queue is 3.\n");
-	/* One before it, which may ask for the same, has found no place. */
+	/* There is one job before it, which may ask for the same quota and has found no place. */
 	w.since = -10 * SECOND;
 	held(&w, "", "'conditions':[]");
 	assert_why(

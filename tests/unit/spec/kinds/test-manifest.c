@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manifests beyond what the golden cases hold: names, annotations, ready manifests, sizes, where
- * errors are said to be.
+ * Manifests beyond those of the golden cases: names, annotations, ready manifests, sizes, and where errors are said to
+ * be.
  */
 #include <errno.h>
 
@@ -98,7 +98,7 @@ static void test_names(void **state)
 	assert_string_equal(text_of(b, "metadata", "namespace"), "ns");
 	json_object_put(a);
 	json_object_put(b);
-	/* Nothing random: names are still legal and as long as promised. */
+	/* When the random numbers are all zero, names are still legal and as long as promised. */
 	mcad.identity.random[0] = mcad.identity.random[1] = 0;
 	b = make(&mcad, APP);
 	assert_memory_equal(text_of(b, "metadata", "name"), "app", 3);
@@ -144,7 +144,7 @@ static void test_annotations(void **state)
 	json_object_put(o);
 }
 
-/* All errors at once, each where it stands. */
+/* All errors are told at once, each with its place. */
 static void test_positions(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);
@@ -184,7 +184,7 @@ static void test_positions(void **state)
 	assert_memory_equal(text, "f: scheduler_args.queue: ", 25);
 }
 
-/* What the API server would refuse later, in either kind. */
+/* What the API server would refuse later is refused here, for either kind. */
 static void test_values(void **state)
 {
 	static const char *const cases[][2] = {
@@ -262,7 +262,10 @@ static void test_values(void **state)
 	}
 }
 
-/* Of several kinds the document says one, else it is the first; options are for those that have them. */
+/*
+ * When there are several kinds, the document names one, or else the first is taken; options are for those that have
+ * them.
+ */
 static void test_several_kinds(void **state)
 {
 	static const struct spec_kind *const kinds[] = {&spec_appwrapper, &spec_job};
@@ -332,7 +335,7 @@ static struct json_object *pod_of(struct json_object *job, size_t task)
 	return json_object_object_get(json_object_array_get_idx(tasks, task), "template");
 }
 
-/* What is taken, since Kubernetes takes it; and one path that Volcano alone has taken. */
+/* What Kubernetes takes is accepted; and one path that only Volcano would take is not. */
 static void test_taken(void **state)
 {
 	static const char fine[] =
@@ -355,7 +358,7 @@ static void test_taken(void **state)
 			    "the hosts of the job mounted there\n");
 }
 
-/* An overlay says what it is for, and has macros. */
+/* An overlay says for which kind it is, and may have macros. */
 static void test_overlay(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);
@@ -378,7 +381,7 @@ static void test_overlay(void **state)
 	json_object_put(o);
 }
 
-/* MCAD's names, however they are written, and roles that only a label tells apart. */
+/* The names of MCAD, in whatever way they are written, and roles that only a label tells apart. */
 static void test_mcad_names(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_mcad);
@@ -406,7 +409,7 @@ static void test_mcad_names(void **state)
 			    56);
 }
 
-/* Names are checked by the rules of the kind, whether the document names it or not. */
+/* Names are checked by the rules of the kind, whether or not the document names it. */
 static void test_long_names(void **state)
 {
 	static const char text[] = "name: a123456789a123456789a123456789a123456789a123456789\n"
@@ -419,7 +422,7 @@ static void test_long_names(void **state)
 	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
 }
 
-/* The label of OBJECT's, or of a pod's, user; NULL: it has none. */
+/* The label with the user of an object, or of a pod; NULL: it has none. */
 static const char *user_of(struct json_object *object)
 {
 	struct json_object *labels = member(object, "metadata", "labels"), *user = NULL;
@@ -428,7 +431,7 @@ static const char *user_of(struct json_object *object)
 	return json_object_get_string(user);
 }
 
-/* What stands in O at PATH, keys and indexes. */
+/* The value in O at PATH, which consists of keys and indexes. */
 static struct json_object *at(struct json_object *o, const char *path)
 {
 	struct json_object *ret = NULL;
@@ -437,7 +440,7 @@ static struct json_object *at(struct json_object *o, const char *path)
 	return ret;
 }
 
-/* In all kinds, the object and each pod of an AppDef have it; the overlay does not change it. */
+/* In all kinds the object and each pod of an AppDef have the label; an overlay does not change it. */
 static void test_user(void **state)
 {
 	static const struct {
@@ -500,7 +503,7 @@ static void test_ready(void **state)
 		fail_msg("%s", json_object_to_json_string(o));
 	json_object_put(o);
 	json_object_put(wanted);
-	/* The queue is its own business. */
+	/* A ready manifest needs no option that names its queue. */
 	rq.n_options = 0;
 	o = make(&rq, VOLCANO "metadata: {name: mine}\n");
 	json_object_put(o);
@@ -566,7 +569,7 @@ static void test_no_user(void **state)
 	json_object_put(o);
 }
 
-/* OBJECT, a live one whose quotes are ', submitted again as one of KIND; WANTED is what it becomes. */
+/* A live OBJECT, whose quotes are ', is submitted again as one of KIND, and becomes WANTED. */
 static void again(const struct spec_kind *kind, const char *object, const char *wanted)
 {
 	struct spec_manifest_request rq = request(kind);
@@ -593,7 +596,7 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 #define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
 #define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
 
-/* What Kueue, Volcano and their like have put into a job is no part of its copy: it would keep that from running. */
+/* What Kueue, Volcano and others have put into a job is left out of its copy: it would keep that from running. */
 static void test_ready_admitted(void **state)
 {
 	again(&spec_jobset,
@@ -669,7 +672,7 @@ static void test_ready_by_hand(void **state)
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'labels': 1, 'annotations': {}}, 'spec': 2}");
 }
 
-/* A name that is taken gets another suffix, in place of the one that kxfs gave it before. */
+/* A name that is taken gets another suffix, in the place of the one that kxfs gave it before. */
 static void test_ready_renamed(void **state)
 {
 	static const char *const names[][2] = {
@@ -700,7 +703,7 @@ static void test_ready_renamed(void **state)
 	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: " name     \
 	"}\nspec: {components: [{template: {kind: Pod, metadata: " wrapped "}}]}\n"
 
-/* A suffixed name stands for the job wherever it is, and all of these follow. */
+/* A name with a suffix stands for the job wherever it is used, and is changed in all these places. */
 static void test_ready_renamed_inside(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_appwrapper);
@@ -711,7 +714,7 @@ static void test_ready_renamed_inside(void **state)
 			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
 			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
 			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
-	/* Not longer than the old one, so that what is made of it fits as well. */
+	/* The new name is not longer than the old one, so names that are made from it fit as well. */
 	want = json_tokener_parse(
 		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
@@ -725,7 +728,7 @@ static void test_ready_renamed_inside(void **state)
 	json_object_put(want);
 }
 
-/* Any other name may be a common word: what is called otherwise can't be there twice. */
+/* Any other name may be a common word: names that are not made from it stay, so such an object can't be there twice. */
 static void test_ready_beside(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_appwrapper);
@@ -792,7 +795,7 @@ static char *large_app(unsigned replicas, size_t arg)
 	return ret;
 }
 
-/* 900 replicas fit, 2 000 do not; the size is told whether the object was made or not. */
+/* 900 replicas fit, and 2 000 do not; the size is told whether or not the object was made. */
 static void test_size(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);

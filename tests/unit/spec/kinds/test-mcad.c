@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's AppWrappers beyond the recordings: what it says while a job waits, jobs that are put back into
- * the queue, ends that it tells late or never, pods of several roles, what others wrap.
+ * MCAD's AppWrappers beyond the recordings: what MCAD says while a job waits, jobs that are put back into the queue,
+ * ends that it tells late or never, pods of several roles, and what others wrap.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -30,7 +30,7 @@ static void job(struct world *w, const char *items, const char *more, const char
 		  false);
 }
 
-/* Replica ID of role ROLE as MCAD makes it; STATE is that of its container. */
+/* Replica ID of role ROLE as MCAD makes it; STATE is the state of its container. */
 static const char *pod_json(const char *uid, const char *role, const char *id, const char *phase,
 			    const char *state, const char *more)
 {
@@ -48,14 +48,14 @@ static const char *pod_json(const char *uid, const char *role, const char *id, c
 	"{'terminated':{'exitCode':" #code ",'reason':'Error','startedAt':'1970-01-01T00:02:00Z'," \
 	"'finishedAt':'1970-01-01T00:03:00Z'}}"
 
-/* UID is p and two digits, which are the second in which the pod was made. */
+/* The watch tells of a pod; UID is p and two digits, which are the second in which the pod was made. */
 static void pod(struct world *w, const char *uid, const char *role, const char *id,
 		const char *phase, const char *state)
 {
 	world_pod(w, pod_json(uid, role, id, phase, state, ""), false);
 }
 
-/* The same, gone from the cluster after its deletion was asked for. */
+/* The watch tells that such a pod is gone from the cluster, after its deletion was asked for. */
 static void pod_gone(struct world *w, const char *uid, const char *id, const char *phase,
 		     const char *state)
 {
@@ -67,7 +67,7 @@ static void pod_gone(struct world *w, const char *uid, const char *id, const cha
 
 #define CONDITION(type, reason, message)                                                           \
 	"{'type':'" type "','status':'True','reason':'" reason "','message':'" message "'}"
-/* The same, which was so in the second AT, of two digits, after 1970. */
+/* A condition that has been so since second AT, of two digits, after 1970. */
 #define CONDITION_AT(at, type, reason)                                                             \
 	"{'type':'" type "','status':'True','reason':'" reason                                     \
 	"','lastTransitionMicroTime':'1970-01-01T00:00:" at ".500000Z'}"
@@ -142,7 +142,7 @@ static void test_phases(void **state)
 		enum spec_state state;
 	} phases[] = {
 		{"Pending", SPEC_PENDING},
-		/* It was dispatched, and no pod runs yet. */
+		/* The job was dispatched, and no pod runs yet. */
 		{"Running", SPEC_PENDING},
 		{"RunningHoldCompletion", SPEC_PENDING},
 		{"Completed", SPEC_SUCCEEDED},
@@ -176,7 +176,7 @@ static void test_pods_decide(void **state)
 	pod(&w, "p11", "0", "1", "Succeeded", ENDED(0));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	assert_int_equal(w.last->finished, 180 * SECOND);
-	/* Also when somebody removes the pods, and later the job. */
+	/* The same when somebody removes the pods, and later the job. */
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	w.left = true;
@@ -211,7 +211,7 @@ static void test_failed_by_mcad(void **state)
 	job(&w, ONE, "",
 	    "'state':'Failed','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
 							"ns/j creation failure: no") "]");
-	/* MCAD tries that again and again, saying Pending and Failed by turns. */
+	/* MCAD tries that again and again, and says Pending and Failed by turns. */
 	assert_job(&w, SPEC_PENDING, "ItemCreationFailure",
 		   "MCAD could not create what the job consists of: ns/j creation failure: no");
 	assert_why(&w, "The job waits: its pods can't be made: no.\n");
@@ -246,7 +246,7 @@ static void test_requeued(void **state)
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running'");
 	assert_int_equal(w.last->max_retries, 1);
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
-	/* MCAD will put it back, some minutes from now. */
+	/* MCAD will put the job back some minutes from now. */
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
 	assert_replica(&w, "main-0", SPEC_FAILED, 0);
 	assert_why(&w,
@@ -261,7 +261,7 @@ static void test_requeued(void **state)
 	assert_job(&w, SPEC_PENDING, "PreemptionTriggered",
 		   "MCAD can't dispatch the job yet, and tries again by itself (requeued 1 time): "
 		   "Insufficient number of pods.");
-	/* Dispatched, while the new pod is not there yet: the old one's end is not the job's. */
+	/* The job is dispatched, while the new pod is not there yet: the old pod's end is not the job's. */
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running','numberOfRequeueings':1");
 	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
 	pod(&w, "p20", "0", "0", "Running", RUNNING);
@@ -276,7 +276,10 @@ static void test_requeued(void **state)
 
 #define PUT_BACK(at) CONDITION_AT(at, "PreemptCandidate", "MinPodsNotRunning")
 
-/* MCAD counts that it puts a job back, and when, while it still says Running and the pod is there that has failed. */
+/*
+ * MCAD says that it has put a job back, how often and when, while its state is still Running and the pod is there that
+ * has failed.
+ */
 static void test_put_back_soon(void **state)
 {
 	struct world w = {0};
@@ -290,7 +293,7 @@ static void test_put_back_soon(void **state)
 	assert_replica(&w, "main-0", SPEC_PENDING, 0);
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
-	/* The next one may come in the same second. */
+	/* The next pod may be made in the same second. */
 	pod(&w, "p15", "0", "0", "Failed", ENDED(4));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
 	assert_replica(&w, "main-0", SPEC_FAILED, 1);
@@ -314,7 +317,7 @@ static void test_failed_and_removed(void **state)
 	world_clear(&w);
 }
 
-/* Its pods could not be made in the first try, were made since, and it waits for another one. */
+/* The job's pods could not be made in the first try, were made since, and the job waits for another try. */
 static void test_made_since(void **state)
 {
 	struct world w = {0};
@@ -332,7 +335,7 @@ static void test_made_since(void **state)
 									      "ItemCreationFailure.") "]");
 	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
 		   "MCAD has taken the job back into its queue (requeued 2 times)");
-	/* They can't be made again, and the condition is there. */
+	/* The pods can't be made in this try either, and the condition is there. */
 	job(&w, ONE, REQUEUED(1, 2),
 	    "'state':'Failed','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
 		    "30", "Dispatched",
@@ -343,7 +346,7 @@ static void test_made_since(void **state)
 	world_clear(&w);
 }
 
-/* As often as it takes, where nobody has said how often. */
+/* When nobody has said how often, the job is put back as often as it takes. */
 static void test_requeued_without_end(void **state)
 {
 	struct world w = {0};
@@ -355,7 +358,10 @@ static void test_requeued_without_end(void **state)
 	world_clear(&w);
 }
 
-/* Where MCAD is not asked to, it starts nothing again: what has failed has, also when its pod is gone. */
+/*
+ * Where MCAD is not asked to, it starts nothing again: a pod that has failed makes the job fail, also when the pod is
+ * gone.
+ */
 static void test_not_requeued(void **state)
 {
 	struct world w = {0};
@@ -371,7 +377,7 @@ static void test_not_requeued(void **state)
 	world_clear(&w);
 }
 
-/* Enough have succeeded: MCAD does not start it again. */
+/* Enough pods have succeeded: MCAD does not start the failed one again. */
 static void test_enough(void **state)
 {
 	struct world w = {0};
@@ -385,7 +391,7 @@ static void test_enough(void **state)
 
 /* --- what is wrapped -------------------------------------------------------------------------- */
 
-/* TorchX gives pods of two roles the same names; labels tell whose they are. */
+/* TorchX gives pods of two roles the same names; labels tell to which role they belong. */
 static void test_roles(void **state)
 {
 	struct world w = {0};
@@ -418,7 +424,7 @@ static void test_of_others(void **state)
 			"{'metadata':{'name':'j-0','uid':'p'},'spec':{'containers':[{'name':'c'}]},"
 			"'status':{'phase':'Succeeded'}}"),
 		false);
-	/* What runs in the batch Job is not seen, so the pods alone don't tell that all is over. */
+	/* The pods of the batch Job are not seen, so the other pods alone do not tell that all is over. */
 	assert_replica(&w, "j-0-0", SPEC_SUCCEEDED, 0);
 	assert_job(&w, SPEC_RUNNING, "", "");
 	world_clear(&w);

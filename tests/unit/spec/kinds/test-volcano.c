@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What users see of jobs while a real cluster runs them: recorded events, played one by one, and every
- * change of a state, an exit code or a reason that they make.
+ * What users see of jobs while a real cluster runs them: recorded events are played one by one, and every change of a
+ * state, an exit code or a reason that they make is compared.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 

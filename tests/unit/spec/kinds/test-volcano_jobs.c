@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs and pods that no recording has: made by vcctl and kubectl, with several replicas a task and
- * several containers, in trouble of every kind, with names and numbers that nobody should believe.
+ * Jobs and pods that no recording has: made by vcctl and kubectl, with several replicas a task and several containers,
+ * in trouble of every sort, and with names and numbers that nobody should believe.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
 #include "spec/base/limits.h"
 #include "spec/job/status.h"
 
-/* TEXT with ' as ". In one of a few buffers in turn. */
+/* TEXT with ' as ", in one of a few buffers that are used by turns. */
 static const char *json(const char *fmt, ...) printf_like(1, 2);
 static const char *json(const char *fmt, ...)
 {
@@ -31,7 +31,7 @@ static const char *json(const char *fmt, ...)
 
 #define JOB_META "'metadata':{'name':'j','uid':'u-1','creationTimestamp':'1970-01-01T00:01:40Z'}"
 
-/* A job of the given tasks, in PHASE ("": no status). */
+/* The watch tells of a job of the given tasks, in PHASE; "": without a status. */
 static void job(struct world *w, const char *tasks, const char *phase)
 {
 	const char *status = *phase ? json("{'state':{'phase':'%s'}}", phase) : "{}";
@@ -42,7 +42,7 @@ static void job(struct world *w, const char *tasks, const char *phase)
 		  false);
 }
 
-/* A pod of TASK-INDEX with this status; CREATED is in seconds since 1970, below 60. */
+/* The watch tells of a pod of TASK-INDEX with this status; CREATED is in seconds since 1970, below 60. */
 static void pod(struct world *w, const char *uid, const char *task, unsigned index,
 		unsigned created, const char *status)
 {
@@ -74,7 +74,7 @@ static const struct spec_replica *replica(const struct world *w, const char *nam
 	return r;
 }
 
-/* The logs of a replica: "KEY CONTAINER,..." */
+/* Assert which logs a replica has: "KEY CONTAINER,..." */
 static void assert_logs(const struct world *w, const char *name, const char *want)
 {
 	const struct spec_replica *r = replica(w, name);
@@ -120,7 +120,7 @@ static void test_no_torchx(void **state)
 	assert_string_equal(replica(&w, "worker-2")->node, "n1");
 	assert_int_equal(replica(&w, "worker-2")->started, 120 * SECOND);
 	assert_logs(&w, "worker-2", "p1.main.0: p1.side.0:side");
-	/* a pod of another task, or beyond the replicas, is none of its */
+	/* A pod of another task, or with a number beyond the replicas, does not belong to the job. */
 	pod(&w, "p2", "other", 0, 10, "{'phase':'Failed'}");
 	pod(&w, "p3", "worker", 7, 10, "{'phase':'Failed'}");
 	assert_int_equal(w.last->n_replicas, 4);
@@ -128,7 +128,7 @@ static void test_no_torchx(void **state)
 	world_clear(&w);
 }
 
-/* Without a container called like the task: the pod's default one, else the first. */
+/* When no container is called like the task, it is the pod's default one, or else the first. */
 static void test_main_container(void **state)
 {
 	struct spec_pod_view *v;
@@ -147,12 +147,13 @@ static void test_main_container(void **state)
 				 0);
 		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
 		assert_string_equal(v->task, "w");
-		assert_int_equal(v->index, 12); /* of the name, since no label says it */
+		/* The number in the name, since no label says it. */
+		assert_int_equal(v->index, 12);
 		spec_pod_view_free(v);
 	}
 }
 
-/* Init containers and what they printed; a sidecar that fails the pod. */
+/* Init containers and what they printed; and a sidecar that makes the pod fail. */
 static void test_containers(void **state)
 {
 	struct world w = {0};
@@ -190,7 +191,7 @@ static void test_torchx(void **state)
 	struct world w = {0};
 	const char *names[] = {"Trainer-0", "Trainer-1", "Trainer-10", "reader-0"};
 
-	/* by their ids, whatever the order of the tasks */
+	/* The replicas are in the order of their ids, whatever the order of the tasks. */
 	job(&w,
 	    ROLE("trainer-10", "Trainer", "10", ",'minAvailable':0") "," ROLE(
 		    "reader-0", "reader", "0",
@@ -209,7 +210,7 @@ static void test_torchx(void **state)
 	world_clear(&w);
 }
 
-/* Labels that somebody has copied, and names of one normal form: every replica has its directory. */
+/* Labels that somebody has copied, and names that have one normal form: every replica has a directory of its own. */
 static void test_names_part(void **state)
 {
 	static const struct {
@@ -277,7 +278,7 @@ static void test_reasons(void **state)
 		 "reason':"
 		 "'CreateContainerConfigError','message':'secret \\'nope\\' not found'}}}]}",
 		 SPEC_PENDING, -1, "CreateContainerConfigError", "secret \"nope\" not found"},
-		/* the pod is said to run, but a volume is missing */
+		/* The pod is said to run, but a volume is missing. */
 		{"{'phase':'Running','containerStatuses':[{'name':'main','state':{'waiting':{'"
 		 "reason':"
 		 "'ContainerCreating'}}}]}",
@@ -317,7 +318,7 @@ static void test_reasons(void **state)
 	}
 }
 
-/* The limit is that of the templates, if all have the same; each pod has its own end. */
+/* The limit is that of the templates, if all have the same; each pod has an end of its own. */
 static void test_time_limit(void **state)
 {
 	static const struct {
@@ -362,7 +363,7 @@ static void test_time_limit(void **state)
 	}
 }
 
-/* Volcano numbers all pods: one that says that the job controls it, and has no number, is not Volcano's. */
+/* Volcano numbers all pods: a pod without a number, which says that the job controls it, is not Volcano's. */
 static void test_pod_without_number(void **state)
 {
 	struct world w = {0};
@@ -378,13 +379,14 @@ static void test_pod_without_number(void **state)
 	world_clear(&w);
 }
 
-/* All containers have ended, and the phase of the pod is behind. */
+/* All containers have ended, and the phase of the pod comes later. */
 static void test_outcome(void **state)
 {
 	const char *well = ENDED(0, "Completed"), *badly = ENDED(3, "Error");
 	const char *unknown = ENDED(137, "ContainerStatusUnknown");
 	const struct {
-		const char *policy, *own; /* of the pod, and more of its container main */
+		/* The policy of the pod, and further fields of its container main. */
+		const char *policy, *own;
 		const char *main, *side;
 		enum spec_state state;
 		const char *reason;
@@ -393,7 +395,7 @@ static void test_outcome(void **state)
 		{"Never", "", badly, well, SPEC_FAILED, "Error"},
 		{"Never", "", well, badly, SPEC_FAILED, "Error"},
 		{"OnFailure", "", well, well, SPEC_SUCCEEDED, "Completed"},
-		/* one runs still, or will again */
+		/* A container still runs, or will run again. */
 		{"Never", "", badly, RUNNING, SPEC_RUNNING, "Error"},
 		{"Never", "", RUNNING, badly, SPEC_RUNNING, ""},
 		{"OnFailure", "", badly, well, SPEC_PENDING, "Error"},
@@ -403,7 +405,7 @@ static void test_outcome(void **state)
 		{"Never", ",'restartPolicy':'Never','restartPolicyRules':[{'action':'Restart'}]",
 		 well, well, SPEC_RUNNING, ""},
 		{"Always", ",'restartPolicy':'Never'", well, well, SPEC_RUNNING, ""},
-		/* nobody has said how it ended */
+		/* Nobody has said how the container ended. */
 		{"Never", "", unknown, well, SPEC_RUNNING, "ContainerStatusUnknown"},
 	};
 
@@ -423,13 +425,13 @@ static void test_outcome(void **state)
 		assert_string_equal(spec_state_name(replica(&w, "t-0")->state),
 				    spec_state_name(table[i].state));
 		assert_string_equal(replica(&w, "t-0")->reason, table[i].reason);
-		/* What becomes of the job is the controller's to say. */
+		/* Only the controller can say what becomes of the job. */
 		assert_false(spec_state_is_final(w.last->state));
 		world_clear(&w);
 	}
 }
 
-/* The server shows one of two containers. */
+/* The server shows one of the two containers. */
 static void test_outcome_unseen(void **state)
 {
 	struct world w = {0};
@@ -458,7 +460,7 @@ static void test_phases(void **state)
 		{"Pending", SPEC_PENDING, false, ""},
 		{"Running", SPEC_RUNNING, false, ""},
 		{"Restarting", SPEC_PENDING, false, ""},
-		/* None of its pods has ever run. */
+		/* None of the job's pods has ever run. */
 		{"Completing", SPEC_PENDING, false, ""},
 		{"Terminating", SPEC_PENDING, false, ""},
 		{"Aborting", SPEC_PENDING, false, ""},
@@ -493,7 +495,7 @@ static void assert_why(const struct world *w, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* A job of two replicas that are tried again alone, twice at most. */
+/* A job of two replicas that are retried alone, twice at most. */
 static void retried_alone(struct world *w, const char *phase, unsigned retries)
 {
 	world_job(
@@ -514,7 +516,7 @@ static void gone(struct world *w, const char *uid)
 	world_look(w);
 }
 
-/* When no retry is left Volcano makes one more pod, and kills it: how the last one has ended is how the job has. */
+/* When no retry is left Volcano makes one more pod, and kills it: the job has ended as the pod before that one has. */
 static void test_last_attempt(void **state)
 {
 	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
@@ -567,13 +569,13 @@ static void test_fewer_attempts(void **state)
 		"t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano makes no "
 		"further attempt when it finds that all pods of a job have ended before it acts "
 		"on one that failed. Its output is in t-0/log.\n");
-	/* Somebody has ended it. */
+	/* Somebody has ended the job. */
 	retried_alone(&w, "Terminated", 0);
 	assert_why(&w, "The job was ended: Terminated.\n");
 	world_clear(&w);
 }
 
-/* What the controller says goes before what pods say. */
+/* What the controller says counts more than what the pods say. */
 static void test_controllers_word(void **state)
 {
 	struct world w = {0};
@@ -588,7 +590,7 @@ static void test_controllers_word(void **state)
 	world_clear(&w);
 }
 
-/* All pods have succeeded, the phase is behind. */
+/* All pods have succeeded, and the phase comes later. */
 static void test_pods_decide(void **state)
 {
 	struct world w = {0};
@@ -621,11 +623,12 @@ static void succeed(struct world *w, const char *task, unsigned index, unsigned 
 		  gone);
 }
 
-/* Policies may do something else with a job that has succeeded than end it: then its controller's word counts. */
+/* A policy may do something else than end a job whose pods have succeeded: then only its controller's word counts. */
 static void test_policy_decides(void **state)
 {
 	static const struct {
-		const char *task, *job; /* policies of the first of two tasks, and of the job */
+		/* A policy of the first of two tasks, and one of the job. */
+		const char *task, *job;
 		bool waits;
 	} table[] = {
 		{"", "", false},
@@ -639,14 +642,14 @@ static void test_policy_decides(void **state)
 		{"", "{'events':['*'],'action':'RestartTask'}", true},
 		{"", "{'exitCode':3,'action':'RestartJob'}", false},
 		{"{'event':'TaskCompleted','action':'RestartJob'}", "", true},
-		/* The first that fits is obeyed, and those of the task come first. */
+		/* The first policy that fits is obeyed, and those of the task come first. */
 		{"{'event':'TaskCompleted','action':'RestartJob'}",
 		 "{'event':'TaskCompleted','action':'CompleteJob'}", true},
 		{"{'event':'PodFailed','action':'CompleteJob'}",
 		 "{'event':'TaskCompleted','action':'CompleteJob'},"
 		 "{'event':'*','action':'RestartJob'}",
 		 false},
-		/* Those of the other task. */
+		/* These policies are of the other task. */
 		{"{'event':'TaskCompleted','action':'CompleteJob'}",
 		 "{'event':'TaskCompleted','action':'RestartJob'}", true},
 	};
@@ -654,7 +657,7 @@ static void test_policy_decides(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		enum spec_state before = table[i].waits ? SPEC_RUNNING : SPEC_SUCCEEDED;
-		/* The second time, what follows from the spec is copied. */
+		/* In the second round, what follows from the spec is copied. */
 		static const char *const phases[] = {"Pending", "Running", "Completed"};
 
 		for (size_t k = 0; k < array_size(phases); k++) {
@@ -671,7 +674,7 @@ static void test_policy_decides(void **state)
 			succeed(&w, "b", 0, 0, false);
 			assert_string_equal(spec_state_name(w.last->state),
 					    spec_state_name(before));
-			/* Who follows a replica waits for the next attempt. */
+			/* A reader that follows the replica waits for the next attempt. */
 			assert_int_equal(replica(&w, "a-0")->finished != 0, !table[i].waits);
 		}
 		assert_int_equal(w.last->state, SPEC_SUCCEEDED);
@@ -680,7 +683,7 @@ static void test_policy_decides(void **state)
 	}
 }
 
-/* A job in PHASE after RETRIES retries. */
+/* The watch tells of a job in PHASE after RETRIES retries. */
 static void retried(struct world *w, const char *phase, unsigned retries)
 {
 	world_job(w,
@@ -690,7 +693,7 @@ static void retried(struct world *w, const char *phase, unsigned retries)
 		  false);
 }
 
-/* Somebody restarts a job whose pods have just succeeded: they say nothing of the attempt that follows. */
+/* Somebody restarts a job whose pods have just succeeded: the pods say nothing of the attempt that follows. */
 static void test_restarted_at_the_end(void **state)
 {
 	struct world w = {0};
@@ -709,7 +712,7 @@ static void test_restarted_at_the_end(void **state)
 	assert_string_equal(spec_state_name(w.last->state), "RUNNING");
 	succeed(&w, "t", 0, 1, false);
 	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
-	/* One that leaves while it waits for its next attempt was cancelled. */
+	/* A job that leaves while it waits for its next attempt was cancelled. */
 	retried(&w, "Pending", 2);
 	w.left = true;
 	world_look(&w);
@@ -728,7 +731,7 @@ static void test_restarts(void **state)
 		pod(&w, "p", "t", 0, 10,
 		    json("{'phase':'Running','containerStatuses':[%s]}",
 			 container("main", RUNNING, i)));
-	/* waits between two runs: the present one has ended */
+	/* The container waits between two runs: the present one has ended. */
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Running','containerStatuses':[{'name':'main','restartCount':2,'state':{"
 		 "'waiting':{'reason':'CrashLoopBackOff','message':'back-off 10s'}},'lastState':{"
@@ -738,7 +741,7 @@ static void test_restarts(void **state)
 	assert_int_equal(replica(&w, "t-0")->attempt, 2);
 	assert_logs(&w, "t-0", "p.main.0: p.main.1: p.main.2:");
 	world_clear(&w);
-	/* seen for the first time: only the run before the present one can still be had */
+	/* The pod is seen for the first time: of the runs before the present one only the last can still be had. */
 	job(&w, "{'name':'t'}", "Running");
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 7)));
@@ -747,7 +750,7 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
-/* Pods of one replica, told in any order, are attempts in the order of their creation. */
+/* The pods of one replica, in whichever order they are told, are attempts in the order in which they were made. */
 static void test_order_of_attempts(void **state)
 {
 	struct world w = {0};
@@ -777,7 +780,7 @@ static void test_pods_forgotten(void **state)
 	pod(&w, "p2", "t", 1, 10,
 	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
 	job(&w, "{'name':'t','replicas':2}", "Failed");
-	/* the second is not known to have ended */
+	/* It is not known that the second pod has ended. */
 	while (w.n_pods > 0)
 		spec_pod_view_free(w.pods[--w.n_pods]);
 	job(&w, "{'name':'t','replicas':2}", "Failed");
@@ -792,7 +795,7 @@ static void test_pods_forgotten(void **state)
 	world_clear(&w);
 }
 
-/* A finished job that is seen for the first time, without its pods. */
+/* A finished job is seen for the first time, without its pods. */
 static void test_nothing_known(void **state)
 {
 	struct world w = {0};
@@ -803,7 +806,7 @@ static void test_nothing_known(void **state)
 	world_clear(&w);
 }
 
-/* A pod that vanished while it ran: its replica waits, and is cancelled when the job is over. */
+/* A pod vanished while it ran: its replica waits, and is cancelled when the job is over. */
 static void test_vanished(void **state)
 {
 	struct world w = {0};
@@ -817,14 +820,14 @@ static void test_vanished(void **state)
 	assert_int_equal(replica(&w, "t-0")->finished, 0);
 	job(&w, "{'name':'t'}", "Aborted");
 	assert_replica(&w, "t-0", SPEC_CANCELLED, "Deleted", "its pod was deleted");
-	assert_int_equal(replica(&w, "t-0")->finished, 0); /* it may come back */
+	assert_int_equal(replica(&w, "t-0")->finished, 0); /* the pod may come back */
 	job(&w, "{'name':'t'}", "Terminated");
 	assert_replica(&w, "t-0", SPEC_CANCELLED, "Deleted", "its pod was deleted");
 	assert_true(replica(&w, "t-0")->finished != 0);
 	world_clear(&w);
 }
 
-/* A replica that failed is at its end, unless a policy may start it again. */
+/* A replica that has failed is at its end, unless a policy may start it again. */
 static void test_end_of_replica(void **state)
 {
 	for (int restarts = 0; restarts < 2; restarts++) {
@@ -843,7 +846,7 @@ static void test_end_of_replica(void **state)
 	}
 }
 
-/* Jobs and pods are told by two watches: the job's end may come first. */
+/* Jobs and pods are told by two watches: the end of the job may come first. */
 static void test_end_of_job_first(void **state)
 {
 	struct world w = {0};
@@ -919,7 +922,7 @@ static void test_not_an_object(void **state)
 	}
 }
 
-/* May a container of it be run again? */
+/* Whether a container of the pod may be run again. */
 static void test_reruns(void **state)
 {
 	static const struct {
@@ -976,7 +979,7 @@ static void test_retries(void **state)
 		unsigned retries, max_retries;
 	} table[] = {
 		{"", 0, 0, 0, 0},
-		{"", 3, 0, 0, 0}, /* the webhook's default */
+		{"", 3, 0, 0, 0}, /* the default of the webhook */
 		{"", 2, 1, 1, 1},
 		{"{'event':'PodFailed','action':'RestartJob'}", 3, 1, 1, 2},
 		{"{'event':'PodFailed','action':'RestartTask'}", 3, 2, 2, 2},
@@ -1020,7 +1023,7 @@ static void test_generation(void **state)
 	world_job(&w, json(fmt, 2, "eve", "q2", "b", 3, "Running"), false);
 	assert_string_equal(w.last->queue, "q2");
 	assert_string_equal(w.last->replicas[2].name, "b-2");
-	/* nobody says of which generation it is */
+	/* Nothing says of which generation it is. */
 	world_job(&w, json(fmt, 0, "eve", "q3", "c", 1, "Running"), false);
 	world_job(&w, json(fmt, 0, "eve", "q4", "d", 1, "Running"), false);
 	assert_string_equal(w.last->queue, "q4");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* When the phases of Volcano's jobs began: of recorded jobs, of jobs that are seen late, and between two looks. */
+/* When the phases of Volcano's jobs began: in recorded jobs, in jobs that are seen late, and between two events. */
 #include "tests/unit/spec/job/transitions.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 
-/* The times of the events, though those of the conditions move on within a phase. */
+/* The times are those of the events, though the times of the conditions move on within a phase. */
 static void test_seen(void **state)
 {
 	struct world w = {0};
@@ -38,7 +38,7 @@ static void test_seen(void **state)
 	"\"containerStatuses\":[{\"name\":\"a\",\"state\":{\"running\":{\"startedAt\":"            \
 	"\"1970-01-01T00:00:30Z\"}}}]}}"
 
-/* A job that ran before it was seen: Running has had its last change at 50, and began at 30. */
+/* A job ran before it was seen: its condition Running last changed at 50, and the job began to run at 30. */
 static void test_late(void **state)
 {
 	struct world w = {0};
@@ -59,7 +59,7 @@ static void test_late(void **state)
 	world_clear(&w);
 }
 
-/* A phase that began in the second in which the job was made, and was over before it was seen. */
+/* A phase that began in the second in which the job was made, and was over before the job was seen. */
 static void test_same_second(void **state)
 {
 	struct world w = {0};
@@ -71,7 +71,7 @@ static void test_same_second(void **state)
 	world_clear(&w);
 }
 
-/* What happened while nobody looked is between what was seen before and what is now. */
+/* A phase that nobody saw lies between the one that was seen before and the present one. */
 static void test_between(void **state)
 {
 	struct world w = {0};

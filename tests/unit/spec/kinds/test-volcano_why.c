@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each cause why a job of a cluster waits or has failed, what its owner is told: the exact sentence
- * of `why`, and the reason in `status`. Objects and messages are those that a real cluster gave.
+ * For each cause for which a job of a cluster waits or has failed, what its owner is told: the exact sentence of `why`,
+ * and the reason in `status`. Objects and messages are those that a real cluster gave.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -11,7 +11,7 @@
 	"'metadata':{'name':'" name "','uid':'" uid                                                \
 	"','creationTimestamp':'1970-01-01T00:00:01Z'" more "}"
 
-/* Job j of N replicas of task t, in queue q. */
+/* The watch tells of job j of N replicas of task t, in queue q. */
 static void job(struct world *w, unsigned n, const char *phase)
 {
 	const char *status =
@@ -96,7 +96,7 @@ static void group(struct world *w, const char *phase, const char *conditions)
 		false);
 }
 
-/* MESSAGE is as in JSON. */
+/* The watch tells of an event; MESSAGE is as in JSON. */
 static void event(struct world *w, const char *about, const char *reason, const char *message,
 		  unsigned second)
 {
@@ -155,7 +155,7 @@ static void test_nobody(void **state)
 	assert_why(&w, "The job waits: no scheduler has looked at it yet. If that lasts, the "
 		       "cluster's scheduler of such jobs may be down.\n");
 	assert_reason(&w, "NoScheduler");
-	/* Without events it is not known. */
+	/* Without events the cause is not known. */
 	w.events_known = false;
 	world_look(&w);
 	assert_why(&w, "");
@@ -172,7 +172,10 @@ static void test_nobody(void **state)
 	" This user may not list and watch " what ", which would tell more: ask for that right.\n"
 #define UNKNOWN(what) "The job waits: for what is not known." MAY_NOT(what)
 
-/* It is named when the job has waited for a while and nothing else is known; not when it would not help. */
+/*
+ * What the user may not see is named when the job has waited for a while and nothing else is known; not when seeing it
+ * would not help.
+ */
 static void test_unseen(void **state)
 {
 	struct world w = {0};
@@ -206,7 +209,7 @@ static void test_unseen(void **state)
 	world_clear(&w);
 }
 
-/* Pods that have a node may be fetching their image: the scheduler has nothing more to say, and events not yet. */
+/* Pods that have a node may be fetching their image: the scheduler has no more to say, and events may still come. */
 static void test_unseen_starting(void **state)
 {
 	struct world w = {0};
@@ -233,7 +236,7 @@ static void test_unseen_starting(void **state)
 
 /* --- no room --- */
 
-/* As recorded: never a change of the job. */
+/* In the recording nothing of the job itself changes. */
 static void look_quiet(struct world *w, void *data)
 {
 	int64_t *changed = data;
@@ -246,7 +249,7 @@ static void look_quiet(struct world *w, void *data)
 		assert_int_equal(w->last->changed, *changed);
 }
 
-/* The last word before the job is gone. */
+/* The last `why` before the job is gone. */
 struct last_why {
 	int64_t changed;
 	char *text;
@@ -304,7 +307,7 @@ static void test_queue_full(void **state)
 		   "1 of the queue's 4 is free; it needs 3 GiB of memory at once, and 2 GiB of "
 		   "the queue's 8 GiB is free. It starts by itself when there is room.\n");
 	assert_reason(&w, "QueueFull");
-	/* Other jobs that are let in but do not run yet count too, and are not told. */
+	/* Other jobs that are let in but do not run yet count, too, and these are not told. */
 	queue(&w, "Open", "'cpu':'4'", "'cpu':'1'");
 	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",
 	      10);
@@ -320,7 +323,7 @@ static void test_queue_full(void **state)
 	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, or have "
 		       "this one opened.\n");
 	assert_reason(&w, "QueueClosed");
-	/* Whatever else there is no room for: nothing is let in. */
+	/* Whatever else there is no room for, no pod is let in. */
 	group(&w, "Inqueue",
 	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:03Z'}");
 	assert_reason(&w, "QueueClosed");
@@ -330,7 +333,7 @@ static void test_queue_full(void **state)
 	assert_reason(&w, "ImagePullBackOff");
 	pod(&w, 0, STATE("Pending", "{}"));
 	group(&w, "Pending", "");
-	/* What is not understood is told as it is. */
+	/* A message that is not understood is told as it is. */
 	queue(&w, "Open", "", "");
 	event(&w, "u-g", "Unschedulable", "something new", 11);
 	assert_why(&w, "The job waits: the scheduler says: something new.\n");
@@ -357,11 +360,11 @@ static void test_gang(void **state)
 	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
 		       "of them. It starts by itself when there is room.\n");
 	assert_reason(&w, "GangShort");
-	/* The pods say it too, should groups be forbidden. */
+	/* The pods say it too, in case groups may not be seen. */
 	world_group(&w, "", true);
 	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
 		       "of them. It starts by itself when there is room.\n");
-	/* A node that does not fit says more, an image too. */
+	/* The message of a pod says more when a node does not fit, and so does that about an image. */
 	pod(&w, 1,
 	    UNSCHEDULABLE("0/1 nodes are unavailable: 1 Insufficient cpu. preemption: 0/1 "
 			  "nodes are available: 1 No preemption victims found."));
@@ -394,7 +397,7 @@ static void pod_gone(struct world *w, unsigned index, const char *status)
 	"Status:\\\"Failure\\\", "                                                                 \
 	"Message:\\\"" message "\\\", Reason:\\\"Forbidden\\\", Code:403}}]"
 
-/* The pods of a try before are no pods of this one, though the replicas still name them. */
+/* The pods of the try before do not belong to this one, though the replicas still name them. */
 static void test_unmade_again(void **state)
 {
 	struct world w = {0};
@@ -447,10 +450,10 @@ static void test_unmade(void **state)
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: violates PodSecurity"), 8);
 	assert_why(&w, "The job waits: its pods can't be made: violates PodSecurity.\n");
-	/* A dump without a message is not shown. */
+	/* The dump of an error without a message is not shown. */
 	event(&w, "u-j", "FailedCreate", "&errors.StatusError{}", 9);
 	assert_reason(&w, "GangShort");
-	/* What was said of an earlier try is over. */
+	/* What was said of an earlier try no longer counts. */
 	world_job(&w,
 		  world_json("{" META("j", "u-j",
 				      "") ",'spec':{'queue':'q','minAvailable':3,'tasks':[{"
@@ -516,7 +519,7 @@ static void test_not_starting(void **state)
 		struct world w = {0};
 
 		job(&w, 1, "Pending");
-		/* Comes before what the gang says. */
+		/* This comes before what the gang says. */
 		group(&w, "Running",
 		      "{'type':'Unschedulable','status':'True','lastTransitionTime':"
 		      "'1970-01-01T00:00:05Z'}");
@@ -539,7 +542,7 @@ static void test_several(void **state)
 	world_clear(&w);
 }
 
-/* The pod and the job say Running; only the event tells. */
+/* The pod and the job say Running; only the event tells of the trouble. */
 static void test_mount(void **state)
 {
 	struct world w = {0};
@@ -554,7 +557,7 @@ static void test_mount(void **state)
 	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap \"nope\" "
 		       "not found. It starts by itself when that is mended.\n");
 	assert_reason(&w, "FailedMount");
-	/* the kubelet has tried again since */
+	/* The kubelet has tried again since then. */
 	event(&w, "u-p0", "Pulling", "Pulling image", 10);
 	assert_why(&w, "");
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
@@ -564,7 +567,7 @@ static void test_mount(void **state)
 
 /* --- pods that have failed --- */
 
-/* Of what was ended for its memory the limit is said, as far as it is known: of the container that was ended. */
+/* When a container was ended for its memory, its limit is told, if it is known: that of the very container. */
 static void test_memory(void **state)
 {
 	static const struct {
@@ -659,7 +662,7 @@ static void test_given_up(void **state)
 	job(&w, 1, "Terminated");
 	assert_why(&w, why);
 	assert_reason(&w, "NoServiceAccount");
-	/* Also when its events are gone. */
+	/* It also stays when the events are gone. */
 	spec_event_view_unref(w.events[0]);
 	w.n_events = 0;
 	job(&w, 1, "Terminated");
@@ -670,7 +673,10 @@ static void test_given_up(void **state)
 	world_clear(&w);
 }
 
-/* Volcano's last tries may lie minutes back, as the event that tells of them; an older one is of another time. */
+/*
+ * Volcano's last tries may lie minutes back, as may the event that tells of them; an older event belongs to something
+ * else.
+ */
 static void test_given_up_minutes_after(void **state)
 {
 	static const struct {
@@ -701,7 +707,7 @@ static void test_given_up_minutes_after(void **state)
 	}
 }
 
-/* A node that is silent, and a probe that failed: of which replica, and what was heard. */
+/* A node that is silent, and a probe that failed: the sentence says for which replica, and what was heard. */
 static void test_lost_and_probed(void **state)
 {
 	struct world w = {0};
@@ -726,14 +732,14 @@ static void test_lost_and_probed(void **state)
 		   "HTTP 500. It was not tried again, because max_retries is 0.\n");
 	assert_reason(&w, "ProbeFailed");
 	world_clear(&w);
-	/* A policy may end a job of which nothing has failed. */
+	/* A policy may end a job of which no pod has failed. */
 	job(&w, 1, "Running");
 	pod(&w, 0, ENDED("0", "Completed", ""));
 	job(&w, 1, "Failed");
 	world_clear(&w);
 }
 
-/* What a code over 128 means, and whose output tells more. */
+/* What an exit code over 128 means, and whose output tells more. */
 static void test_codes(void **state)
 {
 	static const struct {
@@ -776,7 +782,9 @@ static void test_codes(void **state)
 	"{'phase':'Running','containerStatuses':[{'name':'t','restartCount':3," more "}]}"
 #define LAST "'lastState':{'terminated':{'exitCode':7,'finishedAt':'1970-01-01T00:01:00Z'}},"
 
-/* A container that its pod runs again and again: how often, how it ended, when it is run again. */
+/*
+ * A container that its pod runs again and again: the sentence says how often, how it ended, and when it is run again.
+ */
 static void test_loop(void **state)
 {
 	static const struct {
@@ -833,7 +841,7 @@ static void test_passing(void **state)
 	world_clear(&w);
 }
 
-/* A gang that has enough of its pods runs, and the others may wait in vain: that is told. */
+/* A gang that has enough of its pods runs, and its other pods may wait in vain: that is told. */
 static void test_beside_gang(void **state)
 {
 #define BESIDE "pod group is ready, 1 Pending, 2 minAvailable, 2 Running; Pending: 1 Unschedulable"
@@ -881,7 +889,7 @@ static void test_same_failed(void **state)
 		       "is 0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
-	/* Nor does a cause that the cluster tells of hide it. */
+	/* A cause that the cluster tells of does not hide that replica either. */
 	event(&w, "u-j", "FailedCreate", "pods \\\"j-t-2\\\" is forbidden: violates PodSecurity",
 	      9);
 	event(&w, "u-p0", "FailedMount", "no volume", 9);
@@ -892,7 +900,7 @@ static void test_same_failed(void **state)
 	world_clear(&w);
 }
 
-/* Of those that wait, one that says for what counts more than one that waits for the others. */
+/* Of the replicas that wait, one that says what it waits for counts more than one that waits for the others. */
 static void test_same_waiting(void **state)
 {
 	struct world w = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output out of streams: a kubelet is played, which keeps what a runtime has cut out of a program's bytes,
- * and answers from a second on; streams are cut anywhere and fed in any pieces, and the log and the table of its lines
- * are cut in between, as a kill or a crash leaves them. What comes out must be the program's bytes.
+ * Program output out of the streams of a kubelet. The test plays the kubelet, which keeps the parts that a runtime has
+ * made of a program's bytes, and answers from a second on. Streams are cut anywhere and fed in any pieces, and the log
+ * and the table of its lines are cut in between, as a kill or a crash leaves them. What comes out must be the program's
+ * bytes.
  */
 #include <errno.h>
 #include <time.h>
@@ -13,7 +14,7 @@
 #define SECOND INT64_C(1000000000)
 #define START  (1795252120 * SECOND)
 #define PART   64    /* where the runtime of the test cuts lines */
-#define ENTRY  16384 /* where a real one does */
+#define ENTRY  16384 /* where a real runtime cuts them */
 
 /* --- the kubelet --- */
 
@@ -27,7 +28,7 @@ struct kubelet {
 	size_t n, room;
 	struct part *parts;
 	size_t n_parts, parts_room;
-	size_t rotated; /* parts that it does not have any more */
+	size_t rotated; /* so many parts were rotated away */
 	bool old;	/* it gives the time of each part, also in the middle of a line */
 	int64_t now;
 };
@@ -57,7 +58,7 @@ static void add_part(struct kubelet *k, const char *bytes, size_t n)
 	k->n += n;
 }
 
-/* The program prints a line of any bytes, perhaps the same as before, perhaps without its end. */
+/* The program prints a line of any bytes, perhaps the same as before, perhaps without a newline. */
 static void print_any(struct kubelet *k)
 {
 	static const char *const usual[] = {"x\n", "\n", "same line\n", "\r50%\r60%\r\n",
@@ -104,10 +105,10 @@ static void pass_time(struct kubelet *k)
 		k->now++;
 		break;
 	case 4:
-		k->now -= any(20) ? 0 : (int64_t)any(4 * SECOND); /* the clock is set */
+		k->now -= any(20) ? 0 : (int64_t)any(4 * SECOND); /* the clock is set back */
 		break;
 	default:
-		break; /* many lines of one time */
+		break; /* many lines have one time */
 	}
 }
 
@@ -122,7 +123,7 @@ static void time_text(int64_t ns, char ret[48])
 	snprintf(ret + n, 48 - n, ".%09lldZ ", (long long)(ns % SECOND));
 }
 
-/* The body of GET .../log from SINCE on, as the kubelet makes it. */
+/* The body of the answer to GET .../log from SINCE on, as the kubelet makes it. */
 static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n)
 {
 	char *ret = NULL;
@@ -150,12 +151,12 @@ static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n
 struct reader {
 	char *got;
 	size_t n, room;
-	bool balks; /* now and then nothing is taken */
-	/* The table beside the log: lines whose time is not that of the line before. */
+	bool balks; /* now and then it takes nothing */
+	/* The table beside the log: a line is in it when its time is not that of the line before. */
 	struct spec_line *lines;
 	size_t n_lines, lines_room;
-	int64_t last_ns; /* that was given out */
-	/* How much of the log was there before and after its last write. */
+	int64_t last_ns; /* the last time that was given out */
+	/* How many bytes the log had before its last write, and how many after it. */
 	size_t before, written;
 	size_t window; /* bytes of the log's end that are looked at first */
 	struct spec_logline_past past;
@@ -204,7 +205,7 @@ static void reader_close(struct reader *r)
 	free(r->lines);
 }
 
-/* All there is, in one write. */
+/* Write all that there is, in one write. */
 static void flush(struct reader *r)
 {
 	if (r->n == r->written)
@@ -242,7 +243,7 @@ static struct spec_logline *begin(struct reader *r, bool force, size_t window)
 	return l;
 }
 
-/* Feed N bytes in pieces, of which one or some make a write. */
+/* Feed N bytes in pieces; a write has one or several of these. */
 static int feed(struct reader *r, struct spec_logline *l, const char *bytes, size_t n)
 {
 	int err = 0;
@@ -268,9 +269,10 @@ static int end(struct reader *r, struct spec_logline *l)
 }
 
 enum how {
-	WHOLE,	/* to its end */
-	CUT,	/* broken off anywhere */
-	ENDING, /* it ends properly, but anywhere: so does one of a server that loses the kubelet */
+	WHOLE, /* the stream goes to its end */
+	CUT,   /* the stream breaks anywhere */
+	/* The stream ends properly, but anywhere, as does one of a server that loses the kubelet. */
+	ENDING,
 };
 
 static int stream_window(struct reader *r, const struct kubelet *k, enum how how, bool force,
@@ -292,7 +294,7 @@ static int stream_window(struct reader *r, const struct kubelet *k, enum how how
 	return err;
 }
 
-/* One stream. Before it counts as one that does not show what is known, more of the log's end is looked at. */
+/* Read one stream. If it does not show what is known, more of the log's end is compared before that counts. */
 static int stream_how(struct reader *r, const struct kubelet *k, enum how how, bool force)
 {
 	size_t window = force ? SIZE_MAX : r->window;
@@ -310,13 +312,13 @@ static int stream_ending(struct reader *r, const struct kubelet *k, bool force)
 	return stream_how(r, k, ENDING, force);
 }
 
-/* One stream, cut anywhere, or (WHOLE) to its end. */
+/* Read one stream, cut anywhere, or (WHOLE) to its end. */
 static int stream(struct reader *r, const struct kubelet *k, bool whole, bool force)
 {
 	return stream_how(r, k, whole ? WHOLE : CUT, force);
 }
 
-/* As after a start of kxfs that finds N bytes. */
+/* Begin again, as a start of kxfs that finds N bytes. */
 static void restart(struct reader *r, size_t n)
 {
 	assert_true(n <= r->n);
@@ -326,7 +328,7 @@ static void restart(struct reader *r, size_t n)
 	r->n = r->before = r->written = n;
 }
 
-/* kxfs is killed, perhaps within its last write; and of that up to TORN bytes more are lost. */
+/* kxfs is killed, perhaps within its last write; of that up to TORN bytes more are lost. */
 static void killed(struct reader *r, size_t torn)
 {
 	size_t n = r->before + any(r->written - r->before + 1);
@@ -350,13 +352,13 @@ static void kubelet_clear(struct kubelet *k)
 
 /* --- tests --- */
 
-/* As capture does, until all is known. */
+/* Follow the log as capture does, until all of it is known. */
 static void follow(struct reader *r, const struct kubelet *k)
 {
 	bool force = false;
 	int err = -EAGAIN;
 
-	/* a stream that ends anywhere, properly, proves nothing; that two do so at one place is unlikely */
+	/* A stream that ends properly, anywhere, proves nothing; that two streams do so at one place is unlikely. */
 	if (any(3) == 0)
 		force |= stream_ending(r, k, force) == -ESTALE;
 	for (int i = 0; err != 0 && i < 20; i++) {
@@ -386,7 +388,7 @@ static void run_any(void)
 		if (any(3) == 0)
 			restart(&r, r.n);
 	}
-	/* the program ends, without a newline */
+	/* The program ends, without a newline. */
 	if (any(2))
 		add_part(&k, "the end", 7);
 	for (unsigned i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
@@ -414,7 +416,7 @@ static void print(struct kubelet *k, const char *text, int64_t later)
 	add_part(k, text, strlen(text));
 }
 
-/* A program prints N bytes of one line, which the runtime cuts, and perhaps its end. */
+/* A program prints N bytes of one line, which the runtime cuts, and perhaps a newline. */
 static void print_long(struct kubelet *k, size_t n, bool ends)
 {
 	static char line[5 * ENTRY + 1];
@@ -424,7 +426,7 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 	if (ends)
 		line[n++] = '\n';
 	for (size_t at = 0; at < n;) {
-		/* a newline needs no room of its own */
+		/* A newline needs no room of its own. */
 		size_t rest = n - at,
 		       part = rest == ENTRY + 1 && ends ? rest : min_of(rest, (size_t)ENTRY);
 
@@ -434,7 +436,7 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 	}
 }
 
-/* The kubelet's times in the middle of lines are none of the program's. */
+/* The times that a kubelet puts into the middle of lines are not the program's. */
 static void test_old_kubelet(void **state)
 {
 	for (seed = 1; seed < 60; seed++) {
@@ -464,11 +466,11 @@ static void test_old_kubelet(void **state)
 	}
 }
 
-/* What looks like such a time, but is the program's. */
+/* Bytes that look like such a time, but that the program has printed. */
 static void test_own_times(void **state)
 {
 	static const char *const own[] = {
-		"2026-11-21T09:08:40.123456789Z x\n", /* of long ago */
+		"2026-11-21T09:08:40.123456789Z x\n", /* long ago */
 		"2026-11-21T09:08:40.1234567",
 		"20",
 		"2026-11-21 \n",
@@ -494,7 +496,10 @@ static void test_own_times(void **state)
 	}
 }
 
-/* A stream ends properly, since the server has lost the kubelet, in a time in the middle of a line: it is no output. */
+/*
+ * A stream ends properly within a time in the middle of a line, since the server has lost the kubelet: the time is no
+ * output.
+ */
 static void test_cut_time(void **state)
 {
 	struct kubelet k = {.now = START, .old = true};
@@ -519,7 +524,7 @@ static void test_cut_time(void **state)
 	reader_close(&r);
 }
 
-/* The clock steps back while nobody listens. */
+/* The clock steps back while no stream is open. */
 static void test_clock_back(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -539,7 +544,7 @@ static void test_clock_back(void **state)
 	reader_close(&r);
 }
 
-/* The same while somebody does: later seconds are no longer where to begin. */
+/* The clock steps back while a stream is open: after that, a stream from a later second on does not bring all. */
 static void test_clock_back_seen(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -559,7 +564,7 @@ static void test_clock_back_seen(void **state)
 	reader_close(&r);
 }
 
-/* A log that was rotated while nobody listened, with and without an overlap. */
+/* A log was rotated while no stream was open, with and without an overlap. */
 static void test_rotated(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -586,7 +591,7 @@ static void test_rotated(void **state)
 	reader_close(&r);
 }
 
-/* Rotated at any place: nothing is doubled, and what is lost is said. */
+/* A log is rotated at any place: no line is doubled, and a loss is told. */
 static void test_any_rotation(void **state)
 {
 	for (seed = 1; seed < 1000; seed++) {
@@ -634,13 +639,13 @@ static void test_known(void **state)
 	assert_int_equal(stream(&r, &k, true, false), 0);
 	print(&k, "three\n", SECOND);
 	assert_int_equal(stream(&r, &k, true, false), 0);
-	/* the machine has crashed: the table is older */
+	/* The machine has crashed: the table is older. */
 	assert_int_equal(r.n_lines--, 3);
 	restart(&r, r.n);
 	print(&k, "four", SECOND);
 	assert_int_equal(stream(&r, &k, true, false), 0);
 	assert_whole(&r, &k);
-	/* none at all */
+	/* There is no table at all. */
 	r.n_lines = 0;
 	restart(&r, r.n);
 	print(&k, " and\n", SECOND);
@@ -650,7 +655,7 @@ static void test_known(void **state)
 	print(&k, "six\n", SECOND);
 	assert_int_equal(stream(&r, &k, true, false), 0);
 	assert_whole(&r, &k);
-	/* other bytes than the server's */
+	/* The log has other bytes than the server. */
 	r.n = r.n_lines = 0;
 	keep(&r, START, "other", 5);
 	r.n_lines = 0;
@@ -665,7 +670,10 @@ static void test_known(void **state)
 	reader_close(&r);
 }
 
-/* Any end of the table is lost, and the known end begins anywhere: the bytes tell where to go on. */
+/*
+ * The end of the table is lost from anywhere on, and the known end of the log begins anywhere: its bytes tell where to
+ * go on.
+ */
 static void test_lost_lines(void **state)
 {
 	for (seed = 1; seed < 300; seed++) {
@@ -696,7 +704,7 @@ static void test_lost_lines(void **state)
 	}
 }
 
-/* The end of what was kept is torn off; even when the log has been rotated, that is found again. */
+/* The end of the log and of its table is torn off; also when the log has been rotated, the place is found again. */
 static void test_torn(void **state)
 {
 	for (seed = 1; seed < 300; seed++) {
@@ -741,8 +749,8 @@ static void print_many(struct kubelet *k)
 }
 
 /*
- * All goes but the last KEEP parts that begin within the first N bytes, and those of the time of the first of them:
- * which of two equal lines of one time is left nobody could tell.
+ * All parts are rotated away but the last KEEP that begin within the first N bytes, and those that have the time of the
+ * first of these: of two equal lines of one time nobody could tell which one is left.
  */
 static void rotate(struct kubelet *k, size_t n, size_t keep)
 {
@@ -758,8 +766,8 @@ static void rotate(struct kubelet *k, size_t n, size_t keep)
 }
 
 /*
- * A log is rotated, and kxfs killed, at any time, and what they leave is just enough: nothing is lost or
- * doubled, and no gap is said, also when many lines have one time and are the same.
+ * A log is rotated, and kxfs killed, at any time, and what these leave is just enough: nothing is lost or doubled, and
+ * no gap is told, also when many lines have one time and are the same.
  */
 static void test_any_end(void **state)
 {
@@ -793,7 +801,7 @@ static void test_any_end(void **state)
 	}
 }
 
-/* What the kubelet says instead of output. */
+/* What the kubelet says in place of output. */
 static void test_messages(void **state)
 {
 	static const char gone[] = "unable to retrieve container logs for containerd://4711";
@@ -817,7 +825,7 @@ static void test_messages(void **state)
 	assert_string_equal(spec_logline_text(l), "");
 	assert_int_equal(r.last_ns, START + SECOND / 5);
 	spec_logline_free(l);
-	/* nothing of it is there any more */
+	/* No byte of the log is there any more. */
 	l = begin(&r, false, r.window);
 	assert_int_equal(feed(&r, l, gone, strlen(gone)), 0);
 	assert_int_equal(end(&r, l), -ESTALE);
@@ -826,8 +834,8 @@ static void test_messages(void **state)
 }
 
 /*
- * kxfs is killed before, within or after its last write, and the log is rotated to the last line of which some was
- * written: the time of that was kept with it.
+ * kxfs is killed before, within or after its last write, and the log is rotated so that it begins with the last line of
+ * which some bytes were written: the time of that line was kept with them.
  */
 static void test_killed(void **state)
 {
@@ -861,7 +869,7 @@ static void test_killed(void **state)
 	}
 }
 
-/* The table is older than the log: in that, parts of lines may begin where a runtime cuts. */
+/* The table is older than the log: beyond its end, parts of lines may begin where a runtime cuts. */
 static void test_known_parts(void **state)
 {
 	for (size_t rotated = 0; rotated < 4; rotated++) {
@@ -929,7 +937,10 @@ static int collect(void *data, int64_t ns, const char *bytes, size_t n)
 	return 0;
 }
 
-/* What comes out of a stream of TEXT, where the log of 100 bytes and KNOWN ends so, a line of time NS; how it ends. */
+/*
+ * Read a stream of TEXT, where the known end of a log of 100 bytes is KNOWN, a line of time NS. Returned is how the
+ * stream ends.
+ */
 static int one_stream(struct spec_logline_past *past, const char *known, int64_t ns,
 		      const char *text, const char *expected)
 {
@@ -959,7 +970,9 @@ static int one_stream(struct spec_logline_past *past, const char *known, int64_t
 	return err;
 }
 
-/* A line whose time nobody has kept is known again by its text if that is long; a short one may be any. */
+/*
+ * A line whose time nobody has kept is known again by its text if that is long; a short text may be that of any line.
+ */
 static void test_untimed(void **state)
 {
 	for (size_t n = 200; n <= 300; n += 100) {
@@ -976,7 +989,7 @@ static void test_untimed(void **state)
 	}
 }
 
-/* Where a line may have been cut, a time that is much later is what the program prints. */
+/* Where a line may have been cut, a time that is much later was printed by the program. */
 static void test_late_part(void **state)
 {
 	static const char *const times[] = {"2026-11-21T09:08:41.123456789Z ",
@@ -995,7 +1008,7 @@ static void test_late_part(void **state)
 	}
 }
 
-/* Streams that end at the same place are whole if they were asked for from the same time on, and only then. */
+/* Two streams that end at the same place are whole if they were asked for from the same time on, and only then. */
 static void test_ended_twice(void **state)
 {
 	static const char first[] = "2026-11-21T09:08:40.1Z x\n2026-11-21T09:08:40.1Z x\n";

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The pod overlay: a table of pods, overlays and results, and what is refused where.
- */
+/* The overlay of pods: a table of pods, overlays and results, and what is refused at which place. */
 #include <errno.h>
 
 #include "spec/pods/overlay.h"
 #include "tests/unit/unit.h"
 
 struct row {
-	const char *spec, *overlay, *result; /* of spec, all of them */
+	const char *spec, *overlay, *result; /* JSON of spec in all three */
 };
 
 static const struct row table[] = {
@@ -46,7 +44,7 @@ static const struct {
 	{"{}", "{'__join__:l':[]}", "at.spec[\"__join__:l\"]", "must be __join__:FIELD:KEY"},
 };
 
-/* JSON with single quotes. */
+/* The tree of JSON whose quotes are single. */
 static struct json_object *parse(const char *text)
 {
 	char *json cleanup_free = strdup(text);
@@ -138,8 +136,8 @@ static void test_whole(void **state)
 }
 
 static const struct {
-	const char *metadata, *path; /* NULL: no overlay */
-	const char *error;	     /* the path of the error; NULL: none */
+	const char *metadata, *path; /* NULL: there is no overlay */
+	const char *error;	     /* the path that the error names; NULL: there is no error */
 } found[] = {
 	{"{}", NULL, NULL},
 	{"{'other':1}", NULL, NULL},

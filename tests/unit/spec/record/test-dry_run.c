@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who decides what a dry run is for: the source, else the document; and which run options count. */
+/* Which kind a dry run is for is decided by the source, or else by the document; and which run options count. */
 
 #include "spec/record/dry_run.h"
 #include "tests/unit/unit.h"
@@ -7,7 +7,7 @@
 #define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
 #define ROLES  ROLES1 "\n"
 
-/* The first lines of what is made for BACKEND of TEXT with "-o KEY=VALUE", or the errors. */
+/* The first lines of the manifest of TEXT for BACKEND with "-o KEY=VALUE", or the errors. */
 static char *make(const char *backend, const char *text, const char *key, const char *value)
 {
 	struct spec_pair option = {(char *)(uintptr_t)key, (char *)(uintptr_t)value};
@@ -85,7 +85,7 @@ static void test_document_decides(void **state)
 	assert_made("", "name: a\n" ROLES, NULL, NULL, "a.yaml: scheduler: is not given");
 }
 
-/* All that is wrong is told at once, as for the source of that kind. */
+/* All errors are told at once, as when a mount of that kind takes the document. */
 static void test_errors(void **state)
 {
 	static const char text[] = "scheduler: volcano\nname: a\nname: b\nscheduler_args: {x: 1}\n"
@@ -101,7 +101,7 @@ static void test_errors(void **state)
 
 static void test_options(void **state)
 {
-	/* Those of a local mount are for all kinds, those of one document only for its own. */
+	/* The options of a local mount count for all kinds, those of a document only for its own kind. */
 	assert_made("local", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",
 		    "\nkind: AppWrapper\n");
 	assert_made("", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Held jobs: out of a document, to disk and back, what they wait for, and what is shown of them. */
+/*
+ * Held jobs: how they are read from a document, written to disk and read again, what they wait for, and what is shown
+ * of them.
+ */
 #include <errno.h>
 
 #include "spec/base/mem.h"
@@ -28,7 +31,7 @@ static bool find(void *data, const char *name, struct spec_held_after *ret)
 	return true;
 }
 
-/* ARGS in a document; NULL: it is not held. SAID: of its error. */
+/* What a document with ARGS makes of a job; NULL: it is not held. SAID: the error has this. */
 static struct spec_held *held_by(const char *args, const char *said)
 {
 	const struct spec_held_place place = {.now = NOW, .local = local, .find = find};
@@ -50,7 +53,7 @@ static void test_read(void **state)
 
 	assert_null(held_by("{}", NULL));
 	assert_null(held_by("{queue: q, hold: false}", NULL));
-	/* What its submission will refuse. */
+	/* These would be refused when the job is launched. */
 	assert_null(held_by("{hold: 3}", NULL));
 	assert_null(held_by("[hold]", NULL));
 	assert_null(held_by("{hold: true", NULL));
@@ -65,7 +68,7 @@ static void test_read(void **state)
 	spec_held_free(h);
 }
 
-/* As a file of STATE/held. */
+/* The text of a file of STATE/held. */
 static char *file_of(struct spec_held *h)
 {
 	const char *rest = "documentmanifest";
@@ -100,7 +103,7 @@ static void test_disk(void **state)
 	again = file_of(back);
 	assert_string_equal(text, again);
 	spec_held_free(back);
-	/* Nothing of it is half believed. */
+	/* Nothing of a damaged file is believed. */
 	for (size_t n = 0; n < len; n++) {
 		char was = text[n];
 
@@ -112,7 +115,7 @@ static void test_disk(void **state)
 	}
 	text[len - 1]++;
 	assert_int_equal(spec_held_parse(text, len, &back, &document), -EINVAL);
-	/* A document may be all that stands there, and no more. */
+	/* A document that fills all of the room is read, and one that is longer is not. */
 	for (h->len = 16; h->len <= 17; h->len++) {
 		cleanup_free char *head = spec_held_head(h);
 		cleanup_free char *all = text_print("%sdocumentmanifest", head);
@@ -181,7 +184,7 @@ static void test_suspended(void **state)
 	struct spec_job *job = job_in(SPEC_CANCELLED);
 	struct spec_held_after after = {.how = SPEC_AFTER_ANY, .end = spec_empty()};
 
-	job->suspended = true; /* it may come back to life */
+	job->suspended = true; /* it may go on again */
 	assert_false(spec_held_settle(&after, NULL, job));
 	job->state = SPEC_FAILED;
 	job->suspended = false;
@@ -208,7 +211,7 @@ static void test_means(void **state)
 	spec_held_free(h);
 }
 
-/* The snapshot of H, and its why in *RET_WHY. */
+/* The snapshot of H, and its `why` in *RET_WHY. */
 static struct spec_job *show(struct spec_held *h, const struct spec_held_news *news, char **ret_why)
 {
 	static const char document[] = APP "{}\n";

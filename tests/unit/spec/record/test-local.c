@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * AppDefs of local jobs: what is refused of them, and where they run.
- */
+/* AppDefs of local jobs: which are refused, and in which directory the jobs run. */
 #include <errno.h>
 
 #include "spec/base/mem.h"
 #include "spec/record/local.h"
 #include "tests/unit/unit.h"
 
-/* Whose names are too long for Volcano's pods: local jobs have its rules, those of the others have none. */
+/* For local jobs, names are bounded as for Volcano's pods; those of other kinds are not. */
 static void test_names(void **state)
 {
 	static const char text[] =
@@ -33,7 +31,7 @@ static void test_names(void **state)
 	}
 }
 
-/* All but one directory are missing. */
+/* All directories but one are missing. */
 static char *dir_error(void *data, const char *path)
 {
 	return streq(path, data) ? NULL : text_copy("is missing");
@@ -96,7 +94,7 @@ static void assert_dir(const char *text, const char *wanted)
 	spec_errors_clear(&e);
 }
 
-/* Where a local job runs: the mount's directory, or its own. Options of clusters do not matter. */
+/* A local job runs in the directory of the mount, or in its own. Options of clusters do not matter. */
 static void test_dir(void **state)
 {
 	assert_dir(APP, "/w");
@@ -117,7 +115,7 @@ static void test_dir(void **state)
 		    "3:23: scheduler_args.cdw: local has no such run option; did you mean cwd?\n");
 }
 
-/* What TorchX's local_cwd is told: that it shall do nothing of it is fine. */
+/* Options of TorchX's local_cwd are accepted where they ask for nothing. */
 static void test_torchx_options(void **state)
 {
 	assert_dir(APP "scheduler_args: {log_dir: null, prepend_cwd: false,"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records: what was written is read back, damage of any kind is noticed, and the snapshot and
- * the texts made of a record are what users see of a local job.
+ * Records: what was written is read back, damage of any sort is noticed, and the snapshot and the texts that are made
+ * from a record are what users see of a local job.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -55,7 +55,7 @@ static struct spec_record *record_of(const char *document)
 	return spec_record_new(app, &origin);
 }
 
-/* A record in which no field has the value that a new one has. */
+/* A record none of whose fields has the value that it has in a new one. */
 static struct spec_record *busy(void)
 {
 	struct spec_record *r = record_of(small);
@@ -111,7 +111,7 @@ static void test_new(void **state)
 	assert_int_equal(job->roles[0].minimum, 1);
 	assert_int_equal(job->roles[1].minimum, 1);
 	spec_record_free(r);
-	/* None is needed, as is written; where nothing is written, all are. */
+	/* No replica is needed where min_replicas is 0; where nothing is written, all are. */
 	r = record_of("name: demo\nroles:\n"
 		      "- {name: a, image: i, entrypoint: e, num_replicas: 2, min_replicas: 0}\n"
 		      "- {name: b, image: i, entrypoint: e, num_replicas: 2}\n");
@@ -165,7 +165,7 @@ static void test_reads_back(void **state)
 	assert_reads_back(record_of(small));
 }
 
-/* A path need not be UTF-8, nor what is said of it; JSON has to be. */
+/* A path need not be UTF-8, nor does a text about it; JSON has to be. */
 static void test_not_utf8(void **state)
 {
 	static const char dir[] = "/data/\xe9/\"\x01";
@@ -208,7 +208,7 @@ static struct json_object *member(struct json_object *o, const char *key)
 	return ret;
 }
 
-/* What only describes a job, and of which what stands there without it says nothing untrue. */
+/* Is KEY a member that only describes a job, and without which the record says nothing untrue? */
 static bool may_be_missing(const char *key)
 {
 	static const char *const keys[] = {
@@ -225,7 +225,7 @@ static bool may_be_missing(const char *key)
 	return false;
 }
 
-/* Without any other member of O, or with one of another type, ROOT is refused. */
+/* ROOT is refused when any other member of O is missing, or has another type. */
 static void assert_all_needed(struct json_object *root, struct json_object *o)
 {
 	size_t n = 0;
@@ -336,7 +336,7 @@ static void test_app(void **state)
 {
 	static const struct {
 		const char *text, *fault;
-		bool digest; /* as if it had been submitted so */
+		bool digest; /* as if the job had been submitted so */
 	} table[] = {
 		{"name: demo\n", "app.yaml is not what was submitted", false},
 		{"name: demo\n",
@@ -371,7 +371,7 @@ static void test_app(void **state)
 		if (strncmp(r->fault, table[i].fault, strlen(table[i].fault)) != 0 ||
 		    strchr(r->fault, '\n'))
 			fail_msg("%zu: %s", i, r->fault);
-		/* What nobody could start again is not ended to be started again. */
+		/* A job that nobody could start again is not ended to be restarted. */
 		r->job->history = r->job->suspended = false;
 		job = spec_record_job(r);
 		assert_int_equal(job->actions & 1u << SPEC_RESTART,
@@ -381,8 +381,10 @@ static void test_app(void **state)
 	}
 }
 
-/* Attempts that are possible one by one may be too many together: each is a file. */
-/* A million logs are shown, and not one more. */
+/*
+ * A number of attempts that is possible for each replica may be too large for all together: each attempt has a file. A
+ * million logs are shown, and not one more.
+ */
 static void test_too_many_attempts(void **state)
 {
 	struct spec_record *r = record_of("name: a\nroles: [{name: r, image: /, entrypoint: e, "
@@ -411,7 +413,7 @@ static void test_no_json(void **state)
 
 	for (size_t i = 0; i < array_size(table); i++)
 		assert_int_equal(spec_record_parse(table[i], strlen(table[i]), &copy), -EINVAL);
-	/* Cut off anywhere before its last brace, it is none. */
+	/* A text that is cut off anywhere before its last brace is no record. */
 	for (size_t n = 0; n + 2 < strlen(text); n += 7)
 		assert_int_equal(spec_record_parse(text, n, &copy), -EINVAL);
 	assert_true(asprintf(&twice, "%s%s", text, text) > 0);
@@ -564,7 +566,7 @@ int main(void)
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_app),
-		/* What is freed of a million logs is filled again and again where malloc has to (MALLOC_PERTURB_). */
+		/* This one is the last: where MALLOC_PERTURB_ is set, malloc fills what it frees again and again. */
 		cmocka_unit_test(test_too_many_attempts),
 	};
 

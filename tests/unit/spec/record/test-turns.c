@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of a machine: who gets his turn and which GPUs, what the others wait for, and the text that says it. */
+/*
+ * The queue of a machine: which job has its turn and gets which GPUs, what the others wait for, and the text that says
+ * so.
+ */
 #include "spec/base/mem.h"
 #include "spec/record/turns.h"
 #include "tests/unit/spec/app-document.h"
@@ -28,7 +31,7 @@ static struct spec_record *job_of_text(const char *text)
 	return spec_record_new(app, &origin);
 }
 
-/* A job of one role with N replicas, each with so many GPUs. */
+/* A job of one role with N replicas, each of which wants GPU GPUs. */
 static struct spec_record *job_of(int n, int gpu)
 {
 	cleanup_free char *text =
@@ -42,12 +45,13 @@ static struct spec_record *job_of(int n, int gpu)
 static const struct row {
 	const char *name;
 	unsigned jobs, gpus;
-	uint64_t taken; /* by one job that runs, if RUNNING */
+	uint64_t taken; /* the GPUs that one job has which runs, if RUNNING */
 	size_t running;
-	/* Those that wait: their replicas, and the GPUs of each. */
+	/* The jobs that wait: their replicas, and the GPUs of each. */
 	struct {
 		int n, gpu;
-		const char *wanted; /* "0,1 2,3": the GPUs of each replica; or what it waits for */
+		/* "0,1 2,3" are the GPUs of each replica; else this is what the job waits for. */
+		const char *wanted;
 	} v[MAX];
 } rows[] = {
 	{"one after the other",
@@ -160,7 +164,7 @@ static void test_give(void **state)
 	}
 }
 
-/* A role that says nothing of GPUs needs none, and takes none from what others need. */
+/* A role that says nothing of GPUs needs none, and takes none from those that do. */
 static void test_roles(void **state)
 {
 	struct spec_record *r = job_of_text(
@@ -178,7 +182,7 @@ static void test_roles(void **state)
 	spec_record_free(r);
 }
 
-/* It is news when a job waits for another thing than before. */
+/* It is news when a job waits for something else than before. */
 static void test_moved(void **state)
 {
 	static const struct {
@@ -204,7 +208,7 @@ static void test_moved(void **state)
 	spec_record_free(r);
 }
 
-/* What is over has given back; who runs keeps what he has, also when kxfs has been started again. */
+/* A job that is over has given back what it had; one that runs keeps it, also when kxfs has been started again. */
 static void test_take(void **state)
 {
 	struct spec_turns t = {.gpus = 4}, then = t;
@@ -222,7 +226,7 @@ static void test_take(void **state)
 	spec_record_free(next);
 }
 
-/* The snapshot says what a job waits for as long as it does; a place that is the same is no news. */
+/* The snapshot says what a job waits for as long as the job waits; that its place is the same is no news. */
 static void test_snapshot(void **state)
 {
 	struct spec_turns t = {.jobs = 1, .running = 1}, again = t;
@@ -254,7 +258,7 @@ static void test_snapshot(void **state)
 	spec_record_free(r);
 }
 
-/* Who has ended, or is held, stands not in the queue, and has no GPU of it. */
+/* A job that has ended, or that is held, is not in the queue, and has no GPU. */
 static void test_text(void **state)
 {
 	struct spec_turns t = {.gpus = 3};
@@ -276,7 +280,7 @@ static void test_text(void **state)
 	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: 0,1\n"
 				  "pending: 0\nrunning: 1\njobs:\n"
 				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
-	/* One that was put by waits for nothing and does not run. */
+	/* A job that is suspended waits for nothing and does not run. */
 	r[2]->job->state = SPEC_SUBMITTED;
 	free(take_ptr(text));
 	spec_turns_text(&t, jobs, 3, &text, &len);

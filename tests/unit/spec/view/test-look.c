@@ -55,7 +55,7 @@ static void show(struct story *s)
 	s->last = spec_job_pack(job);
 }
 
-/* The pod UID is p now; its container's STATE, with ' as ". */
+/* The pod p has UID now, and its container is in STATE, with ' as ". */
 static void set_pod(struct story *s, const char *uid, const char *state)
 {
 	cleanup_free char *json = text_print(
@@ -75,7 +75,7 @@ static void set_pod(struct story *s, const char *uid, const char *state)
 	show(s);
 }
 
-/* It runs since second START of 1970. */
+/* The container of the pod UID runs since second START of 1970. */
 static void run(struct story *s, const char *uid, int start)
 {
 	cleanup_free char *state =
@@ -92,7 +92,7 @@ static struct spec_pod_view *find(void *data, const char *name)
 	return streq(name, "p") ? s->pod : NULL;
 }
 
-/* PodMetrics of second AT. True: that was news. */
+/* A look at second AT; returned is whether it was news. */
 static bool look_as(struct story *s, int at, const char *cpu, const char *memory)
 {
 	cleanup_free char *json = text_print(
@@ -156,16 +156,16 @@ static void test_sum(void **state)
 	assert_true(look_as(s, 110, "\"500000001n\"", "\"100Ki\""));
 	expect(s, 5000010, 500, 102400, 102400, 1);
 	assert_int_equal(used(s)->first, 110 * SECOND);
-	/* The same look again, and an older one. */
+	/* The same look again, and an older one, are no news. */
 	assert_false(look_as(s, 110, "\"9\"", "\"9Gi\""));
 	assert_false(look_as(s, 105, "\"9\"", "\"9Gi\""));
 	assert_true(look_as(s, 125, "\"1\"", "\"300Ki\""));
 	expect(s, 20000010, 1000, 307200, 307200, 2);
-	/* One is missing: the next one stands for both. */
+	/* One look is missing: the next one stands for both. */
 	assert_true(look_as(s, 155, "\"2\"", "\"200Ki\""));
 	expect(s, 80000010, 2000, 204800, 307200, 3);
 	assert_int_equal(used(s)->last, 155 * SECOND);
-	/* News of the pod change nothing of it, and its end leaves what it has used. */
+	/* News of the pod change nothing of its usage, and its end leaves what it has used. */
 	run(s, "u1", 100);
 	expect(s, 80000010, 2000, 204800, 307200, 3);
 	set_pod(s, "u1",
@@ -174,7 +174,7 @@ static void test_sum(void **state)
 	expect(s, 80000010, 0, 0, 307200, 3);
 }
 
-/* What was used while nobody looked is not known, and so all of it is not. */
+/* What was used while nobody looked is not known, and so the total is not either. */
 static void test_gap(void **state)
 {
 	struct story *s = *state;
@@ -197,7 +197,7 @@ static void test_gap_later(void **state)
 	expect(s, -1, 1000, 1024, 3072, 2);
 }
 
-/* A look at an earlier pod of that name, or an earlier run of its container, is none at this one. */
+/* A look at an earlier pod of that name, or at an earlier run of its container, says nothing of the present one. */
 static void test_runs(void **state)
 {
 	struct story *s = *state;
@@ -211,7 +211,7 @@ static void test_runs(void **state)
 	assert_null(used(s));
 	look_as(s, 130, "\"500m\"", "\"1Ki\"");
 	expect(s, 5000000, 500, 1024, 1024, 1);
-	/* While its container waits to be run again, what the last run has used is told. */
+	/* While the container waits to be run again, what its last run has used is told. */
 	set_pod(s, "u2", "{'waiting':{'reason':'CrashLoopBackOff'}}");
 	expect(s, 5000000, 0, 0, 1024, 1);
 	run(s, "u2", 140);
@@ -220,7 +220,7 @@ static void test_runs(void **state)
 	expect(s, 10000000, 1000, 2048, 2048, 1);
 }
 
-/* The next mount has no more than the snapshot that was written. */
+/* All that the next mount has is the snapshot that was written. */
 static void test_restart(void **state)
 {
 	struct story *s = *state;

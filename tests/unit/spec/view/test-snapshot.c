@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of jobs of a made-up kind, whose objects are as simple as can be: how states follow from phases and pods
+ * Snapshots of jobs of a made-up kind, whose objects are as simple as can be: how states follow from phases and pods,
  * whatever the kind is. Real kinds are tested in tests/unit/spec/kinds.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "spec/view/reader.h"
 #include "tests/unit/unit.h"
 
-/* A job has "n" tasks of one pod, T0, T1 ...; its phase is its status. */
+/* The reader of that kind: a job has "n" tasks of one pod each, T0, T1 ...; its phase is its status. */
 static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
@@ -23,7 +23,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		snprintf(task->key, sizeof(task->key), "T%zu", i);
 		task->name = task->key;
 		task->role = "worker";
-		task->replica = (unsigned)(n - 1 - i); /* in the other order */
+		task->replica = (unsigned)(n - 1 - i); /* the replicas are in the other order */
 		task->replicas = task->minimum = 1;
 	}
 	v->restarts = spec_read_bool(spec, "restarts");
@@ -92,7 +92,7 @@ static void set_job(struct cluster *c, unsigned n, const char *phase)
 	look(c);
 }
 
-/* The pod of TASK in PHASE, whose container has exited with CODE; -1: it has not. */
+/* The pod of TASK is in PHASE, and its container has exited with CODE; -1: it has not. */
 static void add_pod(struct cluster *c, const char *task, const char *phase, int code)
 {
 	cleanup_free char *state =
@@ -188,7 +188,7 @@ static void test_pods_decide(void **state)
 	reader.pods_decide = false;
 }
 
-/* What was seen last of a replica stays when its pod is forgotten. */
+/* The last state that was seen of a replica stays when its pod is forgotten. */
 static void test_forgotten_pod(void **state)
 {
 	struct cluster c = {0};
@@ -207,7 +207,7 @@ static void test_forgotten_pod(void **state)
 	clear(&c);
 }
 
-/* A job that has ended before any pod of it was told of: its replica has not finished while one may still come. */
+/* A job has ended before any pod of it was told of: its replica has not finished while one may still come. */
 static void test_late_pods(void **state)
 {
 	struct cluster c = {.pods_late = true};
@@ -220,7 +220,7 @@ static void test_late_pods(void **state)
 		assert_false(spec_job_is_over(c.last));
 		look(&c);
 	}
-	/* None has come. Who has been told that once is not told otherwise. */
+	/* No pod has come. A reader that has been told so once is not told otherwise later. */
 	for (int i = 0; i < 2; i++) {
 		c.pods_late = i > 0;
 		look(&c);
@@ -228,7 +228,7 @@ static void test_late_pods(void **state)
 		assert_true(spec_job_is_over(c.last));
 	}
 	clear(&c);
-	/* One comes. */
+	/* A pod comes. */
 	c = (struct cluster){.pods_late = true};
 	set_job(&c, 1, "Broken");
 	assert_false(spec_job_is_over(c.last));
@@ -238,12 +238,16 @@ static void test_late_pods(void **state)
 	clear(&c);
 }
 
-/* Why a job has failed may come behind that it has; who waits for its end waits for that too, a bounded time. */
+/*
+ * Why a job has failed may come later than that it has; who waits for its end waits for that, too, for a bounded time.
+ */
 static void test_unexplained(void **state)
 {
 	struct cluster c = {0};
 
-	/* Has the end of the job come first? May pods be late? Is the view stale? */
+	/*
+	 * All cases: whether the end of the job comes first, whether pods may be late, and whether the view is stale.
+	 */
 	for (int i = 0; i < 8; i++) {
 		c = (struct cluster){.pods_late = i & 2, .stale = i & 4};
 		set_job(&c, 2, "Up");
@@ -255,7 +259,7 @@ static void test_unexplained(void **state)
 		assert_int_equal(c.last->unexplained, i == 2);
 		clear(&c);
 	}
-	/* It comes; or it has become certain that there is nothing to come. */
+	/* The reason comes; or it has become certain that none will. */
 	for (int i = 0; i < 2; i++) {
 		c = (struct cluster){.pods_late = true};
 		set_job(&c, 1, "Up");
@@ -268,7 +272,7 @@ static void test_unexplained(void **state)
 		assert_false(c.last->unexplained);
 		clear(&c);
 	}
-	/* What has not failed needs no reason. */
+	/* A job that has not failed needs no reason. */
 	c = (struct cluster){.pods_late = true};
 	set_job(&c, 1, "Asleep");
 	assert_false(c.last->unexplained);

@@ -47,7 +47,7 @@ static void test_events_text(void **state)
 		spec_event_view_unref(v[i]);
 }
 
-/* Recorders write the time in different places; a series counts. */
+/* Recorders write the time into different fields; a series has a count. */
 static void test_series(void **state)
 {
 	struct spec_event_view *v = event(

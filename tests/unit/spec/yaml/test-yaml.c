@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* YAML in: what a document means, where its errors are and what they say, and the bounds. */
+/* Reading YAML: what a document means, where its errors are and what is said of them, and the bounds. */
 #include <errno.h>
 #include <time.h>
 
@@ -24,7 +24,7 @@ static void assert_means(const struct spec_yaml *root, const char *expected)
 	json_object_put(value);
 }
 
-/* TEXT means the JSON value EXPECTED; with errors, they are what is compared. */
+/* TEXT means the JSON value EXPECTED; if it has errors, these are compared with EXPECTED. */
 static void check(const char *text, size_t len, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -58,7 +58,7 @@ static void test_scalars(void **state)
 	static const struct pair table[] = {
 		{"[1, -1, +5, 0, -0]", "[1,-1,5,0,0]"},
 		{"[1.5, .5, 5., 1e3, 1E-3, -0.0]", "[1.5,0.5,5.0,1000.0,0.001,-0.0]"},
-		/* numbers to some readers only */
+		/* Some readers take these for numbers. */
 		{"[010, 0x10, 0o10, 0b1, 1_000, 1:30, 00, 1.5.1]",
 		 "[\"010\",\"0x10\",\"0o10\",\"0b1\",\"1_000\",\"1:30\",\"00\",\"1.5.1\"]"},
 		{"[.inf, .nan, 1e999, ., -, e1, 1e, +]",
@@ -115,10 +115,10 @@ static void test_json(void **state)
 		{"[\"\\\\ud83d\\\\ude00\"]", "[\"\\\\ud83d\\\\ude00\"]"},
 		{"[\"\\ud83d\\ude00\", \"\\\\\\ud83d\\ude00\"]",
 		 "[\"\xf0\x9f\x98\x80\",\"\\\\\xf0\x9f\x98\x80\"]"},
-		/* characters that YAML wants escaped */
+		/* Characters that YAML wants to be escaped. */
 		{"{\"\x7f\": \"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}",
 		 "{\"\x7f\":\"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}"},
-		/* not JSON: single quotes hold no escapes */
+		/* These are not JSON: single quotes have no escapes. */
 		{"{a: '\\ud83d\\ude00'}", "{\"a\":\"\\\\ud83d\\\\ude00\"}"},
 		{"[\"\\ud83d\"]", "1:5: this escape is not a character of Unicode\n"},
 	};
@@ -135,7 +135,7 @@ static void test_aliases_and_merges(void **state)
 		{"a: &x {p: 1, q: 2}\nb:\n  <<: *x\n  q: 3\n  r: 4\n",
 		 "{\"a\":{\"p\":1,\"q\":2},\"b\":{\"p\":1,\"q\":3,\"r\":4}}"},
 		{"a: {r: 4, p: 3, <<: {p: 1, q: 2}}", "{\"a\":{\"p\":3,\"q\":2,\"r\":4}}"},
-		/* of a list, the first that has a key wins */
+		/* In a list of maps, the first one that has a key counts. */
 		{"<<: [{a: 1, b: 1}, {b: 2, c: 2}]\nd: 3\n", "{\"b\":1,\"c\":2,\"a\":1,\"d\":3}"},
 		{"a: &x {<<: &y {p: 1}}\nb: *x\nc: *y\n",
 		 "{\"a\":{\"p\":1},\"b\":{\"p\":1},\"c\":{\"p\":1}}"},
@@ -160,7 +160,7 @@ static void test_positions(void **state)
 	assert_int_equal(root->column, 1);
 	map = spec_yaml_get(root, "\xc3\xa9t\xc3\xa9");
 	assert_int_equal(map->type, SPEC_YAML_MAP);
-	/* columns count characters, not bytes */
+	/* Columns count characters, not bytes. */
 	assert_int_equal(map->column, 6);
 	assert_false(spec_yaml_get(map, "a")->plain);
 	list = spec_yaml_get(map, "b");
@@ -168,7 +168,7 @@ static void test_positions(void **state)
 	assert_int_equal(list->v[1]->column, 22);
 	assert_true(list->v[1]->plain);
 	assert_string_equal(list->v[1]->text, "yes");
-	/* what an alias repeats has the place where it is written */
+	/* What an alias repeats has the place where it is written. */
 	assert_int_equal(spec_yaml_get(root, "c")->line, 2);
 	assert_null(spec_yaml_get(root, "d"));
 	assert_null(spec_yaml_get(list, "d"));
@@ -295,7 +295,7 @@ static void test_syntax(void **state)
 
 /* --- bounds --- */
 
-/* COUNT times TEXT, between BEFORE and AFTER; malloc'ed. */
+/* BEFORE, then COUNT times TEXT, then AFTER; malloc'ed. */
 static char *repeat(const char *before, const char *text, size_t count, const char *after)
 {
 	size_t len = strlen(text);
@@ -309,7 +309,7 @@ static char *repeat(const char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* As repeat; BEFORE is freed. */
+/* As repeat; frees BEFORE. */
 static char *repeat_after(char *before, const char *text, size_t count, const char *after)
 {
 	char *ret = repeat(before, text, count, after);
@@ -318,7 +318,7 @@ static char *repeat_after(char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* TEXT (freed) is refused with -EFBIG, and a message that holds EXPECTED; or accepted, if NULL. */
+/* TEXT, which is freed, is refused with -EFBIG and a message that has EXPECTED; NULL: it is accepted. */
 static void check_bound(char *text, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -329,7 +329,7 @@ static void check_bound(char *text, const char *expected)
 	assert_int_equal(err, expected ? -EFBIG : 0);
 	if (expected && !strstr(e.v[0].text, expected))
 		fail_msg("%s, not %s", e.v[0].text, expected);
-	/* anything that is not linear takes minutes */
+	/* Anything that is not linear would take minutes. */
 	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
 	spec_yaml_free(root);
 	spec_errors_clear(&e);
@@ -357,7 +357,7 @@ static void test_depth(void **state)
 	check_bound(repeat("", "{a: ", 200000, ""), too_deep);
 	check_bound(repeat("", "- ", 65, "x"), too_deep);
 	check_bound(repeat("", "? ", 500000, ""), too_deep);
-	/* an alias adds the depth of what it repeats */
+	/* An alias adds the depth of what it repeats. */
 	check_bound(repeat_after(repeat("a: &a ", "[", 40, ""), "]", 40,
 				 "\nb: [[[[[[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]]]]]\n"),
 		    too_deep);
@@ -381,13 +381,13 @@ static void test_bombs(void **state)
 			 c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1);
 	}
 	check_bound(repeat(laughs, "", 0, ""), "more than 200000 values (aliases expanded)");
-	/* few values, many bytes */
+	/* Few values, but many bytes. */
 	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 9, "]\n"), NULL);
 	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 11, "]\n"),
 		    "expand this to more than 1048576 bytes");
 }
 
-/* Work that grows with the square of the input would show in these. */
+/* If the work grew with the square of the input it would show in these. */
 static void test_linear(void **state)
 {
 	char *keys = malloc(1 << 20), *to = keys;

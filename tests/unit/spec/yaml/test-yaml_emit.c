@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * YAML out: how it looks, and that every reader takes it for the same value. Other readers are
- * not here; what they take for something else than text is listed, and must be quoted.
+ * Writing YAML: how it looks, and that every reader takes it for the same value. Other readers are not run here; texts
+ * that they take for something else than text are listed, and must be quoted.
  */
 #include <json-c/json.h>
 
@@ -99,7 +99,7 @@ static void test_invalid_utf8(void **state)
 	json_object_put(value);
 }
 
-/* What YAML 1.1 or 1.2 readers take for another type, or for syntax. */
+/* Readers of YAML 1.1 or 1.2 take these for another type, or for syntax. */
 static const char *const quoted[] = {
 	"",
 	"~",
@@ -198,7 +198,7 @@ static const char *const quoted[] = {
 	"\xef\xbb\xbf",
 };
 
-/* What needs no quotes and would be harder to read with them. */
+/* These need no quotes, and would be harder to read with them. */
 static const char *const plain[] = {
 	"a",	   "trainer-0",	     "-c",	 "--lr=0.1",  "-m",	   "a b",
 	"/bin/sh", "http://a/b?c=d", "a:b",	 "it's",      "x7k2pd0",   "python3",
@@ -206,7 +206,7 @@ static const char *const plain[] = {
 	"nul",	   "yesno",	     "\xc3\xa9", "\xc2\xa0x",
 };
 
-/* Is TEXT written as it is, as the item of a list? */
+/* Is TEXT written without quotes, as the item of a list? */
 static bool is_written_plain(const char *text)
 {
 	struct json_object *list = json_object_new_array();
@@ -251,7 +251,7 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 	free(text);
 }
 
-/* The text as a root, an item, a value, a key, and nested in each other. */
+/* Write the text as a root, an item, a value and a key, and nested in each of these. */
 static void check_everywhere(const char *s)
 {
 	struct json_object *list = json_object_new_array(), *map = json_object_new_object();
@@ -311,7 +311,7 @@ static void test_round_trip(void **state)
 		check_everywhere(plain[i]);
 	for (size_t i = 0; i < array_size(more); i++)
 		check_everywhere(more[i]);
-	/* readers look for the ":" of a key only so far */
+	/* Readers look for the ":" of a key only within so many characters. */
 	memset(big, 'k', 2000);
 	big[2000] = '\0';
 	for (size_t n = 2000; n > 900; n -= 50) {
