@@ -125,7 +125,7 @@ static void test_bounds(void **state)
 	unmade(f, u);
 }
 
-/* A hole is zero, whatever was there before; each change makes another version; that a file was cut shows at its end. */
+/* A hole is zero, whatever was there before; each change makes another version; a file that was cut shows that. */
 static void test_content(void **state)
 {
 	static const struct {
