@@ -1047,8 +1047,8 @@ static void test_held_kind(void **state)
 }
 
 /*
- * Since an earlier try the job may have ended and been removed by its ttl; also where the clock says that this try is yet
- * to come.
+ * Since an earlier try the job may have ended and been removed by its ttl; also where the clock says that this try is
+ * yet to come.
  */
 static void test_held_and_over(void **state)
 {

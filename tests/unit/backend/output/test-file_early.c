@@ -233,8 +233,8 @@ static bool is_merged(struct log *merged, const char *line)
 }
 
 /*
- * A reader that follows a log which another process writes is given, from memory, what was read for the merged log. What
- * was printed before that reading began is on disk, as in any file.
+ * A reader that follows a log which another process writes is given, from memory, what was read for the merged log.
+ * What was printed before that reading began is on disk, as in any file.
  */
 static void test_local(void **state)
 {
