@@ -18,8 +18,8 @@
  *						folders_remove			MOVING, then REMOVING
  *	ASIDE	  it is being moved to STATE/unread	that is done		(freed)
  *
- * If a folder can't be moved, a message says so, and it is READY again; the other job is not captured, and moving is
- * not tried again.
+ * If a folder can't be moved, a message says so, and it is READY again; the other job is not captured until it can be,
+ * which is tried again every few seconds.
  */
 #include "backend/kube/folders.h"
 
@@ -35,6 +35,8 @@
 #include "spec/base/name.h"
 
 #define SOON_MS 1000
+/* How long after a failure it is tried again to move a folder. */
+#define STUCK_MS 5000
 /* How long submissions are collected before their folders are synced together. */
 #define SYNC_MS 500
 
@@ -46,7 +48,8 @@ struct entry {
 	enum state state;
 	bool full;	/* there is output in the folder now */
 	bool removal;	/* it is to be REMOVING as soon as it is READY and not UNDER_WAY */
-	bool stuck;	/* the folder could not be moved */
+	bool stuck;	/* the folder could not be moved a moment ago, */
+	bool said;	/* and a message has said so */
 	bool unread;	/* its job.json can't be read, and is not to be written over */
 	bool refused;	/* the disk did not take the last snapshot, and a message has said so */
 	bool submitted; /* it was submitted by this mount, so STATE/submissions may have its file */
@@ -89,6 +92,7 @@ struct folders {
 	/* Syncs of submissions that were answered; they wait for SYNC_TIMER. */
 	struct change *syncs;
 	struct loop_timer sync_timer;
+	struct loop_timer stuck_timer; /* for folders that could not be moved */
 	bool stopping;
 };
 
@@ -540,12 +544,30 @@ void folders_drop_output(struct folders *f, const char *id, folders_fn done, voi
 
 /* --- folders that make room for another job --- */
 
+static void on_stuck(void *data)
+{
+	struct folders *f = data;
+	struct entry *e;
+
+	for (e = f->all; e; e = e->hh.next) {
+		bool again = e->stuck;
+
+		e->stuck = false;
+		if (again)
+			freed(f, e->folder.id);
+	}
+}
+
 /* E could not be moved. */
 static void stuck(struct entry *e)
 {
-	e->stuck = true;
+	struct folders *f = e->f;
+
+	e->stuck = e->said = true;
+	if (!loop_timer_is_set(&f->stuck_timer) && !f->stopping)
+		loop_timer_set(&f->stuck_timer, STUCK_MS);
 	ready(e);
-	freed(e->f, e->folder.id);
+	freed(f, e->folder.id);
 }
 
 static void aside_work(void *data)
@@ -567,9 +589,10 @@ static void on_aside(void *data)
 		     c->place);
 		gone(e);
 	} else {
-		diag(DIAG_ERROR,
+		diag(e->said ? DIAG_DEBUG : DIAG_ERROR,
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
-		     "can't be read and can't be moved to %s/unread/%s: %s",
+		     "can't be read and can't be moved to %s/unread/%s: %s; trying again every few "
+		     "seconds",
 		     c->id, f->config.state_dir, c->id, f->config.state_dir, c->id,
 		     strerror(-c->work.err));
 		stuck(e);
@@ -613,12 +636,14 @@ static void on_moved(void *data, int err)
 		     "%s: another job of this name has output now; that of the old is history/%s",
 		     c->id, c->place);
 		take_name(e, c->place);
+		f->events.moved(f->events.data, c->uid, c->place);
 		freed(f, c->id);
 	} else {
-		diag(DIAG_ERROR,
+		diag(e->said ? DIAG_DEBUG : DIAG_ERROR,
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, and can't get "
-		     "another name: %s",
+		     "another name: %s; trying again every few seconds",
 		     c->id, f->config.state_dir, c->id, strerror(-err));
+		f->events.moved(f->events.data, c->uid, c->id);
 		stuck(e);
 	}
 	group_leave(f->config.group);
@@ -650,6 +675,7 @@ static void displace(struct folders *f, struct entry *e)
 		return;
 	}
 	e->state = FOLDER_MOVING;
+	f->events.moves(f->events.data, e->folder.uid);
 	c = change_new(f, e->folder.id, e->folder.uid);
 	c->place = folder_files_name_of(e->folder.id, e->folder.uid);
 	group_enter(f->config.group);
@@ -882,6 +908,7 @@ struct folders *folders_new(const struct folders_config *config)
 	f->config = *config;
 	loop_timer_init(&f->save_timer, config->loop, save_next, f);
 	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
+	loop_timer_init(&f->stuck_timer, config->loop, on_stuck, f);
 	return f;
 }
 
@@ -900,6 +927,7 @@ void folders_stop(struct folders *f)
 {
 	f->stopping = true;
 	loop_timer_stop(&f->save_timer);
+	loop_timer_stop(&f->stuck_timer);
 	save_next(f);
 	sync_now(f);
 }

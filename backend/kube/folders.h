@@ -46,8 +46,12 @@ struct folders_events {
 	 * waited for that.
 	 */
 	void (*freed)(void *data, const char *id);
-	/* Is job UID in the cluster, or is some log of it still being captured? Then its folder is not moved. */
+	/* Has job UID its folder's name for as long as it lives? Then the folder is not moved. */
 	bool (*in_use)(void *data, const char *uid);
+	/* The folder of job UID is about to be moved: from now on, and until moved(), nothing is captured into it. */
+	void (*moves)(void *data, const char *uid);
+	/* The folder of job UID is called ID now; or it could not be moved, and is called so still. */
+	void (*moved)(void *data, const char *uid, const char *id);
 	void *data;
 };
 

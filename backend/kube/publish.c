@@ -62,6 +62,8 @@ struct shown {
 	bool taken;	 /* it is counted in N_TAKEN */
 	bool gone;	 /* its object is gone, as the world last said */
 	bool left;	 /* it has left jobs/ */
+	bool moving;	 /* its folder gets another name, and it is shown when that is done */
+	bool moved;	 /* it was: what its pods still print is captured anew */
 	unsigned round;	 /* world_rounds when it left */
 	bool awaits;	 /* it has ended, and there may be pods of it that were not told yet */
 	uint64_t ended;	 /* since when it has been shown as ended, by loop_now_ms; 0: it has not */
@@ -503,7 +505,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	capture_update(c->capture, snapshot,
-		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
+		       (!s->left || s->moved) && is_wanted(p, snapshot) &&
+			       !(folder && folder->dropped));
 	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
 	/*
 	 * The end of a job is written although an earlier mount has captured all, since the next mount may find it
@@ -547,7 +550,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 {
 	const struct publish_config *c = &p->config;
 
-	if (s->queued || s->held || s->reading ||
+	if (s->queued || s->held || s->moving || s->reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
 		return; /* its last change was not shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
@@ -574,7 +577,7 @@ static void reconcile(struct publish *p, struct shown *s)
 
 	unqueue(s);
 	s->held = job && !s->seen && lacks_pods(p);
-	if (s->held)
+	if (s->held || s->moving)
 		return;
 	if (job && s->gone)
 		leave(p, s, job);
@@ -635,20 +638,26 @@ void publish_looked(void *publish, const struct world_job *job)
 	s->looked = looked;
 }
 
-bool publish_has_shown(const struct publish *p, const char *uid)
+static struct shown *find_shown(const struct publish *p, const char *uid)
 {
-	const struct shown *s;
+	struct shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
+	return s;
+}
+
+bool publish_has_shown(const struct publish *p, const char *uid)
+{
+	const struct shown *s = find_shown(p, uid);
+
 	return !s || !(s->queued || s->held);
 }
 
 void publish_again(void *publish, const char *uid)
 {
 	struct publish *p = publish;
-	struct shown *s;
+	struct shown *s = find_shown(p, uid);
 
-	HASH_FIND_STR(p->all, uid, s);
 	if (s)
 		enqueue(p, s);
 }
@@ -878,7 +887,7 @@ static void on_changed(void *data, const struct world_job *job)
 		again = true;
 	}
 	if (again) {
-		s->left = false;
+		s->left = s->moved = false;
 		s->named = false; /* another job may have its name by now */
 		free(take_ptr(s->id));
 	}
@@ -898,11 +907,49 @@ static void on_freed(void *data, const char *id)
 	}
 }
 
+/*
+ * A job that is gone leaves its name to the next one, whoever its pods are, and however long they stay: one may hang on
+ * a node that is away, and anybody can make one that says it is of that job.
+ */
 static bool is_in_use(void *data, const char *uid)
 {
 	const struct publish *p = data;
+	const struct world_job *job = world_find(p->config.world, uid);
+	const struct shown *s = find_shown(p, uid);
+	const struct spec_job *shown cleanup_job = store_get_uid(p->config.store, uid);
 
-	return world_find(p->config.world, uid);
+	if (!job)
+		return false;
+	return job->view ? !s || !s->gone || !s->left : shown && !shown->history;
+}
+
+static void on_moves(void *data, const char *uid)
+{
+	struct publish *p = data;
+	struct shown *s = find_shown(p, uid);
+
+	if (s)
+		s->moving = true;
+	return capture_forget(p->config.capture, uid);
+}
+
+static void on_moved(void *data, const char *uid, const char *id)
+{
+	struct publish *p = data;
+	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, uid);
+	struct shown *s = find_shown(p, uid);
+
+	if (!s)
+		return;
+	s->moving = false;
+	s->moved = s->gone; /* else it has come back, under its own name */
+	if (s->moved) {
+		text_set(&s->id, "%s", id);
+		s->named = true;
+	}
+	if (s->moved && job && folders_holds(p->config.folders, id, uid))
+		capture_merge_again(p->config.capture, job, false);
+	enqueue(p, s);
 }
 
 static int claim(void *data, const char *uid)
@@ -933,7 +980,8 @@ struct publish *publish_new(const struct publish_config *config)
 	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
 	world_set_changed(config->world, on_changed, p);
 	commands_set_changed(config->commands, publish_again, p);
-	folders_set_events(config->folders, &(struct folders_events){on_freed, is_in_use, p});
+	folders_set_events(config->folders,
+			   &(struct folders_events){on_freed, is_in_use, on_moves, on_moved, p});
 	capture_set_events(config->capture,
 			   &(struct capture_events){claim, pod_of, publish_again, p});
 	return p;

@@ -211,6 +211,7 @@ void files_forget(struct files *all, const char *id)
 			continue;
 		HASH_DEL(all->table, f);
 		f->listed = false;
+		file_end(f);
 	}
 }
 
@@ -593,6 +594,11 @@ bool log_is_denied(struct log *log)
 
 	log_peek(log, &st);
 	return st.size == 0 && atomic_load(&log->file->denied);
+}
+
+bool log_is_moved(struct log *log)
+{
+	return !file_is_listed(log->file);
 }
 
 bool log_is_stale(struct log *log)

@@ -48,6 +48,8 @@ bool log_is_denied(struct log *log);
  * whoever opens it again may find its output.
  */
 bool log_is_stale(struct log *log);
+/* Has the log another file since it was opened? It goes on there, if its job is still known; LOG has ended. */
+bool log_is_moved(struct log *log);
 
 /* Read up to N bytes at OFF. Returns how many; 0: the log has no byte at OFF; or a negative errno. */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);

@@ -167,7 +167,7 @@ static int follow_switch(struct follow *f, uint64_t size)
 	const struct spec_job *job cleanup_job = backend_job_by_uid(f->backend, f->uid);
 	const struct spec_replica *r;
 	const char *key = NULL;
-	bool again = f->log && f->st.size == 0 && log_is_stale(f->log), last;
+	bool again = f->log && log_is_moved(f->log), last;
 
 	if (!job || job->dropped)
 		return 0;
@@ -182,7 +182,7 @@ static int follow_switch(struct follow *f, uint64_t size)
 		/* If nothing was printed, the merged log ends before it begins. */
 		return spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
-	f->base += size;
+	f->base += again ? 0 : size;
 	f->st = (struct log_stat){0};
 	f->job = take_ptr(job);
 	f->next = key;

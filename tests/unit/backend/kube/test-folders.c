@@ -161,6 +161,16 @@ static bool is_in_use(void *data, const char *uid)
 	return rig.used && streq(rig.used, uid);
 }
 
+static void on_moves(void *data, const char *uid)
+{
+	note("of %s", uid);
+}
+
+static void on_folder_moved(void *data, const char *uid, const char *id)
+{
+	note("%s is %s", uid, id);
+}
+
 static void on_saved(void *data)
 {
 	assert_null(data);
@@ -185,7 +195,10 @@ static void drop_output(const char *id, const char *what)
 
 static int setup(void **state)
 {
-	static const struct folders_events events = {.freed = on_freed, .in_use = is_in_use};
+	static const struct folders_events events = {.freed = on_freed,
+						     .in_use = is_in_use,
+						     .moves = on_moves,
+						     .moved = on_folder_moved};
 	static const struct store_events no_events;
 
 	memset(&rig, 0, sizeof(rig));
@@ -454,10 +467,10 @@ static void test_moved(void **state)
 	capture("j", "u1", true);
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
-	assert_done("move j j~u1");
+	assert_done("of u1, move j j~u1");
 	assert_false(folders_holds(rig.f, "j", "u1"));
 	end_move(0);
-	assert_done("freed j, save j~u1 Running, saved");
+	assert_done("u1 is j~u1, freed j, save j~u1 Running, saved");
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 	assert_true(folders_holds(rig.f, "j~u1", "u1"));
 	assert_true(folders_holds(rig.f, "j", "u2"));
@@ -477,7 +490,7 @@ static void test_back_before_moved(void **state)
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	put("j", "u1", "Running", false);
 	end_move(0);
-	assert_done("move j j~u1, freed j");
+	assert_done("of u1, move j j~u1, u1 is j~u1, freed j");
 	assert_null(store_get(rig.store, BACKEND_JOBS, "j~u1"));
 	put("j", "u1", "Completed", false);
 	job = store_get(rig.store, BACKEND_JOBS, "j");
@@ -488,7 +501,8 @@ static void test_back_before_moved(void **state)
 }
 
 /*
- * When a folder can't be moved, the old job keeps it, the other job is not captured, and the move is not tried again.
+ * When a folder can't be moved, the old job keeps it, and the other job is not captured; the move is tried again, but
+ * not at once.
  */
 static void test_stuck(void **state)
 {
@@ -499,8 +513,18 @@ static void test_stuck(void **state)
 	end_move(-EACCES);
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
 	fake_run();
-	assert_done("move j j~u1, freed j");
+	assert_done("of u1, move j j~u1, u1 is j, freed j");
 	assert_true(folders_holds(rig.f, "j", "u1"));
+	fake_pass(4999);
+	assert_done("");
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EBUSY);
+	fake_pass(1);
+	assert_done("freed j");
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
+	assert_done("of u1, move j j~u1");
+	end_move(0);
+	assert_done("u1 is j~u1, freed j, save j~u1 Running, saved");
+	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), 0);
 }
 
 /* As long as the cluster has anything of the old job, or it is still captured, its folder is not touched. */
@@ -515,7 +539,7 @@ static void test_in_use(void **state)
 	assert_done("");
 	rig.used = NULL;
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
-	assert_done("move j j~u1");
+	assert_done("of u1, move j j~u1");
 	end_move(0);
 }
 
@@ -535,9 +559,9 @@ static void test_room_by_removal(void **state)
 	assert_int_equal(folders_claim(rig.f, w.meta.name, &w), -EINPROGRESS);
 	remove_folder("k", "it");
 	fake_run();
-	assert_done("move k k~u3");
+	assert_done("of u3, move k k~u3");
 	end_move(0);
-	assert_done("remove k~u3, freed k, freed k~u3, it is removed");
+	assert_done("remove k~u3, u3 is k~u3, freed k, freed k~u3, it is removed");
 }
 
 /* --- what an earlier mount has left --- */
@@ -697,7 +721,7 @@ static void test_saved_before_moved(void **state)
 	assert_int_equal(folders_claim(rig.f, v.meta.name, &v), -EINPROGRESS);
 	assert_null(rig.moved);
 	fake_run();
-	assert_done("save j Running, saved, move j j~u1");
+	assert_done("of u1, save j Running, saved, move j j~u1");
 	end_move(0);
 }
 

@@ -238,6 +238,11 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 	rig.folder.id = NULL;
 }
 
+bool folders_holds(const struct folders *f, const char *id, const char *uid)
+{
+	return rig.folder.id && streq(rig.folder.id, id) && streq(rig.folder.uid, uid);
+}
+
 /* --- capture.h --- */
 
 void capture_set_events(struct capture *c, const struct capture_events *events)
@@ -267,6 +272,7 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
 {
+	note("%s is merged as %s", snapshot->uid, snapshot->id);
 }
 
 bool capture_has(const struct capture *c, const char *uid)
@@ -458,6 +464,16 @@ static void assert_shown(enum backend_place place, const char *id, const char *w
 		assert_string_equal(spec_state_name(job->state), want);
 }
 
+/* A copy of JOB, which is freed, under ID. */
+static struct spec_job *with_id(const struct spec_job *job, const char *id)
+{
+	struct spec_job *copy = spec_job_copy(job);
+
+	spec_set(&copy->id, id);
+	spec_job_unref(job);
+	return copy;
+}
+
 /* --- turns --- */
 
 /* Nothing is shown before the first lists are in; then a job is shown once a turn, whatever has changed of it. */
@@ -538,6 +554,44 @@ static void test_asked(void **state)
 	rig.capture_events.changed(rig.p, "u0");
 	fake_run();
 	assert_done("u0 wanted");
+}
+
+/*
+ * A job is gone, and a pod stays that says it is of that job: its folder is not in use, and while that is moved it is
+ * not shown, since nothing would be found of it. After that it is the history under the folder's new name, and what its
+ * pods print is captured there.
+ */
+static void test_displaced(void **state)
+{
+	const struct spec_job *job;
+
+	begin();
+	have_folder("j0", "u0", NULL, true);
+	tell(0, "Running");
+	fake_run();
+	rig.jobs[0].job.n_pods = 1;
+	rig.jobs[0].job.gone = true;
+	assert_true(rig.folders_events.in_use(rig.p, "u0"));
+	tell_gone(0);
+	fake_run();
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+	assert_false(rig.folders_events.in_use(rig.p, "u0"));
+	forget_noted();
+	rig.folders_events.moves(rig.p, "u0");
+	rig.folder.id = NULL; /* it belongs to nobody */
+	tell_gone(0);
+	fake_run();
+	assert_done("");
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+	have_folder("j0~u0", "u0", NULL, true);
+	job = store_get_uid(rig.store, "u0");
+	store_remove(rig.store, "u0");
+	store_put(rig.store, with_id(job, "j0~u0"));
+	rig.folders_events.moved(rig.p, "u0", "j0~u0");
+	fake_run();
+	assert_done("u0 is merged as j0~u0, u0 wanted, save u0 now");
+	assert_shown(BACKEND_HISTORY, "j0", NULL);
+	assert_shown(BACKEND_HISTORY, "j0~u0", "CANCELLED");
 }
 
 /* When a folder is free, the jobs that have its name are shown again. */
@@ -1067,6 +1121,7 @@ int main(void)
 		PUBLISH_TEST(test_now),
 		PUBLISH_TEST(test_asked),
 		PUBLISH_TEST(test_folder),
+		PUBLISH_TEST(test_displaced),
 		PUBLISH_TEST(test_leaves_without_output),
 		PUBLISH_TEST(test_leaves_with_output),
 		PUBLISH_TEST(test_cancelled),

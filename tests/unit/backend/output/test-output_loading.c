@@ -223,6 +223,36 @@ static void test_awaited(void **state)
 	log_unref(log);
 }
 
+/* Who follows a log whose folder gets another name comes to its end, and goes on in the one of that name. */
+static void test_moved(void **state)
+{
+	struct log *before = NULL, *after = NULL;
+	struct log_stat st;
+
+	begin("a", "r/0 ");
+	output_print(rig.job, "a", "one\n");
+	assert_int_equal(output_log(rig.output, "job", "a", LOG_PLAIN, &before), 0);
+	fake_run();
+	log_peek(before, &st);
+	assert_true(!st.ended && st.size == 4);
+	assert_false(log_is_moved(before));
+	output_job_close(take_ptr(rig.job));
+	output_job_move(rig.output, "job", "job~1", on_removed, NULL);
+	fake_run();
+	log_peek(before, &st);
+	assert_true(st.ended && st.size == 4);
+	assert_true(log_is_moved(before));
+	rig.job = output_job_open(rig.output, "job~1");
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
+	assert_int_equal(output_log(rig.output, "job~1", "a", LOG_PLAIN, &after), 0);
+	output_print(rig.job, "a", "two\n");
+	log_peek(after, &st);
+	assert_true(!st.ended && st.size == 8);
+	assert_false(log_is_moved(after));
+	log_unref(before);
+	log_unref(after);
+}
+
 /* What the disk refuses is tried again. */
 static void test_refused(void **state)
 {
@@ -420,6 +450,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_without_keys, setup, teardown),
