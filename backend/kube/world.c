@@ -423,7 +423,7 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_pod_view *view;
 	struct pod *pod;
-	int err = spec_pod_view_parse_any(w->readers, w->n_readers, json, len, &view);
+	int err = spec_pod_view_parse(w->readers, w->n_readers, json, len, &view);
 
 	if (err) {
 		world_pass_over(w, WORLD_PODS, json, len, gone, err);

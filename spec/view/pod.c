@@ -506,8 +506,8 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
-int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, const char *json,
-			    size_t len, struct spec_pod_view **ret)
+int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
+			size_t len, struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;

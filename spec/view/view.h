@@ -167,13 +167,8 @@ void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
  * Read a pod by the first of the N readers that owns it (reader.h); a single reader is not asked. A pod that none owns
  * has no controller, as if nobody had made it.
  */
-int spec_pod_view_parse_any(const struct spec_reader *const *readers, size_t n, const char *json,
-			    size_t len, struct spec_pod_view **ret);
-static inline int spec_pod_view_parse(const struct spec_reader *reader, const char *json,
-				      size_t len, struct spec_pod_view **ret)
-{
-	return spec_pod_view_parse_any(&reader, 1, json, len, ret);
-}
+int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
+			size_t len, struct spec_pod_view **ret);
 /* The members of a pod that are read (spec/api/split.h). */
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */

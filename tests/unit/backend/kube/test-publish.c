@@ -1010,7 +1010,7 @@ static void tell_pod(size_t i, const char *state)
 
 	for (char *c = json; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
-	assert_int_equal(spec_pod_view_parse(spec_volcano.reader, json, strlen(json), &v), 0);
+	assert_int_equal(spec_pod_view_parse(&spec_volcano.reader, 1, json, strlen(json), &v), 0);
 	spec_pod_view_free((struct spec_pod_view *)(uintptr_t)k->pod);
 	k->pod = v;
 	rig.changed(rig.p, &k->job);

@@ -157,8 +157,8 @@ static void test_owners(void **state)
 			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"set-r-0\",\"uid\":\"o\","
 			"\"controller\":true}]}}",
 			cases[i].labels, cases[i].api, cases[i].kind);
-		assert_int_equal(spec_pod_view_parse_any(readers, array_size(readers), json,
-							 strlen(json), &v),
+		assert_int_equal(spec_pod_view_parse(readers, array_size(readers), json,
+						     strlen(json), &v),
 				 0);
 		assert_string_equal(v->meta.owner_uid, cases[i].owner);
 		spec_pod_view_free(v);

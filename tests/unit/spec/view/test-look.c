@@ -67,7 +67,9 @@ static void set_pod(struct story *s, const char *uid, const char *state)
 
 	for (char *c = json; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
-	assert_int_equal(spec_pod_view_parse(&reader, json, strlen(json), &v), 0);
+	assert_int_equal(spec_pod_view_parse(&(const struct spec_reader *){&reader}, 1, json,
+					     strlen(json), &v),
+			 0);
 	if (s->pod && streq(uid, s->pod->meta.uid))
 		spec_pod_view_inherit(v, s->pod);
 	spec_pod_view_free(s->pod);
