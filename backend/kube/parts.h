@@ -48,7 +48,7 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
 /* All jobs are known: look soon whether any is to be removed. */
-void removals_soon(struct removals *r);
+void removals_soon(void *removals);
 /* Stop removing jobs because of their age or their size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */

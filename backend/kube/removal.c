@@ -128,9 +128,11 @@ static void drop_output(void *data, const struct spec_job *job)
 	begin(data, job, false, NULL);
 }
 
-static void on_saved(void *data)
+void removals_soon(void *removals)
 {
-	removals_soon(data);
+	struct removals *all = removals;
+
+	expiry_soon(all->expiry);
 }
 
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
@@ -158,15 +160,10 @@ struct removals *removals_new(struct backend *b, struct folders *folders, struct
 		.publish = publish,
 		.expiry = expiry_new(&config),
 	};
-	folders_set_saved(folders, on_saved, all);
+	folders_set_saved(folders, removals_soon, all);
 	if (b->keep)
-		keep_set_put(b->keep, on_saved, all);
+		keep_set_put(b->keep, removals_soon, all);
 	return all;
-}
-
-void removals_soon(struct removals *all)
-{
-	expiry_soon(all->expiry);
 }
 
 void removals_stop(struct removals *all)
