@@ -11,21 +11,9 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 
-/* The first kind that has the option NAME; NULL: none. */
-static const struct spec_kind *find_kind(const char *name)
-{
-	const struct spec_kind *kind;
-
-	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
-		if (spec_option_find(kind->options, name))
-			return kind;
-	}
-	return NULL;
-}
-
 const struct spec_option *run_option_find(const char *name)
 {
-	const struct spec_kind *kind = find_kind(name);
+	const struct spec_kind *kind = spec_kind_of_option(name);
 
 	return kind ? spec_option_find(kind->options, name) : NULL;
 }
@@ -53,7 +41,7 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 		if (served->kind && spec_option_find(served->kind->options, name))
 			return served->kind;
 	}
-	return kind ? kind : find_kind(name);
+	return kind ? kind : spec_kind_of_option(name);
 }
 
 int run_options_check(const struct options *o, char **ret_text)

@@ -35,6 +35,15 @@ const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
 	return NULL;
 }
 
+const struct spec_kind *spec_kind_of_option(const char *name)
+{
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		if (spec_option_find(kinds[i]->options, name))
+			return kinds[i];
+	}
+	return NULL;
+}
+
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind, const char *home)
 {
 	const size_t n = array_size(kinds);

@@ -28,6 +28,8 @@ const struct spec_kind *spec_kind_at(size_t i);
 const struct spec_kind *spec_kind_find(const char *name);
 /* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL: none. */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
+/* The first kind that has the run option NAME; NULL: none. */
+const struct spec_kind *spec_kind_of_option(const char *name);
 /* The rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any kind, or on this machine. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);

@@ -52,26 +52,15 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Is NAME for jobs of a cluster? The same file may go to one tomorrow. */
-static bool is_of_cluster(const char *name)
-{
-	const struct spec_kind *kind;
-
-	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
-		if (spec_option_find(kind->options, name))
-			return true;
-	}
-	return streq(name, "namespace");
-}
-
-/* ARGS (JSON text of a map) without the options for jobs of a cluster. */
+/* ARGS (JSON text of a map) without the options for jobs of a cluster, to which the same file may go tomorrow. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
 	struct json_object *own cleanup_json = spec_tree_map();
 
 	json_object_object_foreach(all, name, value) {
-		if (spec_option_find(options, name) || !is_of_cluster(name))
+		if (spec_option_find(options, name) ||
+		    (!spec_kind_of_option(name) && !streq(name, "namespace")))
 			spec_tree_set(own, name, json_object_get(value));
 	}
 	return spec_tree_print(own);
