@@ -431,6 +431,13 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	return err;
 }
 
+int folder_files_resume(const char *state_dir, const struct folder_submission *s, int64_t time)
+{
+	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
+
+	return complete_file(dir, "app.yaml", s->text, s->len, 0, time);
+}
+
 static int sync_file(const char *state_dir, const char *id, const char *name)
 {
 	cleanup_free char *path = file_path(state_dir, id, name);

@@ -64,6 +64,11 @@ struct folder_submission {
  */
 int folder_files_submit(const char *state_dir, const struct folder_submission *s);
 /*
+ * The submission, which was written at TIME (ns), is tried again, and its folder is there: give it its text again if a
+ * crash has torn that.
+ */
+int folder_files_resume(const char *state_dir, const struct folder_submission *s, int64_t time);
+/*
  * The submission UUID of ID was answered, and its folder stays: sync the folder, and write the job's uid ("": not
  * known) into it.
  */

@@ -420,24 +420,41 @@ static void save(struct publish *p, struct shown *s, bool looked)
 	folders_save(p->config.folders, s->uid, s->left);
 }
 
+/*
+ * No mount captures the rest of the output of JOB: is that to be told of any log? They lack something unless they are
+ * complete.
+ */
+static bool lacks_ends(const struct publish *p, const struct spec_job *job)
+{
+	const struct folder *folder = folders_find(p->config.folders, job->id);
+
+	if (!is_wanted(p, job) || (folder && folder->dropped))
+		return false;
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
+			if (!job->replicas[i].logs[j].complete &&
+			    !job->replicas[i].logs[j].lost_end)
+				return true;
+	return false;
+}
+
+static void lose_ends(struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
+			if (!job->replicas[i].logs[j].complete)
+				spec_log_lose_end(&job->replicas[i].logs[j]);
+}
+
 /* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
-	const struct folder *folder = folders_find(p->config.folders, old->id);
-	bool dropped = folder && folder->dropped;
 	struct spec_job *job = spec_job_copy(old);
 
 	job->history = true;
 	job->changed = loop_time_ns();
-	/* Logs that are not complete lack something, since no mount was there to capture the rest. */
-	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
-		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
-			struct spec_log *l = &job->replicas[i].logs[j];
-
-			if (!l->complete)
-				spec_log_lose_end(l);
-		}
-	}
+	if (lacks_ends(p, old))
+		lose_ends(job);
 	if (!spec_state_is_final(job->state)) {
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
@@ -772,17 +789,33 @@ static void settle_folder(void *data, const struct folder *folder)
 		tell_launched(p, folder, NULL);
 }
 
+/* The job OLD left jobs/ in an earlier mount, which may have ended while it still captured the job's output. */
+static void end_history(struct publish *p, const struct spec_job *old)
+{
+	struct spec_job *job;
+
+	if (!lacks_ends(p, old))
+		return;
+	job = spec_job_copy(old);
+	lose_ends(job);
+	store_put(p->config.store, job);
+	folders_save(p->config.folders, old->uid, false);
+}
+
 static void begin_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct publish_config *c = &p->config;
 	const struct spec_job *job cleanup_job = store_get_uid(c->store, folder->uid);
 	const struct world_job *live = world_find(c->world, folder->uid);
+	bool is_there = live && live->view;
 
 	if (*folder->uid)
 		tell_launched(p, folder, folder->id);
-	if (job && folder->unmerged && ((live && live->view) || job->history))
-		capture_merge_again(c->capture, job, !(live && live->view));
+	if (job && folder->unmerged && (is_there || job->history))
+		capture_merge_again(c->capture, job, !is_there);
+	if (job && job->history && !is_there && !is_unheard(p, job))
+		end_history(p, job);
 	settle_folder(p, folder);
 }
 

@@ -80,7 +80,9 @@ struct submit {
 	/* The name comes from the file, though not from the document, so others may have launched it, too. */
 	bool seeded;
 	bool doubted; /* an earlier submission of that name may still be on its way */
-	uint64_t age; /* for a held job: seconds since a try of an earlier mount */
+	/* For a held job: when an earlier mount has tried it, in ns, and how many seconds ago that was. */
+	int64_t written;
+	uint64_t age;
 };
 
 static struct submit *submit_of(struct request *r)
@@ -158,11 +160,11 @@ static void prepare(void *data)
 	s->err = make_manifest(s);
 }
 
-static void make_folder(void *data)
+static struct folder_submission submission_of(struct submit *s)
 {
-	struct submit *s = data;
 	const struct backend_request *rq = s->r.rq;
-	const struct folder_submission made = {
+
+	return (struct folder_submission){
 		.id = s->m->id,
 		.uuid = s->uuid,
 		.file = told_file(s),
@@ -170,6 +172,12 @@ static void make_folder(void *data)
 		.len = rq->len,
 		.readable = rq->readable,
 	};
+}
+
+static void make_folder(void *data)
+{
+	struct submit *s = data;
+	const struct folder_submission made = submission_of(s);
 
 	s->err = folder_files_submit(s->k->b->config.state_dir, &made);
 }
@@ -581,6 +589,27 @@ static void folder_made(void *data)
 		ready(s);
 }
 
+static void mend_folder(void *data)
+{
+	struct submit *s = data;
+	const struct folder_submission made = submission_of(s);
+
+	s->err = folder_files_resume(s->k->b->config.state_dir, &made, s->written);
+}
+
+static void folder_mended(void *data)
+{
+	struct submit *s = data;
+	cleanup_free char *why = NULL;
+
+	if (!s->err) {
+		ready(s);
+		return;
+	}
+	why = text_print("its app.yaml can't be written: %s", strerror(-s->err));
+	give_up(s, -ETIMEDOUT, why);
+}
+
 /*
  * The folder that a held job was to have is there: an earlier mount may have launched the job, or this one, without
  * finding out. It is sent again under the same name.
@@ -591,15 +620,16 @@ static void try_again(struct submit *s)
 	const struct folder *folder = folders_find(f, s->m->id);
 	int64_t age = folder ? loop_time_ns() - folder->written : 0;
 
-	if (folder && *folder->uid && streq(folder->submission, s->uuid)) {
+	/* What has printed was launched, also where a crash has taken its uid. */
+	if (folder && (*folder->uid || folder->output) && streq(folder->submission, s->uuid)) {
 		request_set_working(&s->r, false);
 		launched(s, "", 0);
 	} else if (folder && folders_resume(f, s->m->id, s->uuid) == 0) {
-		s->err = 0;
 		s->lost = s->has_folder = true;
+		s->written = folder->written;
 		/* If the clock was set back, nobody knows how long ago that was. */
 		s->age = (uint64_t)(age < 0 ? INT64_MAX : age) / NS_PER_S;
-		ready(s);
+		loop_work(s->k->b->loop, mend_folder, folder_mended, s);
 	} else {
 		name_is_taken_here(s);
 	}

@@ -101,13 +101,18 @@ bool machine_run(const char *uid, struct server_run *ret)
 	return false;
 }
 
-/* The first run of each job. */
+static bool has_begun(const struct run *r)
+{
+	return r->fate != NOT_STARTED && r->fate != BEGINS;
+}
+
+/* The first run of each job that has begun. */
 static bool is_first(const struct run *r)
 {
 	for (unsigned i = 0; i < r->number; i++)
-		if (streq(runs[i]->job, r->job))
+		if (streq(runs[i]->job, r->job) && has_begun(runs[i]))
 			return false;
-	return r->fate != NOT_STARTED && r->fate != BEGINS;
+	return has_begun(r);
 }
 
 /* The last run of the replica at PLACE. */
@@ -536,7 +541,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		if (sig == SIGSTOP && !ctl_asked(r->job, "suspend"))
 			sim_fail("%s of %s is stopped, and nobody has asked for that", r->uid,
 				 r->job);
-		if (sig == SIGCONT && r->stopped && !r->told_to_end &&
+		if (sig == SIGCONT && r->stopped && !r->told_to_end && !sim_faults.helper_stopped &&
 		    ctl_suspended(r->job, &certain) && certain)
 			sim_fail("%s of %s goes on, and it is suspended", r->uid, r->job);
 		return stop(r, sig == SIGSTOP);

@@ -223,7 +223,8 @@ void users_created(const char *body, const char *name, const char *uid)
 	 */
 	if (w->held && w->created && sim_faults.disk_error && streq(w->job, name))
 		w->created = 0;
-	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held))
+	/* A POST that was held up takes effect though the server has forgotten the job that the next one made. */
+	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held && !sim_faults.late))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
 	if (w->held && w->job && !streq(w->job, name))
 		sim_fail("tag %lu was held as %s, and launched as %s", tag, w->job, name);

@@ -110,6 +110,19 @@ static void test_submit(void **state)
 	assert_int_equal(folder_files_settle(dir, "two", UUID_B, ""), 0);
 }
 
+/* A held job is tried again in the folder that a crash has left. */
+static void test_resumed(void **state)
+{
+	const struct folder_submission s = {"one", UUID_A, "a.yaml", "name: a\n", 8, 0};
+
+	assert_int_equal(submit("one", UUID_A), 0);
+	write_text("jobs/one/app.yaml", "name");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(folder_files_resume(dir, &s, INT64_C(1700000000000000000)), 0);
+		expect_text("jobs/one/app.yaml", "name: a\n");
+	}
+}
+
 /* What was not synced before a power cut may be on disk whole, in part, or not at all. */
 static void test_completed(void **state)
 {
@@ -220,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_submit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_resumed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_completed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),

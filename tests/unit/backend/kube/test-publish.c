@@ -883,6 +883,29 @@ static void test_becomes_history(void **state)
 	spec_job_unref(job);
 }
 
+/* An earlier mount ended after the job had left, and before it had all output: nobody has the rest. */
+static void test_history_lacks_its_end(void **state)
+{
+	const struct spec_job *job;
+	struct spec_job *old = spec_job_new(1, 1);
+
+	spec_set(&old->id, "j0");
+	spec_set(&old->uid, "u0");
+	old->history = true;
+	old->state = SPEC_CANCELLED;
+	spec_replica_copy_log(&old->replicas[0],
+			      &(struct spec_log){.key = (char *)(uintptr_t) "a-0.0"});
+	store_put(rig.store, old);
+	have_folder("j0", "u0", NULL, true);
+	for (int i = 0; i < 2; i++) {
+		publish_begin(rig.p);
+		assert_done(i ? "" : "save u0");
+		job = store_get_uid(rig.store, "u0");
+		assert_int_equal(job->replicas[0].logs[0].gap, 1);
+		spec_job_unref(job);
+	}
+}
+
 /*
  * When the jobs of its kind may not be listed, a job stays as it was until they may be listed, and there is no such
  * job.
@@ -1133,6 +1156,7 @@ int main(void)
 		PUBLISH_TEST(test_late_pods),
 		PUBLISH_TEST(test_pods_of_another_kind),
 		PUBLISH_TEST(test_becomes_history),
+		PUBLISH_TEST(test_history_lacks_its_end),
 		PUBLISH_TEST(test_kind_is_refused),
 		PUBLISH_TEST(test_name_of_another),
 		PUBLISH_TEST(test_is_still_there),

@@ -272,6 +272,19 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	return err;
 }
 
+int folder_files_resume(const char *state_dir, const struct folder_submission *s, int64_t time)
+{
+	int err = rig.files_err;
+
+	assert_string_equal(state_dir, "/state");
+	assert_string_equal(s->id, rig.name);
+	assert_string_equal(s->text, rig.rq.text);
+	assert_int_equal(time, rig.earlier.written);
+	note("text");
+	rig.files_err = 0;
+	return err;
+}
+
 /* --- world.h, publish.h, watches.h --- */
 
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
@@ -988,7 +1001,7 @@ static void test_held_again(void **state)
 	rig.n_taken = 1;
 	rig.earlier = (struct folder){.submission = submission, .uid = none};
 	begin(APP, BACKEND_SUBMIT);
-	assert_done("resume, POST");
+	assert_done("resume, text, POST");
 	answer(409, TAKEN);
 	assert_done("GET");
 	answer(200, rig.body);
@@ -997,21 +1010,34 @@ static void test_held_again(void **state)
 	/* An earlier try did not launch it. */
 	rig.n_taken = 1;
 	begin(APP, BACKEND_SUBMIT);
-	assert_done("resume, POST");
+	assert_done("resume, text, POST");
 	answer(201, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
+	/* Its text can't be mended: an earlier try may still take effect, so nobody says that nothing was launched. */
+	rig.n_taken = 1;
+	rig.files_err = -EIO;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("resume, text, doubt, answer");
+	assert_answer(-ETIMEDOUT, "its app.yaml can't be written");
 }
 
 /* Its job is known, and gone by now; nothing is sent. */
 static void test_held_and_known(void **state)
 {
-	rig.held = true;
-	rig.n_taken = 1;
-	rig.earlier = (struct folder){.submission = submission, .uid = known};
-	begin(APP, BACKEND_SUBMIT);
-	assert_done("submitted ?, answer");
-	assert_answer(0, "");
+	const struct folder earlier[] = {
+		{.submission = submission, .uid = known},
+		{.submission = submission, .uid = none, .output = true},
+	};
+
+	for (size_t i = 0; i < array_size(earlier); i++) {
+		rig.held = true;
+		rig.n_taken = 1;
+		rig.earlier = earlier[i];
+		begin(APP, BACKEND_SUBMIT);
+		assert_done("submitted ?, answer");
+		assert_answer(0, "");
+	}
 }
 
 /* The folder belongs to another submission. */
@@ -1060,7 +1086,7 @@ static void test_held_and_over(void **state)
 		rig.earlier =
 			(struct folder){.submission = submission, .uid = none, .written = times[i]};
 		begin(APP_TTL, BACKEND_SUBMIT);
-		assert_done("resume, GET");
+		assert_done("resume, text, GET");
 		answer(404, NOBODY);
 		assert_done("doubt, answer");
 		assert_answer(-ETIMEDOUT, "may have ended and gone by now");
