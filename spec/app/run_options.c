@@ -214,22 +214,21 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 }
 
 /* "namespace" is accepted in scheduler_args, but has no effect: it must be the mount's. */
-static int check_namespace(const struct spec_value *value, const char *namespace,
-			   struct spec_errors *e)
+static void check_namespace(const struct spec_value *value, const char *namespace,
+			    struct spec_errors *e)
 {
 	const char *path = "scheduler_args.namespace";
 
 	if (value->type == SPEC_VALUE_NULL)
-		return 0;
+		return;
 	if (value->type != SPEC_VALUE_STRING)
-		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be text");
-	if (!*value->text || streq(value->text, namespace))
-		return 0;
-	return spec_errors_add(
-		e, -EINVAL, 0, 0, path,
-		"is \"%s\", but this is the namespace \"%s\": one mount submits to one "
-		"namespace",
-		value->text, namespace);
+		spec_errors_add(e, -EINVAL, 0, 0, path, "must be text");
+	else if (*value->text && !streq(value->text, namespace))
+		spec_errors_add(
+			e, -EINVAL, 0, 0, path,
+			"is \"%s\", but this is the namespace \"%s\": one mount submits to one "
+			"namespace",
+			value->text, namespace);
 }
 
 static int set_from_json(struct value *v, const struct spec_option *option,
@@ -263,48 +262,43 @@ static int set_from_json(struct value *v, const struct spec_option *option,
 	return set_from_text(v, option, value->text, path, e);
 }
 
-static int merge_one(struct spec_options *o, const struct spec_value *value, struct spec_errors *e)
+static void merge_one(struct spec_options *o, const struct spec_value *value, struct spec_errors *e)
 {
 	const struct spec_option *option = spec_option_find(o->table, value->key);
 	cleanup_free char *path = text_print("scheduler_args.%s", value->key);
-	struct value *v;
-	int ret;
+	struct value *v = option ? &o->v[option - o->table] : NULL;
 
-	if (!option)
-		return refuse_unknown(o, path, value->key, true, e);
-	v = &o->v[option - o->table];
-	if (value->type == SPEC_VALUE_NULL) {
+	if (!v)
+		refuse_unknown(o, path, value->key, true, e);
+	else if (value->type == SPEC_VALUE_NULL)
 		value_clear(v);
-		return 0;
-	}
-	ret = set_from_json(v, option, value, path, e);
-	v->refused = ret < 0;
-	return ret;
+	else
+		v->refused = set_from_json(v, option, value, path, e) < 0;
 }
 
-int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
-		       struct spec_errors *e)
+void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
+			struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
 	/* Whoever holds the job reads it, too. */
 	struct spec_hold hold cleanup(spec_hold_clear) = {0};
-	int ret = json ? spec_value_parse(json, strlen(json), &args) : 0;
 
+	if (json)
+		(void)spec_value_parse(json, strlen(json), &args);
 	for (size_t i = 0; args && i < args->n; i++) {
 		const struct spec_value *value = &args->items[i];
-		int err = streq(value->key, "namespace") ? check_namespace(value, namespace, e)
-			  : spec_hold_is(value->key)	 ? spec_hold_read(&hold, value, e)
-							 : merge_one(o, value, e);
 
-		ret = ret ? ret : err;
+		if (streq(value->key, "namespace"))
+			check_namespace(value, namespace, e);
+		else if (spec_hold_is(value->key))
+			spec_hold_read(&hold, value, e);
+		else
+			merge_one(o, value, e);
 	}
-	return ret;
 }
 
-int spec_options_check(const struct spec_options *o, struct spec_errors *e)
+void spec_options_check(const struct spec_options *o, struct spec_errors *e)
 {
-	int ret = 0;
-
 	for (size_t i = 0; o->table[i].name; i++) {
 		const char *name = o->table[i].name;
 		cleanup_free char *path = NULL;
@@ -312,12 +306,11 @@ int spec_options_check(const struct spec_options *o, struct spec_errors *e)
 		if (!o->table[i].required || o->v[i].given || o->v[i].refused)
 			continue;
 		path = text_print("scheduler_args.%s", name);
-		ret = spec_errors_add(e, -EINVAL, 0, 0, path,
-				      "%s needs this run option: give it here, or to all jobs with "
-				      "-o %s=VALUE",
-				      o->whose, name);
+		spec_errors_add(e, -EINVAL, 0, 0, path,
+				"%s needs this run option: give it here, or to all jobs with "
+				"-o %s=VALUE",
+				o->whose, name);
 	}
-	return ret;
 }
 
 static const struct value *option_value(const struct spec_options *o, const char *name)

@@ -64,11 +64,11 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
  * Set options from a job's scheduler_args (JSON text of a map; NULL: none). null gives an option its
  * default back. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
  */
-int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
-		       struct spec_errors *e);
+void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
+			struct spec_errors *e);
 
-/* Are all required options given? */
-int spec_options_check(const struct spec_options *o, struct spec_errors *e);
+/* Each required option that is not given is an error. */
+void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /* The value of an option that the kind has (another is a bug); NULL or false: it is not given. */
 const char *spec_options_text(const struct spec_options *o, const char *name);
