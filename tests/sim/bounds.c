@@ -111,7 +111,7 @@ void bounds_check(bool still)
 {
 	const size_t most = sim_faults.roles ? OPEN_OF_MANY : OPEN;
 
-	if (sim_disk_open_of(NULL) > most)
+	if (sim_disk_n_open() > most)
 		sim_fail("more than %zu descriptors are open", most);
 	requests_check(still);
 	if (sim_memory_held() > MOST_HELD + held_of_jobs())
@@ -120,7 +120,7 @@ void bounds_check(bool still)
 
 void bounds_judge(void)
 {
-	size_t n = sim_disk_open_of(NULL), going = 0, followed = waiters_following();
+	size_t n = sim_disk_n_open(), going = 0, followed = waiters_following();
 
 	for (size_t i = 0; i < server_n_jobs(); i++)
 		going += !waiters_is_over(server_job(i));

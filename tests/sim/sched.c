@@ -447,7 +447,7 @@ static void task_run(void *data)
 	}
 }
 
-struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
+void sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
 {
 	struct sim_task *t = idle;
 
@@ -472,7 +472,6 @@ struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
 	t->charged = whose == SIM_OF_KXFS;
 	t->woken = true;
 	sim_after(0, whose, task_run, t);
-	return t;
 }
 
 struct sim_task *sim_task_here(void)

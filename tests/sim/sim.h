@@ -183,7 +183,7 @@ void sim_run(uint64_t until, const bool *over);
 /* --- tasks: what waits, each with a stack of its own --- */
 
 struct sim_task;
-struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
+void sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
 struct sim_task *sim_task_here(void); /* NULL: none runs */
 /* In a task. */
 void sim_sleep(uint64_t us);

@@ -48,23 +48,23 @@ static void on_lost(void *data)
 	free(f);
 }
 
-/* Descriptor I is in a socket, too, until that is gone. */
-static void pass(struct hands *h, unsigned i)
+/* The first descriptor is in a socket, too, until that is gone. */
+static void pass(struct hands *h)
 {
 	struct kernel_file *f = new0(struct kernel_file);
 
-	kernel_dup(&h->f[i], kernel_fork(KERNEL_SEEN), f);
+	kernel_dup(&h->f[0], kernel_fork(KERNEL_SEEN), f);
 	sim_after(1 + sim_delay(SIM_PASSED, PASSED_S * SIM_S), SIM_WORLD, on_lost, f);
 	h->w->late = true;
 }
 
-static int open_it(struct hands *h, unsigned i, const char *path, int flags)
+static int open_it(struct hands *h, const char *path, int flags)
 {
-	int err = kernel_open(&h->f[i], h->w->pid, path, O_WRONLY | flags);
+	int err = kernel_open(&h->f[0], h->w->pid, path, O_WRONLY | flags);
 
-	h->open[i] = !err;
+	h->open[0] = !err;
 	if (!err && h->w->passed && path == h->w->path)
-		pass(h, i);
+		pass(h);
 	return err;
 }
 
@@ -124,7 +124,7 @@ static int ask(struct hands *h, unsigned i)
 /* Make PATH with the whole text: 0, and then it asks, or it ends here. */
 static int write_new(struct hands *h, const char *path, int flags, bool sync)
 {
-	int err = open_it(h, 0, path, flags);
+	int err = open_it(h, path, flags);
 
 	if (!err)
 		err = put_all(h, 0);
@@ -143,7 +143,7 @@ static int plain(struct hands *h)
 static int shell(struct hands *h)
 {
 	size_t n = strlen(h->w->text), part = n / 3;
-	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+	int err = open_it(h, h->w->path, O_CREAT | O_TRUNC);
 
 	if (err)
 		return err;
@@ -160,12 +160,12 @@ static int shell(struct hands *h)
 
 static int append(struct hands *h)
 {
-	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+	int err = open_it(h, h->w->path, O_CREAT | O_TRUNC);
 
 	if (!err)
 		err = close_it(h, 0);
 	if (!err)
-		err = open_it(h, 0, h->w->path, O_CREAT | O_APPEND);
+		err = open_it(h, h->w->path, O_CREAT | O_APPEND);
 	if (!err)
 		err = put(h, 0, strlen(h->w->text), true);
 	return err ? err : ask(h, 0);
@@ -174,7 +174,7 @@ static int append(struct hands *h)
 static int by_rename(struct hands *h)
 {
 	cleanup_free char *scratch = text_print("submit/.scratch%u", h->w->tag);
-	int err = open_it(h, 0, scratch, O_CREAT | O_TRUNC);
+	int err = open_it(h, scratch, O_CREAT | O_TRUNC);
 
 	if (!err)
 		err = put_all(h, 0);
@@ -192,7 +192,7 @@ static int vim(struct hands *h)
 	pid_t pid = h->w->pid;
 	int err;
 
-	if (open_it(h, 0, "submit/4913", O_CREAT | O_EXCL) == 0) {
+	if (open_it(h, "submit/4913", O_CREAT | O_EXCL) == 0) {
 		close_it(h, 0);
 		kernel_unlink(pid, "submit/4913");
 	}
@@ -210,7 +210,7 @@ static int emacs(struct hands *h)
 
 	if (kernel_symlink(pid, "ann@sim.1", lock) == 0)
 		sim_fail("%s was made, a symbolic link", lock);
-	if (open_it(h, 0, copy, O_CREAT | O_TRUNC) == 0) {
+	if (open_it(h, copy, O_CREAT | O_TRUNC) == 0) {
 		kernel_write(&h->f[0], h->w->text, strlen(h->w->text) / 2, 0);
 		close_it(h, 0);
 		kernel_unlink(pid, copy);
@@ -226,7 +226,7 @@ static int install(struct hands *h)
 
 static int dd(struct hands *h)
 {
-	int err = open_it(h, 0, h->w->path, O_CREAT);
+	int err = open_it(h, h->w->path, O_CREAT);
 
 	if (err)
 		return err;
@@ -241,7 +241,7 @@ static int dd(struct hands *h)
 
 static int popen_it(struct hands *h)
 {
-	int err = open_it(h, 0, h->w->path, O_CREAT | O_TRUNC);
+	int err = open_it(h, h->w->path, O_CREAT | O_TRUNC);
 
 	if (err)
 		return err;
