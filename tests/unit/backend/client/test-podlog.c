@@ -357,10 +357,10 @@ static void test_slow(void **state)
 
 /* --- which run it is --- */
 
-/* Begin to follow run RESTART, of which nothing is known. */
-static void begin_unsure(unsigned restart, bool previous)
+/* Begin to follow the first run, of which nothing is known. */
+static void begin_unsure(void)
 {
-	begin((struct podlog_config){.follow = true, .restart = restart, .previous = previous});
+	begin((struct podlog_config){.follow = true});
 	assert_true(podlog_is_unsure(rig.p));
 	assert_false(podlog_is_asking(rig.p));
 	fake.requests->call.head(fake.requests->call.data, 200);
@@ -373,7 +373,7 @@ static void begin_unsure(unsigned restart, bool previous)
 
 static void test_this_run(void **state)
 {
-	begin_unsure(0, false);
+	begin_unsure();
 	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 	assert_false(podlog_is_unsure(rig.p));
 	holds("one\n");
@@ -425,7 +425,7 @@ static void test_which_run(void **state)
 
 static void test_no_answer(void **state)
 {
-	begin_unsure(0, false);
+	begin_unsure();
 	fake_end(fake_find(WHICH_POD), &(struct http_reply){.status = 500, .wait_ms = 9});
 	is_over(PODLOG_WHICH_RUN, false);
 	assert_int_equal(rig.result.wait_ms, 9);
@@ -435,7 +435,7 @@ static void test_no_answer(void **state)
 /* The stream ends before the server has answered. */
 static void test_ended_unsure(void **state)
 {
-	begin_unsure(0, false);
+	begin_unsure();
 	fake_end(fake.requests, &(struct http_reply){.status = 200});
 	assert_int_equal(rig.done, 0);
 	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);

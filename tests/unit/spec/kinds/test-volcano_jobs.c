@@ -610,16 +610,16 @@ static void test_pods_decide(void **state)
 	world_clear(&w);
 }
 
-/* The pod of TASK-INDEX, in the attempt after RETRY retries, has succeeded; GONE: it is no longer in the cluster. */
-static void succeed(struct world *w, const char *task, unsigned index, unsigned retry, bool gone)
+/* The first pod of TASK, in the attempt after RETRY retries, has succeeded; GONE: it is no longer in the cluster. */
+static void succeed(struct world *w, const char *task, unsigned retry, bool gone)
 {
 	world_pod(w,
-		  json("{'metadata':{'name':'j-%s-%u','uid':'p-%s-%u-%u','creationTimestamp':"
+		  json("{'metadata':{'name':'j-%s-0','uid':'p-%s-0-%u','creationTimestamp':"
 		       "'1970-01-01T00:00:%02uZ','annotations':{'volcano.sh/task-spec':'%s',"
-		       "'volcano.sh/task-index':'%u','volcano.sh/job-retry-count':'%u'},"
+		       "'volcano.sh/task-index':'0','volcano.sh/job-retry-count':'%u'},"
 		       "'ownerReferences':[{'uid':'u-1','controller':true}]},'spec':{'containers':["
 		       "{'name':'main'}]},'status':{'phase':'Succeeded','containerStatuses':[%s]}}",
-		       task, index, task, index, retry, 10 + retry, task, index, retry,
+		       task, task, retry, 10 + retry, task, retry,
 		       container("main", ENDED(0, "Completed"), 0)),
 		  gone);
 }
@@ -671,8 +671,8 @@ static void test_policy_decides(void **state)
 				false);
 			if (k != 1)
 				continue;
-			succeed(&w, "a", 0, 0, false);
-			succeed(&w, "b", 0, 0, false);
+			succeed(&w, "a", 0, false);
+			succeed(&w, "b", 0, false);
 			assert_string_equal(spec_state_name(w.last->state),
 					    spec_state_name(before));
 			/* A reader that follows the replica waits for the next attempt. */
@@ -700,18 +700,18 @@ static void test_restarted_at_the_end(void **state)
 	struct world w = {0};
 
 	retried(&w, "Running", 0);
-	succeed(&w, "t", 0, 0, false);
+	succeed(&w, "t", 0, false);
 	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
 	for (int gone = 0; gone < 2; gone++) {
 		retried(&w, "Restarting", 1);
 		assert_string_equal(spec_state_name(w.last->state), "PENDING");
 		retried(&w, "Pending", 1);
 		assert_string_equal(spec_state_name(w.last->state), "PENDING");
-		succeed(&w, "t", 0, 0, true);
+		succeed(&w, "t", 0, true);
 	}
 	retried(&w, "Running", 1);
 	assert_string_equal(spec_state_name(w.last->state), "RUNNING");
-	succeed(&w, "t", 0, 1, false);
+	succeed(&w, "t", 1, false);
 	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
 	/* A job that leaves while it waits for its next attempt was cancelled. */
 	retried(&w, "Pending", 2);
