@@ -5,7 +5,6 @@
 #include "backend/base/diag.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
-#include "spec/base/time.h"
 
 /* How long a job may be hidden while its replicas are started, of which there may be thousands. */
 #define SHOW_MS 2000

@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "backend/reader/day.h"
-#include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/utf8.h"
 #include "spec/job/snapshot.h"

@@ -6,7 +6,6 @@
  *
  * Meanwhile jobs/ keeps what it had of all jobs that the server has.
  */
-#include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/kernel.h"
 

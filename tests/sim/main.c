@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "spec/base/mem.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"

@@ -6,7 +6,6 @@
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/wrap.h"
-#include "spec/view/kueue.h"
 
 /* The retries that the controller allows if the annotation is missing. */
 #define DEFAULT_RETRIES 3

@@ -9,7 +9,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/local/replica.h"
-#include "spec/base/mem.h"
 #include "tests/unit/spec/app-document.h"
 
 #define N_REPLICAS 12

@@ -12,7 +12,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/output/room.h"
-#include "spec/base/mem.h"
 
 static struct {
 	char dir[64];

@@ -2,7 +2,6 @@
 /* backend/reader/reader.h over an archive in a directory: whose jobs are shown, where, and under which names. */
 #include "backend/reader/reader.h"
 
-#include "spec/base/name.h"
 #include "spec/base/time.h"
 #include "spec/job/snapshot.h"
 #include "tests/unit/clock.h"

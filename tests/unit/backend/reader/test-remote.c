@@ -7,7 +7,6 @@
 
 #include "backend/base/wait.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/backend/base/loop_rig.h"
 

@@ -12,7 +12,6 @@
 
 #include "backend/base/file.h"
 #include "fs/mount/state.h"
-#include "spec/base/mem.h"
 
 #define FOREVER_MS 120000
 

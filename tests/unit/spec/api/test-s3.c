@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "spec/api/s3.h"
-#include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
 static void test_list(void **state)

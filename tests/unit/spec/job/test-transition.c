@@ -4,7 +4,6 @@
 
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
-#include "spec/job/job.h"
 #include "tests/unit/spec/job/transitions.h"
 
 #define SECOND INT64_C(1000000000)
