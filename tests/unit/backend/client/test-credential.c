@@ -601,7 +601,7 @@ static void test_stop(void **state)
 	loop_post(loop, stop_cr, cr);
 	for (int i = 0; i < WAIT_S * 100 && kill(pid, 0) == 0; i++)
 		usleep(10000);
-	/* It was killed, but an init that does not wait for it may leave a zombie. */
+	/* The plugin was killed, but an init that does not wait for it may leave a zombie. */
 	{
 		char path[64], word = 'Z';
 		FILE *in;

@@ -718,7 +718,7 @@ static void test_unlisted(void **state)
 	expect("control 0, launch a-1");
 }
 
-/* As long as something can't be read nobody is to believe that a launch of which nothing is told made no job. */
+/* As long as some record can't be read, nobody is to believe that a launch of which nothing is told made no job. */
 static void test_unread_told(void **state)
 {
 	submit("a", "hold: true", "submit 0 a-1");

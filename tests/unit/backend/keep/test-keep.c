@@ -217,7 +217,7 @@ static void test_left(void **state)
 
 	job->replicas[0].logs[0].complete = false;
 	job->replicas[0].logs[0].gap = 1;
-	/* It is kept as long as anybody has seen it. */
+	/* This job is kept as long as anybody has seen it. */
 	job->state = job->replicas[0].state = SPEC_RUNNING;
 	start("c"); /* the archive is not there yet */
 	assert_int_equal(begun_err, 0);

@@ -408,7 +408,7 @@ static void test_removed(void **state)
 	folders_submitted(rig.f, "j", "");
 }
 
-/* Of a folder that is not known there may be something on the disk all the same. */
+/* When a folder is not known there may be something of it on the disk all the same. */
 static void test_removed_unknown(void **state)
 {
 	remove_folder("j", "it");
@@ -444,7 +444,7 @@ static void test_dropped(void **state)
 	assert_false(folders_has_output(rig.f, "j"));
 	assert_true(folders_find(rig.f, "j")->dropped);
 	assert_true(
-		/* It had output, so the job stays in the history. */
+		/* The job had output, so it stays in the history. */
 		folders_holds(rig.f, "j", "u1"));
 	drop_output("j", "nothing");
 	remove_folder("j", "folder");

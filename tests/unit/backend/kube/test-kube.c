@@ -16,7 +16,7 @@ static void test_join(void **state)
 	assert_int_equal(job->replicas[0].state, SPEC_RUNNING);
 	assert_int_equal(job->replicas[1].state, SPEC_PENDING);
 	spec_job_unref(job);
-	/* Of a pod that is gone the last state is remembered. */
+	/* The last state of a pod that is gone is remembered. */
 	story_pod("MODIFIED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p1", "u0", 1, "Pending", "{}");
@@ -113,7 +113,7 @@ static void test_cancel(void **state)
 		case 1:
 			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
 			break;
-		/* It was deleted, but the reply was lost, and another job has the name by now. */
+		/* The job was deleted, but the reply was lost, and another job has the name by now. */
 		case 2:
 			rig_lose(false);
 			rig_until_request();

@@ -144,7 +144,10 @@ static void test_wanted(void **state)
 	list("");
 }
 
-/* It is asked every 15 seconds: for five minutes after somebody has read, or as long as what runs is captured. */
+/*
+ * metrics.k8s.io is asked every 15 seconds: for five minutes after somebody has read, or as long as what runs is
+ * captured.
+ */
 static void test_how_often(void **state)
 {
 	looks_set_running(rig.l, true, false);

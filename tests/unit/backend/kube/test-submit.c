@@ -994,7 +994,7 @@ static void test_held(void **state)
 
 static char submission[] = UUID, other[] = "other", none[] = "", known[] = "u1";
 
-/* Its folder is there: an earlier try may have launched it, so the same name is sent. */
+/* The folder of the held job is there: an earlier try may have launched it, so the same name is sent. */
 static void test_held_again(void **state)
 {
 	rig.held = true;
@@ -1014,7 +1014,10 @@ static void test_held_again(void **state)
 	answer(201, rig.body);
 	assert_done("submitted u1, show, answer");
 	assert_answer(0, "");
-	/* Its text can't be mended: an earlier try may still take effect, so nobody says that nothing was launched. */
+	/*
+	 * The text of the job can't be mended: an earlier try may still take effect, so nobody says that nothing was
+	 * launched.
+	 */
 	rig.n_taken = 1;
 	rig.files_err = -EIO;
 	begin(APP, BACKEND_SUBMIT);
@@ -1022,7 +1025,7 @@ static void test_held_again(void **state)
 	assert_answer(-ETIMEDOUT, "its app.yaml can't be written");
 }
 
-/* Its job is known, and gone by now; nothing is sent. */
+/* The held job has been launched, and is gone by now; nothing is sent. */
 static void test_held_and_known(void **state)
 {
 	const struct folder earlier[] = {

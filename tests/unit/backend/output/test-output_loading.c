@@ -223,7 +223,10 @@ static void test_awaited(void **state)
 	log_unref(log);
 }
 
-/* Who follows a log whose folder gets another name comes to its end, and goes on in the one of that name. */
+/*
+ * A reader that follows a log whose folder gets another name comes to the end of that log, and goes on in the one of
+ * that name.
+ */
 static void test_moved(void **state)
 {
 	struct log *before = NULL, *after = NULL;

@@ -264,7 +264,7 @@ static void test_version(void **state)
 	assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -ENOTSUP);
 	assert_non_null(strstr(text, strstr(why, "/state: was")));
 	free(text);
-	/* As 0.1.0 left it. */
+	/* The state directory is as 0.1.0 left it. */
 	assert_int_equal(mkdir(at("old"), 0700), 0);
 	assert_int_equal(mkdir(at("old/submit"), 0700), 0);
 	write_file(at("old/lock"), "pid 1\nphase ending\nmountpoint /mnt\n");

@@ -356,7 +356,7 @@ static void test_left_open(void **state)
 	end(&next);
 
 	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, false);
-	/* It is not known what became of it. */
+	/* It is not known what became of the second launch. */
 	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, true);
 	assert_int_equal(names_reported(f->names), second.number - 1);
 	next_mount(f, "x.yaml", &next);
@@ -494,7 +494,7 @@ static void test_files_of_an_earlier_mount(void **state)
 	struct upload *part = found(f, "part.yaml", 9), *scratch = found(f, "scratch", 10), *u;
 	char *name;
 
-	/* It was renamed, and kxfs was killed before the record was. */
+	/* The file was renamed, and kxfs was killed before its record was. */
 	names_take_record(f->names, "x.yaml", &r);
 	names_take_record(f->names, "told.yaml", &told);
 	assert_true(names_take_unfinished(f->names, &name));

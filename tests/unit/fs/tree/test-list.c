@@ -15,7 +15,7 @@ static struct node node;
 /* The revision of the backend's jobs, of which there is one, JOB-REVISION. */
 static uint64_t revision;
 static int begin_err;
-/* Others do this before whoever has made a text has the turn again. */
+/* What others do before the thread that has made a text has the turn again. */
 static void (*before_turn)(void);
 
 /* --- what the file stands on --- */

@@ -20,7 +20,7 @@
 /* The answer to the only request. */
 static struct {
 	unsigned n;
-	/* It is also what the kernel says of the answer. -ENOENT: nobody waits for it. */
+	/* The errno, which is also what the kernel says of the answer. -ENOENT: nobody waits for it. */
 	int err;
 	struct fuse_entry_param entry;
 	struct stat attr;

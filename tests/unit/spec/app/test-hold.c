@@ -103,7 +103,7 @@ static void test_members(void **state)
 	h = held_by("{\"after\":\"ok:a\"}", NULL);
 	assert_int_equal(h.n_after, 1);
 	spec_hold_clear(&h);
-	/* None of these holds a job. */
+	/* A job with these members is not held. */
 	h = held_by(
 		"{\"hold\":false,\"begin\":null,\"after\":[],\"singleton\":null,\"queue\":\"q\"}",
 		NULL);

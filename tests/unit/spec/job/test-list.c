@@ -242,7 +242,7 @@ static void test_hostile(void **state)
 	assert_non_null(strstr(text->text, "  a?b?c?d?[31m  "));
 	assert_non_null(strstr(text->text, "  j?rgen???@h  "));
 	assert_non_null(strstr(text->text, "  sssssssssssssssssssssssssssssssssssss...\n"));
-	/* It is not cut, since it is the name of a directory. */
+	/* The id is not cut, since it is the name of a directory. */
 	assert_non_null(strstr(text->text, long_id));
 	assert_memory_equal(text->text, "ID", 2);
 	assert_int_equal(strstr(text->text, "STATE") - text->text, 64 + 2);

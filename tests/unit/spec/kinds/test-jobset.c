@@ -243,7 +243,7 @@ static void test_suspended(void **state)
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
-	/* It was asked for, but is not done yet. */
+	/* Somebody has asked to suspend the JobSet, which is not done yet. */
 	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);

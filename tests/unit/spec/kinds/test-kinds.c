@@ -135,7 +135,7 @@ static void test_owners(void **state)
 	} cases[] = {
 		{"batch/v1", "Job", "", "o"},
 		{"batch/v1", "Job", OF_SET("set"), "s"},
-		/* It was copied from a pod of another job. */
+		/* The labels were copied from a pod of another job. */
 		{"batch/v1", "Job", OF_SET("copied"), "o"},
 		{"apps/v1", "ReplicaSet", OF_SET("set"), ""},
 		{"batch.volcano.sh/v1alpha1", "Job", "", "o"},

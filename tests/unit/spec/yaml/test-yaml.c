@@ -309,7 +309,7 @@ static char *repeat(const char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* As repeat; frees BEFORE. */
+/* The same as repeat, but BEFORE is freed. */
 static char *repeat_after(char *before, const char *text, size_t count, const char *after)
 {
 	char *ret = repeat(before, text, count, after);
