@@ -412,14 +412,15 @@ static inline pid_t log_pid(struct world *w, const char *id, const char *key)
 	return (pid_t)atol(text);
 }
 
-/* The state letter of a process; 0: there is none (or only remains that its parent has to fetch). */
-static inline char process_state(pid_t pid)
+/* The state letter of a process, and its parent; 0: there is none (or only remains that its parent has to fetch). */
+static inline char process_stat(pid_t pid, long *ret_parent)
 {
-	char path[64], text[512];
+	char path[64], text[512], state;
 	cleanup_fd int fd = -1;
 	const char *p;
 	ssize_t n;
 
+	*ret_parent = 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
@@ -427,7 +428,16 @@ static inline char process_state(pid_t pid)
 		return 0;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	return p && p[2] != 'Z' && p[2] != 'X' ? p[2] : 0;
+	return p && sscanf(p + 1, " %c %ld", &state, ret_parent) == 2 && !strchr("ZX", state)
+		       ? state
+		       : 0;
+}
+
+static inline char process_state(pid_t pid)
+{
+	long parent;
+
+	return process_stat(pid, &parent);
 }
 
 static inline void world_dir_close(DIR **dir)
@@ -444,20 +454,10 @@ static inline bool is_alive(pid_t pid)
 /* The parent of a process; 0: it has none. */
 static inline pid_t parent_of(pid_t pid)
 {
-	char path[64], text[512], state;
-	cleanup_fd int fd = -1;
-	const char *p;
 	long parent;
-	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	return p && sscanf(p + 1, " %c %ld", &state, &parent) == 2 ? (pid_t)parent : 0;
+	(void)process_stat(pid, &parent);
+	return (pid_t)parent;
 }
 
 /* The first child of a process; 0: it has none. */
