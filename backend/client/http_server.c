@@ -131,17 +131,6 @@ static int server_parse(CURLU *u, const char *url, char **scheme, char **host, c
 	return streq(*scheme, "https") || streq(*scheme, "http") ? 0 : -EINVAL;
 }
 
-/* Put the name that TLS is to verify into U, which names HOST and PORT. */
-static int server_tls_name(struct http_server *s, const char *name, CURLU *u, const char *host,
-			   const char *port)
-{
-	if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK)
-		return -EINVAL;
-	s->connect_to = text_print("::%s:%s", host, port);
-	s->host = text_print("Host: %s:%s", host, port);
-	return 0;
-}
-
 static int server_no_url(const struct spec_connection *c, char **ret_text)
 {
 	*ret_text = text_print("the server of context %s is no URL with https or http, or its "
@@ -167,9 +156,13 @@ static int server_url(struct http_server *s, const struct spec_connection *c, ch
 	s->tls = streq(scheme, "https");
 	s->name = text_print("%s:%s", host, port);
 	bare = *host == '[' ? mem_copy(host + 1, strlen(host) - 2) : text_copy(host);
-	if (s->tls && *c->tls_server_name &&
-	    server_tls_name(s, c->tls_server_name, u, host, port) < 0)
-		return server_no_url(c, ret_text);
+	if (s->tls && *c->tls_server_name) {
+		/* curl verifies the name in the URL. */
+		if (curl_url_set(u, CURLUPART_HOST, c->tls_server_name, 0) != CURLUE_OK)
+			return server_no_url(c, ret_text);
+		s->connect_to = text_print("::%s:%s", host, port);
+		s->host = text_print("Host: %s:%s", host, port);
+	}
 	if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK)
 		return server_no_url(c, ret_text);
 	n = strlen(url);

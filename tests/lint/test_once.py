@@ -11,11 +11,11 @@ from calls import all_functions, functions_of
 from files import FOLDERS, ROOT
 
 # How many there are. It may only go down: who adds one, removes one.
-LIMIT = 304
+LIMIT = 303
 # A caller of more lines is too long to take one in.
 LONG = 45
 # How many lines of C there are. It goes up only in a commit that brings something which users see, and is lowered by the others.
-LINES = 84037
+LINES = 84030
 
 
 def uses(text, name):
