@@ -31,6 +31,7 @@ struct local_record {
 	bool unsaved;
 	struct spec_job *snapshot; /* to be published when the record is written */
 	struct loop_timer used;	   /* until usage is published */
+	struct loop_timer show;	   /* until the job is shown, whatever has become of its replicas */
 };
 
 /* How a job with this goal ends. A NULL: set by the replica that failed. */
@@ -152,6 +153,7 @@ static void publish(struct local_record *r, struct spec_job *snap)
 {
 	cleanup_job const struct spec_job *seen = spec_job_ref(snap);
 
+	loop_timer_stop(&r->show);
 	r->shown = true;
 	r->shown_suspended = snap->suspended;
 	store_put(r->store, snap);
@@ -230,6 +232,12 @@ static char *on_text(void *data, bool *ret_final)
 	return text;
 }
 
+/* A helper that stands still says nothing for long, and nothing else may change meanwhile. */
+static void on_show(void *data)
+{
+	local_record_changed(data);
+}
+
 static void on_written(void *data, int err, uint64_t change, bool pending)
 {
 	struct local_record *r = data;
@@ -289,6 +297,9 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->restarting = streq(rec->job->phase, "Restarting");
 	r->moved = rec->job->history;
 	loop_timer_init(&r->used, loop, on_used, r);
+	loop_timer_init(&r->show, loop, on_show, r);
+	if (is_hidden(r))
+		loop_timer_set(&r->show, SHOW_MS);
 	r->writer = record_writer_new(loop, dir, &writer_events, r);
 	return r;
 }
@@ -296,6 +307,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 void local_record_free(struct local_record *r)
 {
 	loop_timer_stop(&r->used);
+	loop_timer_stop(&r->show);
 	record_writer_free(r->writer);
 	spec_job_unref(r->snapshot);
 	spec_record_free(r->rec);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* When a local job is shown. The test plays its file and the store. */
+#include "backend/jobs/store.h"
+#include "backend/local/record.h"
+#include "backend/local/record_file.h"
+#include "spec/base/mem.h"
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
+#include "tests/unit/spec/app-document.h"
+
+static struct rig {
+	struct local_record *record;
+	const struct record_writer_events *writer;
+	void *writer_data;
+	uint64_t changes;
+} rig;
+
+/* --- record_file.h --- */
+
+struct record_writer *record_writer_new(struct loop *loop, const char *dir,
+					const struct record_writer_events *events, void *data)
+{
+	assert_string_equal(dir, "/state/jobs/job");
+	rig.writer = events;
+	rig.writer_data = data;
+	return NULL;
+}
+
+void record_writer_free(struct record_writer *w)
+{
+}
+
+uint64_t record_writer_changed(struct record_writer *w)
+{
+	return ++rig.changes;
+}
+
+void record_writer_last(struct record_writer *w)
+{
+}
+
+/* All that has changed is written, if the record says that it may be. */
+static void write_record(void)
+{
+	bool final;
+	cleanup_free char *text = rig.changes ? rig.writer->text(rig.writer_data, &final) : NULL;
+
+	if (text)
+		rig.writer->written(rig.writer_data, 0, rig.changes, false);
+}
+
+/* --- store.h --- */
+
+void store_put(struct store *store, struct spec_job *job)
+{
+	note("shown %s", job->id);
+	spec_job_unref(job);
+}
+
+/* --- the job --- */
+
+static void on_showing(void *data)
+{
+	note("showing");
+}
+
+static void on_published(void *data, const struct spec_job *snap)
+{
+}
+
+static void on_record_written(void *data, int err, uint64_t change)
+{
+	assert_int_equal(err, 0);
+}
+
+static void on_settled(void *data)
+{
+}
+
+static const struct local_record_events events = {
+	.showing = on_showing,
+	.published = on_published,
+	.written = on_record_written,
+	.settled = on_settled,
+};
+
+/* A job of two replicas. */
+static int setup(void **state)
+{
+	static const char text[] =
+		"name: job\nroles:\n- {name: a, image: i, entrypoint: e, num_replicas: 2}\n";
+	const struct spec_record_origin origin = {
+		.id = "job", .ttl = -1, .uid = "u", .appdef = "", .boot = ""};
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+
+	rig = (struct rig){0};
+	forget_noted();
+	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
+	rig.record = local_record_new(NULL, NULL, "/state/jobs/job", spec_record_new(app, &origin),
+				      &events, NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	local_record_free(rig.record);
+	assert_null(fake.timers);
+	return 0;
+}
+
+/* It is shown when the start of each replica was tried, and not before. */
+static void test_all_tried(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		write_record();
+		assert_done("");
+		local_record_tried(rig.record);
+		local_record_changed(rig.record);
+	}
+	write_record();
+	assert_done("shown job");
+}
+
+/* One whose helper stands still says nothing, so that nothing changes: the job is shown all the same, soon. */
+static void test_nothing_is_heard(void **state)
+{
+	fake_pass(1000);
+	write_record();
+	assert_done("");
+	fake_pass(1000);
+	write_record();
+	assert_done("showing, shown job");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_tried, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_is_heard, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
