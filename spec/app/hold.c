@@ -60,33 +60,33 @@ static bool is_text(const struct spec_value *value)
 	return value->type == SPEC_VALUE_STRING && *value->text && strlen(value->text) == value->n;
 }
 
-static int read_flag(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+static void read_flag(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
 {
 	if (value->type != SPEC_VALUE_BOOL)
-		return wrong(value, e, "must be true or false");
-	h->hold = *value->text == 't';
-	return 0;
+		wrong(value, e, "must be true or false");
+	else
+		h->hold = *value->text == 't';
 }
 
-static int read_begin(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+static void read_begin(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
 {
 	int64_t moment;
 
 	if (!is_text(value) || !spec_hold_moment(value->text, 0, same_moment, &moment))
-		return wrong(value, e,
-			     "must be a time, like 2026-12-01T08:00 (of this machine, or with "
-			     "an offset or Z), or a span from now on, like +90s, +30m, +2h or +1d");
-	text_set(&h->begin, "%s", value->text);
-	return 0;
+		wrong(value, e,
+		      "must be a time, like 2026-12-01T08:00 (of this machine, or with "
+		      "an offset or Z), or a span from now on, like +90s, +30m, +2h or +1d");
+	else
+		text_set(&h->begin, "%s", value->text);
 }
 
-static int read_singleton(struct spec_hold *h, const struct spec_value *value,
-			  struct spec_errors *e)
+static void read_singleton(struct spec_hold *h, const struct spec_value *value,
+			   struct spec_errors *e)
 {
 	if (!is_text(value) || !spec_name_is_file(value->text))
-		return wrong(value, e, "must be a name");
-	text_set(&h->singleton, "%s", value->text);
-	return 0;
+		wrong(value, e, "must be a name");
+	else
+		text_set(&h->singleton, "%s", value->text);
 }
 
 static int add_after(struct spec_hold *h, const struct spec_value *value,
@@ -112,20 +112,20 @@ static int add_after(struct spec_hold *h, const struct spec_value *value,
 	return 0;
 }
 
-static int read_after(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+static void read_after(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
 {
 	int ret = 0;
 
 	if (value->type != SPEC_VALUE_LIST)
-		return add_after(h, value, value, e);
-	for (unsigned i = 0; i < value->n && !ret; i++)
-		ret = add_after(h, value, &value->items[i], e);
-	return ret;
+		add_after(h, value, value, e);
+	else
+		for (unsigned i = 0; i < value->n && !ret; i++)
+			ret = add_after(h, value, &value->items[i], e);
 }
 
 static const struct {
 	const char *name;
-	int (*take)(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
+	void (*take)(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 } members[] = {
 	{"hold", read_flag},
 	{"begin", read_begin},
@@ -148,12 +148,11 @@ bool spec_hold_is(const char *name)
 	return false;
 }
 
-int spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
+void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e)
 {
 	for (size_t i = 0; i < array_size(members); i++)
 		if (streq(members[i].name, value->key) && value->type != SPEC_VALUE_NULL)
-			return members[i].take(h, value, e);
-	return 0;
+			members[i].take(h, value, e);
 }
 
 bool spec_hold_is_empty(const struct spec_hold *h)

@@ -34,8 +34,8 @@ struct spec_hold {
 const char *spec_hold_name(size_t i);
 /* Is NAME the name of a condition? */
 bool spec_hold_is(const char *name);
-/* Read VALUE, the member of scheduler_args of such a name, into H. 0, or an errno with errors in E. */
-int spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
+/* Read VALUE, the member of scheduler_args of such a name, into H; errors go to E. */
+void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);
 

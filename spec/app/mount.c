@@ -364,8 +364,8 @@ static void read_text(struct mount_reader *r)
 
 /* --- both --- */
 
-int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
-		     struct spec_mount **v, size_t *n, struct spec_errors *e)
+void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
+		      struct spec_mount **v, size_t *n, struct spec_errors *e)
 {
 	struct mount_reader r = {.node = node, .path = path, .home = home, .e = e};
 
@@ -384,5 +384,4 @@ int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, 
 		*n += r.n;
 	}
 	free(r.v);
-	return r.failed ? -EINVAL : 0;
 }

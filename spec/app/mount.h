@@ -26,7 +26,7 @@ void spec_mount_clear(struct spec_mount *m);
 
 /*
  * Append the mounts that NODE (a map or a string) describes to *V, *N. HOME replaces a leading
- * "~" of a bind source in the string form. Errors go to E under PATH; their errno is returned.
+ * "~" of a bind source in the string form. Errors go to E under PATH.
  */
-int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
-		     struct spec_mount **v, size_t *n, struct spec_errors *e);
+void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
+		      struct spec_mount **v, size_t *n, struct spec_errors *e);
