@@ -622,13 +622,6 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 	if (f->kind == STREAM && (has_ended(f) || f->place.leaving))
 		f->all_ms = loop_now_ms();
 	f->fetched |= f->kind == FIRST;
-	/* A server that has lost the node ends its reply so, too: there is no more when a fetch has brought no more. */
-	if (r->more && f->run != RUN_GONE && (f->kind == REST || f->kind == PROBE)) {
-		f->all_ms = loop_now_ms();
-		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
-		proceed(f);
-		return;
-	}
 	if (f->kind == REST || f->kind == PROBE || f->run == RUN_GONE) {
 		finish(f, 0, "");
 		return;

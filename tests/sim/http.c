@@ -190,9 +190,8 @@ static void feed(void *data)
 		return;
 	rq->fed = sim_now();
 	if (rq->at < rq->len && goes_wrong(sim_faults.cut)) {
-		/* A server that loses a node ends its log in order (docs/facts.md: that a stream ends says nothing). */
-		rq->err = strstr(rq->call.path, "/log?") && rq->number % 2 ? 0 : -EIO;
-		sim_say("net", "#%u is cut%s", rq->number, rq->err ? "" : ", in order");
+		rq->err = -EIO;
+		sim_say("net", "#%u is cut", rq->number);
 		return over(rq);
 	}
 	if (rq->at < rq->len) {
