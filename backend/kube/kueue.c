@@ -132,10 +132,9 @@ static void on_group(void *data, const struct http_reply *reply)
 	bool answered = !reply->err && (reply->status == 404 || reply->status == 403);
 
 	k->request = NULL;
-	if (http_succeeded(reply)) {
-		answered = true;
+	/* A success without a version that kxfs knows may be the page of a proxy. */
+	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
-	}
 	k->state = version ? SERVED : answered ? ABSENT : WAITING;
 	if (k->state == WAITING)
 		loop_timer_set(&k->retry, AGAIN_MS);

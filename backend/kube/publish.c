@@ -331,7 +331,7 @@ static bool is_unheard(const struct publish *p, const struct spec_job *job)
 		if (!world_has_listed(w, world_sort_of(w, kinds[i])) &&
 		    (!job || streq(job->backend, kinds[i]->name)))
 			return true;
-	return job && world_is_refused(w, job->backend);
+	return world_is_refused(w, job ? job->backend : NULL);
 }
 
 bool publish_is_whole(const struct publish *p)
@@ -762,6 +762,11 @@ static void settle_folder(void *data, const struct folder *folder)
 
 	if ((job && job->history) || is_there)
 		return;
+	if (!job && !folder->output && *folder->submission && !*folder->uid) {
+		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
+		tell_launched(p, folder, NULL);
+		return;
+	}
 	if (is_unheard(p, job)) {
 		/*
 		 * What is known of the job is from an earlier mount, and not confirmed until the cluster has told of
@@ -779,14 +784,10 @@ static void settle_folder(void *data, const struct folder *folder)
 	if (job)
 		make_history(p, job);
 	else if (folder->output)
-		return; /* nobody can tell whose it is */
-	else if (!*folder->submission || *folder->uid)
-		/* The job is gone. */
-		folders_remove(c->folders, folder->id, NULL, NULL);
+		/* It was launched, since it has printed; nobody can tell whose it is. */
+		tell_launched(p, folder, folder->id);
 	else
-		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
-	if (folder->doubt)
-		tell_launched(p, folder, NULL);
+		folders_remove(c->folders, folder->id, NULL, NULL);
 }
 
 /* The job OLD left jobs/ in an earlier mount, which may have ended while it still captured the job's output. */

@@ -1182,7 +1182,7 @@ void world_set_refused(struct world *w, enum world_sort sort, const struct spec_
 bool world_is_refused(const struct world *w, const char *name)
 {
 	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
-		if (w->refused[i] && streq(w->refused[i]->name, name))
+		if (w->refused[i] && (!name || streq(w->refused[i]->name, name)))
 			return true;
 	return false;
 }

@@ -67,7 +67,7 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind);
 /* The cluster has jobs of KIND, which would be of SORT, and the user may not list them; NULL (as at first): not so. */
 void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind);
-/* Is the kind called NAME such a one? */
+/* Is the kind called NAME such a one, or with NULL any? */
 bool world_is_refused(const struct world *w, const char *name);
 /* Any thread: the kind of the jobs of SORT; NULL: there are none. */
 const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);

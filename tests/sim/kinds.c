@@ -42,7 +42,7 @@ static void look_again(pid_t pid, unsigned life, uint64_t since)
 		const char *name = before.v[i].name;
 		const struct object *job = object_find(JOBS, name);
 
-		if (job && !job->foreign && !job->deleted && job->made < since &&
+		if (job && !job->foreign && !job->deleted && !job->revived && job->made < since &&
 		    !has(&names, name))
 			sim_fail("%s is not in jobs/ any more, and the server has it", name);
 	}

@@ -652,10 +652,12 @@ static void judge_name(unsigned name, pid_t pid)
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
 	/*
 	 * One that is held has a record of its own; if the disk has not taken the other, what it has is of the text
-	 * that the file had before.
+	 * that the file had before. So it is where the disk has refused what became of a launch, which its user was
+	 * told.
 	 */
 	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") &&
-	    w->created && is_at_server(w->job) && !(w->held && sim_faults.disk_error))
+	    w->created && is_at_server(w->job) &&
+	    !(sim_faults.disk_error && (w->held || (w->err && !is_unknown(w->err)))))
 		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
 			 w->job);
 	/*

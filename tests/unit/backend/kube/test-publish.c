@@ -91,7 +91,7 @@ size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_S
 
 bool world_is_refused(const struct world *w, const char *name)
 {
-	return rig.refused && streq(rig.refused, name);
+	return rig.refused && (!name || streq(rig.refused, name));
 }
 
 enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
@@ -1007,6 +1007,14 @@ static void test_in_doubt(void **state)
 	fake_pass(REQUEST_FIND_OUT_MS);
 	assert_done("launched none, remove j0");
 	assert_null(fake.timers);
+	/* So it is while the jobs of its kind may not be listed: one that is told of late is found. */
+	have_folder("j0", "", "app.yaml", false);
+	rig.refused = "volcano";
+	publish_begin(rig.p);
+	assert_done("doubt j0, launched ?");
+	fake_pass(2 * REQUEST_FIND_OUT_MS);
+	assert_done("");
+	rig.refused = NULL;
 	have_folder("j1", "", "app.yaml", false);
 	rig.folder.doubt = fake.now + 20000;
 	publish_doubt(rig.p);
