@@ -129,15 +129,15 @@ static void on_group(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	const char *version = NULL;
-	bool answered = !reply->err && (reply->status == 404 || reply->status == 403);
+	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
 	/* A success without a version that kxfs knows may be the page of a proxy. */
 	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
-	k->state = version ? SERVED : answered ? ABSENT : WAITING;
+	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
 	if (k->state == WAITING)
-		loop_timer_set(&k->retry, AGAIN_MS);
+		loop_timer_set(&k->retry, status == 403 ? FORBIDDEN_MS : AGAIN_MS);
 	if (version) {
 		lock_scope(&k->lock);
 		k->version = version;

@@ -98,7 +98,7 @@ static void test_absent(void **state)
 	assert_null(kueue_version(kueue));
 }
 
-/* Neither a failure nor what a proxy says in place of the server tells that there is none. */
+/* Neither a failure, nor what a proxy says in place of the server, nor that one may not ask tells that there is none. */
 static void test_asked_again(void **state)
 {
 	answer(503, "upstream connect error");
@@ -107,6 +107,9 @@ static void test_asked_again(void **state)
 	answer(200, "<html>Please log in</html>");
 	assert_done("start none");
 	fake_pass(A_MINUTE);
+	answer(403, "{}");
+	assert_done("start none");
+	fake_pass(5 * A_MINUTE);
 	expect_served();
 }
 
