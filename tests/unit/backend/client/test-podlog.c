@@ -423,6 +423,30 @@ static void test_which_run(void **state)
 	}
 }
 
+/* A crash has left a few bytes of the log, and no time: many a run begins with them. */
+static void test_known_without_time(void **state)
+{
+	static const struct {
+		const char *list;
+		enum podlog_outcome outcome;
+		const char *holds;
+	} cases[] = {
+		{POD("uid-1", "2", RUNNING), PODLOG_ALL, "e\n"},
+		{POD("uid-1", "3", RUNNING), PODLOG_GONE, ""},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		setup(state);
+		begin((struct podlog_config){.restart = 1,
+					     .previous = true,
+					     .known = known("on", 0, 0)});
+		fake_answer(fake.requests, 200, T("40") "one\n");
+		fake_answer(fake_find(WHICH_POD), 200, cases[i].list);
+		is_over(cases[i].outcome, *cases[i].holds);
+		holds(cases[i].holds);
+	}
+}
+
 static void test_no_answer(void **state)
 {
 	begin_unsure();
@@ -615,6 +639,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_which_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_known_without_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended_unsure, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
