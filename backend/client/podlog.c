@@ -469,7 +469,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
-	/* Of a log whose times a crash has taken a few bytes may be left, which are no proof that the run is the same. */
+	/* A crash may have left a few bytes of the log, without a time: they are no proof that the run is the same. */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);

@@ -12,7 +12,7 @@ import time
 import api
 import pytest
 from cluster import HERE, Cluster
-from harness import actions, err_of, rmdir, wait_for, write_ctl
+from harness import LIMIT, actions, err_of, rmdir, wait_for, write_ctl
 from mounted import HOLD, IMAGE, SMALL, World, app, begun, ended, phase
 from pretend import PretendNode
 
@@ -208,10 +208,10 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
     print("seed", seed)
     rng = random.Random(seed)
     mount = kx()
-    todo, kills = [f"app~{rng.getrandbits(128):032x}.yaml" for _ in range(100)], 0
+    todo, turns = [f"app~{rng.getrandbits(128):032x}.yaml" for _ in range(100)], threading.Semaphore(0)
 
     def write():
-        while todo:
+        while turns.acquire() and todo:
             name = todo.pop()
             while err_of(mount.write, f"submit/{name}", app("true", resource=GPU)) not in ("", "EEXIST"):
                 time.sleep(0.02)
@@ -219,15 +219,19 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
     writers = [threading.Thread(target=write, daemon=True) for _ in range(4)]
     for writer in writers:
         writer.start()
-    while any(writer.is_alive() for writer in writers):
-        time.sleep(rng.uniform(0.1, 1.5))
-        if kills < 10:
-            mount.restart(signal.SIGKILL)
-            kills += 1
+    # Ten names are written about each kill, however fast that is.
+    for _ in range(10):
+        turns.release(10)
+        time.sleep(rng.uniform(0, 1.5))
+        mount.restart(signal.SIGKILL)
+    wait_for(lambda: not todo, what="each writer has its name")
+    turns.release(len(writers))
+    for writer in writers:
+        writer.join(LIMIT)
     wait_for(lambda: set(mount.ls("jobs")) == set(world.jobs()), what="the same jobs here and there")
-    print(f"{kills} kills")
+    print("10 kills")
     assert len(world.jobs()) == 100
-    assert kills > 2 and all("app.yaml" in mount.ls("jobs", name) for name in world.jobs()), "each is ours"
+    assert all("app.yaml" in mount.ls("jobs", name) for name in world.jobs()), "each is ours"
 
 
 def test_rules(world, limited):

@@ -98,7 +98,7 @@ static void test_absent(void **state)
 	assert_null(kueue_version(kueue));
 }
 
-/* Neither a failure, nor what a proxy says in place of the server, nor that one may not ask tells that there is none. */
+/* That there is none is not told by a failure, by what a proxy says in place of the server, or by a refusal. */
 static void test_asked_again(void **state)
 {
 	answer(503, "upstream connect error");
