@@ -204,7 +204,9 @@ def test_archive(cluster, volume, make_kx, tmp_path):
     codes = {"fine": 0, "fails": 3}
     for name in codes:
         submit(cluster, name, PRINTS)
-    wait_for(lambda: all(captured(volume, name) == TEXT for name in codes), what="all that was printed")
+    wait_for(lambda: all(captured(volume, name) == TEXT for name in codes),
+             what=lambda: [cluster.kubectl(*args, check=False).stdout
+                           for args in (("get", "pods", "-o", "wide"), ("logs", f"deployment/{NAME}"))])
     pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
             for pod in cluster.client.items(world.path("pods"))}
     for name, code in codes.items():

@@ -38,14 +38,14 @@ TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
-    """Poll COND until it is true and return what it gave; fail after TIMEOUT seconds."""
+    """Poll COND until it is true and return what it gave; fail after TIMEOUT seconds, with WHAT, or what that gives."""
     end = time.monotonic() + timeout
     while True:
         value = cond()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {timeout} s: {what or cond}")
+            raise AssertionError(f"not within {timeout} s: {what() if callable(what) else what or cond}")
         time.sleep(step)
 
 
