@@ -906,23 +906,29 @@ static void test_history_lacks_its_end(void **state)
 	}
 }
 
+/* An earlier mount has seen j0, which is job UID of KIND; when this one starts the jobs of KIND may not be listed. */
+static void begin_unheard(const char *uid, const char *kind)
+{
+	struct spec_job *old = spec_job_new(0, 0);
+
+	spec_set(&old->id, "j0");
+	spec_set(&old->uid, uid);
+	spec_set(&old->backend, kind);
+	old->state = SPEC_RUNNING;
+	store_put(rig.store, old);
+	have_folder("j0", uid, "app.yaml", true);
+	rig.refused = kind;
+	publish_begin(rig.p);
+	assert_done("launched j0");
+}
+
 /*
  * When the jobs of its kind may not be listed, a job stays as it was until they may be listed, and there is no such
  * job.
  */
 static void test_kind_is_refused(void **state)
 {
-	struct spec_job *old = spec_job_new(0, 0);
-
-	spec_set(&old->id, "j0");
-	spec_set(&old->uid, "u0");
-	spec_set(&old->backend, "jobset");
-	old->state = SPEC_RUNNING;
-	store_put(rig.store, old);
-	have_folder("j0", "u0", "app.yaml", true);
-	rig.refused = "jobset";
-	publish_begin(rig.p);
-	assert_done("launched j0");
+	begin_unheard("u0", "jobset");
 	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
 	publish_listed(rig.p);
 	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
@@ -936,17 +942,7 @@ static void test_kind_is_refused(void **state)
 /* The first job of its kind that is told of, late, is another job of its name. */
 static void test_name_of_another(void **state)
 {
-	struct spec_job *old = spec_job_new(0, 0);
-
-	spec_set(&old->id, "j0");
-	spec_set(&old->uid, "old");
-	spec_set(&old->backend, "volcano");
-	old->state = SPEC_RUNNING;
-	store_put(rig.store, old);
-	have_folder("j0", "old", "app.yaml", true);
-	rig.refused = "volcano";
-	publish_begin(rig.p);
-	assert_done("launched j0");
+	begin_unheard("old", "volcano");
 	tell(0, "Running");
 	fake_run();
 	assert_done("save old now, u0 wanted");
