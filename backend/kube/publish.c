@@ -449,8 +449,11 @@ static void lose_ends(struct spec_job *job)
 /* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
+	const struct folder *folder = folders_find(p->config.folders, old->id);
 	struct spec_job *job = spec_job_copy(old);
 
+	if (folder && folder->unmerged)
+		capture_merge_again(p->config.capture, old, true);
 	job->history = true;
 	job->changed = loop_time_ns();
 	if (lacks_ends(p, old))
@@ -480,15 +483,10 @@ static void make_history(struct publish *p, const struct spec_job *old)
 static void make_room(struct publish *p, const struct spec_job *job)
 {
 	const struct spec_job *old cleanup_job = store_get(p->config.store, BACKEND_JOBS, job->id);
-	const struct folder *folder;
 
-	if (!old || !old->stale_since || streq(old->uid, job->uid) ||
-	    !streq(old->backend, job->backend) || world_find(p->config.world, old->uid))
-		return;
-	folder = folders_find(p->config.folders, old->id);
-	if (folder && folder->unmerged)
-		capture_merge_again(p->config.capture, old, true);
-	make_history(p, old);
+	if (old && old->stale_since && !streq(old->uid, job->uid) &&
+	    streq(old->backend, job->backend) && !world_find(p->config.world, old->uid))
+		make_history(p, old);
 }
 
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
@@ -517,7 +515,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job, before);
-	make_room(p, snapshot);
+	if (!before || before->history)
+		make_room(p, snapshot);
 	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
@@ -779,8 +778,6 @@ static void settle_folder(void *data, const struct folder *folder)
 		}
 		return;
 	}
-	if (job && folder->unmerged)
-		capture_merge_again(c->capture, job, true);
 	if (job)
 		make_history(p, job);
 	else if (folder->output)

@@ -15,7 +15,7 @@ LIMIT = 303
 # A caller of more lines is too long to take one in.
 LONG = 45
 # How many lines of C there are. It goes up only in a commit that brings something which users see, and is lowered by the others.
-LINES = 84034
+LINES = 84031
 
 
 def uses(text, name):
