@@ -9,6 +9,7 @@ import re
 import subprocess
 
 import pytest
+from calls import all_functions
 from files import ROOT, C_FILES, HEADERS, SOURCES, TEXT_FILES, name_of
 
 # --- D1-D3: includes -------------------------------------------------------------------------
@@ -157,6 +158,14 @@ def test_head_comment():
         elif next(i for i, line in enumerate(lines[1:], 1) if "*/" in line) > 45:
             wrong.append(f"{name_of(path)}: the head comment, with its table of states, is longer than 45 lines")
     assert not wrong, "\n".join(wrong)
+
+
+def test_parameters_are_used():
+    """Except those of functions whose address is taken: another caller may use what they are given."""
+    files = all_functions(("spec/", "backend/", "fs/"))
+    taken = {name for functions in files.values() for fn in functions.values() for name in fn.taken}
+    assert not [f"{file}: {name}: {', '.join(fn.unused)}" for file, functions in files.items()
+                for name, fn in functions.items() if fn.unused and name not in taken]
 
 
 def test_headers_are_read_once():
