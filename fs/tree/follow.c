@@ -177,10 +177,11 @@ static int follow_switch(struct follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, again, &last) : NULL;
 		if (!key)
-			return !r || last ? 0 : -EAGAIN;
+			/* In history/ no log begins any more. */
+			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log && !again) {
 		/* If nothing was printed, the merged log ends before it begins. */
-		return spec_job_is_over(job) ? 0 : -EAGAIN;
+		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
 	f->base += again ? 0 : size;
 	f->st = (struct log_stat){0};

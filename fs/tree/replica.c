@@ -78,9 +78,9 @@ static const struct node_entry_def replica_table[] = {
 	{.name = "status", .class = &replica_status_text.class},
 	{.name = "usage", .class = &replica_usage_text.class},
 	{.name = "pod", .class = &replica_pod_text.class, .when = replica_has_pod},
-	{.name = "live", .class = &live_links_class.class, .when = place_in_jobs},
-	{.name = "follow", .class = &live_link_class, .hidden = true, .when = place_in_jobs},
-	{.name = ".live", .class = &live_files_class.class, .hidden = true, .when = place_in_jobs},
+	{.name = "live", .class = &live_links_class.class},
+	{.name = "follow", .class = &live_link_class, .hidden = true},
+	{.name = ".live", .class = &live_files_class.class, .hidden = true},
 	{0},
 };
 

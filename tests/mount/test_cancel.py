@@ -73,6 +73,9 @@ def test_wait_of_a_cancelled_job(kx):
     with open(job / "wait", encoding="utf-8") as f:
         remove(job.dir)
         assert f.read() == "CANCELLED\n"
+    # Who comes later, by the name of its file, finds both in history/.
+    assert (job.old / "wait").read_text() == "CANCELLED\n"
+    assert (job.old / "main-0/follow").read_bytes() == (job.old / "main-0/log").read_bytes() != b""
 
 
 def test_mv_out_of_the_mount_is_rm(kx):

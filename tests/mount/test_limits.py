@@ -7,11 +7,13 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
 import yaml
-from harness import FINAL, Job, alive, app, err_of, run, wait_for
+from harness import FINAL, Job, alive, app, err_of, popen, run, wait_for
+from metrics import Metrics
 
 SLEEP = "echo $$; exec sleep 10000"
 
@@ -151,6 +153,21 @@ def test_ttl(make_kx):
     assert (gone.old / "state").read_text() == "SUCCEEDED\n"
     assert (gone.old / "main-0" / "log").read_text() == "out\n"
     assert sorted(job.id for job in kx.jobs()) == sorted([stays.id, long.id])
+
+
+def test_wait_after_ttl(make_kx):
+    """The manual's script is right for a job that has gone to history/ before, or while, its `wait` is read."""
+    kx = make_kx("ttl=0s")
+    gone = launched(kx, "gone.yaml", app("echo out"))
+    wait_for(lambda: gone.id in kx.history(), what="the job to go to history/")
+    script = f"grep -qx SUCCEEDED {kx.mnt}/submit/%s.job/wait && tail -n 1 {kx.mnt}/submit/%s.job/log"
+    assert run(script % (("gone.yaml",) * 2)).stdout == "main/0 out\n"
+    job = launched(kx, "goes.yaml", app("while [ ! -e go ]; do sleep 0.02; done; echo end"))
+    with popen(script % (("goes.yaml",) * 2), stdout=subprocess.PIPE) as p:
+        wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1, what="the script to wait")
+        (kx.work / "go").touch()
+        assert p.communicate(timeout=120)[0] == b"main/0 end\n"
+    wait_for(lambda: job.id in kx.history(), what="the job to go to history/")
 
 
 def where(job):

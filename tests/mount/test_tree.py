@@ -328,8 +328,14 @@ def test_history(kx, job):
     log = job.log()
     rmdir(job.dir)
     assert kx.ls("jobs") == [] and kx.history() == [job.id]
-    assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
-    assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status", "usage"]
+    assert set(os.listdir(job.old)) == HISTORY_FILES | {"live", "logs", "main-0", "main-1"}
+    assert sorted(os.listdir(job.old / "main-0")) == ["live", "log", "stamped", "state", "status", "usage"]
+    assert set(os.listdir(job.old / "live")) == set(JOB_LINKS) and os.listdir(job.old / "main-0/live") == ["follow"]
+    for name in ("live/wait", "wait"):
+        assert (job.old / name).read_text() == "SUCCEEDED\n"
+    for where in (job.old, job.old / "main-0", job.old / "main-1"):
+        for name in ("live/follow", "follow"):
+            assert (where / name).read_bytes() == (where / "log").read_bytes() != b""
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
     # The verdict's link leads to where the job is now.

@@ -60,11 +60,14 @@ def test_jobs_of_others(archive, show, server, volcano):
     assert "exit_code: 7" in (history / "pair/main-1/status").read_text()
     assert "kind: Job" in (history / "pair/manifest.yaml").read_text()
     assert set(kx.ls("history", "pair")) == {"state", "status", "status.json", "why", "usage", "manifest.yaml", "events", "logs",
-                                             "log", "stamped", "main-0", "main-1"}
+                                             "log", "stamped", "live", "main-0", "main-1"}
+    assert (history / "pair/wait").read_text() == "FAILED\n"
+    assert (history / "pair/main-1/follow").read_text() == "hello from 1\n"
     assert (history / "pair/main-0/log").stat().st_size == len("hello from 0\n")
     assert (history / "pair/main-0/log").read_text() == "hello from 0\n"
     assert (history / "pair/logs/main-1.log").read_text() == "hello from 1\n"
     assert sorted((history / "pair/log").read_text().splitlines()) == ["main/0 hello from 0", "main/1 hello from 1"]
+    assert (history / "pair/follow").read_text() == (history / "pair/log").read_text()
     stamped = (history / "pair/main-0/stamped").read_text()
     assert stamped.endswith("Z hello from 0\n") and stamped.startswith("20")
     # What was read is read again without the archive.

@@ -99,6 +99,9 @@ def test_history(kx, volcano):
     before = harness.wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n" and files(job.old))
     assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
     assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
+    blocking = {name: (job.old / name).read_bytes() for name in ("wait", "live/wait", "follow", "main-0/live/follow")}
+    assert blocking == {"wait": before["state"], "live/wait": before["state"], "follow": before["log"],
+                        "main-0/live/follow": before["main-0/log"]}
     folder = kx.state / "jobs" / job.id
     record = folder / "job.json"
     harness.wait_for(lambda: record.exists() and '"CANCELLED"' in record.read_text())
@@ -106,6 +109,7 @@ def test_history(kx, volcano):
         kx.end(sig)
         kx.start()
         assert files(job.old) == before
+        assert {name: (job.old / name).read_bytes() for name in blocking} == blocking
     harness.remove(job.old)
     assert kx.history() == []
     harness.wait_for(lambda: not folder.exists())
