@@ -9,9 +9,9 @@ import kept
 from files import ROOT, name_of
 from test_architecture import compile_arguments
 
-# UNUSED are its parameters that it does not use. CALLS and TAKEN (whose address it takes) count names; CASES are the
-# calls of them that stand in a `switch`.
-Function = collections.namedtuple("Function", "static question lines unused calls taken cases")
+# UNUSED are the parameters that the function does not use. CALLS counts the functions that it calls, TAKEN those whose
+# address it takes.
+Function = collections.namedtuple("Function", "static unused calls taken")
 
 
 def functions_of(row):
@@ -26,39 +26,35 @@ def functions_of(row):
             cursor = next(iter(cursor.get_children()), None)
         return cursor
 
-    def walk(cursor, fn, in_switch):
+    def walk(cursor, fn):
         if cursor.kind == CursorKind.DECL_REF_EXPR and cursor.referenced:
             if cursor.referenced.kind == CursorKind.FUNCTION_DECL:
                 fn.taken[cursor.referenced.spelling] += 1
             if cursor.referenced.kind == CursorKind.PARM_DECL and cursor.spelling in fn.unused:
                 fn.unused.remove(cursor.spelling)
-        in_switch |= cursor.kind == CursorKind.SWITCH_STMT
         children = list(cursor.get_children())
         if cursor.kind == CursorKind.CALL_EXPR and children:
             callee = plain(children[0])
             if callee is not None and callee.kind == CursorKind.DECL_REF_EXPR and \
                     callee.referenced.kind == CursorKind.FUNCTION_DECL:
                 fn.calls[callee.referenced.spelling] += 1
-                fn.cases[callee.referenced.spelling] += in_switch
                 children = children[1:]
         for child in children:
-            walk(child, fn, in_switch)
+            walk(child, fn)
 
-    def new(static, question=False, lines=0, unused=()):
-        return Function(static, question, lines, list(unused), *(collections.Counter() for _ in range(3)))
+    def new(static, unused=()):
+        return Function(static, list(unused), collections.Counter(), collections.Counter())
 
     for cursor in Index.create().parse(str(source), args=arguments).cursor.get_children():
         if not cursor.location.file:
             continue
         if cursor.kind == CursorKind.FUNCTION_DECL and cursor.is_definition():
-            fn = new(cursor.storage_class.name == "STATIC", cursor.result_type.spelling in ("bool", "_Bool"),
-                     cursor.extent.end.line - cursor.extent.start.line + 1,
-                     [argument.spelling for argument in cursor.get_arguments()])
-            walk(cursor, fn, False)
+            fn = new(cursor.storage_class.name == "STATIC", [argument.spelling for argument in cursor.get_arguments()])
+            walk(cursor, fn)
             if cursor.location.file.name == str(source) or not fn.static:
                 found[cursor.spelling] = fn
         elif cursor.kind == CursorKind.VAR_DECL and cursor.location.file.name == str(source):
-            walk(cursor, found.setdefault(None, new(True)), False)
+            walk(cursor, found.setdefault(None, new(True)))
     return source, found
 
 
@@ -68,8 +64,8 @@ def kept_functions(row):
         return [[name, *fn] for name, fn in functions_of(row)[1].items()]
 
     rows = kept.kept("functions", row[0], [__file__], find)
-    return row[0], {name: Function(*plain, *map(collections.Counter, counts)) for name, *plain, counts
-                    in ((*cells[:5], cells[5:]) for cells in rows)}
+    return row[0], {name: Function(static, unused, collections.Counter(calls), collections.Counter(taken))
+                    for name, static, unused, calls, taken in rows}
 
 
 @functools.cache
