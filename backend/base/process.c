@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ..."; see
- * proc(5). The limit of descriptors is remembered when it is first raised, since other programs are started with the
- * old one.
+ * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ...
+ * EXIT_CODE"; see proc(5). The limit of descriptors is remembered when it is first raised, since other programs are
+ * started with the old one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,27 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-/* PF_SIGNALED of the kernel's include/linux/sched.h, a bit of FLAGS since FLAGS exists. */
+/*
+ * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread that a signal ends has
+ * PF_SIGNALED, and so has a thread that ends because another one has called exit or exec. EXIT_CODE, the process's
+ * status as wait(2) returns it, differs: after a signal its low seven bits are not 0. A reader that may not trace the
+ * process reads 0.
+ */
+#define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
+
+/* The signal that has ended a process; P is at the end of NAME, and EXIT_CODE is the 50th field after it. */
+static int ended_by(unsigned flags, const char *p)
+{
+	int status;
+
+	for (int i = 0; p && i < 50; i++)
+		p = strchr(p + 1, ' ');
+	status = p ? atoi(p) : 0;
+	if (status == 0 && (flags & FLAG_SIGNALED))
+		return PROCESS_HIDDEN;
+	return flags & FLAG_EXITING ? status & 0x7f : 0;
+}
 
 int process_parse_stat(const char *text, struct process_stat *ret)
 {
@@ -39,14 +58,14 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 			 (unsigned long)max_of(waited_system, 0L),
 		.pages = (unsigned long)max_of(pages, 0L),
 		.remains = state == 'Z' || state == 'X',
-		.killed = flags & FLAG_SIGNALED,
+		.signal = ended_by(flags, p),
 	};
 	return 0;
 }
 
 int process_stat(pid_t pid, struct process_stat *ret)
 {
-	char path[32], text[512];
+	char path[32], text[2048], any;
 	cleanup_fd int fd = -1;
 	ssize_t n;
 
@@ -58,7 +77,15 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = '\0';
-	return process_parse_stat(text, ret) < 0 ? -ESRCH : 0;
+	if (process_parse_stat(text, ret) < 0)
+		return -ESRCH;
+	if (ret->signal == PROCESS_HIDDEN) {
+		/* The kernel shows EXIT_CODE to the readers that may read this link. */
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
+			ret->signal = 0;
+	}
+	return 0;
 }
 
 void process_boot(char ret[37])

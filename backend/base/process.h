@@ -10,10 +10,16 @@
 
 #include "spec/base/base.h"
 
+#define PROCESS_HIDDEN -1
+
 struct process_stat {
 	pid_t parent; /* 0: it has no parent that kxfs can see */
 	bool remains; /* It has ended, and only its parent still has to hear of it. */
-	bool killed;  /* A signal is ending it. */
+	/*
+	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: a signal has ended the process, or one of its
+	 * threads has called exit; only readers that may trace the process can tell.
+	 */
+	int signal;
 	/*
 	 * CPU time of the process and of all children that it has waited for, in ticks of sysconf(_SC_CLK_TCK) a
 	 * second.
@@ -22,7 +28,10 @@ struct process_stat {
 	unsigned long pages; /* resident pages of memory */
 };
 
-/* Read TEXT, which /proc/PID/stat holds. -EINVAL: it is no such text. */
+/*
+ * Parse TEXT, the contents of /proc/PID/stat; -EINVAL if they are malformed. PROCESS_HIDDEN is also what a text shows
+ * to a reader that may trace the process if no signal has ended it.
+ */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Read what there is of the process or thread PID. -ESRCH: there is none, or kxfs can't see it. */
 int process_stat(pid_t pid, struct process_stat *ret);

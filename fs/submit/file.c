@@ -199,24 +199,36 @@ static bool file_is_done(struct open_file *h, pid_t process, uint64_t who, uint6
 	return held == 0 || held == -ENOENT || held == -ESRCH;
 }
 
+/*
+ * Thread TID of a process that writes H closes it. If a signal has ended the process, it has perhaps written only a
+ * part. If kxfs can't see whether a signal has, what is written must not break off.
+ */
+static void file_check_end(struct open_file *h, pid_t tid)
+{
+	struct process_stat stat;
+
+	if (process_stat(tid, &stat) < 0)
+		return;
+	if (stat.signal > 0)
+		upload_set_flaw(h->upload, ECANCELED);
+	else if (stat.signal == PROCESS_HIDDEN && !upload_is_whole(h->upload))
+		upload_set_flaw(h->upload, EINVAL);
+}
+
 static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
 	struct open_file *h = handle_of(fi);
 	pid_t tid = fuse_req_ctx(req)->pid;
 	pid_t process;
-	struct process_stat stat;
 
 	if (!h->writable) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	process = file_process(h, tid);
-	/* If a signal is ending the writer of H, it has written only a part, until somebody writes the file again. */
-	if (h->writer.dirty && process != 0 &&
-	    (process == h->writer.opener || process == h->wrote) && process_stat(tid, &stat) == 0 &&
-	    stat.killed)
-		upload_set_flaw(h->upload, ECANCELED);
+	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
+		file_check_end(h, tid);
 	/* If the writing is not over here, the release submits the file. */
 	if (file_is_done(h, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);

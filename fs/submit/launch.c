@@ -347,8 +347,8 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct r
 	else if (flaw == EINVAL)
 		text = text_print(
 			"%s: its last line does not end with a newline, so it may be only a part: kxfs can't "
-			"see who writes it (.kxfs/info says why), nor whether that is killed. Nothing was "
-			"launched. Write it again, with a newline at its end.",
+			"see whether a signal has ended its writer, a process of another user or container. "
+			"Nothing was launched. Write it again, with a newline at its end.",
 			name);
 	else if (flaw == EFBIG)
 		text = text_print("%s: more than %u bytes: a file that is submitted may have at "

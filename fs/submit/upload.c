@@ -113,7 +113,7 @@ static void changed(struct upload *u, uint64_t off, uint64_t end)
 	u->low = u->low < u->high ? min_of(u->low, off) : off;
 	u->high = max_of(u->high, end);
 	u->version++;
-	if (u->size == 0 || u->flaw == ECANCELED)
+	if (u->size == 0 || u->flaw == ECANCELED || u->flaw == EINVAL)
 		u->flaw = 0;
 	touch(u, true);
 }

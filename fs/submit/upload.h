@@ -87,8 +87,9 @@ bool upload_is_version(struct upload *u, uint64_t version);
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 /*
- * Why the content of U is not what its writer meant: an errno, which is ECANCELED if the writer was killed; 0: it is
- * what was meant. A failed write sets this until the file is emptied, a killed writer until the next write.
+ * Why the content of U is not what its writer meant: an errno, which is ECANCELED if the writer was killed, and EINVAL
+ * if it may have been killed and the content breaks off; 0: it is what was meant. A failed write sets this until the
+ * file is emptied, a killed writer until the next write.
  */
 int upload_flaw(struct upload *u);
 /* Does the content end as a text does, with a newline, or as JSON does, with the bracket that closes it? */

@@ -2,10 +2,10 @@
 /*
  * Finds out which process is writing a file, and whether it is done. The kernel tells neither: it sends a FLUSH at each
  * close of each copy of a descriptor, with the number of a thread. /proc has what is missing: to which process the
- * thread belongs, and which descriptors the process still has. (Whether a signal is ending it is in
- * backend/base/process.h.) Parsers are pure functions of text; the other functions read /proc, never wait, and return
- * an error when they can't know (another user, hidepid, another pid namespace). For a writer that can't be looked at
- * there is only holders.h.
+ * thread belongs, and which descriptors the process still has. (backend/base/process.h reads whether a signal has ended
+ * it.) Parsers are pure functions of text; the other functions read /proc, never wait, and return an error when they
+ * can't know (another user, hidepid, another pid namespace). For a writer that can't be looked at there is only
+ * holders.h.
  */
 #pragma once
 

@@ -399,7 +399,7 @@ uv_loop_t *loop_uv(struct loop *loop)
 
 int process_stat(pid_t pid, struct process_stat *ret)
 {
-	*ret = (struct process_stat){.parent = 1, .killed = kernel_is_killed(pid)};
+	*ret = (struct process_stat){.parent = 1, .signal = kernel_is_killed(pid) ? SIGKILL : 0};
 	return 0;
 }
 

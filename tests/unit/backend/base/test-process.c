@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* backend/base/process.h: what a line of /proc/PID/stat says, whatever the process is called. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/base/process.h"
+#include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
 static struct process_stat parse(const char *text)
@@ -22,8 +24,37 @@ static void test_parse(void **state)
 	assert_false(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").remains);
 	assert_true(parse("7 (cp) Z 1 7 7 0 -1 4194304 95 0").remains);
 	assert_true(parse("7 (cp) X 1 7 7 0 -1 4194304 95 0").remains);
-	assert_false(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").killed);
-	assert_true(parse("7 (cp) R 1 7 7 0 -1 4195328 95 0").killed);
+	assert_int_equal(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").signal, 0);
+}
+
+/* What Linux 6.18 shows of threads that close their process's files at its end. */
+static void test_signal(void **state)
+{
+	static const struct {
+		const char *flags;
+		const char *exit_code;
+		int signal;
+	} rows[] = {
+		{"4194308", "0", 0},	   /* exit(0) in this thread */
+		{"4194308", "256", 0},	   /* exit(1) */
+		{"4194308", "9", SIGKILL}, /* it has ended by itself when the process was killed */
+		{"4195332", "0",
+		 PROCESS_HIDDEN},      /* exit(0) in another thread, or no right to know */
+		{"4195332", "768", 0}, /* exit(3) in another thread */
+		{"4195332", "15", SIGTERM},
+		{"4195332", "9\n", SIGKILL},
+		{"4195844", "134", SIGABRT}, /* with a core dump */
+		{"4194304", "19", 0},	     /* it was stopped, and runs */
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		char *text cleanup_free = text_print(
+			"7 (a ) b) S 1 7 7 0 -1 %s 95 0 0 0 1 2 3 4 20 0 2 0 99 0 0 18446744073709551615 "
+			"0 0 0 0 0 0 0 4096 0 0 0 0 -1 1 0 0 0 0 0 0 0 0 0 0 0 0 %s",
+			rows[i].flags, rows[i].exit_code);
+
+		assert_int_equal(parse(text).signal, rows[i].signal);
+	}
 }
 
 /* "7 (cp) ..." up to RSS, as proc(5) has it. */
@@ -40,8 +71,8 @@ static void test_used(void **state)
 
 static void test_names(void **state)
 {
-	assert_true(parse("7 (a) R 1 7) R 1 7 7 0 -1 1024 95").killed);
-	assert_false(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").killed);
+	assert_int_equal(parse("7 (a) R 1 7) R 1 7 7 0 -1 1024 95").signal, PROCESS_HIDDEN);
+	assert_int_equal(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").signal, 0);
 	assert_false(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").remains);
 }
 
@@ -53,6 +84,33 @@ static void test_not_a_stat(void **state)
 
 	for (size_t i = 0; i < array_size(texts); i++)
 		assert_int_equal(process_parse_stat(texts[i], &stat), -EINVAL);
+}
+
+/* A child of this program is shown to it. */
+static int signal_of(int status)
+{
+	struct process_stat stat;
+	siginfo_t info;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (status >= 0)
+			_exit(status);
+		kill(getpid(), -status);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(process_stat(child, &stat), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return stat.signal;
+}
+
+static void test_real_signal(void **state)
+{
+	assert_int_equal(signal_of(0), 0);
+	assert_int_equal(signal_of(15), 0);
+	assert_int_equal(signal_of(-SIGTERM), SIGTERM);
+	assert_int_equal(signal_of(-SIGKILL), SIGKILL);
 }
 
 static void test_real(void **state)
@@ -71,16 +129,17 @@ static void test_real(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	assert_int_equal(process_stat(child, &stat), -ESRCH);
 	assert_int_equal(process_stat(getpid(), &stat), 0);
-	assert_false(stat.remains || stat.killed);
+	assert_false(stat.remains || stat.signal);
 	assert_int_equal(process_stat(0, &stat), -ESRCH);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse), cmocka_unit_test(test_used),
-		cmocka_unit_test(test_names), cmocka_unit_test(test_not_a_stat),
-		cmocka_unit_test(test_real),
+		cmocka_unit_test(test_parse),	    cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_used),	    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_not_a_stat),  cmocka_unit_test(test_real),
+		cmocka_unit_test(test_real_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
