@@ -317,7 +317,7 @@ static void dir_rename_go(void *data, int err)
 	}
 }
 
-/* May U (NULL: there is no such file) be renamed from NAME to NEWNAME? 0 or a negative errno. */
+/* May U (NULL: there is no such file) be renamed from NAME to NEWNAME in its directory? 0 or a negative errno. */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
@@ -341,7 +341,8 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	int err = newdir == dir ? rename_check(s, u, name, newname, flags) : -EPERM;
+	/* EXDEV: mv(1) copies the file, so that the other directory takes it as it takes any new file. */
+	int err = newdir == dir ? rename_check(s, u, name, newname, flags) : -EXDEV;
 	struct change *c;
 
 	if (!err && !streq(name, newname))

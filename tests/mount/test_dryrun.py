@@ -171,7 +171,22 @@ def test_scratch(kx, name):
     assert put(kx, name, GOOD) == ""
     assert kx.read("dryrun", name) == GOOD
     assert kx.ls("dryrun") == [name]
-    assert harness.err_of(os.rename, kx / "dryrun" / name, kx / "submit/x.yaml") == "EPERM"
+    assert harness.err_of(os.rename, kx / "dryrun" / name, kx / "submit/x.yaml") == "EXDEV"
+
+
+def test_move_to_submit(kx):
+    """mv copies from one directory to the other, which submits, and removes the file only when that has succeeded."""
+    kx.write("dryrun/tmp", GOOD)
+    kx.call("mv dryrun/tmp submit/x.yaml")
+    assert kx.ls("dryrun") == [] and kx.read("submit/x.yaml") == GOOD
+    assert kx.ls("jobs") == [os.path.basename(os.readlink(kx / "submit/x.yaml.job"))]
+    kx.call("mv submit/x.yaml dryrun/")
+    assert kx.ls("dryrun") == ["x.yaml"] and kx.read("dryrun/x.yaml") != GOOD
+    assert "x.yaml" not in kx.ls("submit") and len(kx.ls("jobs")) == 1
+    kx.write("dryrun/bad", BAD)
+    p = harness.run(["mv", str(kx / "dryrun/bad"), str(kx / "submit/bad.yaml")], check=False)
+    assert p.returncode == 1 and "Invalid argument" in p.stderr
+    assert kx.read("dryrun/bad") == BAD and kx.read("submit/bad.yaml.error")
 
 
 def test_nothing_of_an_empty_file(kx):
