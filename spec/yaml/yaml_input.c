@@ -60,8 +60,7 @@ int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e)
 
 	if (*len > SPEC_MAX_FILE)
 		return spec_errors_add(e, -EFBIG, 0, 0, "",
-				       "the file has %zu bytes; at most %u (1 MiB) are read", *len,
-				       SPEC_MAX_FILE);
+				       "the file has more than %u bytes (1 MiB)", SPEC_MAX_FILE);
 	for (size_t i = 0; i < array_size(marks); i++) {
 		if (*len >= marks[i].n && memcmp(*text, marks[i].mark, marks[i].n) == 0)
 			return spec_errors_add(e, -EINVAL, 1, 1, "",
