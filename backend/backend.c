@@ -25,33 +25,16 @@
 /* How long stopping may take beyond the grace of processes, to record how they have ended. */
 #define BACKEND_STOP_S 20
 
-static const struct backend_impl {
-	const char *kind;
-	const struct backend_ops *ops;
-} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops},
-		     {"mcad", &kube_ops},   {"appwrapper", &kube_ops},
-		     {"jobset", &kube_ops}, {"job", &kube_ops},
-		     {"", &kube_ops}}; /* all kinds of a cluster */
-
 /* --- life --- */
 
-static const struct backend_ops *backend_find(const char *kind, char **ret_text)
+static const struct backend_ops *backend_find(const char *kind)
 {
-	for (size_t i = 0; i < array_size(backend_impls); i++) {
-		if (streq(backend_impls[i].kind, kind))
-			return backend_impls[i].ops;
-	}
-	*ret_text = text_print(
-		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset:, job: or local:",
-		kind);
-	return NULL;
+	return streq(kind, "local") ? &local_ops : &kube_ops;
 }
 
 int backend_key(const struct backend_config *config, char **ret, char **ret_text)
 {
-	const struct backend_ops *ops = backend_find(config->kind, ret_text);
-
-	return ops ? ops->key(config, ret, ret_text) : -EOPNOTSUPP;
+	return backend_find(config->kind)->key(config, ret, ret_text);
 }
 
 define_cleanup(backend_freep, struct backend *, backend_free)
@@ -96,11 +79,9 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text)
 {
 	struct backend *b cleanup(backend_freep) = NULL;
-	const struct backend_ops *ops = backend_find(config->kind, ret_text);
+	const struct backend_ops *ops = backend_find(config->kind);
 	int err = 0;
 
-	if (!ops)
-		return -EOPNOTSUPP;
 	b = new0(struct backend);
 	b->loop = loop;
 	b->events = *events;

@@ -111,7 +111,7 @@ char *backend_features(void);
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
 /*
- * Make a backend of CONFIG, whose strings stay as long as it does, on LOOP. -EOPNOTSUPP: no such kind. *RET_TEXT
+ * Make a backend of CONFIG, whose strings stay as long as it does, on LOOP. 0, or a negative errno; *RET_TEXT
  * (malloc'ed or NULL) says what is wrong and what to do.
  */
 int backend_new(struct loop *loop, const struct backend_config *config,

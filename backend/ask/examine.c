@@ -4,7 +4,7 @@
  *
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
- *	SERVED   the list of resources of each kind's API       the last reply   KUEUE; OVER: there is no kind to mount
+ *	SERVED   the groups that the server has                 its reply        KUEUE; OVER: there is no kind to mount
  *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: there is none
  *	QUEUES   Kueue's queues of the namespace                its reply        METRICS
  *	METRICS  the group that tells what pods use             its reply        RIGHTS
@@ -14,12 +14,15 @@
  * Each reply has a deadline, so the whole takes a limited time.
  */
 
+#include <errno.h>
+
 #include "backend/ask/asking.h"
-#include "backend/ask/discover.h"
+#include "backend/ask/connection.h"
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
+#include "spec/kinds/kinds.h"
 #include "spec/kinds/right.h"
 #include "spec/view/kueue.h"
 
@@ -40,8 +43,8 @@ struct examine {
 	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
 	int64_t asked_at; /* when the version was asked for, in seconds */
 	/* Kinds whose jobs the mount would show. */
-	const struct spec_served *rows[SPEC_MAX_SOURCES];
-	size_t n_rows;
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	size_t n_kinds;
 	bool may_list;	   /* jobs of one of them may be listed, as far as was asked */
 	const char *kueue; /* the version of Kueue's group; NULL: there is no Kueue */
 	bool has_metrics;
@@ -126,82 +129,59 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- what it serves --- */
 
-/* What a cluster lacks that has no kind for the mount, and what installs it. */
-static const struct product {
-	const char *source; /* the word of SOURCE; "": any */
-	const char *jobs, *name;
-} products[] = {
-	{"volcano", "Volcano's jobs", "Volcano"},
-	{"mcad", "AppWrappers", "AppWrapper"},
-	{"appwrapper", "AppWrappers of version v1beta2", "AppWrapper"},
-	{"jobset", "JobSets", "JobSet"},
-	{"job", "Jobs", "a Kubernetes that has them"},
-	{"", "jobs that kxfs knows", "Volcano, AppWrapper or JobSet"},
-};
-
 /* It is known which kinds are served. */
 static void served_over(struct examine *e)
 {
-	const struct product *p = products;
+	cleanup_free char *jobs = spec_kinds_text(e->config->kind);
 
-	for (size_t i = 0; i < e->n_rows; i++) {
-		if (e->rows[i]->kind->in_kueue) {
+	if (!e->n_kinds) {
+		say(e, BACKEND_WRONG,
+		    "the cluster serves no %s: is it the right cluster? Otherwise ask who runs it to "
+		    "install them",
+		    jobs);
+		enter(e, OVER);
+		return;
+	}
+	for (size_t i = 0; i < e->n_kinds; i++) {
+		if (e->kinds[i]->in_kueue) {
 			enter(e, KUEUE);
 			return;
 		}
 	}
-	if (e->n_rows) {
-		enter(e, METRICS);
-		return;
-	}
-	while (*p->source && !streq(p->source, e->config->kind))
-		p++;
-	say(e, BACKEND_WRONG,
-	    "the cluster does not serve %s: is it the right cluster? Else ask who runs it to "
-	    "install %s",
-	    p->jobs, p->name);
-	enter(e, OVER);
+	enter(e, METRICS);
 }
 
-/* Would the mount be of all kinds? */
 static bool is_of_all(const struct examine *e)
 {
 	return !*e->config->kind;
 }
 
-/* Would a mount of CONFIG show the kind of ROW? Of the kinds that one word of SOURCE means it shows the first. */
-static bool is_wanted(const struct examine *e, const struct spec_served *row)
-{
-	const char *wanted = e->config->kind;
-	bool first = is_of_all(e) || !e->n_rows;
-
-	for (size_t i = 0; i < e->n_rows; i++)
-		first &= !streq(e->rows[i]->source, row->source);
-	return first && row->kind &&
-	       (is_of_all(e) || streq(wanted, row->source) || streq(wanted, row->kind->name));
-}
-
 static void served_replied(struct examine *e, const struct http_reply *reply)
 {
-	const struct spec_served *row = spec_served_at("", e->i);
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	bool open = http_succeeded(reply);
+	int err = -EINVAL;
 
-	if (reply->err) {
-		say_refused(e, reply, row->api_version);
+	if (open)
+		err = spec_kinds_served(reply->body, reply->len, e->config->kind, kinds);
+	else if (!reply->err && (reply->status == 403 || reply->status == 404))
+		err = spec_kinds_served(NULL, 0, e->config->kind, kinds);
+	if (err) {
+		if (open)
+			say(e, BACKEND_WRONG, "the server's list of what it serves can't be read");
+		else
+			say_refused(e, reply, "/apis");
 		enter(e, OVER);
 		return;
 	}
-	if (reply->status == 200 || (reply->status == 403 && is_wanted(e, row))) {
-		say(e, BACKEND_FINE, "%s of %s %s%s", row->plural, row->api_version,
-		    reply->status == 200 ? "are served" : "may be served: it does not say",
-		    row->kind ? "" : ", which kxfs does not know");
-		if (is_wanted(e, row))
-			e->rows[e->n_rows++] = row;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		if (!kinds[i])
+			continue;
+		say(e, BACKEND_FINE, "%s of %s %s", kinds[i]->plural, kinds[i]->api_version,
+		    open ? "are served" : "may be served: the server does not list what it serves");
+		e->kinds[e->n_kinds++] = kinds[i];
 	}
-	e->i++;
-	if (spec_served_at("", e->i))
-		ask(e);
-	else
-		served_over(e);
+	served_over(e);
 }
 
 static void kueue_replied(struct examine *e, const struct http_reply *reply)
@@ -226,7 +206,7 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 	bool has = false;
 
 	for (size_t i = 0; i < config->n_args; i++)
-		if (streq(config->args[i].key, "queue") && e->rows[0]->kind->in_kueue)
+		if (streq(config->args[i].key, "queue") && e->kinds[0]->in_kueue)
 			wanted = config->args[i].value;
 	if (!reply->err && reply->status == 200)
 		names = spec_local_queue_names(reply->body, reply->len, wanted, &has);
@@ -263,8 +243,8 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 	bool kueue =
 		streq(right->group, SPEC_KUEUE_GROUP) || streq(right->group, SPEC_KUEUE_VISIBILITY);
 
-	for (size_t i = 0; i < e->n_rows; i++)
-		if (spec_right_is_for(right, e->rows[i]->kind))
+	for (size_t i = 0; i < e->n_kinds; i++)
+		if (spec_right_is_for(right, e->kinds[i]))
 			return (!kueue || e->kueue) &&
 			       (!streq(right->resource, "namespaces") || e->config->archive) &&
 			       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
@@ -376,7 +356,7 @@ static char *path_of(const struct examine *e)
 	case VERSION:
 		return text_copy("/version");
 	case SERVED:
-		return text_print("/apis/%s", spec_served_at("", e->i)->api_version);
+		return text_copy("/apis");
 	case KUEUE:
 		return text_copy("/apis/" SPEC_KUEUE_GROUP);
 	case QUEUES:
@@ -448,7 +428,7 @@ void backend_examine(const struct backend_config *config,
 	static const struct asking_ops ops = {.begin = examine_begin, .end = examine_end};
 	struct examine e = {.config = config, .fn = fn, .data = data};
 	cleanup_free char *text = NULL;
-	int err = discover_connection(config, &e.connection, &text);
+	int err = connection_load(config, &e.connection, &text);
 
 	if (!err) {
 		say(&e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",

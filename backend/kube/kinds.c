@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If SOURCE is one word that may mean several kinds, the server is asked for one after the other (discover.h), at the
- * start and whenever it no longer serves the one that was found.
- *
- * In a mount of all kinds each word of SOURCE has a slot, and the jobs of a slot are a sort of the world. The kinds
- * that the cluster has are surveyed at the start, every SURVEY_MS, and once in between when a kind is no longer served:
+ * A mount has a slot for each word of SOURCE, or, if SOURCE is a word, one slot; the jobs of a slot are a sort of the
+ * world. If SOURCE means a single kind, that kind is shown, and nothing is asked. Otherwise the kinds that the cluster
+ * has are surveyed at the start, every SURVEY_MS in a mount of all kinds, and once in between when a kind is no longer
+ * served:
  *
  *	state   | what is under way                | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -19,12 +18,14 @@
  * refuses the list of what is served, each kind is probed. A survey costs two requests at most while nothing changes.
  * For then one kind that was kept out is probed again; of several the user's rules say which may be listed now; and
  * where a server can't tell all rules, they are probed in turn, one in a survey.
+ *
+ * A mount of one slot always shows something: it is not probed, since its watch reports a refusal, and its kind stays
+ * when the cluster serves none of those that SOURCE means.
  */
 #include "backend/kube/kinds.h"
 
 #include <errno.h>
 
-#include "backend/ask/discover.h"
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
@@ -39,12 +40,12 @@
 #define PROBE_MAX   (8u << 20) /* the reply may be one whole job */
 #define RULES_MAX   (4u << 20)
 
-/* One word of SOURCE, in a mount of all kinds. */
+/* The kinds that one word of SOURCE means. */
 struct slot {
 	struct kinds *k;
-	/* The kind that the cluster serves of those that the word may mean; NULL: none. */
-	const struct spec_served *row;
-	const struct spec_served *probing; /* the kind that REQUEST asks for, or has asked for */
+	const struct spec_kind
+		*served; /* the one that the cluster serves; NULL if it serves none */
+	const struct spec_kind *probing; /* the kind that REQUEST asks for, or has asked for */
 	struct http_request *request;
 	bool wanted; /* it is probed in this survey */
 	char *refused; /* under the lock: why it may not be listed; NULL: it is shown, or not served */
@@ -53,12 +54,9 @@ struct slot {
 struct kinds {
 	struct kinds_config config;
 	enum { IDLE, GROUPS, RULES, PROBES } state;
-	/* in a mount of one kind: what was found; NULL: the server was not asked */
-	const struct spec_served *served;
-	struct discover *discover;
 	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE, in a mount of all kinds */
-	struct slot slots[SPEC_MAX_SOURCES];
+	struct slot slots[SPEC_MAX_SLOTS];
 	size_t n_probes; /* probes that are under way */
 	size_t turn;	 /* the slot that was last probed in turn */
 	bool no_rules;	 /* the server can't tell all rules of the user */
@@ -86,53 +84,25 @@ static void say_found(struct kinds *k, int err, const char *text)
 	k->config.events.found(k->config.events.data, err, text);
 }
 
-/* --- a mount of one kind --- */
-
-static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
-{
-	struct kinds *k = data;
-	cleanup_free char *why = NULL;
-	bool same = !err && k->found && served->kind == world_kind(k->config.world, WORLD_JOBS);
-
-	discover_free(take_ptr(k->discover));
-	/* The cluster may now be one that serves another of the kinds that were meant, as MCAD's successor. */
-	if (same || (err && k->found))
-		return;
-	if (!err)
-		err = k->config.events.fits(k->config.events.data, served->kind, &why);
-	if (err && k->found)
-		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
-		     served->api_version, why);
-	if (!err) {
-		diag(DIAG_INFO, "the cluster %sserves %s of %s", k->found ? "now " : "",
-		     served->plural, served->api_version);
-		k->served = served;
-		world_set_kind(k->config.world, WORLD_JOBS, served->kind);
-	}
-	if (!k->found) {
-		say_found(k, err, why ? why : text);
-	} else if (!err) {
-		watches_switch(k->config.watches);
-		k->config.events.changed(k->config.events.data);
-	}
-}
-
-/* --- a mount of all kinds --- */
-
-/* AT is of ROW's kind now; NULL: it is not shown. */
-static void set_slot(struct slot *at, const struct spec_served *row)
+/* AT shows KIND now; NULL: nothing. */
+static void set_slot(struct slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
-	const struct spec_kind *kind = row ? row->kind : NULL;
 	enum world_sort sort = sort_of(at);
 	const struct spec_kind *old = world_kind(k->config.world, sort);
+	cleanup_free char *why = NULL;
 
 	if (kind == old)
 		return;
+	if (old && kind && k->config.events.fits(k->config.events.data, kind, &why)) {
+		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", kind->plural,
+		     kind->api_version, why);
+		return;
+	}
 	k->changed = true;
 	if (kind)
-		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", row->plural,
-		     row->api_version);
+		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", kind->plural,
+		     kind->api_version);
 	else
 		diag(DIAG_WARNING, "the cluster does not serve %s of %s any more", old->plural,
 		     old->api_version);
@@ -144,14 +114,14 @@ static void set_slot(struct slot *at, const struct spec_served *row)
 /* The survey is over. */
 static void surveyed(struct kinds *k)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
-	cleanup_free char *why =
-		text_copy("the cluster serves no Volcano jobs, AppWrappers, JobSets or "
-			  "Jobs\nIs it the right cluster?");
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	cleanup_free char *jobs = NULL, *why = NULL;
 	int err = -EOPNOTSUPP;
 
 	k->state = IDLE;
-	loop_timer_set(&k->timer, SURVEY_MS);
+	if (is_of_all(k))
+		loop_timer_set(&k->timer, SURVEY_MS);
+	k->hurried &= is_of_all(k);
 	if (k->found && k->changed)
 		watches_switch(k->config.watches);
 	/* What an earlier mount has seen of a kind that is not served any more can be told now. */
@@ -163,16 +133,16 @@ static void surveyed(struct kinds *k)
 		say_found(k, 0, "");
 		return;
 	}
-	for (size_t i = SPEC_MAX_SOURCES; i-- > 0;) {
-		const struct slot *at = &k->slots[i];
-
-		if (at->row && !at->row->kind)
-			text_set(&why, "the cluster serves %s of %s, which kxfs does not know\n%s",
-				 at->row->plural, at->row->api_version, at->row->instead);
-		if (!at->refused)
+	jobs = spec_kinds_text(k->config.source);
+	why = text_print(
+		"the cluster serves no %s\nIs it the right cluster? Otherwise ask who runs "
+		"it to install them.",
+		jobs);
+	for (size_t i = SPEC_MAX_SLOTS; i-- > 0;) {
+		if (!k->slots[i].refused)
 			continue;
 		err = -EACCES;
-		text_set(&why, "%s", at->refused);
+		text_set(&why, "%s", k->slots[i].refused);
 	}
 	say_found(k, err, why);
 }
@@ -182,11 +152,11 @@ static void set_refused(struct slot *at, char *text)
 	struct kinds *k = at->k;
 	lock_scope(&k->lock);
 
-	k->unserved |= at->refused && !text && !at->row;
-	world_set_refused(k->config.world, sort_of(at), text ? at->row->kind : NULL);
+	k->unserved |= at->refused && !text && !at->served;
+	world_set_refused(k->config.world, sort_of(at), text ? at->served : NULL);
 	free(at->refused);
 	at->refused = text;
-	if (!at->row)
+	if (!at->served)
 		at->probing = NULL;
 }
 
@@ -194,8 +164,8 @@ static void on_probed(void *data, const struct http_reply *reply)
 {
 	struct slot *at = data;
 	struct kinds *k = at->k;
-	const struct spec_served *row = at->probing;
-	cleanup_free char *resource = spec_asked_resource(row->plural, row->api_version);
+	const struct spec_kind *kind = at->probing;
+	cleanup_free char *resource = spec_asked_resource(kind->plural, kind->api_version);
 	const struct spec_asked asked = {
 		.verb = "list",
 		.resource = resource,
@@ -213,7 +183,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 		set_refused(at, text);
 	} else if (reply->err || reply->status != 404) {
 		set_refused(at, NULL);
-		set_slot(at, row);
+		set_slot(at, kind);
 	}
 	if (--k->n_probes == 0)
 		surveyed(k);
@@ -223,13 +193,13 @@ static void probe(struct slot *at)
 {
 	struct kinds *k = at->k;
 	cleanup_free char *path =
-		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->row->api_version,
-			   k->config.namespace, at->row->plural);
+		text_print("/apis/%s/namespaces/%s/%s?limit=1", at->served->api_version,
+			   k->config.namespace, at->served->plural);
 
 	k->n_probes++;
 	{
 		lock_scope(&k->lock);
-		at->probing = at->row;
+		at->probing = at->served;
 	}
 	at->request = http_send(k->config.http, &(struct http_call){
 							.method = HTTP_GET,
@@ -244,15 +214,15 @@ static void probe(struct slot *at)
 /* Was AT probed, and is it not shown? */
 static bool is_kept_out(const struct slot *at)
 {
-	return at->row && at->row == at->probing &&
-	       world_kind(at->k->config.world, sort_of(at)) != at->row->kind;
+	return at->served && at->served == at->probing &&
+	       world_kind(at->k->config.world, sort_of(at)) != at->served;
 }
 
 /* Probe all slots that are wanted; if IN_TURN, also the one of those that are kept out whose turn it is. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
-	for (size_t i = 1; in_turn && i <= SPEC_MAX_SOURCES; i++) {
-		size_t next = (k->turn + i) % SPEC_MAX_SOURCES;
+	for (size_t i = 1; in_turn && i <= SPEC_MAX_SLOTS; i++) {
+		size_t next = (k->turn + i) % SPEC_MAX_SLOTS;
 
 		if (!is_kept_out(&k->slots[next]))
 			continue;
@@ -262,7 +232,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 	}
 	k->state = PROBES;
 	k->n_probes = 1; /* so that the probes are not over before all are sent */
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);
 	if (--k->n_probes == 0)
@@ -275,37 +245,42 @@ static void on_rules(void *data, const struct http_reply *reply)
 	int err = http_succeeded(reply) ? 0 : -EINVAL;
 
 	k->request = NULL;
-	for (size_t i = 0; i < SPEC_MAX_SOURCES && !err; i++) {
+	for (size_t i = 0; i < SPEC_MAX_SLOTS && !err; i++) {
 		struct slot *at = &k->slots[i];
 		cleanup_free char *group = NULL;
 
 		if (!is_kept_out(at))
 			continue;
-		group = text_print("%.*s", (int)strcspn(at->row->api_version, "/"),
-				   at->row->api_version);
-		err = spec_rules_reply(reply->body, reply->len, group, at->row->plural, "list",
+		group = text_print("%.*s", (int)strcspn(at->served->api_version, "/"),
+				   at->served->api_version);
+		err = spec_rules_reply(reply->body, reply->len, group, at->served->plural, "list",
 				       &at->wanted);
 	}
 	k->no_rules = err && !reply->err;
 	probe_all(k, err);
 }
 
-/* The slots have their rows: find out which of them may be shown. OPEN: the cluster has said that it serves them. */
+/* Find out which of the kinds that are served may be shown. OPEN: the cluster has listed what it serves. */
 static void look(struct kinds *k, bool open)
 {
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
 	size_t kept_out = 0;
 
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++) {
 		struct slot *at = &k->slots[i];
 		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
 
-		if (!at->row)
+		if (!is_of_all(k)) {
+			if (at->served)
+				set_slot(at, at->served);
+			continue;
+		}
+		if (!at->served)
 			set_refused(at, NULL);
-		if (shown && (!at->row || at->row->kind != shown))
+		if (shown && at->served != shown)
 			set_slot(at, NULL);
 		kept_out += is_kept_out(at);
-		at->wanted = at->row && at->row->kind && at->row->kind != shown && !is_kept_out(at);
+		at->wanted = at->served && at->served != shown && !is_kept_out(at);
 	}
 	if (kept_out < 2 || !open || k->no_rules) {
 		probe_all(k, true);
@@ -327,7 +302,7 @@ static void look(struct kinds *k, bool open)
 static void on_groups(void *data, const struct http_reply *reply)
 {
 	struct kinds *k = data;
-	const struct spec_served *rows[SPEC_MAX_SOURCES];
+	const struct spec_kind *served[SPEC_MAX_SLOTS];
 	const struct spec_asked asked = {
 		.verb = "get",
 		.resource = "/apis",
@@ -340,12 +315,12 @@ static void on_groups(void *data, const struct http_reply *reply)
 
 	k->request = NULL;
 	if (closed)
-		err = k->found ? -EACCES : spec_served_find(NULL, 0, rows);
+		err = k->found ? -EACCES : spec_kinds_served(NULL, 0, k->config.source, served);
 	else if (http_succeeded(reply))
-		err = spec_served_find(reply->body, reply->len, rows);
+		err = spec_kinds_served(reply->body, reply->len, k->config.source, served);
 	if (!err) {
-		for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
-			k->slots[i].row = rows[i];
+		for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+			k->slots[i].served = served[i];
 		look(k, !closed);
 		return;
 	}
@@ -388,28 +363,22 @@ static void on_survey(void *data)
 	survey(k);
 }
 
-/* --- either --- */
-
 void kinds_start(struct kinds *k)
 {
-	if (is_of_all(k))
+	if (spec_kind_meant(k->config.source, 1)) {
 		survey(k);
-	else if (world_kind(k->config.world, WORLD_JOBS))
-		say_found(k, 0, "");
-	else
-		k->discover = discover_new(k->config.http, k->config.source, on_discovered, k);
+		return;
+	}
+	set_slot(&k->slots[0], spec_kind_meant(k->config.source, 0));
+	say_found(k, 0, "");
 }
 
 void kinds_unserved(struct kinds *k)
 {
-	if (k->stopped)
+	if (k->stopped || k->state != IDLE || k->hurried || !spec_kind_meant(k->config.source, 1))
 		return;
-	if (is_of_all(k) && k->state == IDLE && !k->hurried) {
-		k->hurried = true;
-		survey(k);
-	}
-	if (!is_of_all(k) && k->served && !k->discover && spec_served_at(k->served->source, 1))
-		k->discover = discover_new(k->config.http, k->served->source, on_discovered, k);
+	k->hurried = true;
+	survey(k);
 }
 
 struct kinds *kinds_new(const struct kinds_config *config)
@@ -419,7 +388,7 @@ struct kinds *kinds_new(const struct kinds_config *config)
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&k->timer, config->loop, on_survey, k);
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
 		k->slots[i].k = k;
 	return k;
 }
@@ -428,9 +397,8 @@ void kinds_stop(struct kinds *k)
 {
 	k->stopped = true;
 	loop_timer_stop(&k->timer);
-	discover_free(take_ptr(k->discover));
 	http_drop(&k->request);
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
 		http_drop(&k->slots[i].request);
 }
 
@@ -438,7 +406,7 @@ void kinds_free(struct kinds *k)
 {
 	if (!k)
 		return;
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++)
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
 		free(k->slots[i].refused);
 	free(k);
 }
@@ -447,7 +415,7 @@ void kinds_free(struct kinds *k)
 
 void kinds_info(struct kinds *k, FILE *out)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
 	size_t n = world_kinds(k->config.world, kinds);
 
 	if (!is_of_all(k)) {
@@ -472,21 +440,21 @@ void kinds_info(struct kinds *k, FILE *out)
 
 void kinds_refused(struct kinds *k, struct watches_refused *list)
 {
-	for (size_t i = 0; i < SPEC_MAX_SOURCES; i++) {
+	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++) {
 		const struct slot *at = &k->slots[i];
-		const struct spec_served *row = NULL;
+		const struct spec_kind *kind = NULL;
 		cleanup_free char *resource = NULL, *text = NULL;
 
 		{
 			lock_scope(&k->lock);
 			if (at->refused) {
-				row = at->probing;
+				kind = at->probing;
 				text = text_copy(at->refused);
 			}
 		}
-		if (!row)
+		if (!kind)
 			continue;
-		resource = spec_asked_resource(row->plural, row->api_version);
+		resource = spec_asked_resource(kind->plural, kind->api_version);
 		watches_print_refused(list, "list", resource, "jobs of this kind are not shown",
 				      text);
 	}

@@ -30,7 +30,7 @@
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
-#include "backend/ask/discover.h"
+#include "backend/ask/connection.h"
 #include "backend/kube/kinds.h"
 #include "backend/kube/kueue.h"
 #include "backend/kube/looks.h"
@@ -62,7 +62,7 @@ static struct kube *kube_of(struct backend *b)
 /* Can jobs of a kind that is shown be in queues of Kueue? */
 static bool is_in_kueue(const struct kube *k)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
 	size_t n = world_kinds(k->parts.world, kinds);
 
 	for (size_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
 	char digest[65];
-	int err = discover_connection(config, &c, ret_text);
+	int err = connection_load(config, &c, ret_text);
 
 	if (err)
 		return err;
@@ -250,7 +250,7 @@ static void on_namespace(void *data, const struct http_reply *reply)
 static void on_found(void *data, int err, const char *text)
 {
 	struct kube *k = data;
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES];
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
 	size_t n = world_kinds(k->parts.world, kinds);
 	cleanup_free char *why = NULL, *path = NULL;
 
@@ -389,18 +389,17 @@ static int load_again(void *data, struct spec_connection *ret)
 	cleanup_free char *text = NULL;
 
 	config.context = k->connection.context;
-	return discover_connection(&config, ret, &text);
+	return connection_load(&config, ret, &text);
 }
 
 static int kube_init(struct backend *b, char **ret_text)
 {
 	struct kube *k = new0(struct kube);
-	const struct spec_kind *kind;
 	int err;
 
 	backend_set_impl(b, &k->parts);
 	group_init(&k->group, b->loop);
-	err = discover_connection(&b->config, &k->connection, ret_text);
+	err = connection_load(&b->config, &k->connection, ret_text);
 	if (!err)
 		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
 	if (!err) {
@@ -410,12 +409,6 @@ static int kube_init(struct backend *b, char **ret_text)
 	if (!err) {
 		make_parts(k, b);
 		http_set_recovered(k->http, watches_hurry, k->parts.watches);
-		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
-		if (!spec_served_at(b->config.kind, 1)) {
-			kind = spec_kind_find(b->config.kind);
-			world_set_kind(k->parts.world, WORLD_JOBS, kind);
-			err = fits(k, kind, ret_text);
-		}
 	}
 	if (err) {
 		kube_fini(b);

@@ -62,7 +62,7 @@
 struct submit {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_kind *kinds[SPEC_MAX_SOURCES]; /* the kinds that the mount shows */
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS]; /* the kinds that the mount shows */
 	size_t n_kinds;
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;

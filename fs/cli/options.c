@@ -396,19 +396,22 @@ static void help_row(FILE *out, const struct option_def *d)
 
 void options_help(FILE *out)
 {
-	fprintf(out, "Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
-		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
-		     "       kxfs doctor [OPTIONS] [SOURCE]\n"
-		     "       kxfs capture [OPTIONS] [SOURCE]\n"
-		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
-		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
-		     "BACKEND is volcano,\n"
-		     "mcad, appwrapper, jobset or job (by default what the cluster serves; the "
-		     "kubeconfig's current\n"
-		     "context and its namespace), or local: (jobs run as processes of this "
-		     "machine). A dry run\n"
-		     "makes by default what FILE names as scheduler.\n\n"
-		     "Flags:\n");
+	cleanup_free char *backends = source_backends_text();
+
+	fprintf(out,
+		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
+		"       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
+		"       kxfs doctor [OPTIONS] [SOURCE]\n"
+		"       kxfs capture [OPTIONS] [SOURCE]\n"
+		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
+		"SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, or local: for jobs that\n"
+		"run as processes of this machine. Backends are\n"
+		"%s.\n"
+		"Without a backend a mount shows what the cluster serves; without a SOURCE it uses the\n"
+		"kubeconfig's current context and its namespace. Without a backend a dry run makes what\n"
+		"FILE names as its scheduler.\n\n"
+		"Flags:\n",
+		backends);
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)
 			help_row(out, d);

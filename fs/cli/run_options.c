@@ -34,12 +34,12 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(o->backend);
-	const struct spec_served *served;
+	const struct spec_kind *meant;
 
-	for (size_t i = 0; o->action == OPTIONS_MOUNT && (served = spec_served_at(o->backend, i));
+	for (size_t i = 0; o->action == OPTIONS_MOUNT && (meant = spec_kind_meant(o->backend, i));
 	     i++) {
-		if (served->kind && spec_option_find(served->kind->options, name))
-			return served->kind;
+		if (spec_option_find(meant->options, name))
+			return meant;
 	}
 	return kind ? kind : spec_kind_of_option(name);
 }

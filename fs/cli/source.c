@@ -10,20 +10,39 @@
 #include "spec/base/error.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/kinds/kinds.h"
 
-const char *const source_backends[] = {"volcano", "mcad",  "appwrapper", "jobset",
-				       "job",	  "local", NULL};
+const char *source_backend_at(size_t i)
+{
+	const struct spec_kind *kind = spec_kind_at(i);
+
+	if (kind)
+		return kind->name;
+	return i == 0 || spec_kind_at(i - 1) ? "local" : NULL;
+}
+
+char *source_backends_text(void)
+{
+	char *text = text_copy("");
+
+	for (size_t i = 0; source_backend_at(i); i++)
+		text_set(&text, "%s%s%s:", text,
+			 i == 0			    ? ""
+			 : source_backend_at(i + 1) ? ", "
+						    : " and ",
+			 source_backend_at(i));
+	return text;
+}
 
 /* The name of the backend with which TEXT begins; NULL: none. */
 static const char *find_backend(const char *text)
 {
-	const char *colon = strchr(text, ':');
+	const char *colon = strchr(text, ':'), *name;
 
-	if (!colon)
-		return NULL;
-	for (const char *const *b = source_backends; *b; b++)
-		if (strlen(*b) == (size_t)(colon - text) && strncmp(*b, text, strlen(*b)) == 0)
-			return *b;
+	for (size_t i = 0; colon && (name = source_backend_at(i)); i++)
+		if (strlen(name) == (size_t)(colon - text) &&
+		    strncmp(name, text, strlen(name)) == 0)
+			return name;
 	return NULL;
 }
 
@@ -37,7 +56,13 @@ static int refuse_unknown(const char *text, char **ret_text)
 {
 	const char *colon = strchr(text, ':');
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
-	const char *near = spec_suggest(word, source_backends);
+	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
+	cleanup_free char *all = source_backends_text();
+	const char *near;
+
+	for (size_t i = 0; i < SPEC_MAX_SCHEDULERS && (names[i] = source_backend_at(i)); i++)
+		;
+	near = spec_suggest(word, names);
 
 	/* A word this short is near to many names that a namespace may have. */
 	if (near && !colon && strlen(near) <= 3 && !streq(word, near))
@@ -46,11 +71,8 @@ static int refuse_unknown(const char *text, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
 			      near);
 	if (colon && !strchr(text, '/'))
-		return refuse(
-			-EINVAL, ret_text,
-			"%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper:, jobset:, "
-			"job: and local:",
-			text, word);
+		return refuse(-EINVAL, ret_text, "%s: unknown backend '%s'; backends are %s", text,
+			      word, all);
 	return 0;
 }
 

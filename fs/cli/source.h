@@ -20,5 +20,7 @@ int source_parse(const char *text, struct source *ret, char **ret_text);
 /* Does TEXT begin with a backend and a colon? */
 bool source_has_backend(const char *text);
 
-/* The names of all backends, without colons, up to a NULL. */
-extern const char *const source_backends[];
+/* The name of the I-th backend, without its colon: the kinds of a cluster, then local. NULL: there are no more. */
+const char *source_backend_at(size_t i);
+/* All backends, for people: "volcano:, job: and local:"; malloc'ed. */
+char *source_backends_text(void);

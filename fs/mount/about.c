@@ -16,8 +16,8 @@ void about_version(void)
 
 	printf("kxfs %s\nlibraries: libfuse %s, %s, %s\nfeatures: %s\nbackends:", KXFS_VERSION,
 	       fuse_pkgversion(), backend, spec, features);
-	for (const char *const *b = source_backends; *b; b++)
-		printf(" %s", *b);
+	for (size_t i = 0; source_backend_at(i); i++)
+		printf(" %s", source_backend_at(i));
 	printf("\n");
 #ifdef KXFS_MISSED
 	printf("missed, since it was built with an older library than %s\n", KXFS_MISSED);
@@ -30,8 +30,8 @@ int about_sources(const struct options *o)
 	cleanup_free char **contexts = NULL;
 	int r;
 
-	for (const char *const *b = source_backends; *b; b++)
-		printf("%s:\n", *b);
+	for (size_t i = 0; source_backend_at(i); i++)
+		printf("%s:\n", source_backend_at(i));
 	r = backend_contexts(o->kubeconfig, &contexts, &why);
 	if (r < 0) {
 		refuse_say(r, why);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of kinds, and of what clusters serve.
+ * The table of kinds, and what follows from it.
  */
 #include "spec/kinds/kinds.h"
 
 #include <assert.h>
 #include <errno.h>
 
+#include "spec/base/mem.h"
 #include "spec/base/read.h"
 
+/* In the order of preference; of those that share a slot the last one is the newest, and is preferred. */
 static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						&spec_jobset, &spec_job};
 
@@ -63,60 +65,40 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 						.pod_name_len = spec_volcano.pod_name_len};
 }
 
-static const struct spec_served served[] = {
-	{
-		.source = "volcano",
-		.api_version = "batch.volcano.sh/v1alpha1",
-		.plural = "jobs",
-		.kind = &spec_volcano,
-	},
-	{
-		.source = "mcad",
-		.api_version = "workload.codeflare.dev/v1beta2",
-		.plural = "appwrappers",
-		.kind = &spec_appwrapper,
-	},
-	{
-		.source = "mcad",
-		.api_version = "workload.codeflare.dev/v1beta1",
-		.plural = "appwrappers",
-		.kind = &spec_mcad,
-	},
-	{
-		.source = "jobset",
-		.api_version = "jobset.x-k8s.io/v1alpha2",
-		.plural = "jobsets",
-		.kind = &spec_jobset,
-	},
-	{
-		.source = "mcad",
-		.api_version = "mcad.ibm.com/v1beta1",
-		.plural = "appwrappers",
-		.instead =
-			"It has an MCAD older than 1.34. Ask who runs it to install MCAD 1.34.1 or "
-			"newer, or AppWrapper, its successor.",
-	},
-	{
-		/* Every cluster serves it, so it comes last. */
-		.source = "job",
-		.api_version = "batch/v1",
-		.plural = "jobs",
-		.kind = &spec_job,
-	},
-};
-
-const struct spec_served *spec_served_at(const char *source, size_t i)
+/* The word of SOURCE that names the slot of KIND. */
+static const char *slot_of(const struct spec_kind *kind)
 {
-	for (size_t k = 0; k < array_size(served); k++) {
-		if (*source && !streq(served[k].source, source))
-			continue;
-		if (i-- == 0)
-			return &served[k];
-	}
+	return kind->source ? kind->source : kind->name;
+}
+
+static bool is_meant(const struct spec_kind *kind, const char *source)
+{
+	return !*source || streq(source, kind->name) || streq(source, slot_of(kind));
+}
+
+const struct spec_kind *spec_kind_meant(const char *source, size_t i)
+{
+	for (size_t k = 0; k < array_size(kinds); k++)
+		if (is_meant(kinds[k], source) && i-- == 0)
+			return kinds[k];
 	return NULL;
 }
 
-/* Is VERSION ("batch/v1") in LIST? */
+char *spec_kinds_text(const char *source)
+{
+	const char *words[array_size(kinds)];
+	char *text = text_copy("");
+	size_t n = 0;
+
+	for (size_t i = 0; i < array_size(kinds); i++)
+		if (is_meant(kinds[i], source) && (!n || !streq(words[n - 1], kinds[i]->jobs)))
+			words[n++] = kinds[i]->jobs;
+	for (size_t i = 0; i < n; i++)
+		text_set(&text, "%s%s%s", text, i == 0 ? "" : i < n - 1 ? ", " : " or ", words[i]);
+	return text;
+}
+
+/* True if VERSION ("batch/v1") is in LIST. */
 static bool lists(const struct spec_value *list, const char *version)
 {
 	const struct spec_value *groups = spec_read_list(list, "groups");
@@ -133,24 +115,27 @@ static bool lists(const struct spec_value *list, const char *version)
 	return false;
 }
 
-int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES])
+int spec_kinds_served(const char *list, size_t len, const char *source,
+		      const struct spec_kind *ret[SPEC_MAX_SLOTS])
 {
-	const char *sources[SPEC_MAX_SOURCES] = {NULL};
+	const char *slots[SPEC_MAX_SLOTS] = {NULL};
 	cleanup_free struct spec_value *value = NULL;
 
 	if (list &&
 	    (spec_value_parse_map(list, len, &value) < 0 || !spec_read_list(value, "groups")))
 		return -EINVAL;
-	memset(ret, 0, SPEC_MAX_SOURCES * sizeof(struct spec_served *));
-	for (size_t i = 0; i < array_size(served); i++) {
+	memset(ret, 0, SPEC_MAX_SLOTS * sizeof(struct spec_kind *));
+	for (size_t i = 0; i < array_size(kinds); i++) {
 		size_t at = 0;
 
-		while (sources[at] && !streq(sources[at], served[i].source))
+		if (!is_meant(kinds[i], source))
+			continue;
+		while (slots[at] && !streq(slots[at], slot_of(kinds[i])))
 			at++;
-		assert(at < SPEC_MAX_SOURCES);
-		sources[at] = served[i].source;
-		if (!ret[at] && (!list || lists(value, served[i].api_version)))
-			ret[at] = &served[i];
+		assert(at < SPEC_MAX_SLOTS);
+		slots[at] = slot_of(kinds[i]);
+		if (!list || lists(value, kinds[i]->api_version))
+			ret[at] = kinds[i];
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of jobs that there are, and what clusters serve. A new kind is a folder of its own and a row in kinds.c.
+ * The table of kinds. Whatever lists or names the kinds is made from it. A new kind is a folder of its own and a row in
+ * kinds.c.
  */
 #pragma once
 
@@ -22,40 +23,33 @@ extern const struct spec_control spec_appwrapper_control;
 extern const struct spec_control spec_jobset_control;
 extern const struct spec_control spec_job_control;
 
-/* The I-th kind; NULL: no more. */
+/* The I-th kind, in the order of preference; NULL: there are no more. */
 const struct spec_kind *spec_kind_at(size_t i);
-/* The kind of this name; NULL: none. */
+/* The kind of this name; NULL if there is none. */
 const struct spec_kind *spec_kind_find(const char *name);
-/* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL: none. */
+/*
+ * The I-th kind that a mount of SOURCE may show: "" means all of them; a kind's name means this kind; and a word that
+ * kinds share (struct spec_kind, source) means each of these. NULL: there are no more.
+ */
+const struct spec_kind *spec_kind_meant(const char *source, size_t i);
+/* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL if there is none. */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
-/* The first kind that has the run option NAME; NULL: none. */
+/* The first kind that has the run option NAME; NULL if there is none. */
 const struct spec_kind *spec_kind_of_option(const char *name);
 /* The rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any kind, or on this machine. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
+/* The jobs that a mount of SOURCE may show, for people: "Volcano jobs, AppWrappers or Jobs"; malloc'ed. */
+char *spec_kinds_text(const char *source);
 
-/* A version of an API that a cluster may serve, and the kind that is made of it. */
-struct spec_served {
-	const char *source; /* the word of SOURCE that may mean it */
-	const char *api_version;
-	const char *plural;
-	const struct spec_kind *kind; /* NULL: it is known, and refused; then INSTEAD says */
-	const char *instead;	      /* what to do, for people; NULL: nothing */
-};
-
+/* How many slots a mount has: kinds that share a word of SOURCE share a slot. */
+#define SPEC_MAX_SLOTS 4
 /*
- * The I-th row to ask a cluster for that SOURCE ("": any) may mean, in the order of preference; rows that it does not
- * serve are passed over. NULL: there are no more.
+ * Find what a mount of SOURCE may show of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList):
+ * for each slot, in the order of preference, the newest kind that is served; NULL if none is. If LIST is NULL it is not
+ * known what is served, and each slot gets its newest kind. 0; -EINVAL: LIST is not such a list.
  */
-const struct spec_served *spec_served_at(const char *source, size_t i);
-
-/* How many words of SOURCE there are that mean kinds which a mount of all kinds shows. */
-#define SPEC_MAX_SOURCES 4
-/*
- * Find what a mount of all kinds shows of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList):
- * for each word of SOURCE, in the order of preference, the best row that is served, which may have no kind; NULL: none
- * is. LIST is NULL: it is not known, so the best row of each. 0; -EINVAL: it is no such list.
- */
-int spec_served_find(const char *list, size_t len, const struct spec_served *ret[SPEC_MAX_SOURCES]);
-/* Is the object of VIEW made by a job of KIND, as a JobSet makes Jobs? Then it is not shown beside that. */
+int spec_kinds_served(const char *list, size_t len, const char *source,
+		      const struct spec_kind *ret[SPEC_MAX_SLOTS]);
+/* True if the object of VIEW is made by a job of KIND, as a JobSet makes Jobs. It is not shown beside that job. */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);

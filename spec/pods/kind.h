@@ -24,7 +24,13 @@ struct spec_identity {
 
 /* A kind. Plain data: each kind is one constant. */
 struct spec_kind {
-	const char *name;	 /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
+	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
+	/*
+	 * A word of SOURCE that may mean this kind too, as it may mean others: a mount shows one kind of those that
+	 * share the word. NULL if only its name means it.
+	 */
+	const char *source;
+	const char *jobs;	 /* its jobs, for people: "Volcano jobs" */
 	const char *also;	 /* another kind whose AppDefs it runs too; NULL: none */
 	const char *scheduler;	 /* TorchX's name for it, in an AppDef's scheduler and in handles */
 	const char *api_version; /* version of its object */

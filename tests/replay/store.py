@@ -46,7 +46,6 @@ APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppW
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
-OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
 RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",

@@ -151,8 +151,8 @@ def test_what_is_served_is_found(doctor, server):
     assert "  ok       appwrappers.workload.codeflare.dev: get, list, watch\n" in said and "volcano" not in said
     status, said = doctor()
     assert status == 1
-    assert said.endswith("  wrong    the cluster does not serve Volcano's jobs: is it the right cluster? Else ask who "
-                         "runs it to install Volcano\nA mount would not work.\n")
+    assert said.endswith("  wrong    the cluster serves no Volcano jobs: is it the right cluster? Otherwise ask who runs it "
+                         "to install them\nA mount would not work.\n")
 
 
 def test_all_kinds(doctor, server):

@@ -305,19 +305,10 @@ def test_successor(kx, server, mcad):
 def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
-        "kxfs: the cluster has no appwrappers.workload.codeflare.dev: MCAD is not installed there, or in a version "
-        "that does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
+        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask who runs it to install them.\n")
     assert said(source="test") == (
-        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\nIs it the right cluster?\n")
-
-
-@pytest.mark.parametrize("source", ["mcad:test", "test"])
-def test_older_group(said, server, source):  # noqa: F811
-    server.uninstall(st.APPWRAPPERS)
-    server.install(st.OLD_APPWRAPPERS)
-    assert said(source=source) == (
-        "kxfs: the cluster serves appwrappers of mcad.ibm.com/v1beta1, which kxfs does not know\nIt has an MCAD older "
-        "than 1.34. Ask who runs it to install MCAD 1.34.1 or newer, or AppWrapper, its successor.\n")
+        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\nIs it the right cluster? Otherwise ask "
+        "who runs it to install them.\n")
 
 
 def test_refused(said, server):  # noqa: F811

@@ -61,6 +61,8 @@ static int appwrapper_build(struct spec_build *b)
 
 const struct spec_kind spec_appwrapper = {
 	.name = "appwrapper",
+	.source = "mcad",
+	.jobs = "AppWrappers",
 	.also = "mcad",
 	.scheduler = "kubernetes_mcad",
 	.api_version = "workload.codeflare.dev/v1beta2",

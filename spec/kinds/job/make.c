@@ -113,6 +113,7 @@ static int job_build(struct spec_build *b)
 
 const struct spec_kind spec_job = {
 	.name = "job",
+	.jobs = "Jobs",
 	.scheduler = "job",
 	.api_version = "batch/v1",
 	.kind = "Job",

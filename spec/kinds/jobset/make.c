@@ -112,6 +112,7 @@ static int jobset_build(struct spec_build *b)
 
 const struct spec_kind spec_jobset = {
 	.name = "jobset",
+	.jobs = "JobSets",
 	.scheduler = "jobset",
 	.api_version = "jobset.x-k8s.io/v1alpha2",
 	.kind = "JobSet",

@@ -70,6 +70,7 @@ static int mcad_build(struct spec_build *b)
 
 const struct spec_kind spec_mcad = {
 	.name = "mcad",
+	.jobs = "AppWrappers",
 	.scheduler = "kubernetes_mcad",
 	.api_version = "workload.codeflare.dev/v1beta1",
 	.kind = "AppWrapper",

@@ -208,6 +208,7 @@ static int volcano_build(struct spec_build *b)
 
 const struct spec_kind spec_volcano = {
 	.name = "volcano",
+	.jobs = "Volcano jobs",
 	.scheduler = "kubernetes",
 	.api_version = "batch.volcano.sh/v1alpha1",
 	.kind = "Job",

@@ -83,7 +83,7 @@ const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
 	return &spec_volcano;
 }
 
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS])
 {
 	ret[0] = &spec_volcano;
 	return 1;

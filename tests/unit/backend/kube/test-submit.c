@@ -287,7 +287,7 @@ int folder_files_resume(const char *state_dir, const struct folder_submission *s
 
 /* --- world.h, publish.h, watches.h --- */
 
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SOURCES])
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS])
 {
 	size_t n = 0;
 

@@ -63,27 +63,51 @@ static void test_rules(void **state)
 	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
 }
 
-/* Of what a cluster serves, the best kind for each word of SOURCE is shown, in the order of preference. */
+/* Each slot shows the newest of its kinds that the cluster serves, in the order of preference. */
 static void test_served(void **state)
 {
 	static const char list[] =
 		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"batch/v1\"}]},{\"versions\":["
 		"{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"},"
 		"{\"groupVersion\":\"workload.codeflare.dev/v1beta2\"}]},{},7]}";
-	const struct spec_served *rows[SPEC_MAX_SOURCES];
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
 
-	assert_int_equal(spec_served_find(list, strlen(list), rows), 0);
-	assert_null(rows[0]);
-	assert_ptr_equal(rows[1]->kind, &spec_appwrapper);
-	assert_null(rows[2]);
-	assert_ptr_equal(rows[3]->kind, &spec_job);
-	assert_int_equal(spec_served_find(NULL, 0, rows), 0);
-	assert_ptr_equal(rows[0]->kind, &spec_volcano);
-	assert_ptr_equal(rows[1]->kind, &spec_appwrapper);
-	assert_ptr_equal(rows[2]->kind, &spec_jobset);
-	assert_ptr_equal(rows[3]->kind, &spec_job);
-	assert_int_equal(spec_served_find("{}", 2, rows), -EINVAL);
-	assert_int_equal(spec_served_find("<p>", 3, rows), -EINVAL);
+	assert_int_equal(spec_kinds_served(list, strlen(list), "", kinds), 0);
+	assert_null(kinds[0]);
+	assert_ptr_equal(kinds[1], &spec_appwrapper);
+	assert_null(kinds[2]);
+	assert_ptr_equal(kinds[3], &spec_job);
+	assert_int_equal(spec_kinds_served(NULL, 0, "", kinds), 0);
+	assert_ptr_equal(kinds[0], &spec_volcano);
+	assert_ptr_equal(kinds[1], &spec_appwrapper);
+	assert_ptr_equal(kinds[2], &spec_jobset);
+	assert_ptr_equal(kinds[3], &spec_job);
+	assert_int_equal(spec_kinds_served("{}", 2, "", kinds), -EINVAL);
+	assert_int_equal(spec_kinds_served("<p>", 3, "", kinds), -EINVAL);
+}
+
+/* A word of SOURCE means one slot, of which the newest kind that is served is shown. */
+static void test_meant(void **state)
+{
+	static const char list[] =
+		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"}]}]}";
+	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	char *all = spec_kinds_text(""), *some = spec_kinds_text("mcad");
+
+	assert_ptr_equal(spec_kind_meant("mcad", 0), &spec_mcad);
+	assert_ptr_equal(spec_kind_meant("mcad", 1), &spec_appwrapper);
+	assert_null(spec_kind_meant("mcad", 2));
+	assert_ptr_equal(spec_kind_meant("appwrapper", 0), &spec_appwrapper);
+	assert_null(spec_kind_meant("appwrapper", 1));
+	assert_int_equal(spec_kinds_served(list, strlen(list), "mcad", kinds), 0);
+	assert_ptr_equal(kinds[0], &spec_mcad);
+	assert_int_equal(spec_kinds_served(NULL, 0, "mcad", kinds), 0);
+	assert_ptr_equal(kinds[0], &spec_appwrapper);
+	assert_null(kinds[1]);
+	assert_string_equal(all, "Volcano jobs, AppWrappers, JobSets or Jobs");
+	assert_string_equal(some, "AppWrappers");
+	free(all);
+	free(some);
 }
 
 static struct spec_job_view *owned_by(const char *api, const char *kind)
@@ -169,8 +193,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),  cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_served), cmocka_unit_test(test_makes),
-		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_served), cmocka_unit_test(test_meant),
+		cmocka_unit_test(test_makes),  cmocka_unit_test(test_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
