@@ -14,6 +14,7 @@ import tempfile
 
 import harness
 import pytest
+from again import Failures
 
 # A shell starts what stands before its `&` with SIGINT ignored, and what tests start and interrupt would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,8 +49,12 @@ class Progress:
 
 
 def pytest_configure(config):
-    if os.environ.get("KXFS_PROGRESS") and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    if os.environ.get("KXFS_PROGRESS"):
         config.pluginmanager.register(Progress(os.environ["KXFS_PROGRESS"]))
+    if os.environ.get("KXFS_FAILED"):
+        config.pluginmanager.register(Failures(os.environ["KXFS_FAILED"]))
 
 
 @pytest.fixture(scope="session")

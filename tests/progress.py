@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Say what tests/run does while it does it: `progress.py REPORTS STAGE...`, until its standard error is closed or it is ended.
 
-REPORTS/STAGE.running is there while a stage runs, STAGE.seconds when it is over. How far a stage is stands in STAGE.progress
+REPORTS/STAGE.running is there while a stage runs, STAGE.seconds when it is over; "again", which runs failed tests again, is such
+a stage too, and takes no time in most runs. How far a stage is stands in STAGE.progress
 ("done total failed", by conftest.py), or in what ninja ("[12/503]") or meson ("12/122") have printed. How long stages took is kept
 outside of the tree from run to run, and tells how much time is left.
 
@@ -64,11 +65,11 @@ def left(reports, stages, known):
     for stage in stages:
         if (reports / f"{stage}.seconds").exists():
             continue
-        if stage not in known:
+        if stage not in known and stage != "again":
             return None
-        rest = known[stage]
+        rest = known.get(stage, 0)
         try:
-            rest = max(5, rest - (time.time() - (reports / f"{stage}.running").stat().st_mtime))
+            rest = max(5.0, rest - (time.time() - (reports / f"{stage}.running").stat().st_mtime))
         except OSError:
             pass
         total += rest

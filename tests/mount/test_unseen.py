@@ -9,6 +9,7 @@ import pytest
 import submitting
 import unseen
 import yaml
+from lacking import need
 from submitting import BAD, GOOD
 from test_submit_tools import CHANGE, HALF, REPORT, SILENT, WAIT, script
 
@@ -178,6 +179,8 @@ wait
 
 def test_user_namespace(make_kx):
     """A pod with hostUsers: false: root in it, but nobody outside, with no more than a device that may be opened."""
+    unprivileged = ["setpriv", *unseen.OTHER[1:4], "unshare", "-Urm"]
+    need("user namespaces for ordinary users", harness.run([*unprivileged, "true"], check=False).returncode == 0)
     kx = make_kx(start=False, user=harness.USER)
     (kx.base / "dev").mkdir(mode=0o755)
     device = kx.base / "dev/fuse"
@@ -185,8 +188,7 @@ def test_user_namespace(make_kx):
     os.chmod(device, 0o666)
     for name, text in (("good", GOOD), ("bad", BAD)):
         (kx.base / f"{name}.yaml").write_text(text)
-    p = harness.run(["setpriv", *unseen.OTHER[1:4], "unshare", "-Urm", "sh", "-c", USERNS, "sh", *kx.command("-f")],
-                    check=False, cwd=kx.work,
+    p = harness.run([*unprivileged, "sh", "-c", USERNS, "sh", *kx.command("-f")], check=False, cwd=kx.work,
                     env={**kx.env(), "BASE": str(kx.base), "STATE": str(kx.state), "MNT": str(kx.mnt)})
     assert p.returncode == 0, p.stderr
     assert p.stdout.split("\n")[-3:] == ["writers: 'seen'", "2", ""]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Run failed tests again, for tests/run: what a slow machine can spoil counts as failed only if it fails twice.
+
+	again.py list REPORTS            the tests to run again, a line each: number, stage, seed, name
+	again.py flaky REPORTS NUMBER    note that the test of that number has passed twice since
+	again.py keep REPORTS FILE       add the flaky tests of a report to FILE (`tests/run --flaky`)
+
+`Failures`, a plugin of pytest, writes each failure of a stage into REPORTS/STAGE.failed.jsonl. Only tests that use real time
+are run again, and none for which a sanitizer has reported anything.
+"""
+
+import json
+import os
+import pathlib
+import re
+import sys
+import time
+
+STAGES = ("mount", "replay", "s3", "cluster", "torchx", "package", "bench", "mount-asan", "replay-asan", "mount-tsan", "replay-tsan")
+SANITIZERS = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|: runtime error: ")
+FLAKY_MAX = 5  # more of them in one run are no chance
+AGAIN_MAX = 10  # if more have failed, none is run again
+OFTEN = 3  # entries of one test in the kept list
+
+
+def junit_name(nodeid):
+    """What pytest calls a test in its JUnit report."""
+    path, bracket, parameters = nodeid.partition("[")
+    file, *names = path.split("::")
+    return ".".join([re.sub(r"\.py$", "", file).replace("/", "."), *names]) + bracket + parameters
+
+
+class Failures:
+    """Write what a failure says, once for each test, into a file."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.seen = set()
+
+    def pytest_runtest_logreport(self, report):
+        if not report.failed or report.nodeid in self.seen:
+            return
+        self.seen.add(report.nodeid)
+        text = "\n".join([report.longreprtext, *(section for _, section in report.sections)])
+        seed = re.search(r"\bseed[ =:]+(\d+)", text)
+        crash = getattr(report.longrepr, "reprcrash", None)
+        lines = (crash.message if crash else report.longreprtext).strip().splitlines()
+        row = {"test": report.nodeid, "name": junit_name(report.nodeid), "seed": int(seed[1]) if seed else None,
+               "load": round(os.getloadavg()[0], 1), "message": lines[0][:400] if lines else "",
+               "sanitizer": bool(SANITIZERS.search(text)), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        with self.path.open("a", encoding="utf-8") as f:
+            f.write(json.dumps(row) + "\n")
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def candidates(reports):
+    """The failures that are run again."""
+    found = [{"stage": stage, **row} for stage in STAGES for row in rows(reports / f"{stage}.failed.jsonl")
+             if not row["sanitizer"]]
+    return found if len(found) <= AGAIN_MAX else []
+
+
+def keep(reports, path):
+    """Add what is not there yet; return the tests that are there often."""
+    kept = rows(path)
+    kept += [row for row in rows(reports / "flaky.jsonl") if row not in kept]
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    names = [row["test"] for row in kept]
+    return sorted({name for name in names if names.count(name) >= OFTEN})
+
+
+def main():
+    action, reports = sys.argv[1], pathlib.Path(sys.argv[2])
+    if action == "list":
+        for number, row in enumerate(candidates(reports)):
+            print(number, row["stage"], "-" if row["seed"] is None else row["seed"], row["test"], sep="\t")
+    elif action == "flaky":
+        with (reports / "flaky.jsonl").open("a", encoding="utf-8") as f:
+            f.write(json.dumps(candidates(reports)[int(sys.argv[3])]) + "\n")
+    else:
+        for name in keep(reports, pathlib.Path(sys.argv[3])):
+            print(f"{name} has been flaky {OFTEN} times or more: mend it or remove it")
+
+
+if __name__ == "__main__":
+    main()
