@@ -17,8 +17,11 @@ from harness import wait_for
 from mounted import HOLD, World, app, ended, running
 from process import Part
 
+sys.path.append(str(HERE.parent / "golden"))
+
+from golden import cases_of  # noqa: E402
+
 DEFINITION = HERE.parent / "replay/data/crds/v1beta2/workload.codeflare.dev_appwrappers.yaml"
-GOLDEN = HERE.parent / "golden/appwrapper"
 LABEL = "workload.codeflare.dev/appwrapper"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
@@ -234,8 +237,8 @@ def test_again(kx, world):
 def test_accepted(world):
     """The real definition takes every recorded case as it is, and the server what is wrapped in it."""
     refused = set()
-    for path in sorted(GOLDEN.iterdir()):
-        text = re.sub(r"^( +namespace:) .*", rf"\1 {world.namespace}", path.read_text(), flags=re.M)
+    for name, made in cases_of("appwrapper").items():
+        text = re.sub(r"^( +namespace:) .*", rf"\1 {world.namespace}", made, flags=re.M)
         job = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         items = [("appwrappers", job)]
         for component in job["spec"]["components"]:
@@ -249,5 +252,5 @@ def test_accepted(world):
             try:
                 world.cluster.client.post(f"{world.path(resource)}?dryRun=All&fieldValidation=Strict", item)
             except api.Refused as e:
-                refused.add((path.stem, e.message.rpartition(": ")[2]))
+                refused.add((name, e.message.rpartition(": ")[2]))
     assert refused == {("207-new-overlay-flat-spec", 'unknown field "spec.noSuchField"')}, "an overlay's own"

@@ -16,12 +16,11 @@ from process import Part
 
 sys.path[1:1] = [str(HERE / "controllers"), str(HERE.parent / "golden")]
 
-from golden import Input, load, run  # noqa: E402
+from golden import Input, cases_of, load, run  # noqa: E402
 from jobset import make_job, make_service, wanted  # noqa: E402
 from test_jobset import CASES, options_of  # noqa: E402
 
 DEFINITION = HERE.parent / "replay/data/crds/jobset/jobset.x-k8s.io_jobsets.yaml"
-GOLDEN = HERE.parent / "golden/jobset"
 PREFIX = "jobset.sigs.k8s.io/"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
@@ -361,10 +360,10 @@ def refusals(world, jobset):
             yield resource, e.message
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.stem)
-def test_accepted(world, path):
+@pytest.mark.parametrize("name", cases_of("jobset"))
+def test_accepted(world, name):
     """The real definition takes every recorded case as it is, and the server what is made for it."""
-    assert not list(refusals(world, load(path.read_text())))
+    assert not list(refusals(world, load(cases_of("jobset")[name])))
 
 
 def test_all_accepted(world):

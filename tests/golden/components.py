@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's built-in components: how each is called, and what TorchX made of it, recorded in torchx/VERSION/NAME.json
+"""TorchX's built-in components: how each is called, and what TorchX made of it, recorded in torchx-VERSION.json
 by `python3 components.py`, which installs both versions."""
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -10,7 +11,6 @@ import tempfile
 import torchx_env
 from golden import HERE
 
-RECORDED = HERE / "torchx"
 VERSIONS = (torchx_env.FIRST, torchx_env.LATER)
 MOUNTS = "type=bind,src=/data,dst=/data,readonly,type=volume,src=claim,dst=/models,type=device,src=/dev/fuse,perm=rw"
 COMPONENTS = {
@@ -89,18 +89,22 @@ def record(torchx, version, name):
     return made
 
 
+@functools.cache
+def texts_of(version):
+    made = json.loads((HERE / f"torchx-{version}.json").read_text())
+    return {name: json.dumps(value) for name, value in made.items()}
+
+
 def recorded(version, name):
-    return json.loads((RECORDED / version / f"{name}.json").read_text())
+    return json.loads(texts_of(version)[name])
 
 
 def main():
     for version in VERSIONS:
         with tempfile.TemporaryDirectory() as where:
             torchx = TorchX(torchx_env.python(where, version))
-            (RECORDED / version).mkdir(parents=True, exist_ok=True)
-            for name in [name for other, name in CASES if other == version]:
-                text = json.dumps(record(torchx, version, name), indent=1)
-                (RECORDED / version / f"{name}.json").write_text(text + "\n")
+            made = {name: record(torchx, version, name) for other, name in CASES if other == version}
+            (HERE / f"torchx-{version}.json").write_text(json.dumps(made, indent=1) + "\n")
             torchx.close()
 
 

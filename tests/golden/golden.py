@@ -1,27 +1,53 @@
 # SPDX-License-Identifier: MIT
-"""Documents, their recorded manifests, and the program that makes kxfs's."""
+"""Documents, their recorded manifests, and the program that makes kxfs's.
 
+A file of cases (inputs.yaml: the documents and the options; volcano.yaml and mcad.yaml: what TorchX makes of them, or its error;
+appwrapper.yaml, jobset.yaml and job.yaml: what kxfs makes) is one YAML document for each case, behind a line `--- # NAME`.
+"""
+
+import functools
 import json
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import yaml
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = os.environ.get("KXFS_BINARY", str(HERE.parents[1] / "build/fs/kxfs"))
 KINDS = ("volcano", "mcad")
-NAMES = sorted(path.name for path in (HERE / "inputs").iterdir())
 NAME = "the-job"  # what a recorded job is called
 PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its beginning
 
 
+def cases_of(name):
+    """{case: its text} of a file of cases."""
+    parts = re.split(r"^--- # (\S+)\n", (HERE / f"{name}.yaml").read_text(), flags=re.M)
+    assert not parts[0] and len(set(parts[1::2])) == len(parts[1::2])
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+@functools.cache
+def values_of(name):
+    """The same with the value of each text. Callers do not change them."""
+    return {case: load(text) for case, text in cases_of(name).items()}
+
+
+@functools.cache
+def folder():
+    """Where documents are while this process runs."""
+    return tempfile.TemporaryDirectory(prefix="kxfs-golden-", dir=os.environ.get("KXFS_TEST_DIR"))
+
+
 class Input:
     def __init__(self, name):
-        self.path = HERE / "inputs" / name / "app.yaml"
-        self.text = self.path.read_bytes().decode()
-        self.settings = yaml.safe_load((HERE / "inputs" / name / "opts.yaml").read_text())
+        self.settings = dict(values_of("inputs")[name])
+        self.text = self.settings.pop("app")
+        self.path = pathlib.Path(folder().name, name, "app.yaml")
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.write_bytes(self.text.encode())
 
     def kinds(self):
         return [kind for kind in KINDS if kind not in self.settings.get("skip", [])]
@@ -64,13 +90,10 @@ def make_text(kind, source, namespace, options):
     return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
 
 
-def record(folder, names, make):
+def record(file, names, make):
     """Write what MAKE, a function as make_text of a case's name, makes of those that it does not refuse."""
-    folder.mkdir(exist_ok=True)
-    for name in names:
-        status, text, _ = make(name)
-        if status == 0:
-            (folder / f"{name}.yaml").write_text(text)
+    made = {name: make(name) for name in sorted(names)}
+    (HERE / f"{file}.yaml").write_text("".join(f"--- # {name}\n{text}" for name, (status, text, _) in made.items() if status == 0))
 
 
 def rename(job, name, to):
@@ -102,3 +125,6 @@ def difference(ours, theirs, path=""):
         return ""
     same = type(ours) is type(theirs) and ours == theirs
     return "" if same else f"{path}: ours {json.dumps(ours)}, theirs {json.dumps(theirs)}"
+
+
+NAMES = sorted(values_of("inputs"))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """AppWrappers of v1beta2: what they wrap is what those of v1beta1 wrap, which test_golden.py holds against
-TorchX; what is around it is as recorded in appwrapper/. `python3 test_appwrapper.py` records anew what
+TorchX; what is around it is as recorded in appwrapper.yaml. `python3 test_appwrapper.py` records anew what
 is different, to be read before it is committed."""
 
 import pytest
 import yaml
-from golden import HERE, NAME, NAMES, Input, difference, load, make_text, record, run
+from golden import NAME, NAMES, Input, cases_of, difference, load, make_text, record, run
 
 CASES = [name for name in NAMES if "mcad" in Input(name).kinds()]
-GOLDEN = HERE / "appwrapper"
+GOLDEN = cases_of("appwrapper")
 
 
 def options_of(source):
@@ -37,9 +37,9 @@ def test_case(name):
     assert status == before
     if status:
         assert errors.replace("appwrapper", "mcad") == before_errors
-        assert not (GOLDEN / f"{name}.yaml").exists()
+        assert name not in GOLDEN
         return
-    assert text == (GOLDEN / f"{name}.yaml").read_text()
+    assert text == GOLDEN[name]
     items = load(out.replace(load(out)["metadata"]["name"], NAME))["spec"]["resources"]["GenericItems"]
     components = load(text)["spec"]["components"]
     assert len(items) == len(components)
@@ -66,8 +66,8 @@ def test_priority():
 
 
 def test_all_are_cases():
-    assert {path.stem for path in GOLDEN.iterdir()} <= set(CASES)
+    assert set(GOLDEN) <= set(CASES)
 
 
 if __name__ == "__main__":
-    record(GOLDEN, CASES, make)
+    record("appwrapper", CASES, make)

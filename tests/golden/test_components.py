@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What TorchX writes of its built-in components is read: kxfs makes of each AppDef the object that TorchX made of it
-(recorded in torchx/), but for what docs/deviations.md lists."""
+(recorded in torchx-VERSION.json), but for what docs/deviations.md lists."""
 
 import json
 

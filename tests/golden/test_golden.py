@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kxfs's manifests are those that TorchX 0.7.0 makes (recorded in inputs/, volcano/ and mcad/), but for
+"""kxfs's manifests are those that TorchX 0.7.0 makes (recorded in inputs.yaml, volcano.yaml and mcad.yaml), but for
 what deviations.yaml names, and that is really different."""
 
 import copy
@@ -10,7 +10,7 @@ import tempfile
 import pytest
 import yaml
 from deviations import DEVIATIONS, ID, Case, clean, container, norm, take_additions, take_job_id
-from golden import HERE, KINDS, NAMES, PINNED, Input, difference, load, make, rename, run, split_id
+from golden import HERE, KINDS, NAMES, PINNED, Input, difference, load, make, rename, run, split_id, values_of
 
 TABLE = yaml.safe_load((HERE / "deviations.yaml").read_text())
 DOCUMENT = HERE.parents[1] / "docs/deviations.md"
@@ -19,8 +19,8 @@ BOTH = [(name, kind) for name in NAMES for kind in Input(name).kinds()]
 
 
 def recorded(name, kind):
-    path = HERE / kind / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    value = values_of(kind).get(name)
+    return copy.deepcopy(value) if value and "error" not in value else None
 
 
 def listed(table, name, kind):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Batch Jobs: the pods of the one role are those that a JobSet has of it, which test_jobset.py holds against Volcano's,
-but for the host of rank 0; what is around them is as recorded in job/. `python3 test_job.py` records anew, to be read
+but for the host of rank 0; what is around them is as recorded in job.yaml. `python3 test_job.py` records anew, to be read
 before it is committed."""
 
 import pytest
-from golden import HERE, Input, difference, load, make_text, record, run
+from golden import Input, cases_of, difference, load, make_text, record, run
 from test_jobset import CASES, options_of
 
-GOLDEN = HERE / "job"
+GOLDEN = cases_of("job")
 RECORDED = ["001-minimal", "010-gpu", "032-mount-device"]
 ROLE = "name: a\nroles:\n- {{name: r, image: i, entrypoint: e, {}}}\n"
 
@@ -29,7 +29,7 @@ def made(tmp_path, text, options=None):
 def test_recorded(name):
     status, text, errors = make(name)
     assert (status, errors) == (0, "")
-    assert text == (GOLDEN / f"{name}.yaml").read_text()
+    assert text == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -99,4 +99,4 @@ def test_rank0_alone(tmp_path):
 
 
 if __name__ == "__main__":
-    record(GOLDEN, RECORDED, make)
+    record("job", RECORDED, make)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """JobSets: the pods of each role are those of Volcano's first task of it, which test_golden.py holds against TorchX,
-but for what has to differ; what is around them is as recorded in jobset/. `python3 test_jobset.py` records anew, to be
+but for what has to differ; what is around them is as recorded in jobset.yaml. `python3 test_jobset.py` records anew, to be
 read before it is committed."""
 
 import copy
@@ -8,10 +8,10 @@ import json
 
 import pytest
 import yaml
-from golden import HERE, NAME, NAMES, Input, difference, load, make_text, record, run
+from golden import NAME, NAMES, Input, cases_of, difference, load, make_text, record, run
 
 CASES = [name for name in NAMES if "volcano" in Input(name).kinds()]
-GOLDEN = HERE / "jobset"
+GOLDEN = cases_of("jobset")
 RECORDED = ["001-minimal", "004-replicas", "005-multi-role", "050-macros", "053-rank0-dashed-role", "060-retry-application",
             "010-gpu", "032-mount-device", "067-min-replicas", "090-name-upper-underscore"]
 INDEX = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
@@ -36,7 +36,7 @@ def make(name):
 def test_recorded(name):
     status, text, errors = make(name)
     assert (status, errors) == (0, "")
-    assert text == (GOLDEN / f"{name}.yaml").read_text()
+    assert text == GOLDEN[name]
 
 
 def expected_pod(task, role_name, rank0):
@@ -138,4 +138,4 @@ def test_labels_of_kueue():
 
 
 if __name__ == "__main__":
-    record(GOLDEN, RECORDED, make)
+    record("jobset", RECORDED, make)

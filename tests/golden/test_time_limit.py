@@ -5,9 +5,9 @@ import copy
 import json
 
 import pytest
-from golden import HERE, load, run
+from golden import Input, load, run
 
-INPUT = HERE / "inputs/005-multi-role/app.yaml"
+INPUT = Input("005-multi-role").path
 KUEUES = "kueue.x-k8s.io/max-exec-time-seconds"
 
 
