@@ -1,64 +1,88 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main program of a fuzz target where no fuzzer is built in: gives each file of the
- * directories named on the command line to the target. A directory without files is an error, so
- * that a corpus that is not found does not pass as one that holds nothing bad.
+ * The main program of a fuzz target where no fuzzer is built in: gives each input of the files
+ * named on the command line to the target (corpus.py says what is in them). A file without
+ * inputs is an error, so that a corpus that is not found does not pass as one that holds nothing
+ * bad.
  */
-#include <dirent.h>
 #include <err.h>
-#include <sys/stat.h>
+#include <json-c/json.h>
 
 #include "spec/base/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void replay_file(const char *path)
+/* Make each character of the UTF-8 TEXT, U+0000 to U+00FF, one byte. Return how many they are. */
+static size_t to_latin1(uint8_t *text, size_t len)
 {
-	cleanup_file FILE *f = fopen(path, "rbe");
-	cleanup_free uint8_t *data = NULL;
-	struct stat st;
-
-	if (!f || fstat(fileno(f), &st) < 0)
-		err(1, "%s", path);
-	/* Of exactly the input's size, so that a sanitizer sees a read past its end. */
-	data = malloc(st.st_size > 0 ? (size_t)st.st_size : 1);
-	if (!data)
-		err(1, "%s", path);
-	if (fread(data, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
-		errx(1, "%s: short read", path);
-	LLVMFuzzerTestOneInput(data, (size_t)st.st_size);
-}
-
-static size_t replay_directory(const char *path)
-{
-	DIR *dir = opendir(path);
 	size_t n = 0;
 
-	if (!dir)
-		err(1, "%s", path);
-	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-		cleanup_free char *file = NULL;
+	for (size_t i = 0; i < len; i++) {
+		uint8_t c = text[i];
 
-		if (entry->d_name[0] == '.')
-			continue;
-		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
-			err(1, "%s", path);
-		replay_file(file);
+		if (c >= 0x80) {
+			if (c > 0xc3 || ++i == len)
+				errx(1, "a character beyond U+00FF in \"latin1\"");
+			c = (uint8_t)((c << 6) | (text[i] & 0x3f));
+		}
+		text[n++] = c;
+	}
+	return n;
+}
+
+static void replay(struct json_object *row)
+{
+	struct json_object *text = json_object_object_get(row, "text");
+	struct json_object *latin1 = json_object_object_get(row, "latin1");
+	struct json_object *from = text ? text : latin1;
+	size_t size = (size_t)json_object_get_string_len(from);
+	cleanup_free uint8_t *copy = NULL, *data = NULL;
+
+	if (!json_object_is_type(from, json_type_string))
+		errx(1, "a line with neither \"text\" nor \"latin1\"");
+	copy = malloc(size + 1);
+	if (!copy)
+		err(1, "malloc");
+	memcpy(copy, json_object_get_string(from), size);
+	if (latin1)
+		size = to_latin1(copy, size);
+	/* Of exactly the input's size, so that a sanitizer sees a read past its end. */
+	data = malloc(size > 0 ? size : 1);
+	if (!data)
+		err(1, "malloc");
+	memcpy(data, copy, size);
+	LLVMFuzzerTestOneInput(data, size);
+}
+
+static size_t replay_file(const char *path)
+{
+	cleanup_file FILE *f = fopen(path, "re");
+	cleanup_free char *line = NULL;
+	size_t size = 0, n = 0;
+
+	if (!f)
+		err(1, "%s", path);
+	while (getline(&line, &size, f) > 0) {
+		struct json_object *row = json_tokener_parse(line);
+
+		if (!row)
+			errx(1, "%s:%zu: not JSON", path, n + 1);
+		replay(row);
+		json_object_put(row);
 		n++;
 	}
-	closedir(dir);
 	return n;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		errx(2, "usage: %s DIRECTORY...", argv[0]);
+		errx(2, "usage: %s FILE...", argv[0]);
 	for (int i = 1; i < argc; i++) {
-		size_t n = replay_directory(argv[i]);
+		size_t n = replay_file(argv[i]);
 
 		if (n == 0)
-			errx(1, "%s: no files", argv[i]);
+			errx(1, "%s: no inputs", argv[i]);
 		printf("%s: %zu inputs\n", argv[i], n);
 	}
 	return 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Each fuzz target searches for a few seconds, from its corpus, which reaches most lines of what the target is for.
-KXFS_FUZZ_TARGETS is what tests/fuzz/build has made. What a target finds belongs into its corpus,
+KXFS_FUZZ_TARGETS is what tests/fuzz/build has made. What a target finds belongs into its corpus (`corpus.py add`),
 so that every build replays it. The search is the same each time, as far as it gets, so that what it finds has come with a change;
 KXFS_FUZZ_SEED=0 searches elsewhere each time."""
 
@@ -8,10 +8,10 @@ import json
 import os
 import pathlib
 import resource
-import shutil
 import subprocess
 import zipfile
 
+import corpus
 import pytest
 
 HERE = pathlib.Path(__file__).parent
@@ -46,8 +46,9 @@ READERS = {
 }
 
 
-def test_each_target_has_a_floor():
+def test_each_target_has_a_floor_and_inputs():
     assert sorted(READERS) == TARGETS
+    assert sorted(path.stem for path in corpus.CORPUS.iterdir()) == TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -55,7 +56,8 @@ def test_coverage(name, tmp_path):
     """The corpus reaches what the target is for. The figure is printed, and stands in the report."""
     floor, *files = READERS[name]
     raw, profile, binary = tmp_path / "raw", tmp_path / "profile", BUILT / f"fuzz-{name}"
-    subprocess.run([binary, "-runs=0", HERE / "corpus" / name], env={**os.environ, "LLVM_PROFILE_FILE": str(raw)},
+    corpus.unpack(name, tmp_path / "corpus")
+    subprocess.run([binary, "-runs=0", tmp_path / "corpus"], env={**os.environ, "LLVM_PROFILE_FILE": str(raw)},
                    check=True, stderr=subprocess.DEVNULL, timeout=600)
     subprocess.run(["llvm-profdata", "merge", "-sparse", raw, "-o", profile], check=True, timeout=600)
     out = subprocess.run(["llvm-cov", "export", "-summary-only", binary, f"-instr-profile={profile}"], check=True,
@@ -74,7 +76,7 @@ def test_for_a_service(name, tmp_path):
     needs = subprocess.run(["ldd", BUILT / f"fuzz-{name}"], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
     assert not [line for line in needs.splitlines() if any(name in line for name in ("json", "yaml", "curl", "uv"))]
     with zipfile.ZipFile(BUILT / f"fuzz-{name}_seed_corpus.zip") as seeds:
-        assert sorted(seeds.namelist()) == sorted(path.name for path in (HERE / "corpus" / name).iterdir())
+        assert sorted(seeds.namelist()) == sorted(corpus.inputs(name))
 
 
 def is_slow(binary, path):
@@ -91,11 +93,10 @@ def is_slow(binary, path):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_search(name, tmp_path):
-    corpus = tmp_path / "corpus"
-    shutil.copytree(HERE / "corpus" / name, corpus)
+    corpus.unpack(name, tmp_path / "corpus")
     p = subprocess.run(
         [BUILT / f"fuzz-{name}", f"-seed={SEED}", f"-max_total_time={SECONDS}", "-timeout=100", f"-report_slow_units={SLOW}",
-         "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/", corpus],
+         "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/", tmp_path / "corpus"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         env={**os.environ, "LLVM_PROFILE_FILE": "/dev/null"}, timeout=SECONDS * 5 + 300)
     text = p.stdout.decode(errors="replace")

@@ -17,5 +17,8 @@ for source in tests/fuzz/fuzz-*.c; do
 	name=$(basename "${source#tests/fuzz/fuzz-}" .c)
 	cp "$build/tests/fuzz/fuzz-$name" "$OUT/"
 	rm -f "$OUT/fuzz-${name}_seed_corpus.zip"
-	python3 -m zipfile -c "$OUT/fuzz-${name}_seed_corpus.zip" "tests/fuzz/corpus/$name/"*
+	seeds=$(mktemp -d "$WORK/seeds-XXXXXX")
+	python3 tests/fuzz/corpus.py unpack "$name" "$seeds"
+	python3 -m zipfile -c "$OUT/fuzz-${name}_seed_corpus.zip" "$seeds/"*
+	rm -r "$seeds"
 done
