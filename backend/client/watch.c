@@ -566,7 +566,7 @@ static struct part *send_page(struct watch *w, const char *token)
 	struct http_call call = {
 		.path = path,
 		.idle_ms = LIST_IDLE_MS,
-		.retry = true,
+		.retry = w->err == ERR_NONE_YET, /* later the owner is notified of each failure */
 		.compress = true,
 		.done = on_list_done,
 	};
@@ -683,7 +683,6 @@ static void send_version(struct watch *w)
 	struct http_call call = {
 		.path = path,
 		.idle_ms = LIST_IDLE_MS,
-		.retry = true,
 		.metadata = true,
 		.done = on_version,
 	};

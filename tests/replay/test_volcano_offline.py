@@ -50,6 +50,22 @@ def test_reading(kx, server, volcano, how):
     assert begin < time.time()
 
 
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_first_failure_is_reported(kx, server, how):
+    """The first request that fails after the connections have ended marks everything stale, and what is submitted then
+    fails at once; no request is repeated before that."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away(how)
+    found = harness.wait_for(lambda: "connected: false" in kx.read(".kxfs/info") and Metrics(kx))
+    assert found.sum("server_requests_total", resource="jobs.batch.volcano.sh", code="none") <= 2
+    assert found.sum("server_retries_total") == 0
+    assert stale(kx, "one")
+    harness.wait_for(lambda: server.url.partition("//")[2] in kx.read(".kxfs/info"))
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EHOSTUNREACH"
+    assert Metrics(kx).sum("server_retries_total") == 0
+
+
 def test_since_when(kx, server):
     """stale_since is when it was last known to be right, not when one looks."""
     server.store.add(st.JOBS, watching.job("one"))
@@ -65,9 +81,6 @@ def test_writing(kx, server):
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away()
-    # That nobody listens is known when the watch of jobs has been asked for again.
-    harness.wait_for(lambda: Metrics(kx).sum("server_requests_total", verb="list", resource="jobs.batch.volcano.sh",
-                                             code="none"), what="a question that nobody hears")
     harness.wait_for(lambda: stale(kx, "one"), what="stale")
     begin = time.monotonic()
     for where in ("submit", "dryrun"):
