@@ -28,6 +28,8 @@ struct spec_log {
 #define SPEC_REASON_NODE_LOST "NodeLost"
 /* it was ended because a probe had failed, which the message names. */
 #define SPEC_REASON_PROBE "ProbeFailed"
+/* Kubernetes' reason for a Job that a rule of its podFailurePolicy has ended; the message names the pod and the rule. */
+#define SPEC_REASON_FAILURE_POLICY "PodFailurePolicy"
 
 /* A replica. Plain data: filled by the backend that runs it. */
 struct spec_replica {
@@ -49,11 +51,12 @@ struct spec_replica {
 	/* When this attempt is ended for its time limit; 0: it has none, or that is not known. Not on disk. */
 	int64_t deadline;
 	/*
-	 * For a container that failed and is run again in the same pod; a snapshot on disk does not have these three:
+	 * For a container that failed and is run again in the same pod, or, in a FAILED replica, that was stopped in that
+	 * run:
 	 */
 	unsigned starts; /* how often the container was started; 0: no container is run again */
 	int last_code;	 /* exit code of the run that has failed */
-	int64_t next;	 /* when the container is started again; 0: not known */
+	int64_t next;	 /* when the container is started again; 0: not known. Not on disk. */
 	int64_t started;
 	int64_t finished;	  /* end of the replica as a whole: no further attempt comes */
 	struct spec_usage *usage; /* what its attempt has used; NULL: nobody tells */

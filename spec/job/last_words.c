@@ -132,11 +132,14 @@ char *spec_last_error(const char *text, size_t n)
 const struct spec_log *spec_last_log(const struct spec_job *job)
 {
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
-	const struct spec_log *ret = NULL;
+	const struct spec_log *ret = NULL, *before = NULL;
 
 	/* The logs stand oldest first. */
-	for (size_t i = 0; r && i < r->n_logs; i++)
-		if (streq(r->logs[i].container, r->blamed))
-			ret = &r->logs[i];
-	return ret;
+	for (size_t i = 0; r && i < r->n_logs; i++) {
+		if (!streq(r->logs[i].container, r->blamed))
+			continue;
+		before = ret;
+		ret = &r->logs[i];
+	}
+	return before && r->starts > 0 ? before : ret;
 }

@@ -205,14 +205,40 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 			job->max_retries);
 }
 
+/* Print that R was not retried, because a rule of its Job names its end. */
+static void put_policy(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	static const char key[] = " rule at index ";
+	const char *rule = strstr(job->message, key);
+
+	if (job->retries > 0)
+		put_retries(out, job, false);
+	if (!rule || !strstr(job->message, r->pod)) {
+		fputs(" The job was not retried: ", out);
+		put_end(out, job->message);
+		return;
+	}
+	rule += strlen(key);
+	fprintf(out, " It was not retried, because rule %.*s of its podFailurePolicy says so.",
+		(int)strspn(rule, "0123456789"), rule);
+}
+
 /* Print where R, or the container that has ended it, has printed what went wrong. */
 static void put_output(FILE *out, const struct spec_replica *r)
 {
+	bool stopped = r->state == SPEC_FAILED && r->starts > 0; /* in a run after the failure */
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += streq(r->logs[i].container, r->blamed);
 	fputs(*r->blamed ? " The output of that container is in " : " Its output is in ", out);
 	put_clean(out, r->name);
 	fputc('/', out);
 	put_clean(out, r->blamed);
-	fputs(*r->blamed ? ".log." : "log.", out);
+	fputs(*r->blamed ? ".log" : "log", out);
+	if (stopped && n > 1)
+		fprintf(out, ".%zu", n - 2);
+	fputc('.', out);
 }
 
 /* Is it known why R failed? */
@@ -296,7 +322,10 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	put_clean(out, r->name);
 	put_failure(out, job, r);
 	put_failed(out, job, n);
-	put_retries(out, job, false);
+	if (streq(job->reason, SPEC_REASON_FAILURE_POLICY))
+		put_policy(out, job, r);
+	else
+		put_retries(out, job, false);
 	if (*job->again)
 		fprintf(out, " %s", job->again);
 	if (job->silent && !streq(r->reason, "OutputLost"))

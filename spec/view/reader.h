@@ -68,6 +68,11 @@ struct spec_reader {
 	const char *again;
 	/* Why the controller may end a job that has failed though retries are left: a sentence; NULL: it does not. */
 	const char *no_more;
+	/*
+	 * Restarts of containers are retries too, and once the job ends, its object also counts pods that its
+	 * controller has deleted as retries.
+	 */
+	bool recounted;
 	bool remade;	/* what owns an object of the kind makes it anew when it is deleted */
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };

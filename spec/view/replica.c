@@ -6,6 +6,7 @@
 #include "spec/view/replica.h"
 
 #include <math.h>
+#include <signal.h>
 
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -37,11 +38,31 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 	return state == SPEC_FAILED && spec_pod_is_past(pod, job);
 }
 
+/*
+ * Did the controller of JOB delete POD because the restarts of containers have used up the retries? Then a failure of
+ * its main container has ended the replica.
+ */
+static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
+}
+
+/* Has C, which was run again after a failure, failed once more before it was stopped? */
+static bool has_failed_again(const struct spec_container_view *c)
+{
+	return streq(c->reason, "OOMKilled") ||
+	       (c->exit_code > 0 && c->exit_code != 128 + SIGKILL && c->exit_code != 128 + SIGTERM);
+}
+
 static enum spec_state state_of(const struct spec_pod_view *pod, const struct spec_job_view *job,
 				const struct spec_standing *standing)
 {
 	enum spec_state state = spec_pod_state(pod);
 
+	if (has_failed_before(pod, job) && (standing->over || standing->ending))
+		return SPEC_FAILED;
 	if (spec_pod_was_stopped(pod))
 		return standing->over || standing->ending ? SPEC_CANCELLED : SPEC_PENDING;
 	if (!standing->over && !standing->ending && is_followed(pod, state, job))
@@ -117,6 +138,23 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
+/* C was run again after a failure, and stopped in that run. */
+static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
+			    const struct spec_container_view *c)
+{
+	char code[64];
+
+	if (has_failed_again(c)) {
+		explain_by(r, pod, c);
+		return;
+	}
+	snprintf(code, sizeof(code), "exit code %d", c->last_exit_code);
+	explain_with(r, "Error", code);
+	r->starts = c->restarts + 1;
+	r->exit_code = r->last_code = c->last_exit_code;
+	r->signal = 0;
+}
+
 static void explain_lost(struct spec_replica *r, const struct spec_pod_view *pod)
 {
 	char time[32];
@@ -131,7 +169,9 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = culprit(pod);
 
-	if (spec_pod_was_stopped(pod) && r->state == SPEC_CANCELLED)
+	if (spec_pod_was_stopped(pod) && r->state == SPEC_FAILED)
+		explain_stopped(r, pod, spec_pod_main(pod));
+	else if (spec_pod_was_stopped(pod) && r->state == SPEC_CANCELLED)
 		explain_with(r, "Deleted", "its pod was deleted");
 	else if (spec_pod_was_stopped(pod))
 		explain_with(r, SPEC_REASON_RESTARTING, "");
@@ -294,6 +334,8 @@ static void fill_without(struct spec_replica *r, const struct spec_standing *sta
 	if (before && (before->state == SPEC_SUCCEEDED ||
 		       (standing->over && spec_state_is_final(before->state)))) {
 		r->state = before->state;
+		r->starts = before->starts;
+		r->last_code = before->last_code;
 		r->exit_code = before->exit_code;
 		r->signal = before->signal;
 		r->started = before->started;

@@ -91,6 +91,46 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 	}
 }
 
+/* --- retries --- */
+
+static bool is_followed(struct spec_placed_pods pods, size_t i)
+{
+	return i + 1 < pods.n && pods.v[i + 1].replica == pods.v[i].replica;
+}
+
+/*
+ * The retries of a job whose object does not count restarts of containers. Once the job ends, its object also counts
+ * pods that its controller has deleted, so the pods that failed and have a successor are counted then.
+ */
+static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
+			const struct spec_standing *standing, const struct spec_job *before)
+{
+	unsigned restarts = 0, failed = 0;
+
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_pod_view *pod = pods.v[i].pod;
+
+		failed += is_followed(pods, i) && spec_pod_end(pod) == SPEC_FAILED;
+		for (size_t k = 0; pod->main_reruns && k < pod->n_containers; k++)
+			restarts += min_of(pod->containers[k].restarts, (unsigned)INT16_MAX);
+	}
+	if (view->used_up)
+		return max_of(view->max_retries, restarts);
+	failed = standing->ending ? min_of(failed, view->retries) : view->retries;
+	return max_of(failed + restarts, before ? before->retries : 0u);
+}
+
+/* The most retries of a replica of a job that retries each by itself. */
+static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
+{
+	/* Pods that have failed may have gone since the last snapshot. */
+	unsigned ret = before ? before->retries : 0;
+
+	for (size_t i = 0; i < pods.n; i++)
+		ret = max_of(ret, pods.v[i].pod->failures);
+	return ret;
+}
+
 /* --- times --- */
 
 static int64_t started(struct spec_placed_pods pods, const struct spec_job *before)
@@ -285,6 +325,9 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const struct spec_pod_view *pod = pods.v[i].pod;
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
+		/* The last words of a run that was stopped say nothing. */
+		if (r->starts > 0)
+			continue;
 		for (size_t k = 0; k < pod->n_containers && streq(pod->meta.name, r->pod); k++) {
 			const struct spec_container_view *c = &pod->containers[k];
 
@@ -384,11 +427,10 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_head(job, view, ctx);
 	fill_kueue(job, ctx);
 	fill_roles(job, view);
-	/* Pods that have failed may have gone since the last snapshot. */
 	if (view->alone)
-		job->retries = ctx->before ? ctx->before->retries : 0;
-	for (size_t i = 0; view->alone && i < placed.n; i++)
-		job->retries = max_of(job->retries, placed.v[i].pod->failures);
+		job->retries = most_retries(placed, ctx->before);
+	else if (ctx->reader->recounted)
+		job->retries = recount(view, placed, &standing, ctx->before);
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	fill_requests(job, placed, ctx->before);
 	blame_probes(job, placed, ctx);

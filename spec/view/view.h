@@ -129,6 +129,7 @@ struct spec_job_view {
 	/* Time limit of all pods, in seconds; 0: none, or not the same for all. */
 	int time_limit;
 	bool vague;	 /* reason and message only say that pods have failed: the pods say more */
+	bool used_up;	 /* its controller has ended it because it has no retries left */
 	bool has_appdef; /* spec_object_appdef (object.h) finds it */
 	bool restarts;	 /* its controller may start parts that have failed again */
 	bool alone;	 /* and does so for each replica by itself, whose pods count that */

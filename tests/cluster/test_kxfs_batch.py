@@ -109,6 +109,47 @@ def test_retry(kx, world):
     wait_for(lambda: "Retries used: 1; max_retries is 1" in one.read("why"), what="the retry to be told")
 
 
+def made(world, name, script, **spec):
+    """A Job that kubectl made, of one container."""
+    policy = spec.pop("restartPolicy", "Never")
+    world.cluster.client.post(world.path("jobs.batch"), {"metadata": {"name": name}, "spec": {**spec, "template": {"spec": {
+        "restartPolicy": policy, "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", script]}]}}}})
+
+
+def test_restarts_are_retries(kx, world):
+    """With restartPolicy OnFailure the kubelet runs the container again, and the controller stops the run after the last."""
+    mount = kx("capture=all")
+    made(world, "again", "trap 'exit 143' TERM; echo try; for i in $(seq 30); do sleep 0.1; done; echo no data; exit 3",
+         restartPolicy="OnFailure", backoffLimit=2)
+    wait_for(lambda: "again" in mount.ls("jobs"), what="the job")
+    job, = mount.jobs()
+    wait_for(lambda: job.status()["retries"] == 1, what="a retry")
+    ended(job, "FAILED")
+    wait_for(lambda: "Its last words" in job.read("why"), what="its last words")
+    status, replica = job.status(), job.replica("c-0")
+    assert (status["retries"], status["max_retries"], status["reason"]) == (2, 2, "Error")
+    assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("FAILED", 3, 2)
+    log, = (name for name in ("log", "log.1") if f"Its output is in c-0/{name}. " in job.read("why"))
+    assert job.read("c-0", log) == "try\nno data\n"
+    assert job.read("why").startswith("c-0 ended with exit code 3. Retries used: 2; max_retries is 2.")
+    assert job.read("why").endswith("Its last words:\n    try\n    no data\n")
+
+
+def test_failure_policy(kx, world):
+    """A rule that ends a Job is named, and pods that the controller deletes for that are no retries."""
+    mount = kx()
+    made(world, "ruled", "[ $JOB_COMPLETION_INDEX = 1 ] && exit 42; " + HOLD, completionMode="Indexed", completions=3,
+         parallelism=3, podFailurePolicy={"rules": [
+             {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}},
+             {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]})
+    wait_for(lambda: "ruled" in mount.ls("jobs"), what="the job")
+    job, = mount.jobs()
+    ended(job, "FAILED")
+    wait_for(lambda: job.read("why").startswith(
+        "c-1 ended with exit code 42. It was not retried, because rule 1 of its podFailurePolicy says so."), what="why")
+    assert job.status()["retries"] == 0 and world.jobs()["ruled"]["status"]["failed"] == 3
+
+
 def test_ctl(kx, world):
     mount = kx()
     job, other = mount.submit(app(HOLD)), mount.submit(app(HOLD), name="other.yaml")

@@ -84,7 +84,8 @@ static void explain(struct spec_job_view *v, const struct spec_value *object,
 	spec_read_copy(&v->reason, reason, READ_MAX_WORD);
 	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
 	/* Any other reason only says that pods have failed. */
-	v->vague = !streq(reason, "DeadlineExceeded") && !streq(reason, "PodFailurePolicy");
+	v->vague = !streq(reason, "DeadlineExceeded") && !streq(reason, SPEC_REASON_FAILURE_POLICY);
+	v->used_up = streq(reason, "BackoffLimitExceeded");
 	if (!is_terminated(object, failed))
 		return;
 	spec_set(&v->phase, streq(v->phase, "Failed") ? "Terminated" : "Terminating");
@@ -138,4 +139,5 @@ const struct spec_reader spec_job_reader = {
 	.pod = read_pod,
 	.phases = phases,
 	.remade = true,
+	.recounted = true,
 };

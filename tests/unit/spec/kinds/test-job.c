@@ -3,6 +3,7 @@
  * Batch Jobs: what users see while the real controller runs them; and objects that no recording has: pods that their
  * Job does not number, ends of which no pod tells, and Jobs that something else owns.
  */
+#include "spec/job/last_words.h"
 #include "spec/job/status.h"
 #include "spec/view/control.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
@@ -202,6 +203,61 @@ static const struct scenario {
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n",
 	 "Completed", "", ""},
+	/* The controller stops the third run as soon as it has begun: the second was the one that failed. */
+	{"job_on_failure_limit",
+	 "SUBMITTED main-0=PENDING\n"
+	 "PENDING main-0=PENDING\n"
+	 "RUNNING main-0=RUNNING\n"
+	 "PENDING main-0=PENDING/3/Error\n"
+	 "RUNNING main-0=RUNNING/attempt 1\n"
+	 "PENDING main-0=PENDING/3/Error/attempt 1\n"
+	 "PENDING main-0=PENDING/3/CrashLoopBackOff/attempt 1\n"
+	 "RUNNING main-0=RUNNING/attempt 2\n"
+	 "RUNNING main-0=FAILED/3/Error/attempt 2\n"
+	 "FAILED main-0=FAILED/3/Error/attempt 2\n",
+	 "Error", "main-0: exit code 3",
+	 "main-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in main-0/log.1.\n"},
+	/* The other two pods, which the controller deletes, are no retries, though the object counts them. */
+	{"job_fail_policy",
+	 "SUBMITTED main-0=PENDING main-1=PENDING main-2=PENDING\n"
+	 "PENDING main-0=PENDING main-1=PENDING main-2=PENDING\n"
+	 "RUNNING main-0=RUNNING main-1=PENDING main-2=PENDING\n"
+	 "RUNNING main-0=RUNNING main-1=PENDING main-2=RUNNING\n"
+	 "RUNNING main-0=RUNNING main-1=RUNNING main-2=RUNNING\n"
+	 "RUNNING main-0=RUNNING main-1=FAILED/42/Error main-2=RUNNING\n"
+	 "RUNNING main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=RUNNING\n"
+	 "RUNNING main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n"
+	 "FAILED main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n",
+	 "PodFailurePolicy",
+	 "Container main for pod test/app-1-rrxll failed with exit code 42 matching FailJob rule at index 0",
+	 "main-1 ended with exit code 42. It was not retried, because rule 0 of its podFailurePolicy says so. Its output is in main-1/log.\n"},
+	{"job_fail_policy_retried",
+	 "SUBMITTED main-0=PENDING\n"
+	 "PENDING main-0=PENDING\n"
+	 "RUNNING main-0=RUNNING\n"
+	 "RUNNING main-0=FAILED/5/Error\n"
+	 "PENDING main-0=PENDING/attempt 1\n"
+	 "RUNNING main-0=RUNNING/attempt 1\n"
+	 "RUNNING main-0=FAILED/42/Error/attempt 1\n"
+	 "FAILED main-0=FAILED/42/Error/attempt 1\n",
+	 "PodFailurePolicy",
+	 "Container main for pod test/app-8467j failed with exit code 42 matching FailJob rule at index 0",
+	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. It was not retried, because rule 0 of its podFailurePolicy says so. Its output is in main-0/log.\n"},
+	/* A failure that a rule ignores is no retry. */
+	{"job_count_policy",
+	 "SUBMITTED main-0=PENDING\n"
+	 "PENDING main-0=PENDING\n"
+	 "RUNNING main-0=RUNNING\n"
+	 "RUNNING main-0=FAILED/7/Error\n"
+	 "PENDING main-0=PENDING/attempt 1\n"
+	 "RUNNING main-0=RUNNING/attempt 1\n"
+	 "RUNNING main-0=FAILED/5/Error/attempt 1\n"
+	 "PENDING main-0=PENDING/attempt 2\n"
+	 "RUNNING main-0=RUNNING/attempt 2\n"
+	 "RUNNING main-0=FAILED/5/Error/attempt 2\n"
+	 "FAILED main-0=FAILED/5/Error/attempt 2\n",
+	 "Error", "main-0: exit code 5",
+	 "main-0 ended with exit code 5. Retries used: 1; max_retries is 1. Its output is in main-0/log.\n"},
 };
 
 static void test_recordings(void **state)
@@ -216,6 +272,100 @@ static void test_recordings(void **state)
 		assert_string_equal(why(&w), scenarios[i].why);
 		world_clear(&w);
 	}
+}
+
+/* The watch tells of a pod of a Job with restartPolicy OnFailure, with this state of its container. */
+static void rerun_pod(struct world *w, unsigned restarts, const char *state, const char *more,
+		      bool gone)
+{
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-a','uid':'a','creationTimestamp':"
+			     "'1970-01-01T00:00:01Z','ownerReferences':[{'uid':'u','controller':"
+			     "true}]%s},'spec':{'restartPolicy':'OnFailure','containers':[{'name':"
+			     "'c'}]},'status':{'phase':'%s','containerStatuses':[{'name':'c',"
+			     "'restartCount':%u,'state':%s,'lastState':{'terminated':{'exitCode':3,"
+			     "'reason':'Error'}}}]}}",
+			     more, gone ? "Failed" : "Running", restarts, state),
+		  gone);
+}
+
+#define ONE_POD	 "'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':2,'completions':1"
+#define EXCEEDED "'conditions':[" CONDITION("Failed", "True", "BackoffLimitExceeded") "]"
+#define DELETED	 ",'deletionTimestamp':'1970-01-01T00:00:40Z','deletionGracePeriodSeconds':30"
+#define ENDED(code)                                                                                \
+	"{'terminated':{'exitCode':" code ",'reason':'Error','startedAt':'1970-01-01T00:00:09Z',"  \
+	"'finishedAt':'1970-01-01T00:00:12Z'}}"
+
+/* Restarts of a container are retries, also while the job runs, and the last run that failed by itself counts. */
+static void test_restarts(void **state)
+{
+	static const struct {
+		const char *end;
+		const char *log, *why;
+	} ends[] = {
+		{ENDED("143"), "a.c.1",
+		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
+		{ENDED("0"), "a.c.1",
+		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
+		{"{'running':{'startedAt':'1970-01-01T00:00:09Z'}}", "a.c.1",
+		 "c-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in c-0/log.1.\n"},
+		/* It failed once more before its controller could stop it. */
+		{ENDED("4"), "a.c.2",
+		 "c-0 ended with exit code 4. Retries used: 2; max_retries is 2. Its output is in c-0/log.\n"},
+	};
+
+	for (size_t i = 0; i < array_size(ends); i++) {
+		struct world w = {.kind = &spec_job};
+
+		job(&w, "", ONE_POD, "'active':1");
+		rerun_pod(&w, 1, "{'running':{}}", "", false);
+		assert_int_equal(w.last->retries, 1);
+		rerun_pod(&w, 2, "{'running':{}}", "", false);
+		assert_int_equal(w.last->retries, 2);
+		assert_int_equal(w.last->replicas[0].attempt, 2);
+		job(&w, "", ONE_POD, "'failed':1," EXCEEDED);
+		rerun_pod(&w, 2, ends[i].end, DELETED, true);
+		assert_int_equal(w.last->retries, 2);
+		assert_int_equal(w.last->replicas[0].state, SPEC_FAILED);
+		assert_string_equal(why(&w), ends[i].why);
+		assert_string_equal(spec_last_log(w.last)->key, ends[i].log);
+		world_clear(&w);
+	}
+}
+
+/* What is counted of a job that ended before kxfs saw it: its controller has deleted pods. */
+static void test_late_retries(void **state)
+{
+	static const char three[] =
+		"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':6,"
+		"'completionMode':'Indexed','completions':3,'parallelism':3";
+	static const char by_rule[] =
+		"'failed':4,'conditions':[{'type':'Failed','status':'True','reason':'PodFailurePolicy',"
+		"'message':'Container c for pod ns/%s failed with exit code 3 matching FailJob rule at "
+		"index 12'}]";
+	struct world w = {.kind = &spec_job};
+
+	job(&w, "", ONE_POD, "'failed':1," EXCEEDED);
+	assert_int_equal(w.last->retries, 2);
+	world_clear(&w);
+
+	job(&w, "", three, world_json(by_rule, "j-c"));
+	assert_int_equal(w.last->retries, 0);
+	pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'1'", "Failed", false);
+	pod(&w, "c", 20, "'batch.kubernetes.io/job-completion-index':'1'", "Failed", false);
+	assert_int_equal(w.last->retries, 1);
+	assert_string_equal(
+		why(&w),
+		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. It was not "
+		"retried, because rule 12 of its podFailurePolicy says so. Its output is in c-1/log.\n");
+	/* The rule is about another replica than the one that failed first. */
+	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
+	assert_non_null(strstr(
+		why(&w),
+		"c-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. "
+		"Retries used: 1; max_retries is 6. The job was not retried: Container c for "
+		"pod ns/j-c failed with exit code 3 matching FailJob rule at index 12. "));
+	world_clear(&w);
 }
 
 /*
@@ -438,6 +588,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_restarts),   cmocka_unit_test(test_late_retries),
 		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
 		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
 		cmocka_unit_test(test_injected),   cmocka_unit_test(test_quota),
