@@ -217,7 +217,8 @@ static bool may_be_missing(const char *key)
 		"dropped",   "transitions",    "obstacle",   "last_words", "boot",
 		"pod",	     "node",	       "blamed",     "silent",	   "time_limit",
 		"ttl",	     "evictions",      "turn",	     "gpus",	   "cluster_queue",
-		"flavors",   "priority_class", "priority",   "owner"};
+		"flavors",   "priority_class", "priority",   "owner",	   "starts",
+		"last_code"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
