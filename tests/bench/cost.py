@@ -47,7 +47,7 @@ class Sort:
 
     def __init__(self, name, pods_told):
         file, self.resource = FILES[name]
-        lines = (recordings.DIRECTORY / f"success/{file}.jsonl").read_text().splitlines()
+        lines = recordings.parts("success")[file]
         self.tree = json.loads(lines[-1])["object"]
         self.rate = len(lines) / pods_told  # how often it is told of, for once that a pod is
         self.count = {"jobs": JOBS, "podgroups": JOBS, "pods": JOBS * PODS}.get(name, 0)
@@ -79,7 +79,7 @@ class Sort:
 
 class Server:
     def __init__(self):
-        recorded = (recordings.DIRECTORY / "success/pods.jsonl").read_text().count("\n")
+        recorded = len(recordings.parts("success")["pods"])
         self.sorts = {name: Sort(name, recorded) for name in FILES}
         self.minute = 0
         self.watches = []  # (name of the sort, is it of this user alone, writer)

@@ -40,8 +40,8 @@ import pytest
 from cluster import Cluster, Kubectl, Running
 from mounted import World
 from process import wait_for
+from story import recordings
 
-RECORDINGS = pathlib.Path(__file__).resolve().parents[1] / "replay/data/recordings"
 SHARED = "KXFS_CLUSTER_BASE"  # for the workers of `pytest -n`: where the cluster is
 
 
@@ -138,8 +138,7 @@ def world(cluster, namespace):
 @pytest.fixture(scope="session")
 def load_job():
     def load(scenario):
-        with open(RECORDINGS / scenario / "volcano-jobs.jsonl", encoding="utf-8") as file:
-            job = json.loads(file.readline())["object"]
+        job = json.loads(recordings.parts(scenario)["volcano-jobs"][0])["object"]
         return {"apiVersion": job["apiVersion"], "kind": job["kind"], "spec": job["spec"],
                 "metadata": {"name": job["metadata"]["name"]}}
 

@@ -7,11 +7,16 @@ between runs; the sequence of states does not.
 
 import json
 import pathlib
+import sys
 import threading
 
 import api
 
-RECORDINGS = pathlib.Path(__file__).resolve().parents[1] / "replay/data/recordings"
+REPLAY = pathlib.Path(__file__).resolve().parents[1] / "replay"
+sys.path.append(str(REPLAY))
+
+import recordings  # noqa: E402
+
 FILES = {"jobs": "volcano-jobs", "pods": "pods", "podgroups": "podgroups"}
 
 
@@ -64,15 +69,11 @@ def phases(events, phase_of):
 
 
 def recorded(scenario):
-    """The story of a recording; its last lines may be cut off."""
+    """The story of a recording."""
     story = Story()
     for resource, name in FILES.items():
-        path = RECORDINGS / scenario / f"{name}.jsonl"
-        for line in path.read_text().splitlines() if path.exists() else ():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                break
+        for line in recordings.parts(scenario).get(name, ()):
+            event = json.loads(line)
             story.events[resource].append((event["type"], event["object"]))
     return story
 

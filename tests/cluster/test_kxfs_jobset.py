@@ -9,10 +9,10 @@ import threading
 import api
 import pytest
 from cluster import HERE, Cluster
-from conftest import RECORDINGS
 from harness import LIMIT, actions, err_of, wait_for, write_ctl
 from mounted import HOLD, World, app, begun, ended, phase, role
 from process import Part
+from story import recordings
 
 sys.path[1:1] = [str(HERE / "controllers"), str(HERE.parent / "golden")]
 
@@ -77,11 +77,8 @@ def kx(make_kx, world, limited):
 def recorded(scenario, resource, name):
     """Objects of that name (its beginning) as they were seen one after the other."""
     ret = []
-    for line in (RECORDINGS / scenario / f"{resource}.jsonl").read_text().splitlines():
-        try:
-            item = json.loads(line)["object"]
-        except ValueError:  # the last line may be cut off
-            break
+    for line in recordings.parts(scenario)[resource]:
+        item = json.loads(line)["object"]
         if item["metadata"]["name"].startswith(name):
             ret.append(item)
     return ret

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of a real cluster, as data/recordings holds them: SCENARIO/RESOURCE.jsonl, a watch
-event a line as the API server sent it; the last line of a file may be cut off."""
+"""Recordings of a real cluster, as data/recordings holds them: a file for each scenario, in which a line
+{"recorded": RESOURCE} stands before the watch events of that resource, a line each as the API server sent it.
 
+	recordings.py SCENARIO FILE...     store what was recorded, RESOURCE.jsonl each, as that scenario
+"""
+
+import functools
 import json
+import pathlib
+import sys
 
 import replies
 import store as st
@@ -15,7 +21,27 @@ FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGRO
          "localqueues": (st.KUEUE[1], st.OLD_KUEUE[1]),
          "clusterqueues": (st.KUEUE[2], st.OLD_KUEUE[2])}
 DIRECTORY = replies.DATA / "recordings"
-SCENARIOS = sorted(path.parent.name for path in DIRECTORY.glob("*/volcano-jobs.jsonl"))
+
+
+@functools.cache
+def parts(scenario):
+    """{resource: its lines}"""
+    found = {}
+    for line in (DIRECTORY / f"{scenario}.jsonl").read_text().splitlines():
+        if line.startswith('{"recorded": '):
+            lines = found[json.loads(line)["recorded"]] = []
+        else:
+            lines.append(line)
+    return found
+
+
+def scenarios(resource, pattern="*"):
+    """The scenarios in which there is RESOURCE."""
+    head = json.dumps({"recorded": resource}) + "\n"
+    return sorted(path.stem for path in DIRECTORY.glob(f"{pattern}.jsonl") if head in path.read_text())
+
+
+SCENARIOS = scenarios("volcano-jobs")
 
 
 class Step:
@@ -39,25 +65,19 @@ class Recording:
                                                                  st.PODGROUPS)):
         self.steps = []
         for name, found in FILES.items():
-            path = DIRECTORY / scenario / f"{name}.jsonl"
             wanted = {r.api_version: r for r in found if r in resources}
-            if wanted and path.exists():
-                self._load(path, wanted, namespace)
+            if wanted and name in parts(scenario):
+                self._load(parts(scenario)[name], wanted, namespace)
         self.steps.sort(key=lambda step: step.version)
 
-    def _load(self, path, wanted, namespace):
-        with path.open() as f:
-            for line in f:
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    return
-                resource = wanted.get(event["object"]["apiVersion"])
-                if not resource:
-                    continue
-                if resource.namespaced:
-                    event["object"]["metadata"]["namespace"] = namespace
-                self.steps.append(Step(resource, event["type"], event["object"]))
+    def _load(self, lines, wanted, namespace):
+        for event in map(json.loads, lines):
+            resource = wanted.get(event["object"]["apiVersion"])
+            if not resource:
+                continue
+            if resource.namespaced:
+                event["object"]["metadata"]["namespace"] = namespace
+            self.steps.append(Step(resource, event["type"], event["object"]))
 
     def names(self, resource):
         """The names of its objects, in the order of their appearance."""
@@ -74,3 +94,16 @@ def apply(store, step):
         store.remove(step.resource, meta.get("namespace", ""), meta["name"])
     else:
         store.put(step.resource, step.tree)
+
+
+def main():
+    text = ""
+    for file in map(pathlib.Path, sorted(sys.argv[2:])):
+        lines = file.read_text().splitlines()
+        assert all(json.loads(line) for line in lines)
+        text += json.dumps({"recorded": file.stem}) + "\n" + "".join(f"{line}\n" for line in lines)
+    (DIRECTORY / f"{sys.argv[1]}.jsonl").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from job import FakeJob
 from jobset import FakeJobSet
 
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
-SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
+SCENARIOS = recordings.scenarios("appwrappers", "kueue_*")
 WORKLOAD = "of-app-1a2b3"
 ROOM = "It is admitted by itself when there is room."
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
