@@ -283,6 +283,9 @@ bool writer_renames(unsigned habit)
 pid_t writer_child(struct writing *w)
 {
 	w->child = kernel_fork(w->sight);
+	/* A writer that was killed while it opened the file starts no child. */
+	if (w->killed)
+		kernel_kill(w->child);
 	return w->child;
 }
 
