@@ -217,7 +217,7 @@ static struct change *change_new(struct submit *s, fuse_req_t req, struct upload
 	c->upload = upload_ref(u);
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	snprintf(c->newname, sizeof(c->newname), "%s", newname);
-	c->process = writer_process(fuse_req_ctx(req)->pid);
+	c->process = writer_process(fuse_req_ctx(req)->pid, NULL);
 	c->owner = launch_owner(s, req);
 	c->ticket = park_add(s->fs->park, req, PARK_DIR, LAUNCH_RENAME_MS);
 	return c;

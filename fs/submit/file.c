@@ -104,7 +104,7 @@ static int file_truncate(struct submit *s, struct upload *u, pid_t process,
 int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
 		     struct fuse_file_info *fi)
 {
-	const pid_t process = writer_process(fuse_req_ctx(req)->pid);
+	const pid_t process = writer_process(fuse_req_ctx(req)->pid, NULL);
 	const struct record_owner owner = launch_owner(s, req);
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
@@ -172,17 +172,20 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 }
 
 /* The process of thread TID, which uses H; 0: not known, as for all that use H if its opener is not known. */
-static pid_t file_process(const struct open_file *h, pid_t tid)
+static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
-	return h->writer.unseen && h->writer.opener == 0 ? 0 : writer_process(tid);
+	if (ret_in_exec)
+		*ret_in_exec = false;
+	return h->writer.unseen && h->writer.opener == 0 ? 0 : writer_process(tid, ret_in_exec);
 }
 
 /*
- * PROCESS closes H. Has PROCESS opened it, and is it done with writing? It is not while it has another descriptor (a
- * shell that puts its output aside), nor while a child that wrote last has one (Popen(stdout=f), and then f.close()).
- * If the processes can't be looked at, WHO closes tells as much as can be known.
+ * TID, a thread of PROCESS, closes H. Has PROCESS opened it, and is it done with writing? It is not while it has
+ * another descriptor (a shell that puts its output aside), nor while a child that wrote last has one (Popen(stdout=f),
+ * and then f.close()). If the processes can't be looked at, WHO closes tells as much as can be known. (PROCESS is the
+ * number of the first thread, which has no descriptors any more if it has ended.)
  */
-static bool file_is_done(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
+static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
 	const char *mountpoint = h->s->config.mountpoint;
 	bool left = holders_closed(&h->holders, who);
@@ -190,12 +193,14 @@ static bool file_is_done(struct open_file *h, pid_t process, uint64_t who, uint6
 
 	if (h->writer.unseen)
 		return left && upload_is_dirty(h->upload, &h->writer);
-	if (process == 0 || process != h->writer.opener ||
-	    writer_holds(process, ino, mountpoint) != 0)
+	if (process == 0 || process != h->writer.opener || writer_holds(tid, ino, mountpoint) != 0)
 		return false;
 	if (h->wrote == 0 || h->wrote == process)
 		return true;
-	held = writer_holds(h->wrote, ino, mountpoint);
+	if (serve_disk_begin(h->s->fs) < 0)
+		return false;
+	held = writer_holds_still(h->wrote, ino, mountpoint);
+	serve_disk_end(h->s->fs);
 	return held == 0 || held == -ENOENT || held == -ESRCH;
 }
 
@@ -220,17 +225,18 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct open_file *h = handle_of(fi);
 	pid_t tid = fuse_req_ctx(req)->pid;
-	pid_t process;
+	bool in_exec = false;
+	pid_t process = h->writable ? file_process(h, tid, &in_exec) : 0;
 
-	if (!h->writable) {
+	/* Exec closes this descriptor and may keep another: the next close, or the release, ends the writing. */
+	if (!h->writable || in_exec) {
 		fuse_reply_err(req, 0);
 		return;
 	}
-	process = file_process(h, tid);
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid);
 	/* If the writing is not over here, the release submits the file. */
-	if (file_is_done(h, process, fi->lock_owner, node->ino))
+	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
 		fuse_reply_err(req, EBUSY);
@@ -265,12 +271,16 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
 }
 
-/* PROCESS is the first that changes INO through H: find out whether H's writer can be looked at. */
-static void file_look(struct open_file *h, pid_t process, uint64_t ino)
+/* Thread TID is the first that changes INO through H: find out whether H's writer can be looked at. */
+static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
-	int err = writer_look(h->writer.opener, process, ino, s->config.mountpoint);
+	int err = serve_disk_begin(s->fs);
 
+	if (err)
+		return;
+	err = writer_look(h->writer.opener, tid, ino, s->config.mountpoint);
+	serve_disk_end(s->fs);
 	h->looked = true;
 	if (!err)
 		return;
@@ -281,14 +291,14 @@ static void file_look(struct open_file *h, pid_t process, uint64_t ino)
 		     s->name);
 }
 
-/* PROCESS wants to change the bytes of INO through H; WHO is its number as in holders.h. 0 or -EBUSY. */
-static int file_claim(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
+/* TID, a thread of PROCESS, wants to change the bytes of INO through H; WHO is as in holders.h. 0 or -EBUSY. */
+static int file_claim(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
 	pid_t other;
 	int err;
 
 	if (!h->looked)
-		file_look(h, process, ino);
+		file_look(h, tid, ino);
 	holders_wrote(&h->holders, who);
 	err = upload_is_spent(h->upload, &h->writer) ? -EBUSY : 0;
 	if (err)
@@ -309,9 +319,9 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	int err;
 
 	if (tid != h->wrote_tid)
-		h->wrote = file_process(h, tid);
+		h->wrote = file_process(h, tid, NULL);
 	h->wrote_tid = tid;
-	err = file_claim(h, h->wrote, fi->lock_owner, node->ino);
+	err = file_claim(h, tid, h->wrote, fi->lock_owner, node->ino);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
@@ -383,14 +393,14 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 {
 	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
-	pid_t process = writer_process(fuse_req_ctx(req)->pid);
+	pid_t process = writer_process(fuse_req_ctx(req)->pid, NULL);
 	struct sizing z = {s, u, process, launch_owner(s, req), .size = attr->st_size};
 	double timeout = node->live ? 0 : FS_TIMEOUT;
 	int there = upload_open(u, (to_set & FUSE_SET_ATTR_SIZE) && z.size == 0);
 	int err = there == -EAGAIN ? 0 : there;
 
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && fi) {
-		err = file_claim(handle_of(fi), process, 0, node->ino);
+		err = file_claim(handle_of(fi), fuse_req_ctx(req)->pid, process, 0, node->ino);
 		if (!err)
 			err = upload_truncate(u, z.size);
 	} else if (!there && (to_set & FUSE_SET_ATTR_SIZE)) {

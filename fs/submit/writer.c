@@ -47,6 +47,13 @@ pid_t writer_parse_tgid(const char *status)
 	return (pid_t)pid;
 }
 
+bool writer_parse_exec(const char *status)
+{
+	uint64_t kib;
+
+	return writer_number(writer_line(status, "VmExe"), 10, &kib) && kib == 0;
+}
+
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 {
 	uint64_t flags;
@@ -83,15 +90,20 @@ void writer_command(pid_t pid, char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
-pid_t writer_process(pid_t tid)
+pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
-	char path[64], buf[1024] = "";
+	/* The groups of the process, of which there may be many, precede what is needed. */
+	char path[64], buf[16384];
 
+	if (ret_in_exec)
+		*ret_in_exec = false;
 	if (tid <= 0)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	if (writer_read(AT_FDCWD, path, buf, sizeof(buf)) < 0)
 		return 0;
+	if (ret_in_exec)
+		*ret_in_exec = writer_parse_exec(buf);
 	return writer_parse_tgid(buf);
 }
 
@@ -149,18 +161,25 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 	return -errno;
 }
 
+int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
+{
+	bool in_exec;
+
+	if (writer_process(pid, &in_exec) == 0)
+		return -ESRCH;
+	return in_exec ? -EBUSY : writer_holds(pid, ino, mountpoint);
+}
+
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
 {
-	const pid_t processes[] = {wrote, opener};
-	int err = -ESRCH;
+	int held, holds;
 
-	for (size_t i = 0; opener && i < array_size(processes); i++) {
-		int held = processes[i] ? writer_holds(processes[i], ino, mountpoint) : -ESRCH;
-
-		if (held == 1)
-			return 0;
-		if (held == -EACCES || held == -EPERM)
-			err = -EACCES;
-	}
-	return err;
+	if (!opener)
+		return -ESRCH;
+	held = wrote ? writer_holds(wrote, ino, mountpoint) : -ESRCH;
+	holds = held == 1 ? 1 : writer_holds_still(opener, ino, mountpoint);
+	if (held == 1 || holds == 1)
+		return 0;
+	return held == -EACCES || holds == -EACCES || held == -EPERM || holds == -EPERM ? -EACCES
+											: -ESRCH;
 }

@@ -100,8 +100,10 @@ void writer_command(pid_t pid, char *ret, size_t size)
 	snprintf(ret, size, "user%d", (int)pid - FIRST_PID);
 }
 
-pid_t writer_process(pid_t tid)
+pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
+	if (ret_in_exec)
+		*ret_in_exec = false;
 	return tid;
 }
 
@@ -119,6 +121,11 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 		if (f->pid == pid && f->of->ino == ino && (f->of->flags & O_ACCMODE) != O_RDONLY)
 			return 1;
 	return 0;
+}
+
+int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
+{
+	return writer_holds(pid, ino, mountpoint);
 }
 
 /* All processes of a writer are in the same place. */

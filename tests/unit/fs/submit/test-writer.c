@@ -26,6 +26,21 @@ static void test_tgid(void **state)
 	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0); /* it is not taken for 1 */
 }
 
+static void test_exec(void **state)
+{
+	bool in_exec = true;
+
+	assert_true(writer_parse_exec("Name:\ttrue\nVmStk:\t     132 kB\nVmExe:\t       0 kB\n"));
+	assert_false(writer_parse_exec("Name:\ttrue\nVmStk:\t     132 kB\nVmExe:\t      16 kB\n"));
+	/* It is ending, or the text is cut off. */
+	assert_false(writer_parse_exec("Name:\ttrue\nThreads:\t1\n"));
+	assert_int_equal(writer_process(getpid(), &in_exec), getpid());
+	assert_false(in_exec);
+	in_exec = true;
+	assert_int_equal(writer_process(0, &in_exec), 0);
+	assert_false(in_exec);
+}
+
 static void test_fdinfo(void **state)
 {
 	struct writer_fd fd;
@@ -56,7 +71,7 @@ static void *thread_process(void *data)
 {
 	pid_t *ret = data;
 
-	*ret = writer_process((pid_t)syscall(SYS_gettid));
+	*ret = writer_process((pid_t)syscall(SYS_gettid), NULL);
 	return NULL;
 }
 
@@ -68,8 +83,8 @@ static void test_process(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, thread_process, &pid), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(pid, getpid());
-	assert_int_equal(writer_process(0), 0);
-	assert_int_equal(writer_process(-1), 0);
+	assert_int_equal(writer_process(0, NULL), 0);
+	assert_int_equal(writer_process(-1, NULL), 0);
 }
 
 static void test_holds(void **state)
@@ -102,9 +117,8 @@ static void test_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tgid),
-		cmocka_unit_test(test_fdinfo),
-		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_tgid),   cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_fdinfo), cmocka_unit_test(test_process),
 		cmocka_unit_test(test_holds),
 	};
 
