@@ -513,6 +513,23 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	return made(!queue ? &cluster_full : never ? &queue_too_small : &queue_full, words);
 }
 
+/* If the job needs more than its queue may ever use, capacity that becomes free elsewhere does not help. */
+static struct spec_cause find_too_small(const struct facts *f)
+{
+	const struct spec_group_view *g = f->ctx->group;
+	cleanup_free char *text = text_copy("");
+
+	if (!g || (*g->phase && !streq(g->phase, "Pending")))
+		return none();
+	for (size_t i = 0; i < g->needs.n; i++) {
+		double all = queue_limit(f->ctx->queue, g->needs.v[i].name);
+
+		if (all >= 0 && spec_amount_value(g->needs.v[i].text) > all)
+			text_set(&text, "%s insufficient %s", text, g->needs.v[i].name);
+	}
+	return *text ? is_full(f, text, "insufficient ", true) : none();
+}
+
 /* If the job's queue is closed, it lets nobody in, whatever room there is. */
 static struct spec_cause find_closed(const struct facts *f)
 {
@@ -578,6 +595,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		ret = find_lost(&f);
 	if (!*ret.reason && job->state != SPEC_RUNNING)
 		ret = find_closed(&f);
+	if (!*ret.reason && job->state != SPEC_RUNNING)
+		ret = find_too_small(&f);
 	if (*ret.reason || spec_job_first_waiting(job, NULL))
 		return ret;
 	ret = find_mount(&f);

@@ -319,6 +319,9 @@ static void test_queue_full(void **state)
 		       "and the queue may use 2 in all. Submit it to another queue, or with "
 		       "less.\n");
 	assert_reason(&w, "QueueTooSmall");
+	/* The scheduler looks at the cluster first, but waiting for that does not help. */
+	event(&w, "u-g", "Unschedulable", "resource in cluster is overused: overused cpu", 11);
+	assert_reason(&w, "QueueTooSmall");
 	queue(&w, "Closed", "'cpu':'2'", "");
 	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, or have "
 		       "this one opened.\n");
