@@ -13,7 +13,8 @@
  *	        | every FORBIDDEN_MS while   |                           |
  *	        | it is missing; then what   |                           |
  *	        | follows                    |                           |
- *	ABSENT  | nothing                    |                           |
+ *	ABSENT  | a timer: it may be         | it fires                  | ASKING
+ *	        | installed later            |                           |
  *
  * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
  * after the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since
@@ -42,6 +43,7 @@
 #define WANTED_MS    30000  /* how long a queue is wanted after somebody has read */
 #define AGAIN_MS     60000  /* until a failure is tried again */
 #define AWAY_MS	     15000  /* until a Kueue that does not answer is asked again */
+#define ABSENT_MS    600000 /* until a server that does not serve Kueue is asked again */
 #define FORBIDDEN_MS 300000 /* until something that is forbidden is tried again */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
@@ -56,7 +58,8 @@ struct wanted {
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer retry; /* in WAITING; in SERVED until the right is asked for again */
+	struct loop_timer
+		retry; /* in WAITING and ABSENT; in SERVED until the right is asked for again */
 	struct http_request *review;
 	struct http_request *request; /* the only request that is under way */
 	struct loop_timer timer;      /* until the next queue is asked for */
@@ -138,6 +141,9 @@ static void on_group(void *data, const struct http_reply *reply)
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
 	if (k->state == WAITING)
 		loop_timer_set(&k->retry, status == 403 ? FORBIDDEN_MS : AGAIN_MS);
+	if (k->state == ABSENT)
+		loop_timer_set(&k->retry, ABSENT_MS);
+	world_set_kueue_absent(k->config.world, k->state == ABSENT);
 	if (version) {
 		lock_scope(&k->lock);
 		k->version = version;

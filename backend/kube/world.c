@@ -117,8 +117,9 @@ struct world {
 	struct passed *passed;
 	struct loop_timer tick; /* not set: nothing is to be reported later */
 	bool stopped;
-	bool fixed;	 /* this user may not patch Workloads */
-	bool kueue_away; /* the server can't reach Kueue */
+	bool fixed;	   /* this user may not patch Workloads */
+	bool kueue_away;   /* the server can't reach Kueue */
+	bool kueue_absent; /* the server does not serve Kueue */
 	/* A queue is gone, and the jobs that wait in no known queue were not reported yet. */
 	bool queue_gone;
 	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
@@ -1086,6 +1087,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.place = container_of(job, const struct job, j)->place,
 		.fixed = w->fixed,
 		.away = w->kueue_away,
+		.absent = w->kueue_absent,
 	};
 }
 
@@ -1108,6 +1110,11 @@ void world_set_fixed(struct world *w, bool fixed)
 void world_set_kueue_away(struct world *w, bool away)
 {
 	set_kueue_fact(w, &w->kueue_away, away);
+}
+
+void world_set_kueue_absent(struct world *w, bool absent)
+{
+	set_kueue_fact(w, &w->kueue_absent, absent);
 }
 
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)

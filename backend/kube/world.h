@@ -146,6 +146,8 @@ void world_set_places(struct world *w, const char *name, const struct spec_place
 void world_set_fixed(struct world *w, bool fixed);
 /* AWAY: the server can't reach Kueue; else it can, or that is not known any more. */
 void world_set_kueue_away(struct world *w, bool away);
+/* ABSENT: the server does not serve Kueue's API. */
+void world_set_kueue_absent(struct world *w, bool absent);
 /*
  * JOB was shown as one that has not started (WAITS), or as another: while it waits, changed() is called when what it
  * waits for changes.

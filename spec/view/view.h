@@ -206,6 +206,7 @@ struct spec_kueue_facts {
 	unsigned place;	       /* its place; 1 is next; 0: not known */
 	bool fixed;	       /* this user may not patch Workloads */
 	bool away;	       /* the server can't reach Kueue, as it last said */
+	bool absent;	       /* the server does not serve Kueue's API */
 };
 
 /* All that a snapshot needs beside the objects. Plain data. */

@@ -38,6 +38,12 @@ void world_set_kueue_away(struct world *w, bool away)
 	fail();
 }
 
+void world_set_kueue_absent(struct world *w, bool absent)
+{
+	if (absent)
+		note("absent");
+}
+
 void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
 			   const char *cost, const char *answer)
 {
@@ -92,10 +98,16 @@ static void test_served(void **state)
 static void test_absent(void **state)
 {
 	answer(404, "404 page not found");
-	assert_done("start none");
-	fake_pass(10 * A_MINUTE);
+	assert_done("absent, start none");
+	fake_pass(9 * A_MINUTE);
 	assert_null(fake.requests);
 	assert_null(kueue_version(kueue));
+	/* It may be installed later. */
+	fake_pass(A_MINUTE);
+	answer(404, "404 page not found");
+	assert_done("absent, start none");
+	fake_pass(10 * A_MINUTE);
+	expect_served();
 }
 
 /* That there is none is not told by a failure, by what a proxy says in place of the server, or by a refusal. */
