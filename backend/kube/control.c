@@ -208,7 +208,9 @@ static void on_asked(void *data, const struct http_reply *reply)
 	 * A proxy made for Kubernetes writes a Status too, so no Status is believed about an action that must not be
 	 * carried out twice.
 	 */
-	bool unknown = !done && (http_is_unknown(reply) ||
+	bool unchecked =
+		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
+	bool unknown = !done && ((http_is_unknown(reply) && (!unchecked || is_once(c))) ||
 				 (!reply->err && reply->status == 503 && is_once(c)));
 	cleanup_free char *text = NULL;
 	int err = done ? 0 : http_refusal(reply, &asked, &text);

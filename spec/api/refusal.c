@@ -426,3 +426,12 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 	       (status == 503 && streq(spec_read_text(o, "reason"), "ServiceUnavailable")) ||
 	       is_too_large(status, spec_read_text(o, "message"));
 }
+
+bool spec_reply_is_unchecked(int status, const char *body, size_t len)
+{
+	struct spec_value *o cleanup_free = NULL;
+
+	return status == 500 && spec_value_parse_map(body, len, &o) == 0 &&
+	       streq(spec_read_text(o, "kind"), "Status") &&
+	       strstr(spec_read_text(o, "message"), "failed calling webhook \"");
+}

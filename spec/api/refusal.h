@@ -33,3 +33,5 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
  * But nobody passes on a request that they do not accept: so 401, 413 and 429 are believed whoever sends them.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);
+/* True if a webhook did not answer the API server, which calls webhooks before it changes anything. */
+bool spec_reply_is_unchecked(int status, const char *body, size_t len);
