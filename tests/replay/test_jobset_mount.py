@@ -146,6 +146,13 @@ def test_owned(server, make_mount, jobsets):
     assert ("mine: not removed: what owns it, TrainJob train-1, would make it anew; to end both: "
             "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
     assert "odd: not removed: what owns it, TrainJob x; reboot, would make it anew; end that" in kx.read(".kxfs", "log")
+    # A TrainJob whose JobSet has ended has ended too, and makes no other.
+    server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
+        {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",
+         "lastTransitionTime": "2026-11-28T10:00:00Z"}]}))
+    harness.wait_for(lambda: kx.read("jobs", "mine", "state") == "SUCCEEDED\n", what="its end")
+    os.rmdir(kx / "jobs" / "mine")
+    harness.wait_for(lambda: not server.store.find(st.JOBSETS, "test", "mine"), what="it to go")
 
 
 def test_again(kx, server, jobsets):
