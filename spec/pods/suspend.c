@@ -14,7 +14,7 @@
 /* What ctl can't do in a queue without the right, and what has the same effect without it. */
 static const char no_right[] =
 	"it is in a queue of Kueue, where that is active of its Workload, and this user has no right to "
-	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its app.yaml, copied into "
+	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its manifest.yaml, copied into "
 	"submit/, runs it again";
 
 /* Is PHASE on the way to Suspended, or there? */
@@ -49,16 +49,11 @@ static bool is_asked(const struct spec_control_job *job)
 	return in_queue(job) ? workload && !workload->active : job->view->asked;
 }
 
-/*
- * Has a limit of its own ended JOB? Kueue then ends it again as soon as its Workload is active
- * (pkg/controller/core/workload_controller.go).
- */
 static bool is_out_for_good(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
 
-	return in_queue(job) && workload && !workload->active &&
-	       workload->conditions[SPEC_WORKLOAD_TARGET].is_true;
+	return in_queue(job) && workload && *spec_workload_put_out(workload);
 }
 
 /* Is JOB in its queue, and nothing reserved for it yet? Kueue lets a job that it has suspended change its queue. */
@@ -87,7 +82,7 @@ unsigned suspend_actions(const struct spec_control_job *job)
 {
 	unsigned suspend = 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 
-	if (is_over(job->view) || job->view->owned)
+	if (is_over(job->view) || job->view->owned || is_out_for_good(job))
 		return 0;
 	if (!in_queue(job))
 		return suspend;
@@ -95,7 +90,7 @@ unsigned suspend_actions(const struct spec_control_job *job)
 		return 0;
 	return (takes_label(job, SPEC_QUEUE) ? 1u << SPEC_QUEUE : 0) |
 	       (takes_label(job, SPEC_PRIORITY) ? 1u << SPEC_PRIORITY : 0) |
-	       (job->kueue->fixed || is_out_for_good(job) ? 0 : suspend);
+	       (job->kueue->fixed ? 0 : suspend);
 }
 
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
@@ -112,7 +107,7 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 			   "manifest.yaml name that";
 	else if (is_out_for_good(job))
 		*ret_why =
-			"Kueue has put it out for good, and would do so again: copy its app.yaml "
+			"Kueue has put it out for good, and would do so again: copy its manifest.yaml "
 			"into submit/ to run it again";
 	else if (is_label && !in_queue(job) && !is_over(job->view))
 		*ret_why = "it is in no queue of Kueue";
@@ -133,8 +128,11 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";
 		return -EINVAL;
 	}
-	*ret_why = "it is in a queue of Kueue, where that is active of its Workload, and this "
-		   "mount can't watch Workloads; .kxfs/info says why";
+	*ret_why =
+		job->kueue->absent
+			? "it is in a queue of Kueue, which is not installed in this cluster"
+			: "it is in a queue of Kueue, where that is active of its Workload, and this "
+			  "mount can't watch Workloads; .kxfs/info says why";
 	return -EOPNOTSUPP;
 }
 

@@ -70,6 +70,12 @@ struct spec_workload_view {
 	char *preemptor;    /* uid of the job for which its pods were last ended; "": not known */
 };
 
+/*
+ * The reason for which a check or a limit has put out the job, borrowed: AdmissionCheck, MaximumExecutionTimeExceeded,
+ * ... Kueue does not take it back, also when spec.active is set again. "": none has.
+ */
+const char *spec_workload_put_out(const struct spec_workload_view *w);
+
 /* Read a Workload. 0; -EINVAL: it is no such object. */
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
 void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */

@@ -19,9 +19,6 @@
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 
-/* What the reasons of Evicted and Requeued begin with when something else than a person has put the job out. */
-#define OFF_BY "DeactivatedDueTo"
-
 #define MAX_LACKS 32 /* flavors and resources that one message tells of */
 
 #define WAITS_FOR_ROOM "It is admitted by itself when there is room."
@@ -31,7 +28,8 @@
 	"true again; to end it, remove its directory."
 #define ELSEWHERE "submit it to another queue."
 /* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
-#define SUBMIT_AGAIN "Kueue does not take it back: copy its app.yaml into submit/ to run it again."
+#define SUBMIT_AGAIN                                                                               \
+	"Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."
 
 /* The causes: the reason in status, and what follows the sentence in `why`. */
 struct sort {
@@ -44,6 +42,7 @@ static const struct sort no_workload = {
 static const struct sort unwatched = {
 	SPEC_REASON_QUEUED,
 	"This mount can't watch Workloads, which tell more; .kxfs/info says why."};
+static const struct sort no_kueue = {"NoKueue", "Submit it without a queue."};
 static const struct sort in_line = {"InLine", ""};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct sort queue_too_small = {"QueueTooSmall",
@@ -76,8 +75,9 @@ static const struct sort off = {"Deactivated", WHEN_ACTIVE};
 static const struct sort off_fixed = {
 	"Deactivated",
 	"It goes on when spec.active of its Workload is set to true again, which this user has no right to "
-	"(patch workloads.kueue.x-k8s.io); without it, remove its directory, and copy its app.yaml into "
+	"(patch workloads.kueue.x-k8s.io); without it, remove its directory, and copy its manifest.yaml into "
 	"submit/ to run it again."};
+static const struct sort off_for_good = {"Deactivated", SUBMIT_AGAIN};
 static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
 static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
 static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
@@ -357,6 +357,16 @@ static const struct said obstacles[] = {
 	{"topology $", "topology @", &no_topology},
 };
 
+/* Cut what Kueue prints of a taint for a time that is not set: "{spot true NoSchedule <nil>}". */
+static void drop_nil(char *text)
+{
+	static const char nil[] = " <nil>";
+	char *p = strstr(text, nil);
+
+	if (p)
+		memmove(p, p + strlen(nil), strlen(p + strlen(nil)) + 1);
+}
+
 static bool take_obstacle(const char **p, struct lacks *lacks)
 {
 	for (size_t i = 0; i < array_size(obstacles); i++) {
@@ -364,6 +374,7 @@ static bool take_obstacle(const char **p, struct lacks *lacks)
 
 		if (!text)
 			continue;
+		drop_nil(text);
 		text_set(&lacks->obstacles, "%s%s%s", lacks->obstacles ? lacks->obstacles : "",
 			 lacks->obstacles ? "; " : "", text);
 		lacks->stuck_by = obstacles[i].sort;
@@ -729,24 +740,11 @@ static bool has_not_started(const struct spec_workload_view *w)
 	       streq(w->conditions[SPEC_WORKLOAD_FINISHED].reason, "FailedToStart");
 }
 
-/*
- * Is it left out of its queue though it is active? Once a limit or a check has deactivated it, only a Requeued that is
- * true takes it back, and Kueue sets that for other reasons alone (pkg/cache/queue/cluster_queue.go,
- * pkg/controller/core/workload_controller.go).
- */
-static bool is_left_out(const struct spec_workload_view *w)
-{
-	const struct spec_condition_view *requeued = &w->conditions[SPEC_WORKLOAD_REQUEUED];
-
-	return requeued->is_set && !requeued->is_true && starts(requeued->reason, OFF_BY) &&
-	       !w->conditions[SPEC_WORKLOAD_RESERVED].is_true;
-}
-
 static bool is_off(const struct spec_workload_view *w)
 {
 	if (w && is_finished(w))
 		return has_not_started(w);
-	return w && (!w->active || is_left_out(w));
+	return w && (!w->active || *spec_workload_put_out(w));
 }
 
 static void deactivated(struct making *m)
@@ -755,14 +753,9 @@ static void deactivated(struct making *m)
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
 	const struct spec_condition_view *says = target->is_true ? target : e;
-	const char *check = strstr(says->message, state), *reason = "";
+	const char *check = strstr(says->message, state);
+	const char *reason = spec_workload_put_out(m->w);
 
-	if (target->is_true)
-		reason = target->reason;
-	else if (e->is_true && starts(e->reason, OFF_BY))
-		reason = e->reason + strlen(OFF_BY);
-	else if (is_left_out(m->w))
-		reason = condition(m, SPEC_WORKLOAD_REQUEUED)->reason + strlen(OFF_BY);
 	m->stops = true;
 	m->sort = m->ctx->kueue.fixed ? &off_fixed : &off;
 	if (streq(reason, "AdmissionCheck") && check) {
@@ -776,6 +769,7 @@ static void deactivated(struct making *m)
 		m->sort = &off_time;
 		fputs("its maximum execution time is over", m->out);
 	} else if (*reason) {
+		m->sort = &off_for_good;
 		fprintf(m->out, "Kueue has deactivated it: %s", says->message);
 	} else {
 		/* Perhaps it was deactivated by a suspend that was written to its ctl, here or by another kxfs. */
@@ -890,6 +884,13 @@ static void missing(struct making *m)
 
 	if (ctx->now - ctx->since < SPEC_PATIENCE || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
+	if (ctx->kueue.absent) {
+		m->sort = &no_kueue;
+		fprintf(m->out,
+			"it is in queue %s of Kueue, which is not installed in this cluster",
+			m->view->queue);
+		return;
+	}
 	if (!ctx->kueue.known) {
 		m->sort = &unwatched;
 		fprintf(m->out, "Kueue has not admitted it from queue %s", m->view->queue);

@@ -375,6 +375,13 @@ static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx
 	}
 }
 
+static bool has_quota(const struct spec_view_context *ctx)
+{
+	const struct spec_workload_view *w = ctx->kueue.workload;
+
+	return w && w->conditions[SPEC_WORKLOAD_RESERVED].is_true;
+}
+
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 		      const struct spec_view_context *ctx)
 {
@@ -448,7 +455,8 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		job->again = again;
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
-	if (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED)
+	/* The server is asked for places from time to time, so that of a job which has its quota by now is old. */
+	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.place;
 	job->finished = finished(job, &standing, ctx);
 	job->changed = changed(job, view, placed, ctx);

@@ -8,6 +8,9 @@
 #include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 
+/* What the reasons of Evicted and Requeued begin with when something else than a person has put the job out. */
+#define OFF_BY "DeactivatedDueTo"
+
 #define MAX_CHECKS 16 /* the most checks; more are left out */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
@@ -174,4 +177,35 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	v->requeue_at = spec_read_time(requeue, "requeueAt");
 	*ret = take_ptr(v);
 	return 0;
+}
+
+/*
+ * Is it left out of its queue though it is active? Once a limit or a check has deactivated it, only a Requeued that is
+ * true takes it back, and Kueue sets that for other reasons alone (pkg/cache/queue/cluster_queue.go,
+ * pkg/controller/core/workload_controller.go).
+ */
+static bool is_left_out(const struct spec_workload_view *w)
+{
+	const struct spec_condition_view *requeued = &w->conditions[SPEC_WORKLOAD_REQUEUED];
+
+	return requeued->is_set && !requeued->is_true &&
+	       strncmp(requeued->reason, OFF_BY, strlen(OFF_BY)) == 0 &&
+	       !w->conditions[SPEC_WORKLOAD_RESERVED].is_true;
+}
+
+const char *spec_workload_put_out(const struct spec_workload_view *w)
+{
+	const struct spec_condition_view *evicted = &w->conditions[SPEC_WORKLOAD_EVICTED];
+	const struct spec_condition_view *target = &w->conditions[SPEC_WORKLOAD_TARGET];
+	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
+
+	if (finished->is_true && streq(finished->reason, "FailedToStart"))
+		return finished->reason;
+	if (w->active && !is_left_out(w))
+		return "";
+	if (target->is_true)
+		return target->reason;
+	if (evicted->is_true && strncmp(evicted->reason, OFF_BY, strlen(OFF_BY)) == 0)
+		return evicted->reason + strlen(OFF_BY);
+	return w->active ? w->conditions[SPEC_WORKLOAD_REQUEUED].reason + strlen(OFF_BY) : "";
 }

@@ -17,6 +17,7 @@ import yaml
 from harness import actions, write_ctl
 from job import FakeJob
 from jobset import FakeJobSet
+from preload import Clock
 
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
 SCENARIOS = recordings.scenarios("appwrappers", "kueue_*")
@@ -119,7 +120,7 @@ def info(kx):
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
      f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). "
-     "Kueue does not take it back: copy its app.yaml into submit/ to run it again."),
+     "Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "QueueFull",
      f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
      f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
@@ -335,7 +336,7 @@ def test_grace_of_evicted_pods(server, make_mount, kind):
 
 def test_waiting_for_what_is_put_out_for_good(server, make):
     """Who waits for a job that Kueue does not take back is told that it is over, and by `why` what to do."""
-    kx = make()
+    kx = make(options="cancel=all")
     scenario = "kueue_appwrapper_check_rejected"
     until = says("is deactivated due to AdmissionCheck")
     steps = load(server, scenario, lambda step: until(step) or step.tree["kind"] == "Workload")
@@ -348,7 +349,10 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
         if until(step):
             break
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
-    assert kx.read("jobs/app/why").endswith("Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n")
+    assert kx.read("jobs/app/why").endswith("Kueue does not take it back: copy its manifest.yaml into submit/ to run it again.\n")
+    assert actions(job) == []
+    assert harness.err_of(write_ctl, job, "resume") == "EINVAL"
+    assert "Kueue has put it out for good" in kx.read(".kxfs", "log")
 
 
 # --- places ---
@@ -693,6 +697,17 @@ def test_other_queue(server, waiting, fault):
     harness.wait_for(lambda: waiting.status()["cluster_queue"] == "cq", what="the other queue")
 
 
+def test_webhook_down(server, waiting):
+    """A webhook that does not answer has changed nothing: the write fails at once, with the server's words."""
+    server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    server.faults.add("reply", verb="patch", resource=waiting.resource.plural, reply=replies.internal(
+        "Internal error occurred: failed calling webhook \"mutate.kb.io\": failed to call webhook: Post "
+        "\"https://kueue-webhook-service.kueue-system.svc:443/mutate?timeout=10s\": no endpoints available"))
+    assert harness.err_of(write_ctl, waiting, "queue other") == "EIO"
+    assert len(patches(server)) == 1 and waiting.status()["pending_command"] is None
+    assert "its webhook mutate.kb.io (kueue-webhook-service.kueue-system.svc) does not answer" in waiting.kx.read(".kxfs", "log")
+
+
 def test_priority(server, waiting):
     server.store.add(st.CLASSES, {"metadata": {"name": "high"}, "value": 1000})
     writer = asks(server, waiting, "priority high")
@@ -747,7 +762,7 @@ def test_deactivated_without_the_right(server, make, known):
     missing = "patch workloads.kueue.x-k8s.io"
     if known:
         harness.wait_for(lambda: "app" in kx.ls("jobs") and missing in job.read("why"), what="the right in why")
-        assert "resume" not in job.read("why") and "copy its app.yaml into submit/" in job.read("why")
+        assert "resume" not in job.read("why") and "copy its manifest.yaml into submit/" in job.read("why")
         assert actions(job) == []
     else:
         harness.wait_for(lambda: "app" in kx.ls("jobs") and actions(job) == ["resume"], what="resume")
@@ -795,7 +810,7 @@ def test_workloads_come_later(server, make):
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
 def test_without_kueue(server, make_mount, source):
-    """A cluster without it is asked once whether it has it; a kind that Kueue does not take not even that."""
+    """A cluster without it is asked whether it has it; a kind that Kueue does not take not even that."""
     server.install(st.NEW_APPWRAPPERS)
     kx = make_mount(server, source=source)
     if source.startswith("appwrapper"):
@@ -808,7 +823,24 @@ def test_without_kueue(server, make_mount, source):
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
-        why(kx, UNSEEN)
+        why(kx, "The job waits: it is in queue team of Kueue, which is not installed in this cluster. Submit it without a "
+            "queue.")
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
         ["/apis/kueue.x-k8s.io"] * source.startswith("appwrapper")
+
+
+def test_kueue_installed_later(server, make_mount, tmp_path):
+    """A mount looks for Kueue again every ten minutes."""
+    server.install(st.NEW_APPWRAPPERS)
+    clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
+    kx = make_mount(server, source="appwrapper:test", env=clock.env)
+    harness.wait_for(lambda: server.count(path="/apis/kueue.x-k8s.io"), what="the look")
+    load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
+         and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
+    why(kx, "The job waits: it is in queue team of Kueue, which is not installed in this cluster. Submit it without a queue.")
+    server.install(*st.KUEUE)
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    clock.set(601)
+    harness.wait_for(lambda: info(kx)["kueue"] == "kueue.x-k8s.io/v1beta2", what="Kueue")
+    harness.wait_for(lambda: kx.read("jobs/app/why").startswith("The job waits: queue team"), what="Kueue's words")

@@ -112,7 +112,7 @@ static const struct {
 	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
 	 "suspended: it was rejected by admission check \"check-r\" "
 	 "(no nodes of this kind can be had). Kueue does not take it back: "
-	 "copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
+	 "copy its manifest.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING QueueStopped: The job is being stopped: its cluster "
@@ -220,11 +220,11 @@ static const struct {
 	 "\n" STORY_ADMITTED STORY_STARTS STORY_NO_NODE STORY_NO_NODES
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
 	 "were not ready in time so often that Kueue has given up. " STORY_KEPT
-	 " Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n"
+	 " Kueue does not take it back: copy its manifest.yaml into submit/ to run it again.\n"
 	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
 	 "pods were not ready in time so often that Kueue has given "
 	 "up. " STORY_KEPT
-	 " Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
+	 " Kueue does not take it back: copy its manifest.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Preempted: The job is being stopped: it was "
@@ -526,13 +526,13 @@ static void test_quota_messages(void **state)
 				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
 		 "QueueFull",
 		 "queue team has no room for it now: it needs 1 more cpu in flavor a; its pods do not "
-		 "tolerate the taint {spot true NoSchedule <nil>} of flavor b"},
+		 "tolerate the taint {spot true NoSchedule} of flavor b"},
 		{SET("x")
 			 EXCESS("0", "2",
 				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
 		 "UntoleratedTaint",
 		 "it asks for 2 cpu, and queue team never has more than 1 in flavor a; its pods do not "
-		 "tolerate the taint {spot true NoSchedule <nil>} of flavor b"},
+		 "tolerate the taint {spot true NoSchedule} of flavor b"},
 		{SET("x") "resource nvidia.com/gpu unavailable in ClusterQueue",
 		 "ResourceUnavailable",
 		 "queue team can't take it: it has no nvidia.com/gpu at all"},
@@ -603,6 +603,12 @@ static void test_no_workload(void **state)
 		&w, "QueuedInKueue",
 		"The job waits: Kueue has not admitted it from queue team. This mount can't watch "
 		"Workloads, which tell more; .kxfs/info says why.\n");
+	w.kueue.absent = true;
+	world_job(&w, json, false);
+	assert_why(&w, "NoKueue",
+		   "The job waits: it is in queue team of Kueue, which is not installed in this "
+		   "cluster. Submit it without a queue.\n");
+	w.kueue.absent = false;
 	w.kueue.known = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoWorkload",
@@ -632,12 +638,16 @@ static void test_time_is_over(void **state)
 	assert_why(
 		&w, "ExecutionTimeExceeded",
 		"The job is suspended: its maximum execution time is over. Kueue does not take it back: "
-		"copy its app.yaml into submit/ to run it again.\n");
+		"copy its manifest.yaml into submit/ to run it again.\n");
 	assert_true(w.last->suspended);
-	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
+	assert_int_equal(w.last->actions, 0);
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
-	assert_string_equal(w.last->cause.text, "Kueue has deactivated it: it rains");
+	assert_why(
+		&w, "Deactivated",
+		"The job is suspended: Kueue has deactivated it: it rains. Kueue does not take it "
+		"back: copy its manifest.yaml into submit/ to run it again.\n");
+	assert_int_equal(w.last->actions, 0);
 	world_clear(&w);
 }
 
@@ -676,14 +686,21 @@ static void test_out_for_good(void **state)
 	assert_why(
 		&w, "FailedToStart",
 		"The job is suspended: Kueue has admitted it and could not start it: a conflict. Kueue "
-		"does not take it back: copy its app.yaml into submit/ to run it again.\n");
+		"does not take it back: copy its manifest.yaml into submit/ to run it again.\n");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_int_equal(w.last->actions, 0);
 	/* Somebody has resumed the job, and Kueue has not taken it back. */
 	held(&w, "'active':true",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Requeued", "False", "DeactivatedDueToRequeuingLimitExceeded", "m") "]");
 	assert_string_equal(w.last->cause.reason, "PodsNotReady");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_int_equal(w.last->actions, 0);
+	held(&w, "'active':false",
+	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToAdmissionCheck",
+					"checks in Rejected state: \\\"no\\\"") "]");
+	assert_string_equal(w.last->cause.reason, "AdmissionCheckRejected");
+	assert_int_equal(w.last->actions, 0);
 	/* The limit would put the job out again at once, so it can't be resumed. */
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("DeactivationTarget", "True",
@@ -966,6 +983,10 @@ static void test_place(void **state)
 		"Its place in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
+	/* It has its quota by now, and the places were asked for before. */
+	held(&w, "", "'conditions':[" CONDITION("QuotaReserved", "True", "QuotaReserved", "m") "]");
+	assert_int_equal(w.last->queue_position, 0);
+	assert_null(strstr(w.last->cause.text, "place"));
 	world_clear(&w);
 }
 
