@@ -28,7 +28,7 @@ struct spec_log {
 #define SPEC_REASON_NODE_LOST "NodeLost"
 /* it was ended because a probe had failed, which the message names. */
 #define SPEC_REASON_PROBE "ProbeFailed"
-/* Kubernetes' reason for a Job that a rule of its podFailurePolicy has ended; the message names the pod and the rule. */
+/* A rule of its podFailurePolicy has ended the Job; the message names the pod and the rule. */
 #define SPEC_REASON_FAILURE_POLICY "PodFailurePolicy"
 
 /* A replica. Plain data: filled by the backend that runs it. */
@@ -51,8 +51,8 @@ struct spec_replica {
 	/* When this attempt is ended for its time limit; 0: it has none, or that is not known. Not on disk. */
 	int64_t deadline;
 	/*
-	 * For a container that failed and is run again in the same pod, or, in a FAILED replica, that was stopped in that
-	 * run:
+	 * For a container that failed and is run again in the same pod, or that was stopped in that run, if the replica
+	 * is FAILED:
 	 */
 	unsigned starts; /* how often the container was started; 0: no container is run again */
 	int last_code;	 /* exit code of the run that has failed */

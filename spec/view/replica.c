@@ -6,7 +6,6 @@
 #include "spec/view/replica.h"
 
 #include <math.h>
-#include <signal.h>
 
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -14,7 +13,10 @@
 
 /* The longest time (ns) for which a look tells: that since the look before, or since the start. */
 #define LOOK_SPAN INT64_C(45000000000)
-#define CPU_MAX	  (INT64_C(1) << 50) /* in microseconds; a larger figure is not believed */
+/* The exit codes of a program that SIGKILL or SIGTERM has ended. */
+#define KILLED	   137
+#define TERMINATED 143
+#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger figure is not believed */
 
 /* --- its state --- */
 
@@ -53,7 +55,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
-	       (c->exit_code > 0 && c->exit_code != 128 + SIGKILL && c->exit_code != 128 + SIGTERM);
+	       (c->exit_code > 0 && c->exit_code != KILLED && c->exit_code != TERMINATED);
 }
 
 static enum spec_state state_of(const struct spec_pod_view *pod, const struct spec_job_view *job,

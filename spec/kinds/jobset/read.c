@@ -113,7 +113,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
 	indexed_status(v, object, indexed_phase(status, types));
-	/* What owns a JobSet that has ended has ended too, and does not make it anew (TrainJobs: trainjob_controller.go). */
+	/* Its owner has ended too, and does not make it anew (Trainer's trainjob_controller.go). */
 	if (streq(v->phase, "Completed") || streq(v->phase, "Failed"))
 		v->owned = false;
 	if (failed) {
