@@ -38,6 +38,7 @@ struct backend_config {
 	size_t n_args;
 	unsigned grace_ms; /* time between SIGTERM and SIGKILL */
 	bool linger;	   /* local jobs outlive backend_stop */
+	bool passive;	   /* nothing is launched or started: the mount is read-only */
 	unsigned jobs;	   /* how many local jobs run at once; 0: any number */
 	/* How many GPUs local jobs are given, at most 64; 0: none; -1: all that the machine has. */
 	int gpus;

@@ -172,6 +172,7 @@ static void show(struct entry *e, int64_t now)
 		.until = e->until,
 		.now = now,
 		.alone = e->sight.alone,
+		.passive = e->h->b->config.passive,
 	};
 	const struct spec_job *job cleanup_job = job_of(e);
 

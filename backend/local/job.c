@@ -51,7 +51,8 @@ struct local_jobs {
 	bool in_charge;		  /* jobs may be started and ended */
 	struct spec_turns limits; /* the limits of the queue; nothing is counted here */
 	bool turns_posted;
-	int64_t last_turn; /* number of the job that was the last to begin waiting; 0: none has */
+	int64_t last_turn;   /* number of the job that was the last to begin waiting; 0: none has */
+	atomic_ullong taken; /* the GPUs that jobs have; any thread reads it */
 	/* For metrics, which any thread reads: */
 	atomic_ulong n_restarts, n_unsaved;
 };
@@ -103,7 +104,7 @@ static bool lacks_gpus(const struct local_job *job)
 	struct spec_turns had = {0};
 
 	spec_turns_take(&had, job->rec);
-	return job->live == 0 && !had.taken && job->jobs->limits.gpus > 0 &&
+	return job->live == 0 && !had.taken && job->jobs->limits.gpus &&
 	       spec_turns_need(job->rec->app) > 0;
 }
 
@@ -158,6 +159,7 @@ static void on_turns(void *data)
 		else if (waits_for_turn(job))
 			waiting[n++] = job;
 	}
+	atomic_store(&jobs->taken, turns.taken);
 	qsort(waiting, n, sizeof(struct local_job *), by_turn);
 	for (size_t i = 0; i < n; i++) {
 		bool moved = false;
@@ -176,12 +178,16 @@ static void on_turns(void *data)
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
 			local_replica_admit(job->reps[k], change);
+		atomic_store(&jobs->taken, turns.taken);
 	}
 }
 
 static void post_turns(struct local_jobs *jobs)
 {
-	if (jobs->turns_posted || !jobs->in_charge || !jobs->last_turn)
+	const struct spec_turns *limits = &jobs->limits;
+
+	if (jobs->turns_posted || (!jobs->in_charge && !limits->passive) ||
+	    (!jobs->last_turn && !limits->jobs && !limits->gpus))
 		return;
 	jobs->turns_posted = true;
 	loop_post(jobs->b->loop, on_turns, jobs);
@@ -669,11 +675,11 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 		plan(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
+	post_turns(job->jobs);
 	if (!job->jobs->in_charge)
 		return;
 	/* It could not be read before. */
 	join_late(job);
-	post_turns(job->jobs);
 	go_on_ending(job);
 }
 
@@ -756,6 +762,11 @@ void local_jobs_leave(struct local_jobs *jobs)
 
 	HASH_ITER(hh, jobs->all, job, next)
 		let_replicas_go(job);
+}
+
+uint64_t local_jobs_gpus(const struct local_jobs *jobs)
+{
+	return atomic_load(&jobs->taken);
 }
 
 size_t local_jobs_count(const struct local_jobs *jobs)

@@ -52,6 +52,8 @@ void local_jobs_free(struct local_jobs *jobs);
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
 /* The mount has waited long enough: jobs that have not ended run on, as their records say. */
 void local_jobs_leave(struct local_jobs *jobs);
+/* The GPUs that jobs have, a bit each; those of a job that is being ended too. Any thread. */
+uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */

@@ -163,24 +163,73 @@ static int count_gpus(void)
 	return n;
 }
 
+/*
+ * Read CUDA_VISIBLE_DEVICES, which names GPUs by their numbers. Like NVIDIA's libraries, ignore what follows a -1.
+ * -EINVAL: it names some in another way.
+ */
+static int read_visible(const char *list, uint64_t *ret)
+{
+	unsigned long n;
+	char *end;
+
+	for (*ret = 0; *list && strncmp(list, "-1", 2) != 0; list = *end ? end + 1 : end) {
+		n = strtoul(list, &end, 10);
+		if (*list < '0' || *list > '9' || (*end && *end != ',') || n >= SPEC_MAX_GPUS)
+			return -EINVAL;
+		*ret |= UINT64_C(1) << n;
+	}
+	return 0;
+}
+
+/* Choose the GPUs that jobs are given: WANTED many, or (-1) all that this process may use. */
+static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	const int here = wanted < 0 ? count_gpus() : wanted;
+
+	*ret = spec_turns_first(UINT64_MAX, here);
+	if (!list || here == 0)
+		return 0;
+	if (read_visible(list, ret) < 0) {
+		*ret = 0;
+		*ret_text =
+			text_print("CUDA_VISIBLE_DEVICES=%s: name GPUs by their numbers, or set "
+				   "gpus=0",
+				   list);
+		return -EINVAL;
+	}
+	if (wanted > __builtin_popcountll(*ret)) {
+		*ret_text = text_print("gpus=%d: CUDA_VISIBLE_DEVICES=%s leaves fewer to kxfs",
+				       wanted, list);
+		return -EINVAL;
+	}
+	*ret = spec_turns_first(*ret, wanted < 0 ? SPEC_MAX_GPUS : wanted);
+	return 0;
+}
+
 static int local_init(struct backend *b, char **ret_text)
 {
 	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
 	struct local_jobs_events events = {on_published, on_unwritten, on_leaving, on_left, NULL};
 	struct local *l;
-	int gpus, err = disk_mkdir(AT_FDCWD, jobs);
+	uint64_t gpus;
+	int err = disk_mkdir(AT_FDCWD, jobs);
 
 	if (err < 0 && err != -EEXIST) {
 		*ret_text =
 			text_print("state directory %s: %s", b->config.state_dir, strerror(-err));
 		return err;
 	}
+	err = choose_gpus(b->config.gpus, &gpus, ret_text);
+	if (err < 0)
+		return err;
 	l = new0(struct local);
 	l->b = b;
 	backend_set_impl(b, l);
 	events.data = l;
-	gpus = b->config.gpus < 0 ? count_gpus() : b->config.gpus;
-	l->limits = (struct spec_turns){.jobs = b->config.jobs, .gpus = (unsigned)gpus};
+	l->limits = (struct spec_turns){.jobs = b->config.jobs,
+					.gpus = gpus,
+					.passive = b->config.passive};
 	if (l->limits.gpus || l->limits.jobs) {
 		l->queue = spec_queue_view_new(LOCAL_QUEUE);
 		l->queue->meta.created = l->queue->changed = loop_time_ns();
@@ -194,7 +243,7 @@ static int local_init(struct backend *b, char **ret_text)
 					    .group = &l->group,
 					    .jobs = l->jobs,
 					    .control = l->control,
-					    .gpus = l->limits.gpus};
+					    .gpus = (unsigned)__builtin_popcountll(gpus)};
 	return 0;
 }
 
@@ -336,7 +385,10 @@ static int local_queues(struct backend *b, struct spec_queue_view ***ret, size_t
 static void local_queue_text(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			     char **ret, size_t *ret_len)
 {
-	spec_turns_text(&local_of(b)->limits, jobs, n, ret, ret_len);
+	struct spec_turns now = local_of(b)->limits;
+
+	now.taken = local_jobs_gpus(local_of(b)->jobs);
+	spec_turns_text(&now, jobs, n, ret, ret_len);
 }
 
 static void local_info(struct backend *b, FILE *out)

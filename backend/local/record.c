@@ -99,7 +99,11 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 	if (rec->goal == SPEC_GOAL_RUN) {
 		rec->goal = goal;
 		if (endings[goal].reason)
-			local_record_set_reason(r, endings[goal].reason, endings[goal].message);
+			local_record_set_reason(r, endings[goal].reason,
+						goal == SPEC_GOAL_STOP && !rec->job->started
+							? "the mount was taken down before the job "
+							  "was started"
+							: endings[goal].message);
 	}
 	rec->job->suspended = false;
 	rec->again = false;

@@ -22,6 +22,7 @@
  */
 #include "backend/local/replica.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -40,7 +41,7 @@
 #define STARTS_A_TURN 16
 /* Starts that are on the pool at once: each has descriptors meanwhile, and the disk has other things to do. */
 #define PREPARED_AT_ONCE 8
-/* Tries of a start that fails for want of descriptors, memory or processes: they take half a minute. */
+/* Attempts to start a program despite a shortage of memory or processes: they take half a minute. */
 #define MAX_TRIES 10
 /* How many logs of older attempts are begun again in one turn of the loop. */
 #define REOPENED_A_TURN 64
@@ -493,14 +494,20 @@ static void on_log_ended(void *data)
 	return rep->job->events->idle(rep->job->data, rep);
 }
 
-/* Try a start again that failed for want of memory, processes or descriptors. False: it failed for another reason. */
+/*
+ * Retry a start that failed for want of memory, processes or descriptors. Descriptors become free when other jobs end,
+ * so that retry has no limit. False: it failed for another reason, or too often.
+ */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
+	const bool many_open = end->err == EMFILE || end->err == ENFILE;
 	cleanup_free char *text = NULL;
 
-	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again ||
-	    ++rep->tries >= MAX_TRIES)
+	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again)
+		return false;
+	rep->tries = min_of(rep->tries + 1, (unsigned)MAX_TRIES);
+	if (rep->tries == MAX_TRIES && !many_open)
 		return false;
 	text = outcome_text(record_of(rep), rec, end);
 	spec_set(&rec->reason, "StartDelayed");

@@ -110,6 +110,7 @@ struct backend_config run_config(const struct options *o)
 		.n_args = o->n_args,
 		.grace_ms = o->grace_ms,
 		.linger = o->linger,
+		.passive = o->read_only || o->action == OPTIONS_CAPTURE,
 		.jobs = (unsigned)o->jobs,
 		.gpus = o->gpus == UINT64_MAX ? -1 : (int)o->gpus,
 		.spool_limit = o->spool_limit,
@@ -300,6 +301,7 @@ static int make_mount(struct run *r, char **why)
 		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
 		.may_end_mine = o->cancel == OPTIONS_CANCEL_ALL || o->cancel == OPTIONS_CANCEL_MINE,
 		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
+		.read_only = o->read_only,
 		.lists = lists_new(),
 	};
 	err = submit_new(r->fs, &submit, &submit_class, &r->submit, why);

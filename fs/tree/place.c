@@ -151,9 +151,14 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	fuse_reply_err(req, -err);
 }
 
+bool place_allows_end(const struct tree *t, const struct spec_job *job)
+{
+	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;
+}
+
 int place_may_end(const struct tree *t, const struct spec_job *job)
 {
-	if (job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others)
+	if (place_allows_end(t, job))
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,

@@ -63,6 +63,8 @@ bool place_state_is_gone(struct tree *t);
 void place_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 
+/* True if -o cancel lets this mount end or control JOB. */
+bool place_allows_end(const struct tree *t, const struct spec_job *job);
 /*
  * May this mount end or control JOB? 0, or -EPERM after a message that says why. The kernel has checked whether the
  * caller may write to the file or directory.

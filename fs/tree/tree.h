@@ -32,6 +32,7 @@ struct tree {
 	 * May this mount cancel and control jobs (-o cancel): those of this state directory, of this user, of others?
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
+	bool read_only;	     /* the kernel refuses whatever changes something */
 	bool told_loss;	     /* place_state_is_gone has logged that; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
 	atomic_uint aheads;  /* files that have memory for reading ahead (ahead.c) */

@@ -295,14 +295,14 @@ void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len)
 	spec_status_replica_usage(job, NULL, ret, ret_len);
 }
 
-void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
+void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len)
 {
 	char text[128], *to = text;
 
 	for (int i = 0; i < SPEC_N_ACTIONS; i++) {
 		const char *argument = spec_action_argument((enum spec_action)i);
 
-		if (!(job->actions & 1u << i))
+		if (!(job->actions & allowed & 1u << i))
 			continue;
 		to = stpcpy(to, spec_action_name((enum spec_action)i));
 		if (argument)

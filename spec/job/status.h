@@ -29,8 +29,8 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			       size_t *ret_len);
-/* The words that ctl would take now, one a line. */
-void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
+/* The words that ctl takes now, one a line: those of ALLOWED, a set of enum spec_action. */
+void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 
 /*
  * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines and backslashes in a

@@ -102,6 +102,7 @@ struct spec_held_news {
 	int64_t from, until; /* from when until when no kxfs ran, in ns; 0: one did */
 	int64_t now;
 	bool alone;
+	bool passive; /* this mount launches nothing */
 };
 
 /* The app, roles and replicas of the document; none if it can't be read. It is the SHAPE for the function below. */

@@ -6,8 +6,7 @@
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
-/* The first N GPUs of SET. */
-static uint64_t first_of(uint64_t set, int64_t n)
+uint64_t spec_turns_first(uint64_t set, int64_t n)
 {
 	uint64_t ret = 0;
 
@@ -40,21 +39,29 @@ void spec_turns_take(struct spec_turns *t, const struct spec_record *r)
 /* GPUs of T that nobody has. */
 static uint64_t free_of(const struct spec_turns *t)
 {
-	return first_of(UINT64_MAX, t->gpus) & ~t->taken;
+	return t->gpus & ~t->taken;
+}
+
+static int count_of(uint64_t set)
+{
+	return __builtin_popcountll(set);
 }
 
 /* What R waits for, which needs that many GPUs and stands behind all that were counted. malloc'ed. */
 static char *wish_of(const struct spec_turns *t, int64_t need)
 {
-	const int n_free = __builtin_popcountll(free_of(t));
+	const int n_free = count_of(free_of(t));
 	const bool full = t->jobs && t->running >= t->jobs;
 	const size_t n = t->waiting;
 	cleanup_free char *before = text_print("%zu job%s before it", n, n == 1 ? "" : "s");
 	cleanup_free char *wish = NULL;
 
+	if (t->passive)
+		return text_copy(
+			"waits for its turn, and this mount is read-only: it starts no job");
 	if (need > n_free || (need > 0 && !full))
-		wish = text_print("%lld GPU%s: %d of %u %s free", (long long)need,
-				  need == 1 ? "" : "s", n_free, t->gpus,
+		wish = text_print("%lld GPU%s: %d of %d %s free", (long long)need,
+				  need == 1 ? "" : "s", n_free, count_of(t->gpus),
 				  n_free == 1 ? "is" : "are");
 	else if (full)
 		wish = text_print("a place: %zu of %u %s taken", t->running, t->jobs,
@@ -67,25 +74,26 @@ static char *wish_of(const struct spec_turns *t, int64_t need)
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved)
 {
 	const int64_t need = t->gpus ? spec_turns_need(r->app) : 0;
-	const bool never = need > (int64_t)t->gpus;
+	const bool never = need > count_of(t->gpus);
 	struct spec_job *job = r->job;
 	cleanup_free char *text = NULL;
 
-	if (t->waiting == 0 && (!t->jobs || t->running < t->jobs) &&
-	    need <= __builtin_popcountll(free_of(t))) {
+	if (!t->passive && t->waiting == 0 && (!t->jobs || t->running < t->jobs) &&
+	    need <= count_of(free_of(t))) {
 		for (size_t i = 0; i < job->n_replicas; i++) {
 			struct spec_replica *rep = &job->replicas[i];
 
-			rep->gpus =
-				need ? first_of(free_of(t), need_of(&r->app->roles[rep->role])) : 0;
+			rep->gpus = need ? spec_turns_first(free_of(t),
+							    need_of(&r->app->roles[rep->role]))
+					 : 0;
 			t->taken |= rep->gpus;
 		}
 		r->turn = 0;
 		spec_turns_take(t, r);
 		return true;
 	}
-	text = never ? text_print("waits for %lld GPUs, but there are only %u", (long long)need,
-				  t->gpus)
+	text = never ? text_print("waits for %lld GPUs, but there are only %d", (long long)need,
+				  count_of(t->gpus))
 		     : wish_of(t, need);
 	*ret_moved = !streq(job->cause.text, text);
 	spec_set(&job->cause.text, text);
@@ -131,7 +139,6 @@ void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v
 {
 	cleanup_json struct json_object *o = spec_tree_map();
 	struct json_object *list = spec_tree_list(n);
-	struct spec_turns now = {.gpus = t->gpus};
 	cleanup_free char *numbers = NULL;
 	size_t pending = 0, running = 0;
 
@@ -141,16 +148,14 @@ void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v
 		put_job(list, v[i]);
 		pending += v[i]->state == SPEC_PENDING;
 		running += v[i]->state == SPEC_RUNNING;
-		for (size_t k = 0; k < v[i]->n_replicas; k++)
-			now.taken |= v[i]->replicas[k].gpus;
 	}
-	numbers = spec_turns_numbers(free_of(&now));
+	numbers = spec_turns_numbers(free_of(t));
 	spec_tree_text(o, "name", "local");
 	if (t->jobs)
 		spec_tree_number(o, "places", t->jobs);
 	else
 		spec_tree_null(o, "places");
-	spec_tree_number(o, "gpus", t->gpus);
+	spec_tree_number(o, "gpus", count_of(t->gpus));
 	spec_tree_text(o, "gpus_free", numbers);
 	spec_tree_number(o, "pending", (int64_t)pending);
 	spec_tree_number(o, "running", (int64_t)running);

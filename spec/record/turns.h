@@ -13,7 +13,8 @@
 /* The limits, and what has been counted so far. Plain data. */
 struct spec_turns {
 	unsigned jobs;		 /* how many jobs may run at once; 0: any number */
-	unsigned gpus;		 /* how many GPUs are given out, numbered from 0; 0: none are */
+	uint64_t gpus;		 /* the GPUs that are given out, a bit each; 0: none are */
+	bool passive;		 /* this mount starts no job */
 	size_t running, waiting; /* how many jobs run, and how many wait */
 	uint64_t taken;		 /* GPUs that are taken, a bit each */
 };
@@ -28,8 +29,10 @@ void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
  */
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
 
+/* The first N GPUs of SET. */
+uint64_t spec_turns_first(uint64_t set, int64_t n);
 /* The numbers of a set of GPUs, "0,3", malloc'ed. */
 char *spec_turns_numbers(uint64_t gpus);
-/* The text of queues/local/status, YAML: the limits of T, and the N snapshots V of jobs/. */
+/* The text of queues/local/status, YAML: the limits of T and what it has counted, and the N snapshots V of jobs/. */
 void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);

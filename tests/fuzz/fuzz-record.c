@@ -4,6 +4,7 @@
  * and all texts can be made of it.
  */
 #include <assert.h>
+#include <limits.h>
 
 #include "spec/record/record.h"
 #include "spec/job/status.h"
@@ -13,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void render(const struct spec_record *r)
 {
 	void (*const texts[])(const struct spec_job *, char **,
-			      size_t *) = {spec_status_yaml, spec_status_json, spec_status_why,
-					   spec_status_ctl};
+			      size_t *) = {spec_status_yaml, spec_status_json, spec_status_why};
 	cleanup_job struct spec_job *job = spec_record_job(r);
 	char *text;
 	size_t len;
@@ -25,6 +25,9 @@ static void render(const struct spec_record *r)
 		assert(strlen(text) == len);
 		free(text);
 	}
+	spec_status_ctl(job, UINT_MAX, &text, &len);
+	assert(strlen(text) == len);
+	free(text);
 	for (size_t i = 0; i < min_of(job->n_replicas, (size_t)3); i++) {
 		spec_status_replica(job, &job->replicas[i], &text, &len);
 		free(text);

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 from harness import ROOT, Job, app, base_env, err_of, is_mounted, marked_pids, rmdir, run, wait_for
 from transcript import BLOCK, matches, play, printed, readme
 
@@ -164,3 +165,13 @@ def test_quickstart(make_kx):
     # The daemon changes its state directory to its very end, which comes after the unmount.
     wait_for(lambda: not is_mounted(directory) and not marked_pids(), what="the umount")
     shutil.rmtree(kx.base / "home")
+
+
+def test_settings_of_jupyter():
+    """The notebook has the settings that Jupyter needs in a mount, and docs/pods.md says why."""
+    pod = yaml.safe_load((ROOT / "contrib/kubernetes/notebook.yaml").read_text())
+    args = pod["spec"]["containers"][0]["args"]
+    page = (ROOT / "docs/pods.md").read_text()
+    rows = re.findall(r"^\| `(File\w+\.\w+=\S+)` \| .{30,} \|$", page, re.M)
+    assert args == ["start-notebook.py", *(f"--{row}" for row in rows)]
+    assert [row.partition("=")[0].partition(".")[2] for row in rows] == ["delete_to_trash", "always_delete_dir", "checkpoint_dir"]

@@ -14,7 +14,7 @@ import time
 
 import pytest
 import yaml
-from harness import app, err_of, popen, remove, run, wait_for, write_ctl
+from harness import actions, app, err_of, popen, remove, run, wait_for, write_ctl
 from preload import Clock
 
 JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "60"))
@@ -61,6 +61,14 @@ def test_release(kx):
     assert err_of(write_ctl, job, "release") == "EINVAL"
     forgotten(kx)
     assert kx.ls("jobs") == [job.id]
+
+
+def test_release_cancels_nothing(make_kx):
+    kx = make_kx("cancel=none")
+    job = kx.submit(held(hold=True))
+    assert actions(job) == ["release"]
+    write_ctl(job, "release")
+    job.finish()
 
 
 def test_removed(kx):
@@ -267,6 +275,8 @@ def test_read_only(make_kx):
     kx.start()
     time.sleep(2)  # nothing may happen, so there is nothing to wait for
     assert [job.state() for job in jobs] == ["PENDING", "PENDING"]
+    assert "this mount is read-only: it launches no job" in jobs[0].read("why")
+    assert [job.read("ctl") for job in jobs] == ["", ""] and "ctl" not in jobs[1].read("why")
     kx.end()
     kx.options = ""
     kx.start()

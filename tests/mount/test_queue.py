@@ -8,11 +8,13 @@ is killed (4).
 
 import os
 import random
+import resource
 import signal
 
 import pytest
 import yaml
 from harness import app, err_of, remove, run, wait_for, write_ctl
+from starting import background
 
 JOBS = int(os.environ.get("KXFS_TEST_GPU_JOBS", "24"))
 CRASHES = int(os.environ.get("KXFS_TEST_GPU_CRASHES", "4"))
@@ -190,7 +192,9 @@ def test_read_only(make_kx):
     kx.options = "ro,jobs=1"
     kx.start()
     wait_for(lambda: jobs["a"].state() == "SUCCEEDED", what="the end of a")
-    assert [jobs[name].state() for name in ("b", "c")] == ["PENDING", "PENDING"]
+    for name in ("b", "c"):
+        wait_for(lambda n=name: "read-only: it starts no job" in jobs[n].read("why"), what=f"why of {name}")
+        assert jobs[name].state() == "PENDING" and jobs[name].read("ctl") == ""
     assert order(kx) == ["a"]
     kx.end()
     (kx.work / "order").unlink()
@@ -357,3 +361,58 @@ def test_none_idle(make_kx, rng):
         jobs[name].finish()
         as_it_should_be()
     assert sorted(order(kx)) == sorted(needs)
+
+
+def queue(kx):
+    return yaml.safe_load(kx.read("queues/local/status"))
+
+
+def test_gpu_of_a_job_that_is_being_ended(make_kx):
+    """The queue and `why` of who waits count it in the same way: it is not free before its job has ended."""
+    kx = make_kx("gpus=1,grace=1m")
+    a = kx.submit(app(STUBBORN, resource=gpus(1)))
+    wait_for(lambda: order(kx) == ["a"], what="a to begin")
+    b = kx.submit(app("true", resource=gpus(1)))
+    assert queue(kx)["gpus_free"] == ""
+    a.cancel()
+    wait_for(lambda: order(kx) == ["a", "term"], what="SIGTERM")
+    assert "0 of 1 are free" in b.read("why") and queue(kx)["gpus_free"] == ""
+    (kx.work / "let-go").touch()
+    b.finish()
+    wait_for(lambda: queue(kx)["gpus_free"] == "0", what="the GPU to be free")
+
+
+@pytest.mark.parametrize("visible,options,given", [("5,2", "gpus=2", "2,5"), ("7,3,6", "gpus=2", "3,6"), ("4,-1,5", "gpus=1", "4")])
+def test_gpus_that_kxfs_was_given(make_kx, visible, options, given):
+    kx = make_kx(options, env={"CUDA_VISIBLE_DEVICES": visible})
+    job = kx.submit(app("echo $CUDA_VISIBLE_DEVICES", resource=gpus(given.count(",") + 1)))
+    job.finish()
+    assert job.log() == f"{given}\n".encode()
+    wait_for(lambda: str(queue(kx)["gpus_free"]) == given, what="the GPUs to be free")
+
+
+@pytest.mark.parametrize("visible,why", [("1,2", "gpus=3: CUDA_VISIBLE_DEVICES=1,2 leaves fewer to kxfs"),
+                                         ("GPU-1b5", "CUDA_VISIBLE_DEVICES=GPU-1b5: name GPUs by their numbers")])
+def test_gpus_that_kxfs_was_not_given(make_kx, visible, why):
+    kx = make_kx("gpus=3", start=False, env={"CUDA_VISIBLE_DEVICES": visible})
+    with pytest.raises(AssertionError, match=why):
+        kx.start()
+
+
+def test_unmounted_before_its_turn(make_kx):
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b")
+    kx.restart()
+    assert "before the job was started" in jobs["b"].read("why")
+    assert "while the job ran" in jobs["a"].read("why")
+
+
+def test_few_descriptors(make_kx):
+    """Jobs for which no descriptors are left wait until others end."""
+    kx = make_kx(start=False)
+    with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))):
+        jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.1; done")) for _ in range(20)]
+        wait_for(lambda: any("Too many open files" in job.read("why") for job in jobs), what="a job to wait")
+        (kx.work / "go").touch()
+        for job in jobs:
+            job.finish()

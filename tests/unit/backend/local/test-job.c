@@ -609,7 +609,8 @@ static void test_waits_late(void **state)
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct spec_record *rec;
 
-		limits = (struct spec_turns){.jobs = rows[i].jobs, .gpus = rows[i].gpus};
+		limits =
+			(struct spec_turns){.jobs = rows[i].jobs, .gpus = (1u << rows[i].gpus) - 1};
 		prepare("REPLICA", 1, true);
 		rec = rig.record->rec;
 		rec->app->roles[0].resource.gpu = rows[i].need;

@@ -227,7 +227,7 @@ static void test_start_delayed(void **state)
 	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
 
 	local_replicas_begin(rig.all);
-	rig.err = -EMFILE;
+	rig.err = -ENOMEM;
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();
 	for (size_t i = 0; i < array_size(pauses); i++) {
@@ -252,6 +252,22 @@ static void test_start_delayed(void **state)
 	rig.tasks[0].events->started(rig.tasks[0].data, 5);
 	assert_int_equal(replica(1)->state, SPEC_RUNNING);
 	assert_string_equal(replica(1)->reason, "");
+}
+
+/* Descriptors become free when other jobs end, however long that takes. */
+static void test_waits_for_descriptors(void **state)
+{
+	local_replicas_begin(rig.all);
+	rig.err = -EMFILE;
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	for (int i = 0; i < 50; i++)
+		assert_true(fake_wait(10000));
+	assert_string_equal(replica(0)->reason, "StartDelayed");
+	assert_int_equal(rig.n_failed, 0);
+	rig.err = 0;
+	assert_true(fake_wait(10000));
+	assert_int_equal(rig.n_tasks, 1);
 }
 
 /*
@@ -374,9 +390,13 @@ int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_start_delayed),
-		REPLICA_TEST(test_slow_down),	   REPLICA_TEST(test_suspended),
-		REPLICA_TEST(test_not_started),	   REPLICA_TEST(test_used),
+		REPLICA_TEST(test_in_turn),
+		REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_waits_for_descriptors),
+		REPLICA_TEST(test_slow_down),
+		REPLICA_TEST(test_suspended),
+		REPLICA_TEST(test_not_started),
+		REPLICA_TEST(test_used),
 		REPLICA_TEST(test_recorded_first),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts of state, status, status.json, ctl, changes and those of a replica, as users read them. */
+#include <limits.h>
 #include <json-c/json.h>
 
 #include "spec/base/time.h"
@@ -280,17 +281,17 @@ static void test_ctl(void **state)
 	char *text;
 	size_t len;
 
-	spec_status_ctl(job, &text, &len);
+	spec_status_ctl(job, UINT_MAX, &text, &len);
 	assert_string_equal(text, "");
 	assert_int_equal(len, 0);
 	free(text);
 	job->actions = 1u << SPEC_SUSPEND | 1u << SPEC_TERMINATE;
-	spec_status_ctl(job, &text, &len);
+	spec_status_ctl(job, UINT_MAX, &text, &len);
 	assert_string_equal(text, "suspend\nterminate\n");
 	assert_int_equal(len, strlen(text));
 	free(text);
 	job->actions = (1u << SPEC_N_ACTIONS) - 1;
-	spec_status_ctl(job, &text, &len);
+	spec_status_ctl(job, UINT_MAX, &text, &len);
 	assert_string_equal(
 		text, "suspend\nresume\nrestart\nterminate\nrelease\nqueue NAME\npriority CLASS\n");
 	free(text);

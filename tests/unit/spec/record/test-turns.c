@@ -128,7 +128,10 @@ static char *gpus_of(const struct spec_job *job)
 
 static void check(const struct row *row)
 {
-	struct spec_turns t = {row->jobs, row->gpus, row->running, 0, row->taken};
+	struct spec_turns t = {.jobs = row->jobs,
+			       .gpus = spec_turns_first(UINT64_MAX, row->gpus),
+			       .running = row->running,
+			       .taken = row->taken};
 	unsigned place = 0;
 
 	for (size_t i = 0; i < MAX && row->v[i].n; i++) {
@@ -176,7 +179,7 @@ static void test_roles(void **state)
 	r->turn = 1;
 	assert_false(spec_turns_give(&t, r, &moved));
 	assert_string_equal(r->job->cause.text, "waits for 2 GPUs, but there are only 1");
-	t.gpus = 2;
+	t.gpus = 3;
 	assert_true(spec_turns_give(&t, r, &moved));
 	assert_int_equal(r->job->replicas[2].gpus, 3);
 	spec_record_free(r);
@@ -198,7 +201,7 @@ static void test_moved(void **state)
 
 	r->turn = 1;
 	for (size_t i = 0; i < array_size(looks); i++) {
-		struct spec_turns t = {.gpus = 2, .running = 1, .taken = looks[i].taken};
+		struct spec_turns t = {.gpus = 3, .running = 1, .taken = looks[i].taken};
 		bool moved;
 
 		assert_false(spec_turns_give(&t, r, &moved));
@@ -211,7 +214,7 @@ static void test_moved(void **state)
 /* A job that is over has given back what it had; one that runs keeps it, also when kxfs has been started again. */
 static void test_take(void **state)
 {
-	struct spec_turns t = {.gpus = 4}, then = t;
+	struct spec_turns t = {.gpus = 0xf}, then = t;
 	struct spec_record *r = job_of(2, 1), *next = job_of(1, 2);
 	bool moved;
 
@@ -258,10 +261,10 @@ static void test_snapshot(void **state)
 	spec_record_free(r);
 }
 
-/* A job that has ended, or that is held, is not in the queue, and has no GPU. */
+/* A job that has ended, or that is held, is not in the queue. Its GPUs are free when they are no longer counted. */
 static void test_text(void **state)
 {
-	struct spec_turns t = {.gpus = 3};
+	struct spec_turns t = {.gpus = 7};
 	struct spec_record *r[3];
 	const struct spec_job *jobs[3];
 	cleanup_free char *text = NULL;
@@ -277,7 +280,7 @@ static void test_text(void **state)
 		jobs[i] = r[i]->job;
 	}
 	spec_turns_text(&t, jobs, 3, &text, &len);
-	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: 0,1\n"
+	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: \"\"\n"
 				  "pending: 0\nrunning: 1\njobs:\n"
 				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
 	/* A job that is suspended waits for nothing and does not run. */
