@@ -3,8 +3,8 @@
  * Reads a document into a tree of nodes. libyaml scans and parses; this file builds the tree from its
  * events, because libyaml's own tree drops what is checked here (plain or quoted, tags) and shares what
  * aliases repeat. Bounds are counted while the tree grows, so that a small hostile document can't make
- * a large one. The keys of each map are checked when it is complete; merge keys ("<<") are expanded
- * when the whole tree is.
+ * a large one. The keys of each map are checked when it is complete; tags are checked and merge keys ("<<")
+ * expanded when the whole tree is, since the caller chooses the rules for both by what the document is.
  */
 #include "spec/yaml/yaml.h"
 
@@ -41,6 +41,7 @@ void spec_yaml_free(struct spec_yaml *root)
 		spec_yaml_free(root->v[i]);
 	free(root->v);
 	free(root->text);
+	free(root->tag);
 	free(root);
 }
 
@@ -134,7 +135,7 @@ static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned de
 	cleanup(spec_yaml_freep) struct spec_yaml *node = NULL;
 	int err;
 
-	r->expanded += from->len + 1;
+	r->expanded += from->len + 1 + (from->tag ? strlen(from->tag) : 0);
 	if (r->expanded > SPEC_MAX_EXPANDED)
 		return spec_errors_add(r->e, -EFBIG, from->line, from->column, "",
 				       "aliases (\"*NAME\") expand this to more than %u bytes",
@@ -143,6 +144,7 @@ static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned de
 	if (err < 0)
 		return err;
 	node->plain = from->plain;
+	node->tag = from->tag ? text_copy(from->tag) : NULL;
 	node->len = from->len;
 	if (from->text)
 		node->text = mem_copy(from->text, from->len);
@@ -193,17 +195,14 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/*
- * Check TAG (as libyaml gives it; NULL: none), and set whether NODE is plain by it. A tag that does not
- * fit is an error that does not end the reading.
- */
-static void check_tag(struct spec_yaml *node, const yaml_char_t *given, struct spec_errors *e)
+/* Check the tag of NODE, and set whether NODE is plain by it. */
+static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
 					   YAML_BOOL_TAG, YAML_NULL_TAG, YAML_MAP_TAG,
 					   YAML_SEQ_TAG};
 	static const char prefix[] = "tag:yaml.org,2002:";
-	const char *tag = (const char *)given;
+	const char *tag = node->tag;
 	bool is_core, known = false;
 
 	if (!tag)
@@ -233,11 +232,24 @@ static void check_tag(struct spec_yaml *node, const yaml_char_t *given, struct s
 				"the value does not fit its tag !!%s", tag + strlen(prefix));
 }
 
+/* Check all tags below ROOT. */
+static void check_tags(struct spec_yaml *root, struct spec_errors *e)
+{
+	check_tag(root, e);
+	for (size_t i = 0; i < root->n; i++)
+		check_tags(root->v[i], e);
+}
+
 /* --- keys --- */
+
+static bool is_merge_key(const struct spec_yaml *key)
+{
+	return key->plain && !key->tag && streq(key->text, "<<");
+}
 
 /*
  * The keys of a complete map: each must be text. One that stands twice is an error that does not end the
- * reading.
+ * reading; a map may merge several others.
  */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
@@ -254,6 +266,8 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 		if (strlen(key->text) != key->len)
 			return spec_errors_add(e, -EINVAL, key->line, key->column, "",
 					       "a key can't hold a NUL character");
+		if (is_merge_key(key))
+			continue;
 		found = lh_table_lookup_entry(seen, key->text);
 		if (!found)
 			insert(seen, key->text, key);
@@ -266,14 +280,10 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 	return 0;
 }
 
-static bool is_merge_key(const struct spec_yaml *key)
-{
-	return key->plain && streq(key->text, "<<");
-}
-
 /*
- * A map in the making, with the result that PyYAML has: merged pairs come first (of a list of maps the last one first),
- * a key that is there already keeps its place and takes the later value, and the map's own keys win.
+ * A map in the making: of a list of maps the last one is merged first; a key that is there already keeps its place and
+ * takes the later value. In PyYAML merged pairs come first, so that the map's own keys win. To kubectl a merge key has
+ * the place in which it is written, and replaces own keys before it.
  */
 struct merged {
 	struct spec_yaml *map;
@@ -316,7 +326,21 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-static void merge_map(struct spec_yaml *map, struct spec_errors *e)
+/* Merge what VALUE, that of a merge key, holds. */
+static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
+{
+	if (!is_source(value))
+		spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
+				"only a map or a list of maps can be merged; a key that is "
+				"called \"<<\" needs quotes");
+	else if (value->type == SPEC_YAML_MAP)
+		put_all(m, value);
+	else
+		for (size_t k = value->n; k-- > 0;)
+			put_all(m, value->v[k]);
+}
+
+static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *index = new_table(map->n + 1, NULL);
 	struct spec_yaml old = *map;
@@ -324,45 +348,46 @@ static void merge_map(struct spec_yaml *map, struct spec_errors *e)
 
 	map->v = NULL;
 	map->n = 0;
-	for (size_t i = 0; i < old.n; i += 2) {
-		struct spec_yaml *value = old.v[i + 1];
+	for (bool own = rules == SPEC_YAML_KUBECTL;; own = true) {
+		for (size_t i = 0; i < old.n; i += 2) {
+			struct spec_yaml *key = old.v[i], *value = old.v[i + 1];
 
-		if (!is_merge_key(old.v[i]))
-			continue;
-		if (!is_source(value))
-			spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
-					"only a map or a list of maps can be merged; a key that is "
-					"called \"<<\" needs quotes");
-		else if (value->type == SPEC_YAML_MAP)
-			put_all(&m, value);
-		else
-			for (size_t k = value->n; k-- > 0;)
-				put_all(&m, value->v[k]);
-		spec_yaml_free(value);
-		spec_yaml_free(old.v[i]);
-		old.v[i] = NULL;
-	}
-	for (size_t i = 0; i < old.n; i += 2) {
-		if (old.v[i])
-			put_pair(&m, old.v[i], old.v[i + 1]);
+			if (!key || (!own && !is_merge_key(key)))
+				continue;
+			old.v[i] = NULL;
+			if (is_merge_key(key)) {
+				put_source(&m, value, e);
+				spec_yaml_free(value);
+				spec_yaml_free(key);
+			} else {
+				put_pair(&m, key, value);
+			}
+		}
+		if (own)
+			break;
 	}
 	free(old.v);
 }
 
 /* Replace the merge keys of all maps under ROOT by what they merge. */
-static void merge(struct spec_yaml *root, struct spec_errors *e)
+static void merge(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	bool merges = false;
 
 	for (size_t i = 0; i < root->n; i++) {
-		merge(root->v[i], e);
+		merge(root->v[i], rules, e);
 		merges |= root->type == SPEC_YAML_MAP && i % 2 == 0 && is_merge_key(root->v[i]);
 	}
 	if (merges)
-		merge_map(root, e);
+		merge_map(root, rules, e);
 }
 
 /* --- events --- */
+
+static void set_tag(struct spec_yaml *node, const yaml_char_t *tag)
+{
+	node->tag = tag ? text_copy((const char *)tag) : NULL;
+}
 
 static int read_collection(struct reader *r, const yaml_event_t *start, struct spec_yaml *node,
 			   unsigned depth)
@@ -370,7 +395,7 @@ static int read_collection(struct reader *r, const yaml_event_t *start, struct s
 	bool map = node->type == SPEC_YAML_MAP;
 	struct anchor *anchor;
 
-	check_tag(node, map ? start->data.mapping_start.tag : start->data.sequence_start.tag, r->e);
+	set_tag(node, map ? start->data.mapping_start.tag : start->data.sequence_start.tag);
 	anchor = set_anchor(r,
 			    map ? start->data.mapping_start.anchor
 				: start->data.sequence_start.anchor,
@@ -417,7 +442,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 		node->text = mem_copy(event->data.scalar.value, event->data.scalar.length);
 		node->len = event->data.scalar.length;
 		node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-		check_tag(node, event->data.scalar.tag, r->e);
+		set_tag(node, event->data.scalar.tag);
 	} else {
 		err = read_collection(r, event, node, depth);
 	}
@@ -426,55 +451,59 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 	return err;
 }
 
-/* Read the stream: its start, one document, its end. */
-static int read_stream(struct reader *r, struct spec_yaml **ret)
+static bool is_nothing(const struct spec_yaml *node)
+{
+	return !node->tag && spec_yaml_is_null(node);
+}
+
+static void forget_anchors(struct reader *r)
+{
+	if (r->anchors)
+		lh_table_free(r->anchors);
+	r->anchors = NULL;
+}
+
+/* Read the stream into the list DOCUMENTS. */
+static int read_stream(struct reader *r, struct spec_yaml *documents)
 {
 	for (;;) {
 		cleanup(free_event) yaml_event_t event = {0};
+		struct spec_yaml *root = NULL;
 		int err = next_event(r, &event);
 
+		if (err < 0 || event.type == YAML_STREAM_END_EVENT)
+			return err;
+		if (event.type == YAML_STREAM_START_EVENT ||
+		    event.type == YAML_DOCUMENT_START_EVENT ||
+		    event.type == YAML_DOCUMENT_END_EVENT)
+			continue;
+		err = read_node(r, &event, 1, &root);
 		if (err < 0)
 			return err;
-		switch (event.type) {
-		case YAML_STREAM_END_EVENT:
-			if (*ret &&
-			    ((*ret)->type != SPEC_YAML_SCALAR || (*ret)->len || !(*ret)->plain))
-				return 0;
-			return spec_errors_add(r->e, -EINVAL, 0, 0, "", "the document is empty");
-		case YAML_STREAM_START_EVENT:
-		case YAML_DOCUMENT_END_EVENT:
-			break;
-		case YAML_DOCUMENT_START_EVENT:
-			if (*ret)
-				return spec_errors_add(
-					r->e, -EINVAL, (unsigned)event.start_mark.line + 1,
-					(unsigned)event.start_mark.column + 1, "",
-					"a second document begins here; write one document a file");
-			break;
-		default:
-			err = read_node(r, &event, 1, ret);
-			if (err < 0)
-				return err;
-		}
+		if (is_nothing(root))
+			spec_yaml_free(root);
+		else
+			append(documents, root);
+		forget_anchors(r);
 	}
 }
 
 static void free_reader(struct reader *r)
 {
 	yaml_parser_delete(&r->parser);
-	if (r->anchors)
-		lh_table_free(r->anchors);
+	forget_anchors(r);
 }
 
-int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
+int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
-	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup(spec_yaml_freep) struct spec_yaml *documents = new0(struct spec_yaml);
 	cleanup_free char *adapted = NULL;
 	cleanup(free_reader) struct reader r = {.e = e};
 	size_t before = e->n + e->dropped;
 	int err;
 
 	*ret = NULL;
+	documents->type = SPEC_YAML_LIST;
 	err = yaml_input_begin(&text, &len, e);
 	if (err < 0)
 		return err;
@@ -488,12 +517,44 @@ int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct
 		mem_out();
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, len);
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-	err = read_stream(&r, &root);
+	err = read_stream(&r, documents);
 	if (err < 0)
 		return err;
-	merge(root, e);
-	*ret = take_ptr(root);
+	if (documents->n == 0)
+		return spec_errors_add(e, -EINVAL, 0, 0, "", "the document is empty");
+	*ret = take_ptr(documents);
 	return e->n + e->dropped > before ? e->err : 0;
+}
+
+void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
+{
+	if (rules == SPEC_YAML_CORE)
+		check_tags(root, e);
+	merge(root, rules, e);
+}
+
+int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *documents = NULL;
+	size_t before = e->n + e->dropped;
+	int err = spec_yaml_parse_all(text, len, &documents, e);
+
+	*ret = NULL;
+	if (!documents)
+		return err;
+	if (documents->n > 1)
+		return spec_errors_add(e, -EINVAL, documents->v[1]->line, documents->v[1]->column,
+				       "",
+				       "a second document begins here; write one document a file");
+	*ret = spec_yaml_take_only(documents);
+	spec_yaml_finish(*ret, SPEC_YAML_CORE, e);
+	return e->n + e->dropped > before ? e->err : 0;
+}
+
+struct spec_yaml *spec_yaml_take_only(struct spec_yaml *documents)
+{
+	documents->n = 0;
+	return documents->v[0];
 }
 
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key)

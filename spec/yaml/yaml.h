@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * YAML in and out. In: one document (JSON is YAML) -> a tree of nodes with positions in which
+ * YAML in and out. In: a document (JSON is YAML) -> a tree of nodes with positions in which
  * plain scalars keep the text as it was written; bounded in bytes, depth and aliases
  * (spec/base/limits.h), duplicate keys are errors. Out: a JSON value -> block YAML that any YAML 1.1
  * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
  *
  * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's errors),
- * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_path.c finds where a path leads,
- * yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them back, by
- * tables of their fields.
+ * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_kubectl.c does so as kubectl does,
+ * yaml_path.c finds where a path leads, yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them
+ * back, by tables of their fields.
  */
 #pragma once
 
@@ -28,19 +28,38 @@ struct spec_yaml {
 	char *text; /* UTF-8; LEN bytes, which may include NUL */
 	size_t len;
 	bool plain; /* not quoted, not block text, no explicit !!str: may be a null, number, boolean */
+	char *tag; /* as "tag:yaml.org,2002:int", for a scalar or a collection; NULL: none */
 	/* list: items; map: keys and values in turn (2 * pairs), in the document's order */
 	struct spec_yaml **v;
 	size_t n;
 };
 
 /*
- * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty document, two documents,
- * a syntax error, an unknown alias, a tag other than the core ones, a key that is not a scalar or holds NUL, and a
- * duplicate key are errors: they are added to E, and its errno is returned. Merge keys ("<<") are expanded as PyYAML
- * does: merged keys first, own ones win. Aliases become copies (with the positions of the original), counted against
- * SPEC_MAX_EXPANDED. If the tree is whole in spite of errors (duplicate keys, tags), *RET is set, so that the caller
- * can look for more; else it is NULL.
+ * Parse all documents of a file; those that are empty or null don't count. On success *RET is a list of their roots
+ * (free with spec_yaml_free); each is to be finished (spec_yaml_finish) before it is read. No document, a syntax error,
+ * an unknown alias, a key that is not a scalar or holds NUL, and a duplicate key are errors: they are added to E, and
+ * its errno is returned. Aliases become copies (with the positions of the original), counted against SPEC_MAX_EXPANDED.
+ * If the trees are whole in spite of errors (duplicate keys), *RET is set, so that the caller can look for more; else
+ * it is NULL.
  */
+int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
+			struct spec_errors *e);
+
+/* The rules for what YAML's readers disagree on. */
+enum spec_yaml_rules {
+	/* The tags of YAML 1.2's core schema only, and merge keys ("<<") as in PyYAML: own keys win. */
+	SPEC_YAML_CORE,
+	/* Those of kubectl: see spec_yaml_to_object. */
+	SPEC_YAML_KUBECTL,
+};
+
+/* Check the tags of ROOT's nodes and expand its merge keys. What is wrong is added to E; the tree is whole anyway. */
+void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e);
+
+/* Take the only document out of the list DOCUMENTS, which is still to be freed. */
+struct spec_yaml *spec_yaml_take_only(struct spec_yaml *documents);
+
+/* Like spec_yaml_parse_all, but *RET is the root of the only document, finished by SPEC_YAML_CORE. */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);
 define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
@@ -75,6 +94,14 @@ bool spec_yaml_is_null(const struct spec_yaml *node);
  * spec_yaml_resolve says; a null is NULL, also at the root.
  */
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
+
+/*
+ * Make the JSON value that kubectl would send for a tree: plain scalars and keys are read as YAML 1.1 (0755 is 493, yes
+ * is true, a key 0x1 is "1"), and tags are applied. 0, or the errno of what is added to E: a value or a key that JSON
+ * doesn't have, a value that doesn't fit its tag, two keys that become one.
+ */
+int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
+			struct spec_errors *e);
 
 /*
  * Write VALUE as YAML text: keys in the object's order, strings that look like another type quoted, multi-line text as

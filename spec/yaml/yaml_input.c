@@ -149,20 +149,64 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 	return n ? n : 1;
 }
 
+static const char *skip_space(const char *s, const char *end)
+{
+	while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
+		s++;
+	return s;
+}
+
+/* The end of the JSON map at S. */
+static const char *skip_map(const char *s, const char *end)
+{
+	size_t depth = 0;
+	bool quoted = false;
+
+	for (; s < end; s++) {
+		if (quoted && *s == '\\')
+			s++;
+		else if (*s == '"')
+			quoted = !quoted;
+		else if (!quoted && (*s == '{' || *s == '['))
+			depth++;
+		else if (!quoted && (*s == '}' || *s == ']') && --depth == 0)
+			return s + 1;
+	}
+	return end;
+}
+
+/* A copy of TEXT, in which "---" separates JSON maps that follow each other. NULL: TEXT has no such maps. */
+static char *split_maps(const char *text, size_t *len)
+{
+	const char *end = text + *len, *next = skip_space(skip_map(text, end), end);
+	char *ret = NULL;
+	FILE *out;
+
+	if (next == end || *next != '{')
+		return NULL;
+	out = text_stream(&ret, len);
+	for (; next < end && *next == '{'; next = skip_space(skip_map(text, end), end)) {
+		fwrite(text, 1, (size_t)(next - text), out);
+		fputs(next[-1] == '\n' ? "--- " : "\n--- ", out);
+		text = next;
+	}
+	fwrite(text, 1, (size_t)(end - text), out);
+	text_stream_close(out);
+	return ret;
+}
+
 char *yaml_input_from_json(const char *text, size_t *len)
 {
-	const char *end = text + *len, *s = text;
+	const char *end = text + *len, *s = skip_space(text, end);
 	cleanup_free struct spec_value *json = NULL;
 	char *ret = NULL;
 	FILE *out;
 
-	while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
-		s++;
-	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, *len))
+	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
 	/* If TEXT is JSON, every backslash stands between double quotes. */
-	if (spec_value_parse(text, *len, &json) < 0)
-		return NULL;
+	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
+		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
 	for (s = text; s < end;)
 		s += adapt(s, end, out);

@@ -17,8 +17,9 @@ int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
  * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may have characters as they are that YAML
- * wants escaped. If TEXT is JSON with such: a copy (malloc'ed) as YAML has it, of the same lines, and its length in
- * *LEN. NULL: TEXT can be read as it is.
+ * wants escaped. In a stream of JSON maps, as jq(1) writes it, nothing separates them. If TEXT is JSON with such: a
+ * copy (malloc'ed) as YAML has it, of the same lines unless two maps share one, and its length in *LEN. NULL if TEXT
+ * can be read as it is.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 

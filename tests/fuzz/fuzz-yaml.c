@@ -35,6 +35,47 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 	free(text);
 }
 
+/* What the only document of TEXT is to kubectl; NULL: it is refused, or null. */
+static struct json_object *object_of(const char *text, size_t len)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_yaml_freep) struct spec_yaml *documents = NULL;
+	struct json_object *ret = NULL;
+	int err = spec_yaml_parse_all(text, len, &documents, &e);
+
+	assert(err == e.err && (err < 0) == (e.n > 0) && (err < 0 || documents));
+	for (size_t i = 0; documents && i < documents->n; i++) {
+		json_object_put(ret);
+		ret = NULL;
+		spec_yaml_finish(documents->v[i], SPEC_YAML_KUBECTL, &e);
+		err = spec_yaml_to_object(documents->v[i], &ret, &e);
+		assert(err == 0 || (!ret && e.n > 0));
+	}
+	if (e.err || !documents || documents->n > 1) {
+		json_object_put(ret);
+		ret = NULL;
+	}
+	return ret;
+}
+
+/* An object that is written is the same object to kubectl. */
+static void check_object(const char *data, size_t size)
+{
+	struct json_object *object = object_of(data, size), *again;
+	char *text cleanup_free = NULL;
+	size_t len;
+
+	if (!object)
+		return;
+	spec_yaml_emit(object, 0, &text, &len);
+	if (len <= SPEC_MAX_FILE) {
+		again = object_of(text, len);
+		assert(json_object_equal(object, again));
+		json_object_put(again);
+	}
+	json_object_put(object);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -47,7 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(err == e.err && (err < 0) == (e.n > 0));
 	if (root) {
 		spec_yaml_to_json(root, &value);
-		if (err == 0) {
+		/* A null that only its tag shows is no document when it is written without that. */
+		if (err == 0 && value) {
 			check_round_trip(value, 0);
 			check_round_trip(value, 1);
 			check_round_trip(value, 3);
@@ -57,5 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	spec_yaml_free(root);
 	spec_errors_clear(&e);
 	free(text);
+	check_object((const char *)data, size);
 	return 0;
 }

@@ -42,7 +42,7 @@ READERS = {
     "split": (90, "spec/api/split.c"),
     "value": (90, "spec/base/value.c"),
     "view": (90, "spec/view/job.c", "spec/view/pod.c", "spec/view/snapshot.c"),
-    "yaml": (90, "spec/yaml/yaml.c", "spec/yaml/yaml_json.c", "spec/yaml/yaml_emit.c"),
+    "yaml": (90, "spec/yaml/yaml.c", "spec/yaml/yaml_json.c", "spec/yaml/yaml_kubectl.c", "spec/yaml/yaml_emit.c"),
 }
 
 

@@ -214,8 +214,8 @@ static void test_errors(void **state)
 		 "f:1:1: m: type is missing: add \"type: bind\", volume or device\n"},
 		{"[type=bind]", "f:1:1: m: must be a map with \"type\", or text such as "
 				"type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]\n"},
-		{"null", "f:1:1: m: must be a map with \"type\", or text such as "
-			 "type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]\n"},
+		{"!!null ''", "f:1:1: m: must be a map with \"type\", or text such as "
+			      "type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {

@@ -140,6 +140,7 @@ static void test_aliases_and_merges(void **state)
 		{"a: &x {<<: &y {p: 1}}\nb: *x\nc: *y\n",
 		 "{\"a\":{\"p\":1},\"b\":{\"p\":1},\"c\":{\"p\":1}}"},
 		{"\"<<\": 1", "{\"<<\":1}"},
+		{"{<<: {a: 1, b: 1}, c: 0, <<: {b: 2, c: 2}}", "{\"a\":1,\"b\":2,\"c\":0}"},
 		{"<<: 1", "1:5: <<: only a map or a list of maps can be merged; a key that is "
 			  "called \"<<\" needs quotes\n"},
 	};
@@ -183,8 +184,15 @@ static void test_documents(void **state)
 		{"", "the document is empty\n"},
 		{"# nothing\n", "the document is empty\n"},
 		{"---\n", "the document is empty\n"},
+		{"---\n---\n# nothing\n---\nnull\n...\n", "the document is empty\n"},
+		{"---\n# one\n---\na: &a 1\n---\n# nothing\n...\n---\n~\n", "{\"a\":1}"},
+		{"{\"a\": 1}\n---\n", "{\"a\":1}"},
+		/* An alias is one of its own document. */
+		{"a: &a 1\n---\nb: *a\n",
+		 "3:4: there is no \"&a\" before this \"*a\"; text that begins with "
+		 "\"*\" needs quotes\n"},
 		{"a: 1\n---\nb: 2\n",
-		 "2:1: a second document begins here; write one document a file\n"},
+		 "3:1: a second document begins here; write one document a file\n"},
 		{"a: 1\nb: 2\na: 3\n\"b\": 4\n",
 		 "3:1: the key \"a\" stands here twice; the first is at line 1\n"
 		 "4:1: the key \"b\" stands here twice; the first is at line 2\n"},
