@@ -359,7 +359,7 @@ static const struct app_field role_fields[] = {
 	FIELD("resource", false, read_resource, offsetof(struct spec_role, resource)),
 	FIELD("port_map", false, read_ports, offsetof(struct spec_role, port_map)),
 	FIELD("mounts", false, read_mounts, 0),
-	FIELD("metadata", false, app_read_json, offsetof(struct spec_role, metadata)),
+	FIELD("metadata", false, app_read_object, offsetof(struct spec_role, metadata)),
 	NULLABLE("base_image", app_read_text, offsetof(struct spec_role, base_image)),
 	NULLABLE("workspace", read_workspace, 0),
 	FIELD("overrides", false, read_overrides, 0),

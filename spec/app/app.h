@@ -104,9 +104,14 @@ struct spec_app_rules {
 	const char *scheduler;
 };
 
+/* True if ROOT is a ready manifest, an object for a cluster: it has apiVersion or kind, and no roles. */
+bool spec_app_is_manifest(const struct spec_yaml *root);
+
 /*
- * Like spec_yaml_parse, for a document that may be an AppDef. If it is what `torchx run --dryrun --json` prints, *RET
- * is the AppDef in it, with `scheduler` and `scheduler_args`, at the positions in which they stand.
+ * Like spec_yaml_parse, for a file that is submitted. A ready manifest is finished by SPEC_YAML_KUBECTL. A file with
+ * several objects, or a List of objects, is refused with a list of what it holds. If the document is what
+ * `torchx run --dryrun --json` prints, *RET is the AppDef in it, with `scheduler` and `scheduler_args`, at the
+ * positions in which they stand.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The document of a file. A ready manifest is read as kubectl would read it. A file with several objects is refused
+ * with a list of them.
+ *
  * Documents that hold an AppDef: the AppDef itself, or what `torchx run --dryrun --json` prints, a map of "app" (the
  * AppDef), "scheduler", "cfg" (its run options, null where none is given) and "request", what TorchX would have sent.
  * The latter is made into the former. TorchX promises that keys are only ever added, so that others are no error.
@@ -85,21 +88,107 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 	return app;
 }
 
+/* --- several objects --- */
+
+#define MAX_LISTED 10
+
+/* What a file holds. */
+struct contents {
+	FILE *out;  /* the first MAX_LISTED objects, as text */
+	size_t n;   /* objects */
+	bool ready; /* one of them is for kubectl */
+};
+
+/* The text at KEY of MAP (may be NULL); "?": there is none. */
+static const char *word(const struct spec_yaml *map, const char *key)
+{
+	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;
+
+	return value && value->type == SPEC_YAML_SCALAR ? value->text : "?";
+}
+
+/* The list of objects that a List is; NULL: ROOT is not one. */
+static const struct spec_yaml *items_of(const struct spec_yaml *root)
+{
+	const struct spec_yaml *items =
+		spec_app_is_manifest(root) ? spec_yaml_get(root, "items") : NULL;
+
+	return items && items->type == SPEC_YAML_LIST ? items : NULL;
+}
+
+static void add_object(struct contents *c, const struct spec_yaml *root)
+{
+	const struct spec_yaml *items = items_of(root), *metadata;
+	bool ready = spec_app_is_manifest(root);
+
+	c->ready |= ready;
+	for (size_t i = 0; items && i < items->n; i++)
+		add_object(c, items->v[i]);
+	if (items || c->n++ >= MAX_LISTED)
+		return;
+	metadata = spec_yaml_get(root, "metadata");
+	fputs(c->n > 1 ? ", " : "", c->out);
+	if (ready)
+		fprintf(c->out, "%.63s/%.63s", word(root, "kind"),
+			metadata && spec_yaml_get(metadata, "name")
+				? word(metadata, "name")
+				: word(metadata, "generateName"));
+	else if (root->type == SPEC_YAML_MAP && spec_yaml_get(root, "name"))
+		fprintf(c->out, "AppDef/%.63s", word(root, "name"));
+	else
+		fprintf(c->out, "line %u", root->line);
+}
+
+static int refuse_several(const struct spec_yaml *documents, struct spec_errors *e)
+{
+	const struct spec_yaml *at = documents->v[documents->n > 1 ? 1 : 0];
+	cleanup_free char *text = NULL;
+	size_t len;
+	struct contents c = {.out = text_stream(&text, &len)};
+
+	for (size_t i = 0; i < documents->n; i++)
+		add_object(&c, documents->v[i]);
+	if (c.n > MAX_LISTED)
+		fprintf(c.out, " and %zu more", c.n - MAX_LISTED);
+	text_stream_close(c.out);
+	return spec_errors_add(
+		e, -EINVAL, at->line, at->column, "",
+		"the file holds %s%zu object%s%s%s%s; submit one file for each job%s",
+		documents->n > 1 ? "" : "a List of ", c.n, c.n == 1 ? "" : "s", c.n ? " (" : "",
+		text, c.n ? ")" : "",
+		c.ready ? ", or create all of them with kubectl create -f FILE: "
+			  "kxfs shows the job"
+			: "");
+}
+
+bool spec_app_is_manifest(const struct spec_yaml *root)
+{
+	return root->type == SPEC_YAML_MAP && !spec_yaml_get(root, "roles") &&
+	       (spec_yaml_get(root, "apiVersion") || spec_yaml_get(root, "kind"));
+}
+
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
 	static const char printed[] = "=== APPLICATION ===";
+	cleanup(spec_yaml_freep) struct spec_yaml *documents = NULL;
+	size_t before = e->n + e->dropped;
 	int err;
 
-	if (len > strlen(printed) && strncmp(text, printed, strlen(printed)) == 0) {
-		*ret = NULL;
+	*ret = NULL;
+	if (len > strlen(printed) && strncmp(text, printed, strlen(printed)) == 0)
 		return spec_errors_add(
 			e, -EINVAL, 1, 1, "",
 			"this is what torchx run --dryrun prints for people; its second "
 			"part, behind \"=== SCHEDULER REQUEST ===\", can be submitted, "
 			"and so can what --dryrun --json prints");
-	}
-	err = spec_yaml_parse(text, len, ret, e);
-	if (*ret && is_dry_run(*ret))
+	err = spec_yaml_parse_all(text, len, &documents, e);
+	if (!documents)
+		return err;
+	if (documents->n > 1 || items_of(documents->v[0]))
+		return refuse_several(documents, e);
+	*ret = spec_yaml_take_only(documents);
+	spec_yaml_finish(*ret, spec_app_is_manifest(*ret) ? SPEC_YAML_KUBECTL : SPEC_YAML_CORE, e);
+	if (is_dry_run(*ret))
 		*ret = unwrap(*ret);
-	return err;
+	return e->n + e->dropped > before ? e->err : 0;
 }

@@ -359,3 +359,13 @@ void app_read_json(struct app_reader *r, const struct app_path *path, const stru
 	if (app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
 		*(char **)member = app_any(r, path, node);
 }
+
+void app_read_object(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member)
+{
+	struct json_object *value cleanup_json = NULL;
+
+	if (app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE") && check_any(r, path, node) &&
+	    spec_yaml_to_object(node, &value, r->e) == 0)
+		*(char **)member = spec_tree_print(value);
+}

@@ -63,9 +63,12 @@ void app_read_word(struct app_reader *r, const struct app_path *path, const stru
 /* the name of an app or of a role, */
 void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* or the JSON text of a map. */
+/* the JSON text of a map, */
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
+/* or that of a map with parts of manifests, which mean what they mean to kubectl. */
+void app_read_object(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member);
 /* *MEMBER is a double. */
 void app_read_number(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);

@@ -14,6 +14,12 @@
 static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						&spec_jobset, &spec_job};
 
+const struct spec_kind *const *spec_kind_all(size_t *ret_n)
+{
+	*ret_n = array_size(kinds);
+	return kinds;
+}
+
 const struct spec_kind *spec_kind_at(size_t i)
 {
 	return i < array_size(kinds) ? kinds[i] : NULL;

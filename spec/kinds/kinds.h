@@ -23,6 +23,8 @@ extern const struct spec_control spec_appwrapper_control;
 extern const struct spec_control spec_jobset_control;
 extern const struct spec_control spec_job_control;
 
+/* All kinds, *RET_N of them, in the order of preference. */
+const struct spec_kind *const *spec_kind_all(size_t *ret_n);
 /* The I-th kind, in the order of preference; NULL: there are no more. */
 const struct spec_kind *spec_kind_at(size_t i);
 /* The kind of this name; NULL if there is none. */

@@ -164,7 +164,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	m->json_len = len;
 	m->kind = b->kind;
 	m->id = take_ptr(b->id);
-	m->named = !b->app && !b->identity->rename;
+	m->named = b->named;
 	m->ttl = ttl ? max_of(json_object_get_int64(ttl), (int64_t)0) : -1;
 	*ret = m;
 	return 0;
@@ -177,16 +177,42 @@ static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 	       (kind->also && streq(kind->also, scheduler));
 }
 
+static const struct spec_kind *refuse_all(struct spec_errors *e)
+{
+	spec_errors_add(e, -EOPNOTSUPP, 0, 0, "",
+			"no jobs can be submitted: the cluster serves none that you may list");
+	return NULL;
+}
+
+/* The kind of the manifest ROOT. If this mount doesn't have it, that is an error, and any kind is the answer. */
+static const struct spec_kind *choose_ready(const struct spec_yaml *root,
+					    const struct spec_manifest_request *rq,
+					    struct spec_errors *e)
+{
+	const struct spec_kind *const *kinds = rq->kind ? &rq->kind : rq->kinds;
+	const struct spec_kind *kind = spec_ready_kind(root);
+	size_t n = rq->kind ? 1 : rq->n_kinds;
+
+	if (n == 0)
+		return refuse_all(e);
+	for (size_t i = 0; i < n; i++)
+		if (kinds[i] == kind)
+			return kind;
+	spec_ready_refuse(root, kinds, n, " here", e);
+	return kinds[0];
+}
+
 /* The kind that the document ROOT becomes; NULL: an error. */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)
 {
-	const struct spec_kind *said = spec_ready_is(root) ? spec_ready_kind(root) : NULL;
 	const struct spec_yaml *scheduler =
 		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	cleanup_free char *all = NULL;
 
+	if (spec_app_is_manifest(root))
+		return choose_ready(root, rq, e);
 	if (rq->kind)
 		return rq->kind;
 	if (scheduler && scheduler->type != SPEC_YAML_SCALAR)
@@ -194,24 +220,18 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 	for (size_t i = 0; i < rq->n_kinds; i++) {
 		const struct spec_kind *kind = rq->kinds[i];
 
-		if (kind == said || (!said && scheduler && is_meant(kind, scheduler->text)))
+		if (scheduler && is_meant(kind, scheduler->text))
 			return kind;
 		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", kind->name);
 	}
-	if (said)
-		spec_errors_add(e, -EINVAL, 0, 0, "kind",
-				"is %s's %s, which this mount does not show; jobs here are of %s",
-				said->name, said->kind, all);
-	else if (scheduler && spec_kind_of_scheduler(scheduler->text))
+	if (scheduler && spec_kind_of_scheduler(scheduler->text))
 		spec_errors_add(e, -EINVAL, scheduler->line, scheduler->column, "scheduler",
 				"is %s, which this mount does not show; jobs here are run by %s",
 				scheduler->text, all);
 	else if (rq->n_kinds)
 		return rq->kinds[0];
 	else
-		spec_errors_add(
-			e, -EOPNOTSUPP, 0, 0, "",
-			"no jobs can be submitted: the cluster serves none that you may list");
+		return refuse_all(e);
 	return NULL;
 }
 
@@ -233,8 +253,8 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 		/* In a mount of several kinds an option is for those that have it. */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
-	if (spec_ready_is(root)) {
-		if (spec_ready_read(root, kind, &rq->identity, &b.object, &b.id, e) < 0)
+	if (spec_app_is_manifest(root)) {
+		if (spec_ready_read(root, &b) < 0)
 			return e->err;
 	} else {
 		spec_kind_app_rules(&rules, kind, rq->home);

@@ -5,7 +5,8 @@
  *
  * A name with a random suffix stands for its job wherever it is written: in the names of what an AppWrapper wraps, in
  * hosts, labels and arguments. All of these get the new name. Any other name may be a common word, so that only the
- * object itself is renamed.
+ * object itself is renamed. metadata.generateName becomes a name before the object is sent, so that the request can be
+ * repeated.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -20,114 +21,97 @@
 #include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
-bool spec_ready_is(const struct spec_yaml *root)
+const struct spec_kind *spec_ready_kind(const struct spec_yaml *root)
 {
-	return root->type == SPEC_YAML_MAP &&
-	       (spec_yaml_get(root, "apiVersion") || spec_yaml_get(root, "kind"));
-}
-
-static const struct spec_kind *find_kind(const char *version, const char *name)
-{
+	const struct spec_yaml *version = spec_yaml_get(root, "apiVersion");
+	const struct spec_yaml *name = spec_yaml_get(root, "kind");
 	const struct spec_kind *kind;
 
+	if (!version || !name || version->type != SPEC_YAML_SCALAR ||
+	    name->type != SPEC_YAML_SCALAR)
+		return NULL;
 	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
-		if (streq(version, kind->api_version) && streq(name, kind->kind))
+		if (streq(version->text, kind->api_version) && streq(name->text, kind->kind))
 			return kind;
 	}
 	return NULL;
 }
 
-const struct spec_kind *spec_ready_kind(const struct spec_yaml *root)
+/* The text of a field at the top of ROOT; NULL: an error was added. */
+static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
-	const struct spec_yaml *version = spec_yaml_get(root, "apiVersion");
-	const struct spec_yaml *name = spec_yaml_get(root, "kind");
+	const struct spec_yaml *node = spec_yaml_get(root, key);
 
-	if (!version || !name || version->type != SPEC_YAML_SCALAR ||
-	    name->type != SPEC_YAML_SCALAR)
-		return NULL;
-	return find_kind(version->text, name->text);
-}
-
-/* The text of KEY; NULL: it is absent, or is no text, which is an error. */
-static const char *get_text(const struct spec_yaml *map, const char *key, const char *path,
-			    struct spec_errors *e)
-{
-	const struct spec_yaml *node = spec_yaml_get(map, key);
-
-	if (!node)
-		return NULL;
-	if (node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(node) &&
-	    strlen(node->text) == node->len)
+	if (node && node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(node))
 		return node->text;
-	spec_errors_add(e, -EINVAL, node->line, node->column, path, "must be text");
+	if (!node)
+		node = root;
+	spec_errors_add(e, -EINVAL, node->line, node->column, key,
+			node == root ? "is missing from the manifest" : "must be text");
 	return NULL;
 }
 
-/* Like get_text, but if it is absent that is an error, too. */
-static const char *need_text(const struct spec_yaml *map, const char *key, const char *path,
-			     struct spec_errors *e)
+void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
+		       const char *where, struct spec_errors *e)
 {
-	const char *ret = get_text(map, key, path, e);
-
-	if (!ret && !spec_yaml_get(map, key))
-		spec_errors_add(e, -EINVAL, map->line, map->column, path,
-				"is missing from the manifest");
-	return ret;
-}
-
-static void check_kind(const struct spec_yaml *root, const struct spec_kind *kind,
-		       struct spec_errors *e)
-{
-	const char *version = need_text(root, "apiVersion", "apiVersion", e);
-	const char *name = need_text(root, "kind", "kind", e);
+	const char *version = need_text(root, "apiVersion", e);
+	const char *name = need_text(root, "kind", e);
 	const struct spec_yaml *at = spec_yaml_get(root, "kind");
-	const struct spec_kind *other;
+	cleanup_free char *all = text_copy("");
 
-	if (!version || !name || (streq(version, kind->api_version) && streq(name, kind->kind)))
+	if (!version || !name)
 		return;
-	other = find_kind(version, name);
-	if (other)
-		spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
-				"is %s's %s; jobs here are of %s (%s, %s)", other->name, name,
-				kind->name, kind->api_version, kind->kind);
-	else
-		spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
-				"is %s of %s; only a %s of %s can be submitted here", name, version,
-				kind->kind, kind->api_version);
+	for (size_t i = 0; i < n; i++)
+		text_set(&all, "%s%s%s (%s)", all,
+			 i == 0	     ? ""
+			 : i + 1 < n ? ", "
+				     : " or ",
+			 kinds[i]->kind, kinds[i]->api_version);
+	spec_errors_add(
+		e, -EINVAL, at->line, at->column, "kind",
+		"is %s of %s, which can't be submitted%s: write an AppDef, or a manifest of "
+		"%s%s",
+		name, version, where, all,
+		streq(name, "CronJob") ? "; spec.jobTemplate.spec of a CronJob is the spec of a Job"
+				       : "");
 }
 
-static void check_metadata(const struct spec_yaml *root, const char *namespace, char **id,
+/* --- metadata --- */
+
+static void refuse(struct spec_errors *e, const char *path, const char *text)
+{
+	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
+}
+
+/* The text of KEY, whose path is PATH; "": it is absent or null; NULL: it is not text, an error. */
+static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
 {
-	const struct spec_yaml *metadata = spec_yaml_get(root, "metadata"), *at;
-	const char *name, *space;
+	struct json_object *value = json_object_object_get(metadata, key);
 
-	if (!metadata || metadata->type != SPEC_YAML_MAP) {
-		at = metadata ? metadata : root;
-		spec_errors_add(e, -EINVAL, at->line, at->column, "metadata",
-				metadata ? "must be a map" : "is missing from the manifest");
-		return;
+	if (json_object_is_type(value, json_type_string)) {
+		const char *ret = json_object_get_string(value);
+
+		if (strlen(ret) == (size_t)json_object_get_string_len(value))
+			return ret;
 	}
-	name = need_text(metadata, "name", "metadata.name", e);
-	at = spec_yaml_get(metadata, "name");
-	if (name && !spec_name_is_label(name))
-		spec_errors_add(
-			e, -EINVAL, at->line, at->column, "metadata.name",
-			"must be 1 to 63 lower-case letters, digits and dashes, with no dash "
-			"at its ends");
-	space = get_text(metadata, "namespace", "metadata.namespace", e);
-	at = spec_yaml_get(metadata, "namespace");
-	if (space && !streq(space, namespace))
-		spec_errors_add(e, -EINVAL, at->line, at->column, "metadata.namespace",
-				"is \"%s\", but this is the namespace \"%s\": one mount submits to "
-				"one namespace",
-				space, namespace);
-	at = spec_yaml_get(metadata, "annotations");
-	if (at && at->type != SPEC_YAML_MAP)
-		spec_errors_add(e, -EINVAL, at->line, at->column, "metadata.annotations",
-				"must be a map");
-	if (name && !e->err)
-		*id = text_copy(name);
+	if (!value)
+		return "";
+	refuse(e, path, "must be text");
+	return NULL;
+}
+
+/* Is TEXT a metadata.generateName that the API server takes? It checks it with an "a" in place of a dash at its end. */
+static bool is_prefix(const char *text)
+{
+	cleanup_free char *masked = text_copy(text);
+	size_t len = strlen(text);
+
+	if (len > 1 && text[len - 1] == '-') {
+		masked[len - 2] = 'a';
+		masked[len - 1] = '\0';
+	}
+	return spec_name_is_object(masked);
 }
 
 /* --- another name --- */
@@ -146,13 +130,16 @@ static const char *suffix_of(const char *name)
  */
 static char *renamed(const char *name, uint64_t v)
 {
-	const char *suffix = suffix_of(name);
-	size_t n = suffix ? (size_t)(suffix - name) : strlen(name);
-	cleanup_free char *base =
-		mem_copy(name, min_of(n, (size_t)SPEC_MAX_NAME - SPEC_SUFFIX_MAX));
-	char *ret = spec_name_job(base, v);
+	const char *old = suffix_of(name);
+	size_t n = min_of(old ? (size_t)(old - name) : strlen(name),
+			  (size_t)SPEC_MAX_NAME - SPEC_SUFFIX_MAX);
+	char suffix[SPEC_SUFFIX_MAX], *ret;
 
-	if (suffix && strlen(ret) > strlen(name))
+	spec_name_suffix(v, suffix);
+	while (n > 0 && (name[n - 1] == '-' || name[n - 1] == '.'))
+		n--;
+	ret = text_print("%.*s%s%s", (int)n, name, n && *suffix ? "-" : "", suffix);
+	if (old && strlen(ret) > strlen(name))
 		ret[strlen(name)] = '\0';
 	return ret;
 }
@@ -237,31 +224,81 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 }
 
 /*
- * Give OBJECT, of KIND and called *ID, another name: the same with another random suffix, which is *ID then. 0, or the
- * errno of E: -EEXIST: it is launched beside an object that is still there, and what it wraps would have the names of
- * what that wraps.
+ * Give B's object another name: the same with another random suffix. 0, or the errno of B's errors: -EEXIST: it is
+ * launched beside an object that is still there, and what it wraps would have the names of what that wraps.
  */
-static int rename_object(struct json_object *object, const struct spec_kind *kind,
-			 const struct spec_identity *who, char **id, struct spec_errors *e)
+static int rename_object(struct spec_build *b)
 {
-	cleanup_free char *old = take_ptr(*id);
+	cleanup_free char *old = take_ptr(b->id);
 
-	*id = renamed(old, who->random[0]);
+	b->id = renamed(old, b->identity->random[0]);
 	if (suffix_of(old))
-		replace_all(object, &(struct names){old, *id});
-	spec_tree_set(json_object_object_get(object, "metadata"), "name", spec_tree_string(*id));
-	return who->old_exists ? check_wrapped(object, kind, old, *id, e) : 0;
+		replace_all(b->object, &(struct names){old, b->id});
+	return b->identity->old_exists ? check_wrapped(b->object, b->kind, old, b->id, b->errors)
+				       : 0;
 }
 
-int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
-		    const struct spec_identity *who, struct json_object **ret, char **id,
-		    struct spec_errors *e)
+/* Choose the name of B's object, whose metadata is a map. */
+static void choose_name(struct spec_build *b, struct json_object *metadata)
 {
-	check_kind(root, kind, e);
-	check_metadata(root, who->namespace, id, e);
-	if (e->err)
-		return e->err;
-	spec_yaml_to_json(root, ret);
-	spec_added_remove(*ret, kind);
-	return who->rename ? rename_object(*ret, kind, who, id, e) : 0;
+	struct spec_errors *e = b->errors;
+	const char *name = text_at(metadata, "name", "metadata.name", e);
+	const char *prefix = text_at(metadata, "generateName", "metadata.generateName", e);
+	bool named = name && *name;
+
+	if (!name || !prefix)
+		return;
+	if (*prefix && !is_prefix(prefix)) {
+		refuse(e, "metadata.generateName",
+		       "must be lower-case letters, digits, dashes and dots: the beginning of a "
+		       "name");
+		return;
+	}
+	if (!named && !*prefix) {
+		refuse(e, "metadata.name", "is missing from the manifest, and so is generateName");
+		return;
+	}
+	b->id = named ? text_copy(name) : renamed(prefix, b->identity->random[0]);
+	if (!spec_name_is_object(b->id) || strlen(b->id) > SPEC_MAX_NAME)
+		refuse(e, named ? "metadata.name" : "metadata.generateName",
+		       "must be 1 to 63 lower-case letters, digits, dashes and dots, with a letter "
+		       "or digit at its ends and beside each dot");
+	b->named = named && !b->identity->rename;
+	if (!e->err && named && b->identity->rename)
+		rename_object(b);
+	spec_tree_set(metadata, "name", spec_tree_string(b->id));
+}
+
+static void check_metadata(struct spec_build *b, const struct spec_yaml *root)
+{
+	struct json_object *metadata = json_object_object_get(b->object, "metadata"), *notes;
+	const char *namespace = b->identity->namespace, *space;
+	struct spec_errors *e = b->errors;
+
+	if (!json_object_is_type(metadata, json_type_object)) {
+		spec_errors_add(e, -EINVAL, metadata ? 0 : root->line, metadata ? 0 : root->column,
+				"metadata",
+				metadata ? "must be a map" : "is missing from the manifest");
+		return;
+	}
+	space = text_at(metadata, "namespace", "metadata.namespace", e);
+	if (space && *space && !streq(space, namespace))
+		spec_errors_add(e, -EINVAL, 0, 0, "metadata.namespace",
+				"is \"%s\", but this is the namespace \"%s\": one mount submits to "
+				"one namespace",
+				space, namespace);
+	notes = json_object_object_get(metadata, "annotations");
+	if (notes && !json_object_is_type(notes, json_type_object))
+		refuse(e, "metadata.annotations", "must be a map");
+	choose_name(b, metadata);
+}
+
+int spec_ready_read(const struct spec_yaml *root, struct spec_build *b)
+{
+	if (b->errors->err || spec_yaml_to_object(root, &b->object, b->errors) < 0)
+		return b->errors->err;
+	check_metadata(b, root);
+	if (!b->errors->err)
+		spec_added_remove(b->object, b->kind);
+	return b->errors->err;
 }

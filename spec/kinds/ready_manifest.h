@@ -5,18 +5,19 @@
  */
 #pragma once
 
-#include "spec/pods/kind.h"
+#include "spec/pods/pod.h"
 #include "spec/yaml/yaml.h"
 
-/* Has the document fields that only a manifest has? */
-bool spec_ready_is(const struct spec_yaml *root);
-/* The kind of such a document, by its apiVersion and kind; NULL: none that is known. */
+/* The kind of the manifest ROOT, by its apiVersion and kind; NULL: none that is known. */
 const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 
+/* Add the error that the manifest ROOT is none of KINDS (N of them), the only ones that can be submitted WHERE. */
+void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
+		       const char *where, struct spec_errors *e);
+
 /*
- * Check a manifest for KIND and the namespace of WHO. 0, the object without what others have added in *RET and its name
- * (malloc'ed) in *ID, which is a new one if WHO wants that. Or the errno of E.
+ * Check the manifest ROOT for B's kind and identity, and make its object without what others have added, and its name.
+ * The name is the manifest's own, or a random one after its generateName; or another one, if the identity wants that.
+ * 0, or the errno of B's errors, which it may have had before.
  */
-int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
-		    const struct spec_identity *who, struct json_object **ret, char **id,
-		    struct spec_errors *e);
+int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);

@@ -30,6 +30,7 @@ struct spec_build {
 	const struct spec_identity *identity;
 	struct spec_errors *errors;
 	char *id;		    /* made by the kind: the object's name */
+	bool named;		    /* a ready manifest's own name, not a random one */
 	struct json_object *object; /* made by the kind */
 };
 

@@ -83,7 +83,7 @@ static const struct spec_kind *kind_of(const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;
 
-	if (spec_ready_is(root))
+	if (spec_app_is_manifest(root))
 		return spec_ready_kind(root);
 	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)

@@ -16,20 +16,18 @@
 /* Refuse a manifest: it is no AppDef at all, and to list its fields as unknown would only mislead. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
-	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
-	const char *name = kind->type == SPEC_YAML_SCALAR ? kind->text : "?";
+	const struct spec_kind *kind = spec_ready_kind(root);
+	size_t n;
+	const struct spec_kind *const *all = spec_kind_all(&n);
 
-	if (spec_ready_kind(root))
+	if (kind)
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "",
 			"this is a ready manifest (kind: %s), which only the mount of "
 			"a cluster can send; write an AppDef, see appdef(5)",
-			name);
-	return spec_errors_add(
-		e, -EINVAL, root->line, root->column, "",
-		"this is a manifest of another kind (%s), which nobody can send here; "
-		"write an AppDef, see appdef(5)",
-		name);
+			kind->kind);
+	spec_ready_refuse(root, all, n, "", e);
+	return e->err;
 }
 
 /* --- run options --- */
@@ -118,8 +116,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_app_rules rules;
 
-	if (root->type == SPEC_YAML_MAP && spec_yaml_get(root, "kind") &&
-	    spec_yaml_get(root, "apiVersion"))
+	if (spec_app_is_manifest(root))
 		return refuse_manifest(root, e);
 	spec_kind_app_rules(&rules, NULL, m->home);
 	if (spec_app_read(root, &rules, &app, e) < 0)

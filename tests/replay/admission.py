@@ -47,7 +47,8 @@ def check(req, tree, queues):
         meta["name"] = meta["generateName"] + "".join(random.choices(string.ascii_lowercase, k=5))
     if meta.get("resourceVersion"):
         raise replies.bad_request("resourceVersion should not be set on objects to be created")
-    if meta.setdefault("namespace", req.namespace) != req.namespace:
+    meta["namespace"] = meta.get("namespace") or req.namespace
+    if meta["namespace"] != req.namespace:
         raise replies.bad_request("the namespace of the provided object does not match the namespace "
                                   "sent on the request")
     check_metadata(resource, meta)

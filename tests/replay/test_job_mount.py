@@ -173,6 +173,23 @@ def test_ctl(kx, server, jobs):
     assert "activeDeadlineSeconds" not in again["spec"] and "suspend" not in again["spec"]
 
 
+def test_generate_name(kx, server):
+    """Each write of a manifest with generateName is a job of its own; one with a fixed name gets a suffix when that is taken."""
+    text = ("---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: fmt-, namespace: ''}\nspec:\n  completions: 1\n  parallelism: 1\n  template:\n    spec:\n"
+            "      containers: [{name: main, image: i}]\n      volumes: [{name: v, configMap: {name: c, defaultMode: 0755}}]\n---\n")
+    ids = []
+    for _ in range(2):
+        assert not err_of(kx.write, "submit/fmt.yaml", text), kx.read("submit/fmt.yaml.error")
+        ids.append(kx.job_of("fmt.yaml").id)
+    assert len(set(ids)) == 2 and all(one.startswith("fmt-") and len(one) > 15 for one in ids)
+    for one in ids:
+        sent = server.store.find(st.BATCH_JOBS, "test", one).tree()
+        assert sent["metadata"]["generateName"] == "fmt-"
+        assert sent["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"] == 493
+    kx.write("submit/again.yaml", kx.read("jobs", ids[0], "manifest.yaml"))
+    assert kx.job_of("again.yaml").id not in ids
+
+
 def test_cancelled(kx, server, jobs):
     job = submit(kx)
     pods = jobs.start(job.id)

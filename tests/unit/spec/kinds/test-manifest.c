@@ -314,9 +314,10 @@ static void test_several_kinds(void **state)
 			       "metadata: {name: a}\n",
 			       -EINVAL);
 
-		assert_string_equal(text,
-				    "f:2:7: kind: is jobset's JobSet, which this mount does not "
-				    "show; jobs here are of appwrapper, job\n");
+		assert_string_equal(
+			text, "f:2:7: kind: is JobSet of jobset.x-k8s.io/v1alpha2, which can't "
+			      "be submitted here: write an AppDef, or a manifest of AppWrapper "
+			      "(workload.codeflare.dev/v1beta2) or Job (batch/v1)\n");
 	}
 	rq.n_kinds = 0;
 	{
@@ -490,14 +491,14 @@ static void test_ready(void **state)
 						  "  ownerReferences: [{uid: y}]\n"
 						  "  annotations: {a: b, kxfs/submission: old, "
 						  "kxfs/appdef: old}\n"
-						  "spec: {queue: x, n: 1.5, b: true}\n"
+						  "spec: {queue: x, c: 1.5, b: true}\n"
 						  "status: {state: {}}\n");
 	struct json_object *wanted = json_tokener_parse(
 		"{\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"metadata\":{"
 		"\"name\":\"mine\",\"namespace\":\"ns\",\"annotations\":{\"a\":\"b\","
 		"\"kxfs/submitter\":\"ada@login1\",\"kxfs/submission\":\"uuid\"},"
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
-		"\"spec\":{\"queue\":\"x\",\"n\":1.5,\"b\":true}}");
+		"\"spec\":{\"queue\":\"x\",\"c\":1.5,\"b\":true}}");
 
 	if (!json_object_equal(o, wanted))
 		fail_msg("%s", json_object_to_json_string(o));
@@ -711,14 +712,14 @@ static void test_ready_renamed_inside(void **state)
 
 	rq.identity.rename = rq.identity.old_exists = true;
 	o = make(&rq, WRAPPER("a-v5mn39x7hrcl",
-			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
+			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, c: 1, "
 			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
 			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
 	/* The new name is not longer than the old one, so names that are made from it fit as well. */
 	want = json_tokener_parse(
 		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
-		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"n\":1,\"args\":["
+		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"c\":1,\"args\":["
 		"\"a-mqkf5pcm9b1c-0.a-mqkf5pcm9b1c:9\",\"ba-v5mn39x7hrcl\",\"a-v5mn39x7hrcl7\","
 		"\"/x/a-mqkf5pcm9b1c/a-v5mn39x7hrclz\",\"a\"]}}}]");
 	assert_string_equal(text_of(o, "metadata", "name"), "a-mqkf5pcm9b1c");
@@ -756,20 +757,37 @@ static void test_ready_refused(void **state)
 		{"kind: Job\nmetadata: {name: a}\n",
 		 "f:1:1: apiVersion: is missing from the manifest\n"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
-		 "f:2:7: kind: is Pod of v1; only a Job of batch.volcano.sh/v1alpha1 can be "
-		 "submitted "
-		 "here\n"},
+		 "f:2:7: kind: is Pod of v1, which can't be submitted here: write an AppDef, or a "
+		 "manifest of Job (batch.volcano.sh/v1alpha1)\n"},
+		{"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
+		 "f:2:7: kind: is CronJob of batch/v1, which can't be submitted here: write an "
+		 "AppDef, or a manifest of Job (batch.volcano.sh/v1alpha1); spec.jobTemplate.spec of "
+		 "a CronJob is the spec of a Job\n"},
 		{"apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\nmetadata: {name: "
 		 "a}\n",
-		 "f:2:7: kind: is mcad's AppWrapper; jobs here are of volcano "
-		 "(batch.volcano.sh/v1alpha1, Job)\n"},
+		 "f:2:7: kind: is AppWrapper of workload.codeflare.dev/v1beta1, which can't be "
+		 "submitted here: write an AppDef, or a manifest of Job "
+		 "(batch.volcano.sh/v1alpha1)\n"},
 		{VOLCANO, "f:1:1: metadata: is missing from the manifest\n"},
 		{VOLCANO "metadata: []\n", "f:3:11: metadata: must be a map\n"},
-		{VOLCANO "metadata: {}\n", "f:3:11: metadata.name: is missing from the manifest\n"},
+		{VOLCANO "metadata: {}\n",
+		 "f:3:11: metadata.name: is missing from the manifest, and "
+		 "so is generateName\n"},
 		{VOLCANO "metadata: {name: a/b}\n",
-		 "f:3:18: metadata.name: must be 1 to 63 lower-case letters, digits and dashes, "
-		 "with no "
-		 "dash at its ends\n"},
+		 "f:3:18: metadata.name: must be 1 to 63 lower-case letters, digits, dashes and "
+		 "dots, with a letter or digit at its ends and beside each dot\n"},
+		{VOLCANO "metadata: {name: 12}\n", "f:3:18: metadata.name: must be text\n"},
+		{VOLCANO "metadata: {generateName: A-b}\n",
+		 "f:3:26: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
+		 "the beginning of a name\n"},
+		{VOLCANO "metadata: {generateName: '-'}\n",
+		 "f:3:26: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
+		 "the beginning of a name\n"},
+		{VOLCANO "metadata: {name: a, generateName: a_}\n",
+		 "f:3:35: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
+		 "the beginning of a name\n"},
+		{VOLCANO "metadata: {generateName: yes}\n",
+		 "f:3:26: metadata.generateName: must be text\n"},
 		{VOLCANO "metadata: {name: a, namespace: other}\n",
 		 "f:3:32: metadata.namespace: is \"other\", but this is the namespace \"ns\": one "
 		 "mount "

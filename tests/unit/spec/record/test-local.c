@@ -69,8 +69,10 @@ static void test_local(void **state)
 		"send; write an AppDef, see appdef(5)\n");
 	check_local(
 		"apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
-		"1:1: this is a manifest of another kind (Pod), which nobody can send here; write "
-		"an AppDef, see appdef(5)\n");
+		"2:7: kind: is Pod of v1, which can't be submitted: write an AppDef, or a manifest "
+		"of Job (batch.volcano.sh/v1alpha1), AppWrapper (workload.codeflare.dev/v1beta1), "
+		"AppWrapper (workload.codeflare.dev/v1beta2), JobSet (jobset.x-k8s.io/v1alpha2) or "
+		"Job (batch/v1)\n");
 	check_local(
 		"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n", -EINVAL,
 		"2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
