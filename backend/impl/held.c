@@ -1009,6 +1009,7 @@ static void load_done(void *data)
 		const char *submission = found->rec->submission;
 		const struct spec_job *job cleanup_job = NULL;
 		struct entry *e;
+		int64_t since;
 
 		HASH_FIND_STR(h->all, submission, e);
 		if (e) { /* it was read before, or made since */
@@ -1020,8 +1021,9 @@ static void load_done(void *data)
 		job = job_of(e);
 		if (*e->rec->singleton)
 			h->last_single = max_of(h->last_single, e->rec->created);
-		if (l->ran > e->rec->created && now - l->ran > PAUSE_NS) {
-			e->from = l->ran;
+		since = max_of(l->ran, e->rec->created);
+		if (l->ran && now - since > PAUSE_NS) {
+			e->from = since;
 			e->until = now;
 		}
 		e->launched = loop_now_ms();

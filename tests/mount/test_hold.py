@@ -283,8 +283,9 @@ def test_read_only(make_kx):
     jobs[0].finish()
 
 
-def test_pause(kx):
-    """Since when no kxfs had run is said, of the jobs that were held then."""
+@pytest.mark.parametrize("age", [7200, 600], ids=["older", "younger"])
+def test_pause(kx, age):
+    """Since when no kxfs had run is said, of the jobs that were held then: at the latest since the job was submitted."""
     job = kx.submit(held(hold=True))
     kx.end()
     stamp = kx.state / "held/.ran"
@@ -292,10 +293,10 @@ def test_pause(kx):
     record = records(kx)[0]
     head, rest = record.read_bytes().split(b"\n", 1)
     head = json.loads(head)
-    head["created"] -= 7200 * 10**9
+    head["created"] -= age * 10**9
     record.write_bytes(json.dumps(head).encode() + b"\n" + rest)
     os.utime(stamp, (time.time() - 3600,) * 2)
-    ran = datetime.datetime.fromtimestamp(int(stamp.stat().st_mtime), datetime.timezone.utc)
+    ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["created"] // 10**9), datetime.timezone.utc)
     kx.start()
     assert f"No kxfs has run here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
     later = kx.submit(held(hold=True))
