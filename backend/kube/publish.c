@@ -261,6 +261,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	const struct folder *folder = folder_of(p, s, job);
 	const struct spec_kind *kind = job->kind;
 	const struct spec_pod_view **pods cleanup_free = NULL;
+	cleanup_free char *forbidden = capture_forbidden(c->capture);
 	struct spec_view_context ctx = {
 		.reader = kind->reader,
 		.control = kind->control,
@@ -303,6 +304,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
+	snapshot->no_logs = forbidden != NULL;
 	find_last_words(p, s, snapshot,
 			is_wanted(p, snapshot) && !s->left && !(folder && folder->dropped));
 	return spec_job_pack(snapshot);

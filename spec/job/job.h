@@ -102,6 +102,7 @@ struct spec_job {
 	/* Last words of the replica that failed first, in lines; "": none (last_words.h). */
 	char *last_words;
 	bool silent;   /* that replica is known to have printed nothing */
+	bool no_logs;  /* this user may not read logs that were not captured. Not on disk. */
 	bool archived; /* only an archive has it; not on disk */
 	bool brief;    /* and only its line there was read (listed.h); not on disk */
 	struct spec_cause cause;

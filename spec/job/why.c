@@ -224,13 +224,16 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 }
 
 /* Print where R, or the container that has ended it, has printed what went wrong. */
-static void put_output(FILE *out, const struct spec_replica *r)
+static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
+	bool readable = !job->no_logs;
 	bool stopped = r->state == SPEC_FAILED && r->starts > 0; /* in a run after the failure */
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->n_logs; i++)
+	for (size_t i = 0; i < r->n_logs; i++) {
 		n += streq(r->logs[i].container, r->blamed);
+		readable |= streq(r->logs[i].container, r->blamed) && r->logs[i].complete;
+	}
 	fputs(*r->blamed ? " The output of that container is in " : " Its output is in ", out);
 	put_clean(out, r->name);
 	fputc('/', out);
@@ -238,7 +241,7 @@ static void put_output(FILE *out, const struct spec_replica *r)
 	fputs(*r->blamed ? ".log" : "log", out);
 	if (stopped && n > 1)
 		fprintf(out, ".%zu", n - 2);
-	fputc('.', out);
+	fputs(readable ? "." : ", as far as it was captured: this user may not get pods/log.", out);
 }
 
 /* Is it known why R failed? */
@@ -310,7 +313,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_code(out, r->exit_code);
 		fputc('.', out);
 		put_retries(out, job, false);
-		put_output(out, r);
+		put_output(out, job, r);
 		return;
 	}
 	if (!r || !is_explained(r) || streq(job->phase, "Terminated")) {
@@ -333,7 +336,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 				 : " It has printed nothing.",
 		      out);
 	else if (*r->blamed || r->started)
-		put_output(out, r);
+		put_output(out, job, r);
 }
 
 /* --- jobs that have not failed --- */
@@ -484,7 +487,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 }
 
 /* Print that a container of R fails again and again, and is run again in its pod. */
-static void put_loop(FILE *out, const struct spec_replica *r)
+static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
 
@@ -503,7 +506,7 @@ static void put_loop(FILE *out, const struct spec_replica *r)
 		fprintf(out, " at %s.", time);
 	else
 		fputs(" by itself.", out);
-	put_output(out, r);
+	put_output(out, job, r);
 }
 
 char *spec_status_obstacle(const struct spec_job *job)
@@ -550,7 +553,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	} else if (caused) {
 		return;
 	} else if (r && r->starts > 0) {
-		put_loop(out, r);
+		put_loop(out, job, r);
 	} else if (r && ((r->exit_code < 0 && !r->signal) || streq(r->reason, "StartDelayed"))) {
 		put_waiting(out, job, r, n);
 	} else if (r) {

@@ -812,6 +812,18 @@ def test_forbidden_is_said(make_mount, server, volcano):
     assert yaml.safe_load(kx.read(".kxfs/info"))["refused"] == []
 
 
+def test_why_without_the_right(make_mount, server, volcano):
+    """`why` does not send people to a log that they may not read."""
+    server.forbidden.append(NO_LOGS)
+    kx = make_mount(server)
+    job = kx.submit(harness.app("false"))
+    (pod,) = volcano.start(job.id)
+    volcano.finish(pod, 3)
+    job.finish("FAILED")
+    harness.wait_for(lambda: "Its output is in main-0/log, as far as it was captured: this user may not get pods/log."
+                     in job.read("why"), what="the right in why")
+
+
 def test_allowed_without_output(make_mount, server, volcano):
     """A right that is granted shows as soon as the server gives the log, though nothing is printed."""
     server.forbidden.append(NO_LOGS)

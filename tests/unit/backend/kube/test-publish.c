@@ -254,6 +254,11 @@ void capture_away(struct capture *c, bool away)
 {
 }
 
+char *capture_forbidden(struct capture *c)
+{
+	return NULL;
+}
+
 bool capture_is_quiet(const struct capture *c, const char *uid)
 {
 	return !rig.writing;
