@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue.
- * Kueue's reasons are few, and the same words stand for several things, so what they mean is read from the messages
- * too; a message that is not understood as a whole is quoted. What is said, in this order:
+ * Conditions, their reasons and the fields of queues decide what is said; Kueue's messages are quoted. In this order:
  *
  *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
  *	evicted, has quota      its pods are being ended
@@ -19,14 +18,11 @@
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 
-#define MAX_LACKS 32 /* flavors and resources that one message tells of */
-
 #define WAITS_FOR_ROOM "It is admitted by itself when there is room."
 #define WHEN_OPENED    "It is admitted by itself when the queue is opened again."
 #define WHEN_ACTIVE                                                                                \
 	"It goes on when resume is written to its ctl, or spec.active of its Workload is set to "  \
 	"true again; to end it, remove its directory."
-#define ELSEWHERE "submit it to another queue."
 /* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."
@@ -51,13 +47,8 @@ static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to
 static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
 static const struct sort inadmissible = {"Inadmissible", ""};
 static const struct sort misconfigured = {"Inadmissible", "Ask who runs Kueue."};
-static const struct sort invalid = {"Inadmissible", "Correct that, and submit it again."};
-static const struct sort unavailable = {"ResourceUnavailable",
-					"Submit it without that resource, or " ELSEWHERE};
-static const struct sort untolerated = {"UntoleratedTaint",
-					"Add a toleration to its pods, or " ELSEWHERE};
-static const struct sort no_flavor = {"NoMatchingFlavor",
-				      "Change its node selector or affinity, or " ELSEWHERE};
+static const struct sort no_flavor = {
+	"NoMatchingFlavor", "Change its node selector or affinity, or submit it to another queue."};
 static const struct sort no_topology = {
 	"TopologyPlacementFailed",
 	"Wait until others leave room, or ask for fewer or smaller pods."};
@@ -99,11 +90,6 @@ static const struct spec_condition_view *condition(const struct making *m,
 						   enum spec_workload_condition which)
 {
 	return &m->w->conditions[which];
-}
-
-static bool starts(const char *text, const char *with)
-{
-	return strncmp(text, with, strlen(with)) == 0;
 }
 
 static bool ends(const char *text, const char *with)
@@ -203,329 +189,7 @@ static const struct sort *sort_of_eviction(const char *reason)
 
 /* --- quota --- */
 
-/* What a flavor lacks of a resource, as a message says. */
-struct lack {
-	char resource[256], flavor[256];
-	bool never;   /* it would not be enough if all of it were free */
-	double more;  /* what is needed beside what is free */
-	double asked; /* and, if NEVER: all that is asked for, */
-	double most;  /* and all that there is */
-};
-
-struct lacks {
-	struct lack v[MAX_LACKS];
-	size_t n;
-	char *obstacles; /* what else than quota is in the way, in words; NULL: nothing */
-	const struct sort *stuck_by; /* the last of them */
-	bool stuck;	    /* a part of the job can't be let in, however much room there is */
-	unsigned preempted; /* jobs that are being ended to make room for it */
-};
-
-static void lacks_freep(struct lacks **l)
-{
-	free((*l)->obstacles);
-	free(*l);
-}
-
-static bool take(const char **p, const char *literal)
-{
-	if (!starts(*p, literal))
-		return false;
-	*p += strlen(literal);
-	return true;
-}
-
-static bool take_word(const char **p, char word[256])
-{
-	size_t n = strcspn(*p, " ,;:()");
-
-	if (n == 0 || n > 255)
-		return false;
-	memcpy(word, *p, n);
-	word[n] = '\0';
-	*p += n;
-	return true;
-}
-
-static bool take_amount(const char **p, double *ret)
-{
-	char word[256];
-
-	if (!take_word(p, word))
-		return false;
-	*ret = spec_amount_value(word);
-	return *ret >= 0;
-}
-
-/* "insufficient unused quota for cpu in flavor default-flavor, 50m more needed" */
-static bool take_shortage(const char **p, struct lack *ret)
-{
-	return take(p, "insufficient unused quota for ") && take_word(p, ret->resource) &&
-	       take(p, " in flavor ") && take_word(p, ret->flavor) && take(p, ", ") &&
-	       take_amount(p, &ret->more) && take(p, " more needed");
-}
-
-/*
- * "insufficient quota for cpu in flavor default-flavor, previously considered podsets requests (0) + current podset
- * request (500m) > maximum capacity (100m)"
- */
-static bool take_excess(const char **p, struct lack *ret)
-{
-	double before, now;
-
-	if (!take(p, "insufficient quota for ") || !take_word(p, ret->resource) ||
-	    !take(p, " in flavor ") || !take_word(p, ret->flavor) ||
-	    !take(p, ", previously considered podsets requests (") || !take_amount(p, &before) ||
-	    !take(p, ") + current podset request (") || !take_amount(p, &now) ||
-	    !take(p, ") > maximum capacity (") || !take_amount(p, &ret->most) || !take(p, ")"))
-		return false;
-	ret->never = true;
-	ret->asked = before + now;
-	return true;
-}
-
-/*
- * What Kueue writes, and what is said of it: FORM is its text, where each @ is a word or more, and $ at the end stands
- * for all that is left. In SAYS each @ is what the same one of FORM was.
- */
-struct said {
-	const char *form;
-	const char *says;
-	const struct sort *sort;
-};
-
-#define MAX_CAPTURES 2
-
-/*
- * Take the text that FORM describes from P, with its words in place of the @ of SAYS, malloc'ed. NULL: it has another
- * form.
- */
-static char *take_form(const char **p, const struct said *said)
-{
-	const char *from = *p, *form = said->form, *captures[MAX_CAPTURES] = {NULL};
-	size_t lens[MAX_CAPTURES] = {0}, n = 0;
-	char *ret;
-	FILE *out;
-
-	while (*form) {
-		size_t literal = strcspn(form, "@$");
-		char *behind cleanup_free = NULL;
-		const char *end;
-
-		if (strncmp(from, form, literal) != 0)
-			return NULL;
-		from += literal;
-		form += literal;
-		if (!*form)
-			break;
-		behind = text_print("%.*s", (int)strcspn(form + 1, "@$"), form + 1);
-		end = *form == '$' ? from + strlen(from)
-		      : *behind	   ? strstr(from, behind)
-				   : from + strcspn(from, ",;");
-		/* What stands behind a comma is another thing. */
-		if (!end || end == from || n == MAX_CAPTURES ||
-		    (*form == '@' && memchr(from, ',', (size_t)(end - from))))
-			return NULL;
-		captures[n] = from;
-		lens[n++] = (size_t)(end - from);
-		from = end;
-		form++;
-	}
-	*p = from;
-	out = text_stream(&ret, &(size_t){0});
-	n = 0;
-	for (const char *s = said->says; *s; s++) {
-		if (*s == '@' && n < MAX_CAPTURES) {
-			fprintf(out, "%.*s", (int)lens[n], captures[n]);
-			n++;
-		} else {
-			fputc(*s, out);
-		}
-	}
-	text_stream_close(out);
-	return ret;
-}
-
-/* What keeps a flavor from a set of pods beside quota: pkg/scheduler/flavorassigner/flavorassigner.go. */
-static const struct said obstacles[] = {
-	{"resource @ unavailable in ClusterQueue", "it has no @ at all", &unavailable},
-	{"untolerated taint @ in flavor @", "its pods do not tolerate the taint @ of flavor @",
-	 &untolerated},
-	{"flavor @ doesn't match node affinity",
-	 "flavor @ does not match its node selector or affinity", &no_flavor},
-	{"flavor @ not found", "there is no flavor @", &misconfigured},
-	{"topology $", "topology @", &no_topology},
-};
-
-/* Cut what Kueue prints of a taint for a time that is not set: "{spot true NoSchedule <nil>}". */
-static void drop_nil(char *text)
-{
-	static const char nil[] = " <nil>";
-	char *p = strstr(text, nil);
-
-	if (p)
-		memmove(p, p + strlen(nil), strlen(p + strlen(nil)) + 1);
-}
-
-static bool take_obstacle(const char **p, struct lacks *lacks)
-{
-	for (size_t i = 0; i < array_size(obstacles); i++) {
-		char *text cleanup_free = take_form(p, &obstacles[i]);
-
-		if (!text)
-			continue;
-		drop_nil(text);
-		text_set(&lacks->obstacles, "%s%s%s", lacks->obstacles ? lacks->obstacles : "",
-			 lacks->obstacles ? "; " : "", text);
-		lacks->stuck_by = obstacles[i].sort;
-		return true;
-	}
-	return false;
-}
-
-/* Kueue counts the sets of pods one after the other, so what it says of a flavor last is the whole. */
-static void note(struct lacks *lacks, const struct lack *lack)
-{
-	size_t i = 0;
-
-	while (i < lacks->n && !(streq(lacks->v[i].resource, lack->resource) &&
-				 streq(lacks->v[i].flavor, lack->flavor)))
-		i++;
-	if (i == MAX_LACKS)
-		return;
-	lacks->v[i] = *lack;
-	lacks->n = max_of(lacks->n, i + 1);
-}
-
-/* "couldn't assign flavors to pod set app-0: ..., ...": all flavors that were tried for it. */
-static bool take_pod_set(const char **p, struct lacks *lacks)
-{
-	char name[256];
-	bool never = true;
-
-	if (!take(p, "couldn't assign flavors to pod set ") || !take_word(p, name) ||
-	    !take(p, ": "))
-		return false;
-	do {
-		struct lack lack = {0};
-
-		if (take_obstacle(p, lacks))
-			continue;
-		if (!take_shortage(p, &lack) && !take_excess(p, &lack))
-			return false;
-		note(lacks, &lack);
-		never &= lack.never;
-	} while (take(p, ", "));
-	lacks->stuck |= never;
-	return true;
-}
-
-/* Is MESSAGE understood as a whole? */
-static bool read_lacks(const char *message, struct lacks *ret)
-{
-	char number[256];
-	const char *p = message;
-
-	do {
-		if (!take_pod_set(&p, ret))
-			return false;
-	} while (take(&p, "; "));
-	if (take(&p, ". Pending the preemption of ")) {
-		if (!take_word(&p, number) || !take(&p, " workload(s)"))
-			return false;
-		ret->preempted = (unsigned)max_of(spec_read_digits(number), 0);
-	} else if (take(&p, ". Preempting ")) {
-		/* The attempt of Kueue failed, and is made again. */
-		p += strlen(p);
-	}
-	return !*p;
-}
-
-/* Was the resource of the I-th lack named by one before it? */
-static bool is_repeated(const struct lacks *lacks, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (streq(lacks->v[k].resource, lacks->v[i].resource))
-			return true;
-	return false;
-}
-
-/* "0.1 more cpu in flavor a or 0.2 more in flavor b; 1 GiB more memory in flavor a" */
-static void put_shortages(const struct making *m, const struct lacks *lacks)
-{
-	const char *sep = ": it needs ";
-
-	put_queue(m);
-	fputs(" has no room for it now", m->out);
-	for (size_t i = 0; i < lacks->n; i++) {
-		const char *resource = lacks->v[i].resource;
-
-		if (is_repeated(lacks, i))
-			continue;
-		for (size_t k = i; k < lacks->n; k++) {
-			const struct lack *lack = &lacks->v[k];
-
-			if (!streq(lack->resource, resource) || lack->never)
-				continue;
-			fputs(sep, m->out);
-			spec_amount_print(m->out, resource, lack->more);
-			fprintf(m->out, " more %s in flavor %s", resource, lack->flavor);
-			sep = " or ";
-		}
-		sep = streq(sep, " or ") ? "; " : sep;
-	}
-	if (lacks->preempted == 1)
-		fputs("; another job is being ended to make room", m->out);
-	else if (lacks->preempted > 1)
-		fprintf(m->out, "; %u other jobs are being ended to make room", lacks->preempted);
-}
-
-static void put_excesses(const struct making *m, const struct lacks *lacks)
-{
-	const char *sep = "";
-
-	for (size_t i = 0; i < lacks->n; i++) {
-		const struct lack *lack = &lacks->v[i];
-
-		if (!lack->never)
-			continue;
-		fprintf(m->out, "%sit asks for ", sep);
-		spec_amount_print(m->out, lack->resource, lack->asked);
-		fprintf(m->out, " %s, and ", lack->resource);
-		put_queue(m);
-		fputs(" never has more than ", m->out);
-		spec_amount_print(m->out, lack->resource, lack->most);
-		fprintf(m->out, " in flavor %s", lack->flavor);
-		sep = "; ";
-	}
-}
-
-/* Whole messages; the file of Kueue in which each is written. */
-static const struct said messages[] = {
-	/* pkg/workload/resources.go */
-	{"workload namespace doesn't match ClusterQueue selector",
-	 "its cluster queue takes no jobs of this namespace", &misconfigured},
-	{"resources validation failed: $", "what its pods ask for is not valid: @", &invalid},
-	{"resources didn't satisfy LimitRange constraints: $",
-	 "its pods do not keep to the LimitRange of the namespace: @", &invalid},
-	/* pkg/controller/core/workload_controller.go */
-	{"Admission is gated by: $", "its admission is gated by @", &gated},
-	{"Bypassed scheduling evaluation because an equivalent workload recently failed",
-	 "Kueue does not try it, since another job that asks for the same has found no place",
-	 &in_line},
-	/* pkg/scheduler/scheduler.go */
-	{"The workload has failed admission checks", "it has failed its admission checks",
-	 &check_rejected},
-	{"Failed to admit workload: $", "Kueue could not admit it yet: @", &queued},
-	{"Workload has overlapping preemption targets with another workload, but will fit after "
-	 "these preemptions complete",
-	 "other jobs are being ended to make room", &queue_full},
-	{"ClusterQueue @ not found", "there is no cluster queue @", &no_queue},
-	{"Target flavor is below LastAcceptableFlavorName", "it gets no flavor that it accepts",
-	 &no_flavor},
-};
-
-/* What a message that is not understood is about, by its reason: apis/kueue/v1beta2/workload_types.go. */
+/* By the reason of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
 static const struct sort *sort_of_reason(const char *reason)
 {
 	static const struct {
@@ -541,6 +205,7 @@ static const struct sort *sort_of_reason(const char *reason)
 		{"AdmissionGated", &gated},
 		{"Misconfigured", &misconfigured},
 		{"Inadmissible", &inadmissible},
+		{"Suspended", &queue_stopped},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)
@@ -549,39 +214,20 @@ static const struct sort *sort_of_reason(const char *reason)
 	return &queued;
 }
 
-/* The job has no quota, as RESERVED says. A message that is not understood as a whole is quoted, and not explained. */
+/* Quote Kueue's MESSAGE, or, if it is empty, its REASON. */
+static void put_quote(const struct making *m, const char *message, const char *reason)
+{
+	fprintf(m->out, "Kueue: \"%s\"", *message ? message : reason);
+}
+
+/* The job has no quota, as RESERVED says. */
 static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
 {
-	cleanup(lacks_freep) struct lacks *lacks = new0(struct lacks);
-	const char *p = reserved->message;
-
-	if (read_lacks(reserved->message, lacks)) {
-		m->sort = !lacks->stuck	    ? &queue_full
-			  : lacks->stuck_by ? lacks->stuck_by
-					    : &queue_too_small;
-		if (lacks->n == 0) {
-			put_queue(m);
-			fputs(" can't take it: ", m->out);
-		} else if (lacks->stuck) {
-			put_excesses(m, lacks);
-		} else {
-			put_shortages(m, lacks);
-		}
-		if (lacks->obstacles)
-			fprintf(m->out, "%s%s", lacks->n ? "; " : "", lacks->obstacles);
-		return;
-	}
-	for (size_t i = 0; i < array_size(messages); i++, p = reserved->message) {
-		char *text cleanup_free = take_form(&p, &messages[i]);
-
-		if (!text || *p)
-			continue;
-		m->sort = messages[i].sort;
-		fputs(text, m->out);
-		return;
-	}
 	m->sort = sort_of_reason(reserved->reason);
-	fprintf(m->out, "Kueue says: %s", *p ? p : reserved->reason);
+	fputs("it has no quota in ", m->out);
+	put_queue(m);
+	fputs(". ", m->out);
+	put_quote(m, reserved->message, reserved->reason);
 }
 
 /* --- queues that are not there, or stopped --- */
@@ -680,49 +326,6 @@ static void local_queue_inactive(struct making *m)
 		line(m); /* it was opened again */
 }
 
-/* The name in MESSAGE between BEFORE and AFTER, which make up the rest of it; NULL: it is not so. */
-static const char *name_in(const char *message, const char *before, const char *after, size_t *n)
-{
-	if (!starts(message, before) || !ends(message, after) ||
-	    strlen(message) < strlen(before) + strlen(after))
-		return NULL;
-	*n = strlen(message) - strlen(before) - strlen(after);
-	return message + strlen(before);
-}
-
-/* If MESSAGE is about the queues, say so. False: it is not. */
-static bool queues(struct making *m, const char *message)
-{
-	const char *name;
-	size_t n;
-
-	name = name_in(message, "ClusterQueue ", " doesn't exist", &n);
-	if (name && n == 0) { /* a LocalQueue that has just been made */
-		line(m);
-		return true;
-	}
-	if (name) {
-		no_cluster_queue(m, name, n);
-		return true;
-	}
-	if (name_in(message, "LocalQueue ", " doesn't exist", &n)) {
-		m->sort = &no_queue;
-		fprintf(m->out, "there is no queue %s in namespace %s",
-			spec_kueue_queue(m->view, m->ctx), m->ctx->namespace);
-		return true;
-	}
-	name = name_in(message, "ClusterQueue ", " is inactive", &n);
-	if (name) {
-		cluster_queue_inactive(m, name, n);
-		return true;
-	}
-	if (name_in(message, "LocalQueue ", " is inactive", &n)) {
-		local_queue_inactive(m);
-		return true;
-	}
-	return false;
-}
-
 /* --- the conditions --- */
 
 /* A job that is deleted finishes too, but that is not its end. */
@@ -749,18 +352,17 @@ static bool is_off(const struct spec_workload_view *w)
 
 static void deactivated(struct making *m)
 {
-	static const char state[] = "in Rejected state: ";
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
 	const struct spec_condition_view *says = target->is_true ? target : e;
-	const char *check = strstr(says->message, state);
 	const char *reason = spec_workload_put_out(m->w);
 
 	m->stops = true;
 	m->sort = m->ctx->kueue.fixed ? &off_fixed : &off;
-	if (streq(reason, "AdmissionCheck") && check) {
+	if (streq(reason, "AdmissionCheck")) {
 		m->sort = &off_rejected;
-		fprintf(m->out, "it was rejected by admission check %s", check + strlen(state));
+		fputs("it was rejected by an admission check. ", m->out);
+		put_quote(m, says->message, says->reason);
 	} else if (streq(reason, "RequeuingLimitExceeded")) {
 		m->sort = &off_not_ready;
 		m->kept = true;
@@ -770,7 +372,8 @@ static void deactivated(struct making *m)
 		fputs("its maximum execution time is over", m->out);
 	} else if (*reason) {
 		m->sort = &off_for_good;
-		fprintf(m->out, "Kueue has deactivated it: %s", says->message);
+		fputs("it was deactivated. ", m->out);
+		put_quote(m, says->message, says->reason);
 	} else {
 		/* Perhaps it was deactivated by a suspend that was written to its ctl, here or by another kxfs. */
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
@@ -788,11 +391,12 @@ static void unreserved(struct making *m)
 		put_eviction(m);
 		return;
 	}
-	if (streq(r->reason, "PendingEvaluation")) {
+	if (streq(r->reason, "PendingEvaluation"))
 		line(m);
-	} else if (!queues(m, r->message)) {
+	else if (m->queue && streq(m->queue->active, "False"))
+		local_queue_inactive(m);
+	else
 		not_let_in(m, r);
-	}
 	if (e->is_true && !(m->sort == &queue_stopped && was_drained(m))) {
 		fputs("; ", m->out);
 		put_eviction(m);

@@ -85,11 +85,11 @@ def test_line(kx, world):
     first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
     running(first, "main-1")
     second = kx.submit(app(HOLD, resource=CPU))
-    says(second, f"The job waits: queue team (cluster queue {world.namespace}) has no room for it now: it needs 0.1 "
-                 "more cpu in flavor default-flavor. Its place in the queue is 1. It is admitted by itself when there is "
-                 "room.")
+    says(second, f"The job waits: it has no quota in queue team (cluster queue {world.namespace}). Kueue: \"couldn't assign "
+                 f"flavors to pod set {second.id}-0: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+                 "needed\". Its place in the queue is 1.")
     assert (second.status()["state"], second.status()["reason"], second.status()["queue"]) == (
-        "PENDING", "QueueFull", "team")
+        "PENDING", "Queued", "team")
     third = kx.submit(app(HOLD, resource=CPU))
     for place, job in enumerate((second, third), 1):
         wait_for(lambda p=place, j=job: j.status()["queue_position"] == p, what=f"place {place}", step=0.5)
@@ -148,19 +148,16 @@ def test_ctl(kx, world):
 def test_never(kx, world):
     """What can't be: too much, and a queue that is not there."""
     job = kx.submit(app(HOLD, resource=CPU))
-    says(job, f"The job waits: there is no queue team in namespace {world.namespace}. Create it, or submit the job to "
-              "another queue.")
+    says(job, "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\".")
     world.make_local_queue()
-    says(job, f"The job waits: queue team belongs to cluster queue {world.namespace}, which does not exist. Create it, "
-              "or submit the job to another queue.")
+    says(job, f"The job waits: it has no quota in queue team (cluster queue {world.namespace}). Kueue: \"ClusterQueue "
+              f"{world.namespace} doesn't exist\".")
     world.make_queues()
     world.release(running(job))
     job.finish()
     large = kx.submit(app(HOLD, resource=CPU, num_replicas=3))
-    says(large, f"The job waits: it asks for 0.3 cpu, and queue team (cluster queue {world.namespace}) never has more "
-                "than 0.2 in flavor default-flavor. Its place in the queue is 1. Submit it to another queue, or with "
-                "less.")
-    assert large.status()["reason"] == "QueueTooSmall"
+    wait_for(lambda: "requests (200m) + current podset request (100m) > maximum capacity (200m)\"" in large.read("why"), what="Kueue's words")
+    assert large.read("why").startswith(f"The job waits: it has no quota in queue team (cluster queue {world.namespace}). Kueue: ")
     large.cancel()
 
 

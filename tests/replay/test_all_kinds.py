@@ -156,7 +156,7 @@ def test_owner_in_kueue(server, all_kinds):
     owner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "uid": "t-1", "controller": True}
     server.store.add(st.WORKLOADS, {"metadata": {"name": "trainjob-train", "namespace": "test", "ownerReferences": [owner]},
                                     "spec": {"queueName": "team"}, "status": {"conditions": [waiting]}})
-    wait_for(lambda: "there is no queue team" in job.read("why"), what="Kueue's word in why")
+    wait_for(lambda: "Kueue: \"LocalQueue team doesn't exist\"" in job.read("why"), what="Kueue's word in why")
     assert job.state() == "PENDING" and job.status()["queue"] == "team"
 
 

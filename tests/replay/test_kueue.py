@@ -22,7 +22,6 @@ from preload import Clock
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
 SCENARIOS = recordings.scenarios("appwrappers", "kueue_*")
 WORKLOAD = "of-app-1a2b3"
-ROOM = "It is admitted by itself when there is room."
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
 OPENED = "It is admitted by itself when the queue is opened again."
 ACTIVE = ("It goes on when resume is written to its ctl, or spec.active of its Workload is set to true again; to end it, remove its directory.")
@@ -91,21 +90,26 @@ def info(kx):
     return yaml.safe_load(watching.known(kx))
 
 
+def full(cluster_queue, *sets):
+    """What `why` quotes of a job whose sets of pods find no quota."""
+    lacks = {"main": "100m", "app-0": "50m", "app-1": "100m"}
+    return f"it has no quota in queue team (cluster queue {cluster_queue}). Kueue: \"" + "; ".join(
+        f"couldn't assign flavors to pod set {name}: insufficient unused quota for cpu in flavor default-flavor, "
+        f"{lacks[name]} more needed" for name in sets or ("app-0", "app-1")) + "\""
+
+
 # --- what a real one did ---
 
 
 @pytest.mark.parametrize("scenario, until, state, reason, text", [
-    ("kueue_appwrapper_quota_wait", "more needed", "PENDING", "QueueFull",
-     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-     f"default-flavor. {ROOM}"),
-    ("kueue_v014_appwrapper_quota_wait", "more needed", "PENDING", "QueueFull",
-     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-     f"default-flavor. {ROOM}"),
+    ("kueue_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
+    ("kueue_v014_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
     ("kueue_appwrapper_never_fits_observability", "maximum capacity", "PENDING", "QueueTooSmall",
-     "The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor "
-     "default-flavor. Submit it to another queue, or with less."),
-    ("kueue_appwrapper_no_localqueue", "LocalQueue team doesn't exist", "PENDING", "NoQueue",
-     "The job waits: there is no queue team in namespace test. Create it, or submit the job to another queue."),
+     "The job waits: it has no quota in queue team (cluster queue CQ). Kueue: \"couldn't assign flavors to pod set app-0: "
+     "insufficient quota for cpu in flavor default-flavor, previously considered podsets requests (0) + current podset "
+     "request (500m) > maximum capacity (100m)\". Submit it to another queue, or with less."),
+    ("kueue_appwrapper_no_localqueue", "LocalQueue team doesn't exist", "PENDING", "Inadmissible",
+     "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\"."),
     ("kueue_appwrapper_no_clusterqueue", "ClusterQueue", "PENDING", "NoQueue",
      "The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to "
      "another queue."),
@@ -119,12 +123,12 @@ def info(kx):
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
-     f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). "
+     "The job is suspended: it was rejected by an admission check. Kueue: \"The workload is deactivated due to "
+     "AdmissionCheck in Rejected state: \"check-r\" (no nodes of this kind can be had)\". "
      "Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."),
-    ("kueue_appwrapper_preempted", "more needed", "PENDING", "QueueFull",
-     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-     f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
-     f"{ROOM}"),
+    ("kueue_appwrapper_preempted", "more needed", "PENDING", "Queued",
+     f"The job waits: {full('CQ')}; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the "
+     "ClusterQueue)."),
     ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
      f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
@@ -177,7 +181,7 @@ def test_whole_recording(server, make, scenario):
 
 # Of batch Jobs: the reasons of `app`, one after the other, and how it ends.
 JOBS = {"kueue_job_success": (["Completed"], "SUCCEEDED"), "kueue_job_fail": (["Error"], "FAILED"),
-        "kueue_job_quota_wait": (["QueueFull", "Completed"], "SUCCEEDED")}
+        "kueue_job_quota_wait": (["Queued", "Completed"], "SUCCEEDED")}
 
 
 @pytest.mark.parametrize("scenario", sorted(JOBS))
@@ -195,8 +199,7 @@ def test_recording_of_jobs(server, make_mount, scenario):
         waits = conditions.get("QuotaReserved", {})
         if waits.get("status") == "False":
             for kx in mounts:
-                why(kx, f"The job waits: queue team (cluster queue job-quota-wait) has no room for it now: it needs 0.1 "
-                    f"more cpu in flavor default-flavor. {ROOM}")
+                why(kx, f"The job waits: {full('job-quota-wait', 'main')}.")
                 status = harness.Job(kx, "app").status()
                 assert (status["state"], status["reason"], status["queue"]) == ("PENDING", reasons[0], "team")
         for kx in mounts:
@@ -275,7 +278,7 @@ def test_owner(server, make_mount):
     server.store.add(st.WORKLOADS, {
         "metadata": {"name": "trainjob-t", "namespace": "test", "ownerReferences": owner},
         "spec": {"queueName": "team"}, "status": {"conditions": waiting}})
-    why(kx, "The job waits: there is no queue team in namespace test. Create it, or submit the job to another queue.", "t")
+    why(kx, "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\".", "t")
     job = harness.Job(kx, "t")
     assert job.state() == "PENDING" and job.status()["queue"] == "team" and actions(job) == []
     with pytest.raises(OSError):
@@ -408,7 +411,7 @@ def test_place(server, make, scenario):
     assert harness.Job(kx, "app").status()["queue_position"] is None, "reading does not wait"
     place(kx, "app", 2)
     place(kx, "third", 3)
-    harness.wait_for(lambda: kx.read("jobs/app/why").endswith(f" Its place in the queue is 2. {ROOM}\n"), what="why")
+    harness.wait_for(lambda: kx.read("jobs/app/why").endswith(" Its place in the queue is 2.\n"), what="why")
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
@@ -486,11 +489,10 @@ def test_kueue_is_down(server, make):
     server.api.places["team"] = summary(server, "app")
     kx = make(scenario)
     down = server.faults.add("reply", times=1000, reply=replies.unavailable(), subresource="pendingworkloads")
-    full = ("The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 more cpu "
-            "in flavor default-flavor")
-    why(kx, f"{full}; the server can't reach Kueue now, and if that is down it lets nobody in. {ROOM}")
+    waits = f"The job waits: {full('appwrapper-quota-wait')}"
+    why(kx, f"{waits}; the server can't reach Kueue now, and if that is down it lets nobody in.")
     server.faults.clear(down)
-    why(kx, f"{full}. Its place in the queue is 1. {ROOM}")
+    why(kx, f"{waits}. Its place in the queue is 1.")
 
 
 # --- queues/ ---
@@ -804,8 +806,7 @@ def test_workloads_come_later(server, make):
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "EINVAL"
     assert "it is in a queue of Kueue, which has made no Workload for it yet" in kx.read(".kxfs", "log")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
-    why(kx, f"The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 "
-        f"more cpu in flavor default-flavor. {ROOM}")
+    why(kx, f"The job waits: {full('appwrapper-quota-wait')}.")
 
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
@@ -843,4 +844,4 @@ def test_kueue_installed_later(server, make_mount, tmp_path):
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     clock.set(601)
     harness.wait_for(lambda: info(kx)["kueue"] == "kueue.x-k8s.io/v1beta2", what="Kueue")
-    harness.wait_for(lambda: kx.read("jobs/app/why").startswith("The job waits: queue team"), what="Kueue's words")
+    harness.wait_for(lambda: kx.read("jobs/app/why").startswith("The job waits: it has no quota in queue team"), what="Kueue's words")

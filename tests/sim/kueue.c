@@ -262,7 +262,7 @@ void kueue_judge(void)
 		if (kernel_read(pid, path, &state) || !streq(state, "PENDING\n"))
 			sim_fail("%s waits for Kueue, and is %s", job->name,
 				 state ? state : "not there");
-		if (kernel_read(pid, asked, &why) || !strstr(why, "has no room for it now"))
+		if (kernel_read(pid, asked, &why) || !strstr(why, "it has no quota in queue"))
 			sim_fail("%s waits for quota, and why says %s", job->name,
 				 why ? why : "nothing");
 	}

@@ -37,6 +37,10 @@ def requests(wrapper):
             for i, pod in enumerate(pods)]
 
 
+def is_stopped(queue):
+    return queue["spec"].get("stopPolicy", "None") != "None"
+
+
 def is_true(status, kind):
     return (find(status, kind) or {}).get("status") == "True"
 
@@ -140,11 +144,11 @@ class Controller(appwrapper.Controller):
         if not queue:
             return None, ("Inadmissible", f"LocalQueue {name} doesn't exist")
         cluster = self.cluster_queues.get(None, queue["spec"]["clusterQueue"])
-        if queue["spec"].get("stopPolicy", "None") != "None":
+        if is_stopped(queue):
             return cluster, ("Inadmissible", f"LocalQueue {name} is inactive")
         if not cluster:
             return None, ("Inadmissible", f"ClusterQueue {queue['spec']['clusterQueue']} doesn't exist")
-        if cluster["spec"].get("stopPolicy", "None") != "None":
+        if is_stopped(cluster):
             return cluster, ("Inadmissible", f"ClusterQueue {cluster['metadata']['name']} is inactive")
         return cluster, None
 
@@ -191,7 +195,12 @@ class Controller(appwrapper.Controller):
         used = self.used(lambda w: w in mine)
         amounts = [{"name": self.flavor(cluster)[0], "resources": [{"name": "cpu", "total": f"{used}m"}]}]
         status = {"conditions": [dict(c) for c in queue.get("status", {}).get("conditions", ())]}
-        put(status, "Active", "True", "Ready", "Can submit new workloads to localQueue")
+        if is_stopped(queue):
+            put(status, "Active", "False", "Stopped", "LocalQueue is stopped")
+        elif is_stopped(cluster):
+            put(status, "Active", "False", "ClusterQueueIsInactive", "Can't submit new workloads to clusterQueue")
+        else:
+            put(status, "Active", "True", "Ready", "Can submit new workloads to localQueue")
         status.update(pendingWorkloads=len(mine) - admitted, reservingWorkloads=admitted, admittedWorkloads=admitted,
                       flavorsUsage=amounts, flavorsReservation=amounts)
         if status != queue.get("status"):

@@ -100,38 +100,39 @@ static const struct {
 	 "quota in queue team (cluster queue CQ) and is about to be "
 	 "admitted.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_check_rejected", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING AdmissionCheckPending: The job waits: it has its "
-	 "quota in queue team (cluster queue CQ) and is about to be "
-	 "admitted.\n"
-	 "PENDING AdmissionCheckPending: The job waits: it has its "
-	 "quota in queue team (cluster queue CQ) and waits for "
-	 "admission check check-r.\n"
-	 "PENDING AdmissionCheckRejected: The job waits: it was "
-	 "rejected by admission check \"check-r\" (no nodes of this "
-	 "kind can be had).\n"
-	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
-	 "suspended: it was rejected by admission check \"check-r\" "
-	 "(no nodes of this kind can be had). Kueue does not take it back: "
-	 "copy its manifest.yaml into submit/ to run it again.\n" STORY_DELETED},
+	 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team "
+	 "(cluster queue CQ) and is about to be admitted.\n"
+	 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team "
+	 "(cluster queue CQ) and waits for admission check check-r.\n"
+	 "PENDING AdmissionCheckRejected: The job waits: it was rejected by admission check "
+	 "\"check-r\" (no nodes of this kind can be had).\n"
+	 "CANCELLED/suspended AdmissionCheckRejected: The job is suspended: it was rejected "
+	 "by an admission check. Kueue: \"AdmissionCheck in Rejected state: \"check-r\" (no "
+	 "nodes of this kind can be had)\". Kueue does not take it back: copy its "
+	 "manifest.yaml into submit/ to run it again.\n"
+	 "CANCELLED/suspended AdmissionCheckRejected: The job is suspended: it was rejected "
+	 "by an admission check. Kueue: \"The workload is deactivated due to AdmissionCheck "
+	 "in Rejected state: \"check-r\" (no nodes of this kind can be had)\". Kueue does not "
+	 "take it back: copy its manifest.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-	 "RUNNING QueueStopped: The job is being stopped: its cluster "
-	 "queue was drained at TIME. It is admitted by itself when "
-	 "the queue is opened again.\n"
-	 "PENDING QueueStopped: The job is being stopped: its cluster "
-	 "queue was drained at TIME. It is admitted by itself when "
-	 "the queue is opened again.\n"
-	 "PENDING QueueStopped: The job waits: its cluster queue was "
-	 "drained at TIME. It is admitted by itself when the queue is "
-	 "opened again.\n"
-	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is stopped, and its jobs were "
-	 "put out at TIME (HoldAndDrain). It is admitted by itself "
-	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
-		 STORY_SUCCEEDED},
+	 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at "
+	 "TIME. It is admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at "
+	 "TIME. It is admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is "
+	 "admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, "
+	 "is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by "
+	 "itself when the queue is opened again.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue appwrapper-clusterqueue-drain is inactive\"; its cluster "
+	 "queue was drained at TIME.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
-	 "belongs to, is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n" STORY_ADMITTED
+	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team belongs to, "
+	 "is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue appwrapper-clusterqueue-hold is inactive\".\n" STORY_ADMITTED
 		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_clusterqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
 	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
@@ -152,11 +153,12 @@ static const struct {
 	 "PENDING Evicted: The job waits: it was deactivated at TIME. "
 	 "It is admitted again by itself.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
-	{"kueue_appwrapper_delete_waiting",
-	 STORY_SUBMITTED "PENDING QueueFull: The job waits: queue team (cluster queue "
-			 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-			 "default-flavor. It is admitted by itself when there is "
-			 "room.\n" STORY_DELETED},
+	{"kueue_appwrapper_delete_waiting", STORY_SUBMITTED
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\".\n" STORY_DELETED},
 	{"kueue_appwrapper_fail",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Error: trainer-0 ended with exit code 3. It was not "
@@ -168,22 +170,32 @@ static const struct {
 	 "first of 2 replicas that failed: 0-1. It was not tried again, "
 	 "because max_retries is 0. Its output is in trainer-0/log.\n"},
 	{"kueue_appwrapper_localqueue_hold", STORY_SUBMITTED
-	 "PENDING QueueStopped: The job waits: queue team is stopped "
-	 "(Hold). It is admitted by itself when the queue is opened "
-	 "again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted "
+	 "by itself when the queue is opened again.\n" STORY_LINE
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"LocalQueue team is inactive\".\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue  doesn't exist\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
 	{"kueue_appwrapper_localqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING QueueStopped: The job waits: queue team is stopped "
-	 "(Hold). It is admitted by itself when the queue is opened "
-	 "again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted "
+	 "by itself when the queue is opened again.\n" STORY_LINE
+	 "PENDING QueueStopped: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"LocalQueue team is inactive\". It is admitted by itself when the "
+	 "queue is opened again.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue  doesn't exist\". Ask who runs Kueue.\n" STORY_ADMITTED
+		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
-	 "and queue team (cluster queue CQ) never has more than 0.1 "
-	 "in flavor default-flavor. Submit it to another queue, or "
-	 "with less.\n" STORY_DELETED},
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient quota for cpu in "
+	 "flavor default-flavor, previously considered podsets requests (0) + current podset "
+	 "request (500m) > maximum capacity (100m)\".\n" STORY_DELETED},
 	{"kueue_appwrapper_never_fits_observability", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
-	 "and queue team (cluster queue CQ) never has more than 0.1 "
-	 "in flavor default-flavor. Submit it to another queue, or "
+	 "PENDING QueueTooSmall: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"couldn't assign flavors to pod set app-0: insufficient quota for cpu "
+	 "in flavor default-flavor, previously considered podsets requests (0) + current "
+	 "podset request (500m) > maximum capacity (100m)\". Submit it to another queue, or "
 	 "with less.\n" STORY_DELETED},
 	{"kueue_appwrapper_no_clusterqueue",
 	 STORY_SUBMITTED STORY_QUEUED "PENDING NoQueue: The job waits: queue team belongs to "
@@ -193,18 +205,24 @@ static const struct {
 	 STORY_SUBMITTED STORY_QUEUED "PENDING NoQueue: The job waits: queue team belongs to "
 				      "cluster queue CQ, which does not exist. Create it, or "
 				      "submit the job to another queue.\n" STORY_DELETED},
-	{"kueue_appwrapper_no_localqueue",
-	 STORY_SUBMITTED "PENDING InLine: The job waits: it stands in line in queue "
-			 "team, and Kueue has not tried it yet.\n"
-			 "PENDING NoQueue: The job waits: there is no queue team in "
-			 "namespace ns. Create it, or submit the job to another "
-			 "queue.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_no_localqueue", STORY_SUBMITTED
+	 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not "
+	 "tried it yet.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team. Kueue: "
+	 "\"LocalQueue team doesn't exist\".\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"LocalQueue team doesn't exist\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
 	{"kueue_appwrapper_no_localqueue_observability", STORY_SUBMITTED
-	 "PENDING InLine: The job waits: it stands in line in queue "
-	 "team, and Kueue has not tried it yet.\n"
-	 "PENDING NoQueue: The job waits: there is no queue team in "
-	 "namespace ns. Create it, or submit the job to another "
-	 "queue.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not "
+	 "tried it yet.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team. Kueue: "
+	 "\"LocalQueue team doesn't exist\". Ask who runs Kueue.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"LocalQueue team doesn't exist\". Ask who runs Kueue.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue  doesn't exist\". Ask who runs Kueue.\n" STORY_ADMITTED
+		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_podsready_timeout",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_NO_NODE
 		 STORY_NO_NODES
@@ -227,37 +245,36 @@ static const struct {
 	 " Kueue does not take it back: copy its manifest.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-	 "RUNNING Preempted: The job is being stopped: it was "
-	 "preempted by job urgent at TIME (prioritization in the "
-	 "ClusterQueue). It is admitted by itself when there is "
-	 "room.\n"
-	 "PENDING Preempted: The job is being stopped: it was "
-	 "preempted by job urgent at TIME (prioritization in the "
-	 "ClusterQueue). It is admitted by itself when there is "
-	 "room.\n"
-	 "PENDING Preempted: The job waits: it was preempted by job "
-	 "urgent at TIME (prioritization in the ClusterQueue). It is "
-	 "admitted by itself when there is room.\n"
-	 "PENDING QueueFull: The job waits: queue team (cluster queue "
-	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-	 "default-flavor; it was preempted by job urgent at TIME "
-	 "(prioritization in the ClusterQueue). It is admitted by "
-	 "itself when there is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\"; it was preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue).\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_quota_wait", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING QueueFull: The job waits: queue team (cluster queue "
-	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-	 "default-flavor. It is admitted by itself when there is "
-	 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_quota_wait_observability", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING QueueFull: The job waits: queue team (cluster queue "
-	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-	 "default-flavor. It is admitted by itself when there is "
-	 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING QueueFull: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\". It is admitted by itself when there is room.\n" STORY_ADMITTED STORY_STARTS
+		 STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_strictfifo", STORY_SUBMITTED STORY_LINE
-	 "PENDING QueueFull: The job waits: queue team (cluster queue "
-	 "CQ) has no room for it now: it needs 0.05 more cpu in "
-	 "flavor default-flavor. It is admitted by itself when there "
-	 "is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
 	{"kueue_appwrapper_success", STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED
 					     STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_user_suspend",
@@ -265,58 +282,58 @@ static const struct {
 		 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-	 "RUNNING QueueStopped: The job is being stopped: its cluster "
-	 "queue was drained at TIME. It is admitted by itself when "
-	 "the queue is opened again.\n"
-	 "PENDING QueueStopped: The job is being stopped: its cluster "
-	 "queue was drained at TIME. It is admitted by itself when "
-	 "the queue is opened again.\n"
-	 "PENDING QueueStopped: The job waits: its cluster queue was "
-	 "drained at TIME. It is admitted by itself when the queue is "
-	 "opened again.\n"
-	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is stopped, and its jobs were "
-	 "put out at TIME (HoldAndDrain). It is admitted by itself "
-	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at "
+	 "TIME. It is admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at "
+	 "TIME. It is admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is "
+	 "admitted by itself when the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, "
+	 "is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by "
+	 "itself when the queue is opened again.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue v014-appwrapper-clusterqueue-drain is inactive\"; its "
+	 "cluster queue was drained at TIME.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
-	 "belongs to, is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n" STORY_ADMITTED
+	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team belongs to, "
+	 "is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"ClusterQueue v014-appwrapper-clusterqueue-hold is inactive\".\n" STORY_ADMITTED
 		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
-	 "and queue team (cluster queue CQ) never has more than 0.1 "
-	 "in flavor default-flavor. Submit it to another queue, or "
-	 "with less.\n" STORY_DELETED},
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient quota for cpu in "
+	 "flavor default-flavor, previously considered podsets requests (0) + current podset "
+	 "request (500m) > maximum capacity (100m)\".\n" STORY_DELETED},
 	{"kueue_v014_appwrapper_no_localqueue", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING InLine: The job waits: it stands in line in queue "
-	 "team, and Kueue has not tried it yet.\n"
-	 "PENDING NoQueue: The job waits: there is no queue team in "
-	 "namespace ns. Create it, or submit the job to another "
-	 "queue.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not "
+	 "tried it yet.\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team. Kueue: "
+	 "\"LocalQueue team doesn't exist\".\n"
+	 "PENDING Inadmissible: The job waits: it has no quota in queue team (cluster queue "
+	 "CQ). Kueue: \"LocalQueue team doesn't exist\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-	 "RUNNING Preempted: The job is being stopped: it was "
-	 "preempted by job urgent at TIME (prioritization in the "
-	 "ClusterQueue). It is admitted by itself when there is "
-	 "room.\n"
-	 "PENDING Preempted: The job is being stopped: it was "
-	 "preempted by job urgent at TIME (prioritization in the "
-	 "ClusterQueue). It is admitted by itself when there is "
-	 "room.\n"
-	 "PENDING Preempted: The job waits: it was preempted by job "
-	 "urgent at TIME (prioritization in the ClusterQueue). It is "
-	 "admitted by itself when there is room.\n"
-	 "PENDING QueueFull: The job waits: queue team (cluster queue "
-	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-	 "default-flavor; it was preempted by job urgent at TIME "
-	 "(prioritization in the ClusterQueue). It is admitted by "
-	 "itself when there is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-	{"kueue_v014_appwrapper_quota_wait",
-	 STORY_SUBMITTED "PENDING QueueFull: The job waits: queue team (cluster queue "
-			 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-			 "default-flavor. It is admitted by itself when there is "
-			 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\"; it was preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue).\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_quota_wait", STORY_SUBMITTED
+	 "PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "
+	 "Kueue: \"couldn't assign flavors to pod set app-0: insufficient unused quota for "
+	 "cpu in flavor default-flavor, 50m more needed; couldn't assign flavors to pod set "
+	 "app-1: insufficient unused quota for cpu in flavor default-flavor, 100m more "
+	 "needed\".\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_success", STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED
 						  STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 };
@@ -405,10 +422,10 @@ static void test_other_kinds(void **state)
 	static const struct {
 		const char *scenario, *story;
 	} table[] = {
-#define FULL(amount)                                                                               \
-	"PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: " \
-	"it needs " amount " more cpu in flavor default-flavor. It is admitted by itself when "    \
-	"there is room.\n"
+#define FULL(set)                                                                                  \
+	"PENDING Queued: The job waits: it has no quota in queue team (cluster queue CQ). "        \
+	"Kueue: \"couldn't assign flavors to pod set " set ": insufficient unused quota for cpu "  \
+	"in flavor default-flavor, 100m more needed\".\n"
 #define DRAINED                                                                                    \
 	"PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. "  \
 	"It is admitted by itself when the queue is opened again.\n"                               \
@@ -419,11 +436,11 @@ static void test_other_kinds(void **state)
 	"when the queue is opened again.\n"
 		{"kueue_job_success", STORY_LINE STORY_ADMITTED STORY_QUEUED},
 		{"kueue_job_fail", STORY_LINE STORY_ADMITTED STORY_QUEUED},
-		{"kueue_job_quota_wait", STORY_LINE FULL("0.1") STORY_ADMITTED STORY_QUEUED},
+		{"kueue_job_quota_wait", STORY_LINE FULL("main") STORY_ADMITTED STORY_QUEUED},
 		{"kueue_v014_job_clusterqueue_drain",
 		 STORY_LINE STORY_ADMITTED DRAINED STORY_QUEUED},
 		{"kueue_jobset_success", STORY_LINE STORY_ADMITTED STORY_QUEUED},
-		{"kueue_jobset_quota_wait", STORY_LINE FULL("0.1") STORY_ADMITTED STORY_QUEUED},
+		{"kueue_jobset_quota_wait", STORY_LINE FULL("trainer") STORY_ADMITTED STORY_QUEUED},
 		{"kueue_v014_jobset_clusterqueue_drain",
 		 STORY_LINE STORY_ADMITTED DRAINED STORY_QUEUED},
 	};
@@ -491,98 +508,38 @@ static void assert_why(const struct world *w, const char *reason, const char *ex
 	assert_string_equal(why, expected);
 }
 
+/* Kueue's message is quoted, and its reason decides what is advised. */
 static void test_quota_messages(void **state)
 {
-#define SET(name) "couldn\"t assign flavors to pod set " name ": "
-#define SHORT(resource, flavor, amount)                                                            \
-	"insufficient unused quota for " resource " in flavor " flavor ", " amount " more needed"
-#define EXCESS(before, now, most)                                                                  \
-	"insufficient quota for cpu in flavor a, previously considered podsets requests (" before  \
-	") + current podset request (" now ") > maximum capacity (" most ")"
 	static const struct {
-		const char *message, *reason, *text;
+		const char *reason, *message, *shown, *why;
 	} table[] = {
-		{SET("x") SHORT("cpu", "a", "1") ", " SHORT("cpu", "b", "500m") "; " SET("y")
-			 SHORT("memory", "a", "1Gi"),
-		 "QueueFull",
-		 "queue team has no room for it now: it needs 1 more cpu in flavor a or 0.5 more "
-		 "cpu in flavor b; 1 GiB more memory in flavor a"},
-		{SET("x") SHORT("cpu", "a", "1") ". Pending the preemption of 1 workload(s)",
-		 "QueueFull",
-		 "queue team has no room for it now: it needs 1 more cpu in flavor a; another job "
-		 "is being ended to make room"},
-		{SET("x") SHORT("cpu", "a", "1") ". Pending the preemption of 3 workload(s)",
-		 "QueueFull",
-		 "queue team has no room for it now: it needs 1 more cpu in flavor a; 3 other jobs "
-		 "are being ended to make room"},
-		/* One flavor would do if it were free. */
-		{SET("x") EXCESS("0", "2", "1") ", " SHORT("cpu", "b", "1"), "QueueFull",
-		 "queue team has no room for it now: it needs 1 more cpu in flavor b"},
-		{SET("x") SHORT("cpu", "b", "1") "; " SET("y") EXCESS("1", "2", "2"),
-		 "QueueTooSmall",
-		 "it asks for 3 cpu, and queue team never has more than 2 in flavor a"},
-		/* Something else than quota is in the way; one flavor would do if it were free. */
-		{SET("x") SHORT("cpu", "a",
-				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
-		 "QueueFull",
-		 "queue team has no room for it now: it needs 1 more cpu in flavor a; its pods do not "
-		 "tolerate the taint {spot true NoSchedule} of flavor b"},
-		{SET("x")
-			 EXCESS("0", "2",
-				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
-		 "UntoleratedTaint",
-		 "it asks for 2 cpu, and queue team never has more than 1 in flavor a; its pods do not "
-		 "tolerate the taint {spot true NoSchedule} of flavor b"},
-		{SET("x") "resource nvidia.com/gpu unavailable in ClusterQueue",
-		 "ResourceUnavailable",
-		 "queue team can't take it: it has no nvidia.com/gpu at all"},
-		{SET("x") "flavor hostf doesn\"t match node affinity", "NoMatchingFlavor",
-		 "queue team can't take it: flavor hostf does not match its node selector or affinity"},
-		{SET("x") "flavor gone not found, flavor b doesn\"t match node affinity",
-		 "NoMatchingFlavor",
-		 "queue team can't take it: there is no flavor gone; flavor b does not match its node "
-		 "selector or affinity"},
-		{SET("x") "flavor gone not found", "Inadmissible",
-		 "queue team can't take it: there is no flavor gone"},
-		{SET("x") "topology dc doesn\"t allow to fit any of 2 pod(s). Total nodes: 1; excluded: cpu: 1",
-		 "TopologyPlacementFailed",
-		 "queue team can't take it: topology dc doesn't allow to fit any of 2 pod(s). "
-		 "Total nodes: 1; excluded: cpu: 1"},
-		{"workload namespace doesn\"t match ClusterQueue selector", "Inadmissible",
-		 "its cluster queue takes no jobs of this namespace"},
-		{"resources didn\"t satisfy LimitRange constraints: a must not be above b",
-		 "Inadmissible",
-		 "its pods do not keep to the LimitRange of the namespace: a must not be above b"},
-		{"resources validation failed: a", "Inadmissible",
-		 "what its pods ask for is not valid: a"},
-		{"Admission is gated by: budget", "AdmissionGated",
-		 "its admission is gated by budget"},
-		{"The workload has failed admission checks", "AdmissionCheckRejected",
-		 "it has failed its admission checks"},
-		{"Failed to admit workload: conflict", "Queued",
-		 "Kueue could not admit it yet: conflict"},
-		{"Bypassed scheduling evaluation because an equivalent workload recently failed",
-		 "InLine",
-		 "Kueue does not try it, since another job that asks for the same has found no place"},
-		/* A message that is not understood as a whole is quoted, and not explained. */
-		{SET("x") SHORT("cpu", "a", "1") ", something new in flavor b", "Queued",
-		 "Kueue says: couldn't assign flavors to pod set x: insufficient unused quota for cpu in "
-		 "flavor a, 1 more needed, something new in flavor b"},
-		{"no", "Queued", "Kueue says: no"},
-		{"", "Queued", "Kueue says: Pending"},
+#define QUOTE(text) "The job waits: it has no quota in queue team. Kueue: \"" text "\"."
+		{"Pending", "no", "Queued", QUOTE("no") "\n"},
+		{"Pending", "", "Queued", QUOTE("Pending") "\n"},
+		{"WaitingForQuota", "no", "QueueFull",
+		 QUOTE("no") " It is admitted by itself when there is room.\n"},
+		{"ExceedsMaxQuota", "no", "QueueTooSmall",
+		 QUOTE("no") " Submit it to another queue, or with less.\n"},
+		{"NoMatchingFlavor", "no", "NoMatchingFlavor",
+		 QUOTE("no") " Change its node selector or affinity, or submit it to another queue.\n"},
+		{"Inadmissible", "LocalQueue team doesn\"t exist", "Inadmissible",
+		 QUOTE("LocalQueue team doesn't exist") "\n"},
+		{"AdmissionGated", "Admission is gated by: budget", "AdmissionGated",
+		 QUOTE("Admission is gated by: budget") " It goes on when whoever has set that gate takes it away.\n"},
+		{"Rain", "it rains", "Queued", QUOTE("it rains") "\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = WORLD_OF_APP;
 		char *status cleanup_free = NULL;
 
-		status = text_print("'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+		status = text_print("'conditions':[" CONDITION("QuotaReserved", "False", "%s",
 							       "%s") "]",
-				    table[i].message);
+				    table[i].reason, table[i].message);
 		replace(&status, "\"", 1, "\\u0027");
 		held(&w, "", status);
-		assert_string_equal(w.last->cause.reason, table[i].reason);
-		assert_string_equal(w.last->cause.text, table[i].text);
+		assert_why(&w, table[i].shown, table[i].why);
 		assert_string_equal(spec_state_name(w.last->state), "PENDING");
 		world_clear(&w);
 	}
@@ -645,7 +602,7 @@ static void test_time_is_over(void **state)
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
 	assert_why(
 		&w, "Deactivated",
-		"The job is suspended: Kueue has deactivated it: it rains. Kueue does not take it "
+		"The job is suspended: it was deactivated. Kueue: \"it rains\". Kueue does not take it "
 		"back: copy its manifest.yaml into submit/ to run it again.\n");
 	assert_int_equal(w.last->actions, 0);
 	world_clear(&w);
@@ -836,10 +793,9 @@ static void test_owned(void **state)
 		"The job waits for its owner, TrainJob t, which has not let it run yet");
 	assert_int_equal(w.last->actions, 0);
 	world_workload(&w, world_json(workload, "true"), false);
-	assert_why(
-		&w, "QueueStopped",
-		"The job waits: queue team is stopped. It is admitted by itself when the queue is "
-		"opened again.\n");
+	assert_why(&w, "Inadmissible",
+		   "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team is "
+		   "inactive\".\n");
 	assert_string_equal(w.last->queue, "team");
 	assert_int_equal(w.last->actions, 0);
 	world_workload(&w, world_json(workload, "false"), false);
@@ -949,14 +905,15 @@ static void test_failed_before(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_why(
 		&w, "Queued",
-		"The job waits: Kueue says: it rains; it was preempted by another job at "
+		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted by another job at "
 		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1. Retries used: 0; "
 		"max_retries is 2.\n");
 	/* Kueue starts the job again, so it is not said that the job has no retries. */
 	world_job(&w, world_json(job, "true", 0, "True"), false);
-	assert_why(&w, "Queued",
-		   "The job waits: Kueue says: it rains; it was preempted by another job at "
-		   "1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1.\n");
+	assert_why(
+		&w, "Queued",
+		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted by another job at "
+		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1.\n");
 	world_clear(&w);
 }
 
