@@ -33,7 +33,7 @@ struct open_file {
 	bool writable;
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct record_owner owner;
-	pid_t wrote_tid; /* the thread that last wrote, and its process */
+	pid_t wrote_tid; /* the thread that last wrote, and its process, or a parent of that */
 	pid_t wrote;
 	bool looked; /* it is known whether its writer can be looked at */
 	struct holders holders;
@@ -205,12 +205,15 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Thread TID of a process that writes H closes it. If a signal has ended the process, it has perhaps written only a
- * part. If kxfs can't see whether a signal has, what is written must not break off.
+ * Thread TID of PROCESS, which writes H, closes it. If a signal has ended PROCESS, it has perhaps written only a part.
+ * If kxfs can't see whether a signal has, what is written must not break off. If PROCESS is done, and its parent has the
+ * file open, too, then the parent, a shell, say, is the writer: it may go on, and may be ended by a signal.
  */
-static void file_check_end(struct open_file *h, pid_t tid)
+static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
+	const char *mountpoint = h->s->config.mountpoint;
 	struct process_stat stat;
+	int held;
 
 	if (process_stat(tid, &stat) < 0)
 		return;
@@ -218,6 +221,15 @@ static void file_check_end(struct open_file *h, pid_t tid)
 		upload_set_flaw(h->upload, ECANCELED);
 	else if (stat.signal == PROCESS_HIDDEN && !upload_is_whole(h->upload))
 		upload_set_flaw(h->upload, EINVAL);
+	if (process == h->writer.opener || writer_holds(tid, ino, mountpoint) != 0 ||
+	    serve_disk_begin(h->s->fs) < 0)
+		return;
+	held = writer_holds_still(stat.parent, ino, mountpoint);
+	serve_disk_end(h->s->fs);
+	if (held == 1) {
+		h->wrote = stat.parent;
+		h->wrote_tid = 0;
+	}
 }
 
 static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
@@ -234,7 +246,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
-		file_check_end(h, tid);
+		file_check_end(h, tid, process, node->ino);
 	/* If the writing is not over here, the release submits the file. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);

@@ -84,3 +84,40 @@ def test_signal(kx, ends, thread, how):
     """A program with threads that a signal has ended launches nothing, whichever of its threads closes the file last."""
     assert script(kx, f"exec $ENDS {thread} half {how} > x.yaml", ENDS=str(ends)) < 0
     submitting.refused(kx, "x.yaml", "killed by a signal")
+
+
+@pytest.mark.parametrize("line", [
+    "timeout 1 bash -c 'head -c 300 $DOC; sleep 1000' > x.yaml",
+    "timeout 1 sh -c '(head -c 300 $DOC; true); sleep 1000' > x.yaml",
+    "timeout -s KILL 1 sh -c 'head -c 300 $DOC; sleep 1000' > x.yaml",
+])
+def test_signal_after_a_child_wrote(kx, line):
+    """Who is ended has written nothing itself, but what its child wrote is its own."""
+    assert script(kx, line) != 0
+    submitting.refused(kx, "x.yaml", "killed by a signal")
+
+
+def test_child_of_a_child(kx):
+    """A close while a child goes on does not launch what the first command of that child wrote."""
+    line = """python3 -c 'import os, subprocess, time
+f = open("x.yaml", "w")
+p = subprocess.Popen("head -c 300 $DOC; touch $DOC.half; while test -e $DOC.half; do sleep 0.1; done; tail -c +301 $DOC",
+                     shell=True, stdout=f)
+while not os.path.exists(os.environ["DOC"] + ".half"):
+    time.sleep(0.02)
+f.close()
+os.remove(os.environ["DOC"] + ".half")
+p.wait()'"""
+    assert script(kx, line) == 0
+    submitting.launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == LONG
+
+
+@pytest.mark.parametrize("line", [
+    "exec 3> x.yaml; cat $DOC >&3; yes | head -n 1; exec 3>&-",
+    "{ cat $DOC; sleep 1000 & kill $!; wait; } > x.yaml",
+])
+def test_signal_to_a_bystander(kx, line):
+    """A process that has the file open, but of which nothing in it is, may be ended."""
+    assert script(kx, line) == 0
+    submitting.launched_once(kx, "x.yaml")
