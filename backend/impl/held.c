@@ -16,8 +16,7 @@
  *	entry    | what is under way                     | what ends it           | next
  *	RESTS    | nothing, or the record is written; as | all conditions hold    | LAUNCHES
  *	         | the record says, the job waits, was   | somebody removes it,   | GOES
- *	         | launched, or is over                  | or it was launched and |
- *	         |                                       | nobody waits for that  |
+ *	         | launched, or is over                  | or it was launched     |
  *	LAUNCHES | its document is read, and submitted   | launched, or refused   | RESTS
  *	GOES     | the record is being removed           | it is                  | (freed)
  *	         |                                       | it can't be            | RESTS
@@ -33,8 +32,7 @@
  * looked up. What has become of each is put on record. The clock is looked at every few seconds, since it may be set,
  * and the machine may sleep. All changes of STATE/held go through one queue.
  *
- * What a start can't read now is read again later. Until then no job with a singleton is launched, since one that runs
- * may be among what is not known.
+ * What a start can't read now is read again later.
  */
 #include "backend/impl/held.h"
 
@@ -79,25 +77,20 @@ struct waiting {
 	struct waiting *next;
 };
 
-/* What the snapshot of an entry depends on beside its record. */
-struct sight {
-	bool begun, alone;
-};
-
 struct entry {
 	struct held *h;
 	struct spec_held *rec;
 	struct spec_job *shape;
 	enum entry_state state;
-	size_t writes;	    /* writes of its record that are under way */
-	bool dirty;	    /* the record has to be written */
-	bool gone;	    /* it was removed, which could not be synced yet */
-	bool unsure;	    /* it is not known whether the last launch made the job */
-	bool unsettled;	    /* the jobs that it waits for have to be looked up */
-	bool changed;	    /* its snapshot has to be made again */
-	struct sight sight; /* as it was shown */
-	char *refusal;	    /* why the last launch was refused; NULL: none was */
-	unsigned tries;	    /* launches that were refused */
+	size_t writes;	/* writes of its record that are under way */
+	bool dirty;	/* the record has to be written */
+	bool gone;	/* it was removed, which could not be synced yet */
+	bool unsure;	/* it is not known whether the last launch made the job */
+	bool unsettled; /* the jobs that it waits for have to be looked up */
+	bool changed;	/* its snapshot has to be made again */
+	bool begun;	/* its time to begin had come when it was shown */
+	char *refusal;	/* why the last launch was refused; NULL: none was */
+	unsigned tries; /* launches that were refused */
 	/* When the next launch is due, or the next try to write the record, by loop_now_ms. */
 	uint64_t next;
 	uint64_t launched;   /* when it was launched, by loop_now_ms */
@@ -107,10 +100,8 @@ struct entry {
 	struct work work;
 	char *text;
 	size_t len;
-	bool first; /* it is the first of its singleton, while that is found out */
 	struct entry *prev, *next_entry;
 	UT_hash_handle hh; /* by submission */
-	UT_hash_handle hh_singleton;
 };
 
 struct held {
@@ -134,8 +125,6 @@ struct held {
 	bool unread;
 	unsigned load_tries;
 	struct loop_timer load_timer;
-	/* When the last job with a singleton was submitted, which is later for each of them. */
-	int64_t last_single;
 };
 
 /* Have on_timer see to the entries, in MS at the latest. */
@@ -171,7 +160,6 @@ static void show(struct entry *e, int64_t now)
 		.from = e->from,
 		.until = e->until,
 		.now = now,
-		.alone = e->sight.alone,
 		.passive = e->h->b->config.passive,
 	};
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -231,8 +219,7 @@ static void entry_free(struct entry *e)
 /* Is anything being done about E for whose end a request about its job has to wait? */
 static bool is_busy(const struct entry *e)
 {
-	return e->state != ENTRY_RESTS || e->writes ||
-	       (e->rec->state == SPEC_HELD_LAUNCHED && !*e->rec->singleton);
+	return e->state != ENTRY_RESTS || e->writes || e->rec->state == SPEC_HELD_LAUNCHED;
 }
 
 static void resume(struct entry *e)
@@ -338,7 +325,6 @@ static void launch_ended(struct entry *e, int err, const char *text)
 	if (!err || job) {
 		e->rec->state = SPEC_HELD_LAUNCHED;
 		e->launched = loop_now_ms();
-		e->dirty = *e->rec->singleton;
 	} else if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
 		diag(DIAG_WARNING, "%s: could not be launched: %s", e->rec->id, why);
 		end_for(e, true, why);
@@ -462,18 +448,17 @@ static bool is_done(const struct entry *e, int64_t now, bool whole)
 
 	if (e->rec->state == SPEC_HELD_OVER)
 		return now - e->rec->finished > e->h->b->config.history_keep * NS_PER_S;
-	if (!job) /* the job may be on its way here */
-		return whole && loop_now_ms() - e->launched > UNSEEN_MS;
-	return !*e->rec->singleton || spec_job_has_ended(job);
+	/* The job may be on its way here. */
+	return job || (whole && loop_now_ms() - e->launched > UNSEEN_MS);
 }
 
 /* Decide about E, which RESTS, and return in how many ms to look again, at the latest; 0: it need not. */
-static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
+static uint64_t consider(struct entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
 	struct spec_held *rec = e->rec;
 	const uint64_t now_ms = loop_now_ms();
-	const struct sight sight = {.begun = rec->begin <= now, .alone = alone};
+	const bool begun = rec->begin <= now;
 	const struct spec_job *job cleanup_job = NULL;
 	uint64_t again = 0;
 
@@ -493,14 +478,13 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 	job = job_of(e);
 	if (job) { /* an earlier launch has taken effect late */
 		rec->state = SPEC_HELD_LAUNCHED;
-		e->dirty = *rec->singleton;
 		return SOON_MS;
 	}
 	if (e->unsettled && whole)
 		look_up(e);
-	e->changed |= sight.begun != e->sight.begun || sight.alone != e->sight.alone;
-	e->sight = sight;
-	switch (h->charge ? spec_held_judge(rec, now, alone) : SPEC_DECISION_WAIT) {
+	e->changed |= begun != e->begun;
+	e->begun = begun;
+	switch (h->charge ? spec_held_judge(rec, now) : SPEC_DECISION_WAIT) {
 	case SPEC_DECISION_NEVER:
 		end_for(e, false, rec->message);
 		return 0;
@@ -510,9 +494,9 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 			launch(e);
 		break;
 	case SPEC_DECISION_WAIT:
-		if (e->unsettled || !sight.begun)
+		if (e->unsettled || !begun)
 			again = CLOCK_MS;
-		if (!sight.begun)
+		if (!begun)
 			again = min_of(again, (uint64_t)(rec->begin - now) / 1000000 + 1);
 		break;
 	}
@@ -526,26 +510,13 @@ static uint64_t consider(struct entry *e, bool alone, int64_t now, bool whole)
 static void look_now(void *data)
 {
 	struct held *h = data;
-	struct entry *e, *next, *first, *singletons = NULL;
+	struct entry *e, *next;
 	const int64_t now = loop_time_ns();
 	const bool whole = is_whole(h);
 	uint64_t ms = 0;
 
-	DL_FOREACH2(h->list, e, next_entry) {
-		const char *name = e->rec->singleton;
-
-		e->first = true;
-		if (!*name || e->rec->state == SPEC_HELD_OVER)
-			continue;
-		HASH_FIND(hh_singleton, singletons, name, strlen(name), first);
-		/* What could not be read may be of this singleton. */
-		e->first = !first && !h->unread;
-		if (!first)
-			HASH_ADD_KEYPTR(hh_singleton, singletons, name, strlen(name), e);
-	}
-	HASH_CLEAR(hh_singleton, singletons);
 	DL_FOREACH_SAFE2(h->list, e, next, next_entry) {
-		uint64_t again = e->state == ENTRY_RESTS ? consider(e, e->first, now, whole) : 0;
+		uint64_t again = e->state == ENTRY_RESTS ? consider(e, now, whole) : 0;
 
 		if (again)
 			ms = ms ? min_of(ms, again) : again;
@@ -602,7 +573,7 @@ static struct entry *entry_new(struct held *h, struct spec_held *rec, struct spe
 	e->h = h;
 	e->rec = rec;
 	e->shape = shape;
-	e->sight = (struct sight){.begun = rec->begin <= loop_time_ns(), .alone = true};
+	e->begun = rec->begin <= loop_time_ns();
 	e->unsettled = rec->n_after > 0;
 	HASH_ADD_KEYPTR(hh, h->all, rec->submission, strlen(rec->submission), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
@@ -734,13 +705,7 @@ static void on_dry_run(void *data, const struct backend_result *result)
 					     rec->file, HELD_MAX);
 		return making_end(m, other ? -EEXIST : -ENOSPC, NULL, m->text);
 	}
-	/*
-	 * The order of the records is that of the times in them, after a start too: of a singleton the later job never
-	 * stands before the earlier one, which may run, though dry runs overtake each other and clocks are set back.
-	 */
 	rec->created = loop_time_ns();
-	if (*rec->singleton)
-		rec->created = h->last_single = max_of(rec->created, h->last_single + 1);
 	spec_set(&rec->id, result->id);
 	spec_set(&rec->backend, result->backend);
 	spec_set(&rec->namespace, result->namespace);
@@ -886,7 +851,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		HASH_FIND_STR(h->all, job->submission, e);
 	if (!e || (!job->held && !is_busy(e)))
 		return false;
-	if (is_busy(e) || e->rec->state == SPEC_HELD_LAUNCHED) {
+	if (is_busy(e)) {
 		p = new0(struct waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
@@ -949,10 +914,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		err = -EINVAL;
 	if (err && file_fault_may_pass(err)) {
 		if (!l->err && !l->quiet)
-			diag(DIAG_ERROR,
-			     "%s: %s; the job is not shown until it can be read, and no job with a "
-			     "singleton is launched",
-			     path, strerror(-err));
+			diag(DIAG_ERROR, "%s: %s; the job is not shown until it can be read", path,
+			     strerror(-err));
 		l->err = err;
 		return 0;
 	}
@@ -982,9 +945,8 @@ static void load_work(void *data)
 	if (err && err != -ENOENT) {
 		if (!l->quiet)
 			diag(DIAG_ERROR,
-			     "%s: %s; what is held there is not shown until it can be read, and no "
-			     "job with a singleton is launched",
-			     dir, strerror(-err));
+			     "%s: %s; what is held there is not shown until it can be read", dir,
+			     strerror(-err));
 		l->err = err;
 	}
 }
@@ -1019,8 +981,6 @@ static void load_done(void *data)
 		}
 		e = entry_new(h, found->rec, found->shape);
 		job = job_of(e);
-		if (*e->rec->singleton)
-			h->last_single = max_of(h->last_single, e->rec->created);
 		since = max_of(l->ran, e->rec->created);
 		if (l->ran && now - since > PAUSE_NS) {
 			e->from = since;

@@ -80,15 +80,6 @@ static void read_begin(struct spec_hold *h, const struct spec_value *value, stru
 		text_set(&h->begin, "%s", value->text);
 }
 
-static void read_singleton(struct spec_hold *h, const struct spec_value *value,
-			   struct spec_errors *e)
-{
-	if (!is_text(value) || !spec_name_is_file(value->text))
-		wrong(value, e, "must be a name");
-	else
-		text_set(&h->singleton, "%s", value->text);
-}
-
 static int add_after(struct spec_hold *h, const struct spec_value *value,
 		     const struct spec_value *item, struct spec_errors *e)
 {
@@ -130,7 +121,6 @@ static const struct {
 	{"hold", read_flag},
 	{"begin", read_begin},
 	{"after", read_after},
-	{"singleton", read_singleton},
 };
 
 _Static_assert(array_size(members) == SPEC_N_HOLDS, "all are counted");
@@ -157,7 +147,7 @@ void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct 
 
 bool spec_hold_is_empty(const struct spec_hold *h)
 {
-	return !h->hold && !h->begin && !h->singleton && !h->n_after;
+	return !h->hold && !h->begin && !h->n_after;
 }
 
 void spec_hold_clear(struct spec_hold *h)
@@ -166,6 +156,5 @@ void spec_hold_clear(struct spec_hold *h)
 		free(h->after[i].name);
 	free(h->after);
 	free(h->begin);
-	free(h->singleton);
 	*h = (struct spec_hold){0};
 }

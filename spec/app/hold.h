@@ -22,14 +22,13 @@ struct spec_hold_after {
 
 /* The conditions of one job. Plain data. */
 struct spec_hold {
-	bool hold;	 /* it is held until somebody releases it */
-	char *begin;	 /* when it begins, as it is written; NULL: none */
-	char *singleton; /* only one job of this name runs at a time; NULL: none */
+	bool hold;   /* it is held until somebody releases it */
+	char *begin; /* when it begins, as it is written; NULL: none */
 	struct spec_hold_after *after;
 	size_t n_after;
 };
 
-#define SPEC_N_HOLDS 4
+#define SPEC_N_HOLDS 3
 /* The name of a condition, "hold", ...: I is less than SPEC_N_HOLDS. */
 const char *spec_hold_name(size_t i);
 /* Is NAME the name of a condition? */

@@ -35,7 +35,6 @@ static const struct spec_field fields[] = {
 	HELD(created, SPEC_FIELD_TIME),
 	HELD(hold, SPEC_FIELD_BOOL),
 	HELD(begin, SPEC_FIELD_TIME),
-	HELD(singleton, SPEC_FIELD_TEXT),
 	HELD(state, SPEC_FIELD_UNSIGNED, .max = SPEC_HELD_OVER),
 	HELD(failed, SPEC_FIELD_BOOL),
 	HELD(message, SPEC_FIELD_TEXT),
@@ -56,7 +55,7 @@ static struct spec_held *held_new(size_t n_after)
 	struct spec_held *h = new0(struct spec_held);
 
 	h->id = h->submission = h->file = h->submitter = h->backend = spec_empty();
-	h->namespace = h->digest = h->singleton = h->message = spec_empty();
+	h->namespace = h->digest = h->message = spec_empty();
 	h->after = new0_n(struct spec_held_after, n_after);
 	h->n_after = n_after;
 	for (size_t i = 0; i < n_after; i++) {
@@ -114,7 +113,6 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 		return 0;
 	h = held_new(hold.n_after);
 	h->hold = hold.hold;
-	spec_set(&h->singleton, hold.singleton);
 	if (hold.begin)
 		spec_hold_moment(hold.begin, place->now, place->local, &h->begin);
 	for (size_t i = 0; i < h->n_after; i++) {
@@ -228,9 +226,9 @@ static const char *const wishes[] = {[SPEC_AFTER_OK] = "to succeed",
 				     [SPEC_AFTER_ANY] = "to end",
 				     [SPEC_AFTER_FAILED] = "to fail"};
 
-enum spec_decision spec_held_judge(struct spec_held *h, int64_t now, bool alone)
+enum spec_decision spec_held_judge(struct spec_held *h, int64_t now)
 {
-	bool waits = h->hold || h->begin > now || !alone;
+	bool waits = h->hold || h->begin > now;
 
 	for (size_t i = 0; i < h->n_after; i++) {
 		const struct spec_held_after *a = &h->after[i];
@@ -285,10 +283,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 	}
 	if (n > 1)
 		fprintf(out, ", and for %zu more", n - 1);
-	if (!news->alone)
-		fprintf(out, "%s those of %s that stand before it",
-			reason || n ? ", and for" : "waits for", h->singleton);
-	if (!reason && (n || !news->alone))
+	if (!reason && n)
 		reason = "Dependency";
 	if (h->begin > news->now) {
 		spec_time_text(h->begin, time);

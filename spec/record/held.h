@@ -8,8 +8,7 @@
  *	WAITS     | a condition does not hold, or it is just     | launched                | LAUNCHED
  *	          | being launched                               | it can't hold any more, | OVER
  *	          |                                              | or a launch is refused  |
- *	LAUNCHED  | a job of its submission was made             | that is over, or there  | (gone)
- *	          |                                              | is no singleton         |
+ *	LAUNCHED  | a job of its submission was made             | the job is seen         | (gone)
  *	OVER      | it is never launched; how that came is known | removed                 | (gone)
  */
 #pragma once
@@ -45,8 +44,7 @@ struct spec_held {
 	unsigned readable;
 	int64_t created;
 	bool hold;
-	int64_t begin;	 /* when it begins, in ns; 0: at any time */
-	char *singleton; /* "": none */
+	int64_t begin; /* when it begins, in ns; 0: at any time */
 	struct spec_held_after *after;
 	size_t n_after;
 	unsigned state;	  /* enum spec_held_state */
@@ -92,8 +90,8 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
-/* May H be launched now? ALONE: no job of its singleton stands before it. NEVER: H's message says why. */
-enum spec_decision spec_held_judge(struct spec_held *h, int64_t now, bool alone);
+/* May H be launched now? NEVER: H's message says why. */
+enum spec_decision spec_held_judge(struct spec_held *h, int64_t now);
 
 /* What a snapshot says beside the record. Plain data. */
 struct spec_held_news {
@@ -101,7 +99,6 @@ struct spec_held_news {
 	const char *refusal;
 	int64_t from, until; /* from when until when no kxfs ran, in ns; 0: one did */
 	int64_t now;
-	bool alone;
 	bool passive; /* this mount launches nothing */
 };
 

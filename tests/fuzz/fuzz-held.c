@@ -30,7 +30,7 @@ static bool find(void *data, const char *name, struct spec_held_after *ret)
 
 static void render(struct spec_held *h, const char *document, size_t len)
 {
-	const struct spec_held_news news = {.refusal = "no", .now = NOW, .alone = true};
+	const struct spec_held_news news = {.refusal = "no", .now = NOW};
 	struct spec_job *shape cleanup_job = spec_held_shape(document, len, "/home");
 	struct spec_job *job cleanup_job = NULL;
 	char *text;
@@ -38,7 +38,7 @@ static void render(struct spec_held *h, const char *document, size_t len)
 
 	for (size_t i = 0; i < h->n_after; i++)
 		spec_held_settle(&h->after[i], NULL, shape);
-	spec_held_judge(h, NOW, true);
+	spec_held_judge(h, NOW);
 	job = spec_held_job(h, shape, &news);
 	spec_status_yaml(job, &text, &n);
 	assert(strlen(text) == n);

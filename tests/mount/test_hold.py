@@ -216,26 +216,6 @@ def test_all_of_them(kx):
     job.finish()
 
 
-def test_singleton(kx):
-    """One at a time of each name, in the order of their submission; over a crash too."""
-    wait = "echo $KXFS_JOB >> order; while [ ! -e %s ]; do sleep 0.02; done"
-    a, b, c = (kx.submit(held(wait % name, singleton="one")) for name in "abc")
-    other = kx.submit(held(singleton="two"))
-    other.finish()
-    a.until("RUNNING")
-    assert b.read("why") == "The job waits for those of one that stand before it.\n"
-    kx.restart(signal.SIGKILL)
-    assert [job.state() for job in (a, b, c)] == ["RUNNING", "PENDING", "PENDING"]
-    (kx.work / "a").touch()
-    b.until("RUNNING")
-    assert (a.state(), reason(c)) == ("SUCCEEDED", "Dependency")
-    for name, job in (("b", b), ("c", c)):
-        (kx.work / name).touch()
-        job.finish()
-    assert (kx.work / "order").read_text().split() == [a.id, b.id, c.id]
-    forgotten(kx)
-
-
 def test_refused(kx):
     """The whole file is checked at the close, as if it were launched; so it is in dryrun/."""
     for text, said in ((held(hold="yes"), "scheduler_args.hold: must be true or false"),
@@ -243,7 +223,6 @@ def test_refused(kx):
                        (held(begin="+2"), "scheduler_args.begin: must be a time"),
                        (held(after=["prep"]), "scheduler_args.after: must be jobs to wait for"),
                        (held(after=["never:prep"]), "scheduler_args.after: must be jobs to wait for"),
-                       (held(singleton=""), "scheduler_args.singleton: must be a name"),
                        (held(hold=True, cwd="/nowhere"), "/nowhere: No such file or directory"),
                        (held(hol=True), "did you mean hold?"),
                        (held(after=["ok:prep"]), "prep is neither a job")):

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import textwrap
 
 import pytest
 import yaml
@@ -76,3 +77,14 @@ def test_fields(kx, tmp_path, backend):
         (tmp_path / "a.yaml").write_text(json.dumps(tree))
         p = run([kx.binary, f"--dry-run={tmp_path / 'a.yaml'}", backend], check=False)
         assert p.returncode == 0, f"{slurm}: {p.stderr}"
+
+
+def test_one_at_a_time(kx, tmp_path):
+    """The example with flock: two jobs that are submitted at the same time run one after the other."""
+    example = textwrap.dedent(re.search(r"^    name: train\n(?:    .*\n)+", PAGE, re.M)[0])
+    example = example.replace("/tmp/train.lock", f"{tmp_path}/lock").replace("echo begin", f"echo begin | tee -a {tmp_path}/order")
+    example = example.replace("echo end", f"echo end | tee -a {tmp_path}/order")
+    for job in [kx.submit(example) for _ in range(3)]:
+        job.finish()
+        assert job.log() == b"begin\nend\n"
+    assert (tmp_path / "order").read_text() == "begin\nend\n" * 3

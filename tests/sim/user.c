@@ -52,10 +52,9 @@ struct write {
 	/* Of one that is to begin later: when, or when it is released. */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
-	/* Or when another is over, so or so; or all that were accepted before and are of one group. */
+	/* Or when another is over, so or so. */
 	const struct write *after;
 	const char *wish;
-	unsigned group; /* 0: of none */
 	uint64_t accepted_us;
 	uint64_t asked_us, asked_awake; /* as sim_now and sim_awake have it */
 	bool left;    /* its mount has left it to the next one, and may have accepted it */
@@ -95,13 +94,6 @@ static bool goes_on(const struct write *w)
 	return certain && !over && !fate.suspended;
 }
 
-/* Was it before W in its group, for certain? */
-static bool is_before(const struct write *w, const struct write *other)
-{
-	return other->group == w->group && other->fate == ACCEPTED &&
-	       other->accepted_us < w->asked_us;
-}
-
 /* It is launched now. Whose helper is killed goes on for a moment. */
 static void check_others(const struct write *w, const char *job)
 {
@@ -110,10 +102,6 @@ static void check_others(const struct write *w, const char *job)
 	if (w->after && certain && goes_on(w->after))
 		sim_fail("%s is launched, and %s, which it is to be after, is not over", job,
 			 w->after->job);
-	for (unsigned i = 0; w->group && certain && i < n_writes; i++)
-		if (is_before(w, &writes[i]) && goes_on(&writes[i]))
-			sim_fail("%s is launched, and %s, of the same group, goes on", job,
-				 writes[i].job);
 }
 
 static void check_time(const struct write *w, const char *job)
@@ -147,16 +135,11 @@ static void draw_after(struct write *w)
 
 	if (w->held || !sim_faults.after || !sim_chance(SIM_AFTER, sim_faults.after))
 		return;
-	if (sim_chance(SIM_AFTER, 500)) {
-		w->group = 1 + sim_below(SIM_AFTER, 3);
-	} else {
-		for (unsigned i = 0; i < n_writes; i++)
-			if (writes[i].fate == ACCEPTED && writes[i].job &&
-			    sim_random(SIM_AFTER) % ++n == 0)
-				w->after = &writes[i];
-		w->wish = wishes[sim_below(SIM_AFTER, array_size(wishes))];
-	}
-	w->held = w->group || w->after;
+	for (unsigned i = 0; i < n_writes; i++)
+		if (writes[i].fate == ACCEPTED && writes[i].job && sim_random(SIM_AFTER) % ++n == 0)
+			w->after = &writes[i];
+	w->wish = wishes[sim_below(SIM_AFTER, array_size(wishes))];
+	w->held = w->after;
 }
 
 /* The line of its scheduler_args that tells when it begins. malloc'ed. */
@@ -164,8 +147,6 @@ static char *when_of(const struct write *w)
 {
 	if (w->after)
 		return text_print("after: ['%s:%s']", w->wish, w->after->job);
-	if (w->group)
-		return text_print("singleton: s%u", w->group);
 	if (w->begin_s)
 		return text_print("begin: +%us", w->begin_s);
 	return text_copy(w->hold ? "hold: true" : "");
@@ -697,12 +678,9 @@ static bool may_not_have_run(const struct write *w)
 /* Does one of those go on for which W waits, or has it come to another end than W waits for? */
 static bool others_go_on(const struct write *w)
 {
-	bool certain, ret = w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
+	bool certain;
 
-	for (unsigned i = 0; w->group && i < n_writes; i++)
-		ret |= &writes[i] != w && writes[i].group == w->group &&
-		       !is_over(&writes[i], &certain);
-	return ret;
+	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
 }
 
 /*

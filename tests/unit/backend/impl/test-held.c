@@ -627,62 +627,6 @@ static void test_after_removed(void **state)
 	expect("launch a-1");
 }
 
-/* kxfs is started again while job A runs: job B, of the same singleton, begins when A has ended, and not before. */
-static void expect_in_turn(void)
-{
-	restart();
-	job_is("a-1", "uuid-a", SPEC_RUNNING);
-	call(take_charge, NULL);
-	pass(70);
-	expect_now("");
-	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
-	expect("launch b-1");
-}
-
-static void test_singleton(void **state)
-{
-	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
-	submit("b", "singleton: one", "submit 0 b-1");
-	submit("c", "singleton: two", "submit 0 c-1, launch c-1");
-	pass(10);
-	expect_now("");
-	assert_shown("b-1", SPEC_PENDING, "Dependency");
-	expect_in_turn();
-}
-
-/* The time of day is set back between two jobs of a singleton: the one that came first still is the first. */
-static void test_singleton_set_back(void **state)
-{
-	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
-	atomic_store(&clock_set, -100);
-	submit("b", "singleton: one", "submit 0 b-1");
-	expect_in_turn();
-}
-
-/*
- * A record that can't be read now may be that of a job of the singleton: no job of the singleton is launched until it
- * is read.
- */
-static void test_singleton_unread(void **state)
-{
-	submit("a", "singleton: one", "submit 0 a-1, launch a-1");
-	broken = "uuid-a";
-	restart();
-	job_is("a-1", "uuid-a", SPEC_RUNNING);
-	call(take_charge, NULL);
-	submit("b", "singleton: one", "submit 0 b-1");
-	submit("c", "begin: +1h", "submit 0 c-1");
-	clock_pass(loop, 3600);
-	expect("launch c-1");
-	pass(30);
-	expect_now("");
-	broken = NULL;
-	pass(130);
-	expect_now("");
-	job_is("a-1", "uuid-a", SPEC_SUCCEEDED);
-	expect("launch b-1");
-}
-
 /*
  * That nothing was launched is said only when it is on disk that there is no record: else a crash may bring the record
  * back.
@@ -846,9 +790,9 @@ static void test_told(void **state)
 	expect("cancel 0");
 	pass(1);
 	assert_shown("c-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
-	submit("d", "singleton: one", "submit 0 d-1, launch d-1");
+	submit("d", "begin: 2001-01-01", "submit 0 d-1, launch d-1");
 	pass(6);
-	expect_records(3);
+	expect_records(2);
 	assert_string_equal(told, "");
 	restart();
 	assert_non_null(strstr(told, "a.yaml a-1 uuid-a\n"));
@@ -967,9 +911,6 @@ int main(void)
 		TEST(test_after),
 		TEST(test_after_gone),
 		TEST(test_after_removed),
-		TEST(test_singleton),
-		TEST(test_singleton_set_back),
-		TEST(test_singleton_unread),
 		TEST(test_unread_told),
 		TEST(test_unlisted),
 		TEST(test_unsure),

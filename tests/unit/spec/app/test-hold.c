@@ -85,14 +85,12 @@ static struct spec_hold held_by(const char *json, const char *said)
 
 static void test_members(void **state)
 {
-	struct spec_hold h =
-		held_by("{\"hold\":true,\"begin\":\"+2h\",\"singleton\":\"one\",\"queue\":"
-			"\"q\",\"after\":[\"ok:a\",\"any:b-1\",\"failed:c.yaml\"]}",
-			NULL);
+	struct spec_hold h = held_by("{\"hold\":true,\"begin\":\"+2h\",\"queue\":"
+				     "\"q\",\"after\":[\"ok:a\",\"any:b-1\",\"failed:c.yaml\"]}",
+				     NULL);
 
 	assert_true(h.hold);
 	assert_string_equal(h.begin, "+2h");
-	assert_string_equal(h.singleton, "one");
 	assert_int_equal(h.n_after, 3);
 	assert_int_equal(h.after[0].how, SPEC_AFTER_OK);
 	assert_string_equal(h.after[1].name, "b-1");
@@ -104,9 +102,7 @@ static void test_members(void **state)
 	assert_int_equal(h.n_after, 1);
 	spec_hold_clear(&h);
 	/* A job with these members is not held. */
-	h = held_by(
-		"{\"hold\":false,\"begin\":null,\"after\":[],\"singleton\":null,\"queue\":\"q\"}",
-		NULL);
+	h = held_by("{\"hold\":false,\"begin\":null,\"after\":[],\"queue\":\"q\"}", NULL);
 	assert_true(spec_hold_is_empty(&h));
 }
 
@@ -125,9 +121,6 @@ static void test_wrong(void **state)
 		{"{\"after\":[\"ok:\"]}", "must be jobs to wait for"},
 		{"{\"after\":[\"ok:../a\"]}", "must be jobs to wait for"},
 		{"{\"after\":[\"ok:a\",3]}", "must be jobs to wait for"},
-		{"{\"singleton\":\"\"}", "scheduler_args.singleton: must be a name"},
-		{"{\"singleton\":[]}", "must be a name"},
-		{"{\"singleton\":\"a/b\"}", "must be a name"},
 	};
 	char *many = NULL;
 	size_t len;

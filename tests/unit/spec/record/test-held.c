@@ -59,9 +59,8 @@ static void test_read(void **state)
 	assert_null(held_by("{hold: true", NULL));
 	assert_null(held_by("{after: [ok:nobody]}",
 			    "a.yaml:3:25: scheduler_args.after: nobody is neither a job"));
-	h = held_by("{hold: true, begin: +1m, after: [ok:b, any:ours], singleton: one}", NULL);
+	h = held_by("{hold: true, begin: +1m, after: [ok:b, any:ours]}", NULL);
 	assert_true(h->hold && h->begin == NOW + 60 * INT64_C(1000000000));
-	assert_string_equal(h->singleton, "one");
 	assert_int_equal(h->n_after, 2);
 	assert_string_equal(h->after[0].id, "b-1");
 	assert_string_equal(h->after[1].submission, "s-ours");
@@ -84,8 +83,7 @@ static char *file_of(struct spec_held *h)
 
 static void test_disk(void **state)
 {
-	struct spec_held *h = held_by("{hold: true, after: [failed:b], singleton: one}", NULL),
-			 *back;
+	struct spec_held *h = held_by("{hold: true, after: [failed:b]}", NULL), *back;
 	cleanup_free char *text = NULL, *again = NULL;
 	const char *document;
 	size_t len;
@@ -227,7 +225,7 @@ static struct spec_job *show(struct spec_held *h, const struct spec_held_news *n
 static void test_shown(void **state)
 {
 	static const struct {
-		bool crowded;
+		bool passive;
 		const char *refusal;
 		int64_t from;
 		const char *args, *reason, *why;
@@ -240,14 +238,12 @@ static void test_shown(void **state)
 		 "The job waits for b-1 to succeed.\n"},
 		{false, NULL, 0, "{after: [failed:b, any:c]}", "Dependency",
 		 "The job waits for b-1 to fail, and for 1 more.\n"},
-		{true, NULL, 0, "{singleton: one}", "Dependency",
-		 "The job waits for those of one that stand before it.\n"},
-		{true, NULL, 0, "{after: [any:b], singleton: one, begin: 2030-01-02}", "Dependency",
-		 "The job waits for b-1 to end, and for those of one that stand before it, and "
-		 "until 2030-01-02T00:00:00Z.\n"},
-		{false, NULL, 0, "{singleton: one}", "Launching",
+		{false, NULL, 0, "{begin: 2001-01-01}", "Launching",
 		 "The job waits for nothing more: it is being launched.\n"},
-		{false, "no\nand more", 0, "{singleton: one}", "LaunchDelayed",
+		{true, NULL, 0, "{begin: 2001-01-01}", "ReadOnly",
+		 "The job waits for nothing more, but this mount is read-only: it launches no job.\n"},
+		{true, NULL, 0, "{hold: true}", "Held", "The job waits to be released.\n"},
+		{false, "no\nand more", 0, "{begin: 2001-01-01}", "LaunchDelayed",
 		 "The job waits: could not be launched, and that is tried again: no.\n"},
 		{false, NULL, NOW - 3600 * INT64_C(1000000000), "{after: [ok:b]}", "Dependency",
 		 "The job waits for b-1 to succeed. No kxfs has run here from "
@@ -260,7 +256,7 @@ static void test_shown(void **state)
 						    .from = rows[i].from,
 						    .until = NOW,
 						    .now = NOW,
-						    .alone = !rows[i].crowded};
+						    .passive = rows[i].passive};
 		cleanup_free char *why = NULL;
 		struct spec_job *job = show(h, &news, &why);
 
@@ -279,13 +275,13 @@ static void test_shown(void **state)
 static void test_over(void **state)
 {
 	struct spec_held *h = held_by("{after: [ok:b]}", NULL);
-	const struct spec_held_news news = {.now = NOW, .alone = true};
+	const struct spec_held_news news = {.now = NOW};
 	struct spec_job *failed = job_in(SPEC_FAILED), *job;
 	cleanup_free char *why = NULL;
 
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW), SPEC_DECISION_WAIT);
 	assert_true(spec_held_settle(&h->after[0], NULL, failed));
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_NEVER);
+	assert_int_equal(spec_held_judge(h, NOW), SPEC_DECISION_NEVER);
 	h->state = SPEC_HELD_OVER;
 	h->finished = NOW;
 	job = show(h, &news, &why);
@@ -310,11 +306,10 @@ static void test_judge(void **state)
 {
 	struct spec_held *h = held_by("{hold: true, begin: 2023-11-14T22:13:20}", NULL);
 
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW), SPEC_DECISION_WAIT);
 	h->hold = false;
-	assert_int_equal(spec_held_judge(h, NOW - 1, true), SPEC_DECISION_WAIT);
-	assert_int_equal(spec_held_judge(h, NOW, false), SPEC_DECISION_WAIT);
-	assert_int_equal(spec_held_judge(h, NOW, true), SPEC_DECISION_GO);
+	assert_int_equal(spec_held_judge(h, NOW - 1), SPEC_DECISION_WAIT);
+	assert_int_equal(spec_held_judge(h, NOW), SPEC_DECISION_GO);
 	spec_held_free(h);
 }
 
