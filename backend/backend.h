@@ -65,11 +65,6 @@ struct backend_events {
 	 * a reply to a request which said that the outcome could not be found out.
 	 */
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
-	/*
-	 * UNREAD: the disk does not give all that is on record of jobs. So of a launch of an earlier mount that
-	 * launched() has not told of it is not known whether there is a job, until this is called again without UNREAD.
-	 */
-	void (*unread)(void *data, bool unread);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
 	void (*log)(void *data, struct log *log);
 	/* A question: the id of the job that FILE of submit/ launched last, malloc'ed; NULL: none. Any thread. */

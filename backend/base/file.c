@@ -311,6 +311,15 @@ int file_aside(const char *from, const char *to, char **ret)
 	return put_aside(from, to, ret, disk_rename);
 }
 
+int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret)
+{
+	cleanup_free char *dir = text_print("%s/aside", state_dir);
+	cleanup_free char *to = text_print("%s/%s", dir, name);
+	int err = disk_mkdir(AT_FDCWD, dir);
+
+	return err && err != -EEXIST ? err : file_aside(from, to, ret);
+}
+
 int file_keep_aside(const char *from, const char *to, char **ret)
 {
 	int err = put_aside(from, to, ret, disk_link);

@@ -79,6 +79,8 @@ int file_sync_dir(const char *dir);
  * got. Nobody else may make files there meanwhile.
  */
 int file_aside(const char *from, const char *to, char **ret);
+/* Move FROM to STATE/aside/NAME, or NAME.1 and so on, as file_aside does. The directory is made if it is not there. */
+int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret);
 /*
  * Like file_aside, for a file that is about to be replaced: FROM keeps its name as well, so that there is such a file
  * at any moment. Where the disk has no links, FROM is moved.

@@ -32,7 +32,7 @@
  * looked up. What has become of each is put on record. The clock is looked at every few seconds, since it may be set,
  * and the machine may sleep. All changes of STATE/held go through one queue.
  *
- * What a start can't read now is read again later.
+ * A start fails if the disk does not give a record, and moves a damaged one to STATE/aside.
  */
 #include "backend/impl/held.h"
 
@@ -121,10 +121,6 @@ struct held {
 	bool begun;   /* all held jobs on disk were read */
 	bool charge;  /* and the mount is up, so jobs may be launched */
 	bool stopping;
-	/* Some of what is held on disk could not be read, and is tried again so often already. */
-	bool unread;
-	unsigned load_tries;
-	struct loop_timer load_timer;
 };
 
 /* Have on_timer see to the entries, in MS at the latest. */
@@ -827,7 +823,6 @@ static bool may_hold(const struct backend_request *rq)
 
 bool held_takes(struct held *h, struct backend_request *rq)
 {
-	struct backend *b = h->b;
 	const struct spec_job *job cleanup_job = NULL;
 	struct entry *e = NULL;
 	struct making *m;
@@ -860,12 +855,6 @@ bool held_takes(struct held *h, struct backend_request *rq)
 			rq, -EAGAIN,
 			"it may have been launched, which is not known yet: nothing was removed; "
 			"try again later");
-	} else if (rq->kind == BACKEND_CANCEL && b->ops->is_unread &&
-		   b->ops->is_unread(b, e->rec->id)) {
-		backend_refuse(
-			rq, -EAGAIN,
-			"an earlier kxfs may have launched it, which can't be read yet: nothing "
-			"was removed; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
 		change_start(e, true, rq);
 	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {
@@ -891,11 +880,23 @@ struct load {
 	struct found *v;
 	size_t n;
 	int64_t ran; /* when a kxfs ran last, in ns; 0: not known */
-	int err;     /* why some could not be read, which may pass */
-	bool quiet;  /* that was said before */
-	loop_fn fn;  /* NULL: the first load has called it */
+	int err;     /* why the disk does not give all of it */
+	char *text;  /* the same in words */
+	held_begun_fn fn;
 	void *data;
 };
+
+/* The record PATH of a submission can't be used, for ERR: move it out of the way. */
+static void put_aside(const struct held *h, const char *path, const char *submission, int err)
+{
+	cleanup_free char *name = text_print("%s.held", submission), *place = NULL;
+	int moved = -EROFS;
+
+	if (!h->b->config.passive)
+		moved = file_aside_state(path, h->b->config.state_dir, name, &place);
+	diag(DIAG_WARNING, "%s %s; the job is not shown, and never launched; the record is %s",
+	     path, file_fault(err), moved ? "left there" : place);
+}
 
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
@@ -913,16 +914,13 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	if (!err && !streq(rec->submission, name))
 		err = -EINVAL;
 	if (err && file_fault_may_pass(err)) {
-		if (!l->err && !l->quiet)
-			diag(DIAG_ERROR, "%s: %s; the job is not shown until it can be read", path,
-			     strerror(-err));
-		l->err = err;
-		return 0;
+		l->text = text_print(
+			"%s can't be read: %s; to start without that job, mv %s elsewhere", path,
+			strerror(-err), path);
+		return l->err = err;
 	}
 	if (err) {
-		if (!l->quiet)
-			diag(DIAG_WARNING, "%s %s; the job is not shown, and never launched", path,
-			     file_fault(err));
+		put_aside(l->h, path, name, err);
 		return 0;
 	}
 	l->v = mem_grow(l->v, l->n + 1, sizeof(*l->v));
@@ -942,11 +940,8 @@ static void load_work(void *data)
 	if (disk_stat(AT_FDCWD, path, &st) == 0)
 		l->ran = spec_time_of(st.st_mtim);
 	err = disk_list(AT_FDCWD, dir, load_one, l);
-	if (err && err != -ENOENT) {
-		if (!l->quiet)
-			diag(DIAG_ERROR,
-			     "%s: %s; what is held there is not shown until it can be read", dir,
-			     strerror(-err));
+	if (err && err != -ENOENT && !l->err) {
+		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
 		l->err = err;
 	}
 }
@@ -963,8 +958,10 @@ static void load_done(void *data)
 	struct load *l = data;
 	struct held *h = l->h;
 	const int64_t now = loop_time_ns();
-	loop_fn fn = l->fn;
+	cleanup_free char *text = l->text;
+	const held_begun_fn fn = l->fn;
 	void *arg = l->data;
+	const int err = l->err;
 
 	for (size_t i = 0; i < l->n; i++) {
 		struct found *found = &l->v[i];
@@ -973,8 +970,7 @@ static void load_done(void *data)
 		struct entry *e;
 		int64_t since;
 
-		HASH_FIND_STR(h->all, submission, e);
-		if (e) { /* it was read before, or made since */
+		if (err) {
 			spec_held_free(found->rec);
 			spec_job_unref(found->shape);
 			continue;
@@ -998,46 +994,28 @@ static void load_done(void *data)
 			backend_launched(h->b, e->rec->file, e->rec->id, submission);
 	}
 	DL_SORT2(h->list, by_age, prev, next_entry);
-	h->begun = true;
-	h->unread = l->err;
-	backend_set_unread(h->b, BACKEND_HELD_JOBS, h->unread);
+	h->begun = !err;
 	see_to(h, 0);
 	if (h->list && !h->stopping && !loop_timer_is_set(&h->ran_timer))
 		note_ran(h);
-	if (h->unread && !h->stopping)
-		loop_timer_set(&h->load_timer,
-			       random_pause(AGAIN_MS, h->load_tries++, AGAIN_MAX_MS, 0));
-	else if (l->quiet && !h->unread)
-		diag(DIAG_INFO, "all that is held could be read now");
 	free(l->v);
 	free(l);
-	if (fn)
-		fn(arg);
+	return fn(arg, err, text);
 }
 
-static void load_start(struct held *h, loop_fn fn, void *data)
+void held_begin(struct held *h, held_begun_fn fn, void *data)
 {
-	struct load *l = new0(struct load);
+	struct load *l;
 
+	if (h->loading || h->stopping)
+		return;
+	h->loading = true;
+	l = new0(struct load);
 	l->h = h;
-	l->quiet = h->unread;
 	l->fn = fn;
 	l->data = data;
 	l->work = (struct work){.run = load_work, .done = load_done, .group = &h->group, .data = l};
 	work_enqueue(&l->work, h->b->loop, &h->queue);
-}
-
-static void on_load_timer(void *data)
-{
-	load_start(data, NULL, NULL);
-}
-
-void held_begin(struct held *h, loop_fn fn, void *data)
-{
-	if (h->loading || h->stopping)
-		return;
-	h->loading = true;
-	load_start(h, fn, data);
 }
 
 /* --- life --- */
@@ -1057,7 +1035,6 @@ struct held *held_new(struct backend *b, const struct held_ways *ways)
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
 	loop_timer_init(&h->ran_timer, b->loop, on_ran_timer, h);
-	loop_timer_init(&h->load_timer, b->loop, on_load_timer, h);
 	return h;
 }
 
@@ -1068,7 +1045,6 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 
 	h->stopping = true;
 	loop_timer_stop(&h->timer);
-	loop_timer_stop(&h->load_timer);
 	if (h->list && !h->noting)
 		note_ran(h);
 	loop_timer_stop(&h->ran_timer);

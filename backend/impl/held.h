@@ -46,8 +46,10 @@ void held_free(struct held *h); /* NULL is allowed; to be called when nothing of
  */
 bool held_takes(struct held *h, struct backend_request *rq);
 
+/* ERR: 0, or why the disk does not give the held jobs; TEXT says so for people, with the file and what to do. */
+typedef void (*held_begun_fn)(void *data, int err, const char *text);
 /* The store has all jobs: read the held ones, and show them; then call FN(DATA) once. */
-void held_begin(struct held *h, loop_fn fn, void *data);
+void held_begin(struct held *h, held_begun_fn fn, void *data);
 /* The mount is up: from now on jobs are launched. */
 void held_take_charge(struct held *h);
 /* See store_events.changed; called for every job. */

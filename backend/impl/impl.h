@@ -46,8 +46,6 @@ struct backend_ops {
 	int64_t (*stale_since)(struct backend *b);
 	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
 	bool (*is_whole)(struct backend *b);
-	/* On the I/O thread: may there be a job ID that could not be read yet? NULL: never, after the start. */
-	bool (*is_unread)(struct backend *b, const char *id);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The text of a queue, made from the N snapshots JOBS of jobs/; malloc'ed. NULL: the queue's view has all. */
@@ -65,9 +63,6 @@ struct backend_ops {
 
 extern const struct backend_ops local_ops, kube_ops;
 
-/* What is on record of jobs: of those that are held, and of those that the implementation has. */
-enum backend_part { BACKEND_HELD_JOBS = 1, BACKEND_OTHER_JOBS = 2 };
-
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config;
@@ -84,7 +79,6 @@ struct backend {
 	struct end started, stopped;
 	/* It is between start and stop; I/O thread. */
 	bool up;
-	unsigned unread; /* parts of which the disk does not give all; I/O thread */
 	/* Requests that were answered; [1]: with an error. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
@@ -141,11 +135,11 @@ static inline void backend_set_impl(struct backend *b, void *impl)
 	b->impl = impl;
 }
 
-static inline void backend_ready(void *data)
+static inline void backend_ready(void *data, int err, const char *text)
 {
 	struct backend *b = data;
 
-	end_reach(&b->started, 0, NULL);
+	end_reach(&b->started, err, text);
 }
 
 /*
@@ -204,16 +198,6 @@ static inline void backend_launched(void *backend, const char *file, const char 
 
 	if (b->events.launched)
 		b->events.launched(b->events.data, file, id, submission);
-}
-
-/* See backend_events.unread; PART is what can't be read, or can be again. */
-static inline void backend_set_unread(struct backend *b, enum backend_part part, bool unread)
-{
-	bool before = b->unread;
-
-	b->unread = unread ? b->unread | part : b->unread & ~(unsigned)part;
-	if (b->events.unread && before != (b->unread > 0))
-		b->events.unread(b->events.data, unread);
 }
 
 /* "submit", ... */

@@ -676,11 +676,6 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
 	post_turns(job->jobs);
-	if (!job->jobs->in_charge)
-		return;
-	/* It could not be read before. */
-	join_late(job);
-	go_on_ending(job);
 }
 
 /* --- all jobs --- */

@@ -252,16 +252,6 @@ static void local_start(struct backend *b)
 	saved_recover(local_of(b)->saved);
 }
 
-static bool local_is_whole(struct backend *b)
-{
-	return saved_is_whole(local_of(b)->saved);
-}
-
-static bool local_is_unread(struct backend *b, const char *id)
-{
-	return saved_is_unread(local_of(b)->saved, id);
-}
-
 static void local_take_charge(struct backend *b)
 {
 	local_jobs_take_charge(local_of(b)->jobs);
@@ -409,8 +399,6 @@ const struct backend_ops local_ops = {
 	.init = local_init,
 	.start = local_start,
 	.take_charge = local_take_charge,
-	.is_whole = local_is_whole,
-	.is_unread = local_is_unread,
 	.stop = local_stop,
 	.fini = local_fini,
 	.request[BACKEND_SUBMIT] = local_submit,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. Those whose
- * records the disk does not give are read again, after longer and longer pauses, until it does.
+ * A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. It fails if the
+ * disk does not give a record, since that may be the record of a job that runs. A damaged record is moved to
+ * STATE/aside.
  */
 #include "backend/local/saved.h"
 
@@ -13,16 +14,11 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
-#include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-
-/* The pause before records are read again that the disk did not give, doubled each time, at most so long. */
-#define AGAIN_MS     1000u
-#define AGAIN_MAX_MS 60000u
 
 struct change {
 	struct change *prev, *next;
@@ -35,11 +31,6 @@ struct change {
 	struct work work;
 };
 
-struct ids {
-	char **v;
-	size_t n;
-};
-
 struct saved {
 	struct backend *b;
 	struct group *group;
@@ -47,13 +38,7 @@ struct saved {
 	struct expiry *expiry; /* NULL: the mount is ending */
 	struct change *changes;
 	bool busy; /* the first of the queue is under way */
-	/* Jobs whose records could not be read yet, and how often that was tried. */
-	struct ids unread;
-	unsigned tries;
-	struct loop_timer again;
 };
-
-static void read_again(void *data);
 
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry)
@@ -64,43 +49,17 @@ struct saved *saved_new(struct backend *b, struct group *group, struct local_job
 	saved->group = group;
 	saved->jobs = jobs;
 	saved->expiry = expiry;
-	loop_timer_init(&saved->again, b->loop, read_again, saved);
 	return saved;
-}
-
-static void ids_clear(struct ids *ids)
-{
-	for (size_t i = 0; i < ids->n; i++)
-		free(ids->v[i]);
-	free(ids->v);
-	*ids = (struct ids){0};
 }
 
 void saved_free(struct saved *saved)
 {
-	if (saved)
-		ids_clear(&saved->unread);
 	free(saved);
 }
 
 void saved_stop(struct saved *saved)
 {
 	saved->expiry = NULL;
-	loop_timer_stop(&saved->again);
-}
-
-bool saved_is_whole(const struct saved *saved)
-{
-	return saved->unread.n == 0;
-}
-
-bool saved_is_unread(const struct saved *saved, const char *id)
-{
-	bool ret = false;
-
-	for (size_t i = 0; i < saved->unread.n; i++)
-		ret |= streq(saved->unread.v[i], id);
-	return ret;
 }
 
 bool saved_is_busy(const struct saved *saved)
@@ -265,11 +224,10 @@ struct item {
 
 struct recover {
 	struct saved *saved;
-	struct ids again; /* which are read; of the start: none are named, and all are */
-	struct ids away;  /* those that the disk does not give now */
 	struct item *items;
 	size_t n;
 	int err;
+	char *text; /* why the start fails; NULL: it does not, or for want of descriptors or memory */
 	struct work work;
 };
 
@@ -293,6 +251,20 @@ static bool is_ours(int err)
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
+/* The record of the job ID in DIR can't be used, for ERR: move the folder out of the way. */
+static void put_aside(struct recover *r, const char *dir, const char *id, int err)
+{
+	const struct backend_config *config = &r->saved->b->config;
+	cleanup_free char *place = NULL;
+	int moved = -EROFS;
+
+	/* A folder without a record is left: nothing is known of it. */
+	if (!config->passive && err != -ENOENT)
+		moved = file_aside_state(dir, config->state_dir, id, &place);
+	diag(DIAG_WARNING, "%s/job.json %s; the job is not shown, and its folder is %s", dir,
+	     file_fault(err), moved ? "left there" : place);
+}
+
 static void read_one(struct recover *r, const char *id)
 {
 	const char *state_dir = r->saved->b->config.state_dir;
@@ -312,20 +284,15 @@ static void read_one(struct recover *r, const char *id)
 		return;
 	}
 	if (err < 0 && file_fault_may_pass(err)) {
-		if (!r->again.n)
-			diag(DIAG_ERROR,
-			     "%s/job.json: %s; the job is not shown until it can be read", dir,
-			     strerror(-err));
-		r->away.v = mem_more(r->away.v, r->away.n, sizeof(*r->away.v));
-		r->away.v[r->away.n++] = text_copy(id);
+		r->err = err;
+		r->text = text_print(
+			"%s/job.json can't be read: %s; to start without that job, mv %s "
+			"elsewhere",
+			dir, strerror(-err), dir);
 		return;
 	}
-	if (err < 0) {
-		diag(DIAG_WARNING,
-		     "%s/job.json %s; the job is not shown, and its output stays in that folder",
-		     dir, file_fault(err));
-		return;
-	}
+	if (err < 0)
+		return put_aside(r, dir, id, err);
 	r->items = mem_more(r->items, r->n, sizeof(*r->items));
 	item = &r->items[r->n++];
 	*item = (struct item){0};
@@ -383,12 +350,8 @@ static void recover_work(void *data)
 {
 	struct recover *r = data;
 	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
-	int err = 0;
+	int err = disk_list(AT_FDCWD, path, read_named, r);
 
-	for (size_t i = 0; i < r->again.n; i++)
-		read_one(r, r->again.v[i]);
-	if (!r->again.n)
-		err = disk_list(AT_FDCWD, path, read_named, r);
 	if (!r->err)
 		r->err = err;
 }
@@ -415,15 +378,15 @@ static void go_on(struct saved *saved, struct item *item)
 }
 
 /*
- * Is ITEM of a folder that somebody has copied, with a record that they have changed? Only one of the two can be a job.
- * A job that was held when it was launched is shown as held until its record can be read.
+ * True if somebody has copied the folder of another job and changed the record in it to make ITEM. Only one of the two
+ * can be a job.
  */
 static bool is_taken(struct store *store, const struct item *item)
 {
 	const struct spec_job *job = item->job ? item->job : item->rec->job;
 	cleanup_job const struct spec_job *other = store_get_uid(store, job->uid);
 
-	if (!other || (other->held && streq(other->id, job->id)))
+	if (!other)
 		return false;
 	diag(DIAG_WARNING,
 	     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
@@ -450,27 +413,12 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 	output_job_close(j);
 }
 
-/* Those of LEFT, which are taken, are read again in a while. */
-static void read_later(struct saved *saved, struct ids *left)
-{
-	struct ids before = saved->unread;
-
-	saved->unread = *left;
-	*left = before;
-	backend_set_unread(saved->b, BACKEND_OTHER_JOBS, saved->unread.n);
-	if (saved->unread.n && saved->expiry)
-		loop_timer_set(&saved->again,
-			       random_pause(AGAIN_MS, saved->tries++, AGAIN_MAX_MS, 0));
-	else if (before.n && !saved->unread.n)
-		diag(DIAG_INFO, "the records of all jobs could be read now");
-}
-
 static void recover_done(void *data)
 {
 	struct recover *r = data;
 	struct saved *saved = r->saved;
 	struct backend *b = saved->b;
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = take_ptr(r->text);
 
 	if (!saved->expiry)
 		/* The thread that started the backend does not wait any more. */
@@ -500,48 +448,28 @@ static void recover_done(void *data)
 	}
 	free(r->items);
 	if (is_ours(r->err))
-		text = text_print(
+		text_set(
+			&text,
 			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
 			"for each (ulimit -Hn). They run on",
 			strerror(-r->err));
-	else if (r->err < 0)
+	else if (r->err < 0 && !text)
 		text = text_print("%s/jobs can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));
-	if (r->again.n || r->err == 0)
-		read_later(saved, r->err ? &r->again : &r->away);
-	if (!r->again.n)
-		backend_started(b, r->err, text);
+	backend_started(b, r->err, text);
 	if (r->err == 0)
 		expiry_soon(saved->expiry);
-	ids_clear(&r->again);
-	ids_clear(&r->away);
 	free(r);
 }
 
-static void recover(struct saved *saved, struct ids again)
+void saved_recover(struct saved *saved)
 {
 	struct recover *r = new0(struct recover);
 
 	r->saved = saved;
-	r->again = again;
 	r->work = (struct work){.run = recover_work,
 				.done = recover_done,
 				.group = saved->group,
 				.data = r};
 	work_start(&r->work, saved->b->loop);
-}
-
-static void read_again(void *data)
-{
-	struct saved *saved = data;
-	struct ids again = {new0_n(char *, saved->unread.n), saved->unread.n};
-
-	for (size_t i = 0; i < again.n; i++)
-		again.v[i] = text_copy(saved->unread.v[i]);
-	recover(saved, again);
-}
-
-void saved_recover(struct saved *saved)
-{
-	recover(saved, (struct ids){0});
 }

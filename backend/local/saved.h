@@ -21,14 +21,10 @@ void saved_stop(struct saved *saved);
 bool saved_is_busy(const struct saved *saved);
 
 /*
- * Read the state directory, and go on with the jobs that run; then call backend_started. A job whose record the disk
- * does not give is read again later, and is as if it were not there until then.
+ * Read the state directory, and go on with the jobs that run; then call backend_started, with an error if the disk does
+ * not give the record of a job.
  */
 void saved_recover(struct saved *saved);
-/* Are all jobs known that are on disk? */
-bool saved_is_whole(const struct saved *saved);
-/* May there be a job ID, of which this is not known yet? */
-bool saved_is_unread(const struct saved *saved, const char *id);
 
 /* SAVED_DROP: only the job's output is removed. */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };

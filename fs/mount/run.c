@@ -225,13 +225,6 @@ static void on_launched(void *data, const char *file, const char *id, const char
 	submit_launched(r->submit, file, id, submission);
 }
 
-static void on_unread(void *data, bool unread)
-{
-	const struct run *r = data;
-
-	submit_unread(r->submit, unread);
-}
-
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
 {
 	struct run *r = data;
@@ -321,7 +314,6 @@ static int make(struct run *r, char **why)
 	const struct backend_config backend = config_of(r);
 	const struct backend_events events = {
 		.launched = on_launched,
-		.unread = on_unread,
 		.job = on_job,
 		.log = on_log,
 		.job_of = job_of,

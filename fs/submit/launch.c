@@ -653,10 +653,3 @@ void submit_recover(struct submit *s)
 	atomic_store(&s->recovered, true);
 	loop_post(s->fs->loop, on_recovered, s);
 }
-
-void submit_unread(struct submit *s, bool unread)
-{
-	names_set_unread(s->names, unread);
-	if (!unread && atomic_load(&s->recovered))
-		submit_recover(s);
-}

@@ -17,7 +17,6 @@ struct pending {
 	char uuid[RECORD_UUID]; /* "": an older kxfs did not note it */
 	bool left;		/* it was left: nobody in this mount waits for it */
 	bool doubt;		/* the backend will tell later what became of it */
-	bool told;		/* the backend has told that */
 	struct pending *next;
 };
 
@@ -48,7 +47,6 @@ struct names {
 	struct name *files; /* the names that have a file, by that */
 	uint64_t number;    /* number of the last launch */
 	uint64_t reported;
-	bool unread;   /* see names_set_unread */
 	uint64_t tags; /* how many tags were made */
 	int64_t changed;
 };
@@ -740,7 +738,6 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
 	if (asked) {
 		asked->left = true;
 		asked->doubt = !id;
-		asked->told = id;
 	}
 	if (!id || !*id)
 		return false;
@@ -765,16 +762,10 @@ bool names_was_launched(struct names *all, const char *name, const char *id, con
 	return told;
 }
 
-void names_set_unread(struct names *all, bool unread)
-{
-	lock_scope(all->lock);
-	all->unread = unread;
-}
-
 /* Did the last mount leave P, and is it known what became of it? */
-static bool is_known(const struct names *all, const struct pending *p)
+static bool is_known(const struct pending *p)
 {
-	return p->left && !p->doubt && (p->told || !all->unread);
+	return p->left && !p->doubt;
 }
 
 bool names_take_open(struct names *all, char **name, char **id, uint64_t *number,
@@ -785,7 +776,7 @@ bool names_take_open(struct names *all, char **name, char **id, uint64_t *number
 
 	lock_scope(all->lock);
 	for (n = all->table; n && !n->news; n = n->hh.next) {
-		for (p = n->pending; p && !is_known(all, p);)
+		for (p = n->pending; p && !is_known(p);)
 			p = p->next;
 		if (p)
 			break;
@@ -795,7 +786,7 @@ bool names_take_open(struct names *all, char **name, char **id, uint64_t *number
 	*unknown = find_pending(n, "") && !n->news;
 	*number = n->news ? n->news_number : 0;
 	LL_FOREACH_SAFE(n->pending, p, next)
-		if (is_known(all, p)) {
+		if (is_known(p)) {
 			if (!n->news)
 				*number = max_of(*number, number_of(p->uuid));
 			remove_pending(n, p);

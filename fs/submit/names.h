@@ -152,11 +152,6 @@ void names_set_reported(struct names *all, uint64_t reported);
  */
 bool names_was_launched(struct names *all, const char *name, const char *id, const char *uuid);
 /*
- * UNREAD (at first not): of a launch that the last mount left, and of which names_was_launched has told nothing, it is
- * not known yet whether there is a job.
- */
-void names_set_unread(struct names *all, bool unread);
-/*
  * Take the next name that had a launch under way when the last mount ended, or of which news were noted. *NAME and *ID
  * (NULL: no job of it is known) are malloc'ed; *NUMBER is that of the launch. *UNKNOWN: an older kxfs did not note
  * which launch it was. False: there is none left.

@@ -47,8 +47,6 @@ char *submit_job_of(struct submit *s, const char *file);
  * mount ended.
  */
 void submit_recover(struct submit *s);
-/* See backend_events.unread. */
-void submit_unread(struct submit *s, bool unread);
 /* To be called after the loop has ended, when handles and nodes are freed. NULL is allowed. */
 void submit_free(struct submit *s);
 

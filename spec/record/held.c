@@ -138,10 +138,26 @@ void spec_held_digest(const char *rest, size_t len, char ret[65])
 	spec_sha256(rest, len, ret);
 }
 
+/* The head's last member, its check sum, begins so. It is the SHA-256 of what is before it. */
+#define SUM ",\"sum\":\""
+
+/* Is the check sum of the head TEXT, without its newline, right? */
+static bool has_sum(const char *text, size_t len)
+{
+	const size_t tail = strlen(SUM) + 64 + strlen("\"}");
+	char sum[65];
+
+	if (len < tail || memcmp(text + len - tail, SUM, strlen(SUM)) != 0)
+		return false;
+	spec_sha256(text, len - tail, sum);
+	return memcmp(text + len - 66, sum, 64) == 0;
+}
+
 char *spec_held_head(const struct spec_held *h)
 {
 	cleanup_json struct json_object *root = spec_tree_map();
 	struct json_object *list;
+	char sum[65];
 	char *ret;
 
 	spec_tree_number(root, "version", HELD_VERSION);
@@ -151,7 +167,9 @@ char *spec_held_head(const struct spec_held *h)
 		spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
 				  array_size(after_fields), &h->after[i], false);
 	ret = spec_tree_print(root);
-	text_set(&ret, "%s\n", ret);
+	ret[strlen(ret) - 1] = '\0'; /* the closing brace */
+	spec_sha256(ret, strlen(ret), sum);
+	text_set(&ret, "%s" SUM "%s\"}\n", ret, sum);
 	return ret;
 }
 
@@ -162,7 +180,9 @@ int spec_held_parse(const char *text, size_t len, struct spec_held **ret, const 
 	cleanup_free struct spec_value *root = NULL;
 	const struct spec_value *list;
 	char digest[65];
-	int err = rest ? spec_value_parse(text, (size_t)(rest - text), &root) : -EINVAL;
+	int err = rest && has_sum(text, (size_t)(rest - text))
+			  ? spec_value_parse(text, (size_t)(rest - text), &root)
+			  : -EINVAL;
 
 	if (!err)
 		err = spec_fields_version(root, HELD_VERSION);

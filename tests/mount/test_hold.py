@@ -5,6 +5,7 @@ KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KI
 """
 
 import datetime
+import hashlib
 import json
 import os
 import random
@@ -273,7 +274,9 @@ def test_pause(kx, age):
     head, rest = record.read_bytes().split(b"\n", 1)
     head = json.loads(head)
     head["created"] -= age * 10**9
-    record.write_bytes(json.dumps(head).encode() + b"\n" + rest)
+    del head["sum"]
+    text = json.dumps(head).encode()[:-1]
+    record.write_bytes(text + b',"sum":"' + hashlib.sha256(text).hexdigest().encode() + b'"}\n' + rest)
     os.utime(stamp, (time.time() - 3600,) * 2)
     ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["created"] // 10**9), datetime.timezone.utc)
     kx.start()
@@ -283,20 +286,25 @@ def test_pause(kx, age):
 
 
 def test_damaged(kx):
-    """A record that can't be read is left alone, and its job never launched; the others are there."""
-    bad, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(3))
+    """A damaged record is moved to aside/, and its job never launched; the others are there."""
+    bad, flipped, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(4))
     kx.end()
     for record in records(kx):
         data = record.read_bytes()
         ident = json.loads(data.split(b"\n")[0])["id"]
         if ident == bad.id:
             record.write_bytes(data.replace(b"touch", b"hctou"))
+        elif ident == flipped.id:
+            record.write_bytes(data.replace(b'"hold":true', b'"hold":null'))
         elif ident == cut.id:
             record.write_bytes(data[:40])
     kx.start()
     assert kx.ls("jobs") == [good.id]
-    assert kx.said().count("is damaged; the job is not shown") == 2
-    assert len(records(kx)) == 3
+    assert kx.read(".kxfs/log").count("is damaged; the job is not shown, and never launched; the record is") == 3
+    assert len(records(kx)) == 1 and len(list((kx.state / "aside").iterdir())) == 3
+    kx.restart()
+    assert kx.ls("jobs") == [good.id] and "is damaged" not in kx.read(".kxfs/log")
+    assert not (kx.work / "began").exists()
 
 
 def test_chain(kx):

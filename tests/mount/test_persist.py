@@ -203,7 +203,7 @@ def test_accepted_is_kept(kx):
 
 
 def test_damaged_record(kx):
-    """A job whose record can't be read does not keep the mount from coming up, nor the others."""
+    """A job whose record is damaged is moved to aside/, with its output, and the others are there."""
     good = kx.submit(app("echo good"))
     bad = kx.submit(app("echo bad"))
     for job in (good, bad):
@@ -215,8 +215,12 @@ def test_damaged_record(kx):
     kx.start()
     assert good.log() == b"good\n"
     assert f"{records[0]} is damaged;" in kx.read(".kxfs", "log")
-    assert records[0].read_text() == '{"id": ['
-    assert (kx.state / "jobs" / bad.id / "logs" / "main-0.0").read_bytes() == b"bad\n"
+    aside = kx.state / "aside" / bad.id
+    assert f"its folder is {aside}" in kx.read(".kxfs", "log")
+    assert (aside / "job.json").read_text() == '{"id": ['
+    assert (aside / "logs" / "main-0.0").read_bytes() == b"bad\n"
+    kx.restart()
+    assert "is damaged" not in kx.read(".kxfs", "log") and kx.ls("jobs") == [good.id]
 
 
 def planned(kx, job, ident):
@@ -266,7 +270,7 @@ def test_damaged_byte_of_a_record(kx, request):
     kept.finish()
     assert sorted(kx.ls("jobs")) == sorted([job.id, kept.id]), seed
     assert (kx.work / "started").read_text() == "app-whole\n", seed
-    assert "/job.json is damaged; the job is not shown, and its output stays" in kx.read(".kxfs", "log")
+    assert "/job.json is damaged; the job is not shown, and its folder is" in kx.read(".kxfs", "log")
     assert kx.submit(app("true")).finish()
 
 

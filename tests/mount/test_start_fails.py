@@ -2,6 +2,7 @@
 """A start changes nothing until its mount is up: jobs that a crash or `linger` has left run on, whatever becomes of it."""
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -78,6 +79,31 @@ def test_fewer_descriptors_than_replicas(make_kx):
     assert len(pids) < 30
     kx.end()
     wait_for(lambda: not any(alive(pid) for pid in pids), what="the end of all")
+
+
+@pytest.mark.parametrize("options", ["gpus=1", "jobs=1"])
+def test_record_unread(make_kx, options):
+    """The disk does not give the record of a job that runs: nothing else gets its GPU or its slot."""
+    kx = make_kx(f"grace=1,{options}", start=False)
+    disk = Disk(kx)
+    try:
+        kx.start()
+        given = {"cpu": 1, "gpu": 1, "memMB": 1}
+        job, pid = started(kx, resource=given)
+        waits = kx.submit(app("touch began", resource=given))
+        crashed(kx)
+        disk.hang("open", f"{job.id}/job.json", errno.EIO)
+        said = refused(kx)
+        assert f"{kx.state}/jobs/{job.id}/job.json can't be read: Input/output error" in said
+        assert f"to start without that job, mv {kx.state}/jobs/{job.id} elsewhere" in said
+        disk.go_on()
+        is_left(kx, job, pid)
+        assert waits.state() == "PENDING" and not (kx.work / "began").exists()
+        remove(job.dir)
+        waits.finish()
+        assert kx.end() == 0
+    finally:
+        disk.close()
 
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])

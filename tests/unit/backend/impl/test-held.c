@@ -26,7 +26,6 @@ static struct store *store;
 static struct backend b;
 static char base[64];
 static atomic_bool whole;    /* what is_whole says (impl.h) */
-static atomic_bool unread;   /* what all_jobs says (impl.h) */
 static atomic_int refuse;    /* launches are answered with this */
 static atomic_bool unseen;   /* a job that is launched does not show */
 static atomic_size_t n_late; /* launches that wait for their answer */
@@ -34,6 +33,7 @@ static struct backend_request *late[16];
 static atomic_bool is_late;
 static char submissions[32]; /* those of the last launch */
 static uint64_t seed;	     /* of the name of the last launch */
+static int begin_err;	     /* what the start has said */
 
 /* --- the disk --- */
 
@@ -153,18 +153,12 @@ static bool fake_is_whole(struct backend *backend)
 	return whole;
 }
 
-static bool fake_is_unread(struct backend *backend, const char *id)
-{
-	return unread;
-}
-
 static const struct backend_ops ops = {
 	.request[BACKEND_SUBMIT] = fake_submit,
 	.request[BACKEND_DRY_RUN] = fake_dry_run,
 	.request[BACKEND_CANCEL] = fake_cancel,
 	.request[BACKEND_CONTROL] = fake_control,
 	.is_whole = fake_is_whole,
-	.is_unread = fake_is_unread,
 };
 
 /* --- the rig --- */
@@ -178,23 +172,24 @@ static void on_launched(void *data, const char *file, const char *id, const char
 	snprintf(told + n, sizeof(told) - n, "%s %s %s\n", file, id, submission);
 }
 
-static void on_unread(void *data, bool is_unread)
-{
-	size_t n = strlen(told);
-
-	snprintf(told + n, sizeof(told) - n, "%s", is_unread ? "unread\n" : "all is read\n");
-}
-
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
 	if (b.held)
 		held_news(b.held, old, now);
 }
 
+static void begun(void *done, int err, const char *text)
+{
+	begin_err = err;
+	if (text)
+		note("%s", text);
+	post_sem(done);
+}
+
 static void begin(void *done)
 {
 	b.held = held_new(&b, &backend_held_ways);
-	held_begin(b.held, post_sem, done);
+	held_begin(b.held, begun, done);
 }
 
 static void take_charge(void *data)
@@ -254,10 +249,10 @@ static int setup_held(void **state)
 	assert_non_null(mkdtemp(base));
 	b = (struct backend){.ops = &ops,
 			     .config = {.state_dir = base, .history_keep = HISTORY_S},
-			     .events = {.launched = on_launched, .unread = on_unread}};
+			     .events = {.launched = on_launched}};
 	*told = '\0';
 	whole = true;
-	unseen = is_late = unread = false;
+	unseen = is_late = false;
 	refuse = 0;
 	n_late = 0;
 	broken = NULL;
@@ -516,21 +511,6 @@ static void test_removed(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 }
 
-/* An earlier kxfs may have launched the job: removing its record would leave a job that runs. */
-static void test_removed_unread(void **state)
-{
-	submit("a", "hold: true", "submit 0 a-1");
-	unread = true;
-	cancel("a");
-	expect("cancel 11");
-	assert_true(store_has("a-1"));
-	expect_records(1);
-	unread = false;
-	cancel("a");
-	expect("cancel 0");
-	expect_records(0);
-}
-
 /*
  * The removal of a job could not be synced, and whoever asked for it is told so. The job is not launched though its
  * time comes, and it is listed until a crash of the machine can't bring it back.
@@ -641,37 +621,58 @@ static void test_unsure(void **state)
 	assert_int_equal(n_records(), 0);
 }
 
-/* Jobs that could not be listed at the start are there when they can be, each once; and one that was removed is not. */
-static void test_unlisted(void **state)
+/* A start during which the disk does not give the held jobs fails, and says which file. The next one has them. */
+static void expect_start_fails(const char *what, const char *said)
 {
-	submit("a", "hold: true", "submit 0 a-1");
-	broken = "";
+	broken = what;
 	restart();
-	call(take_charge, NULL);
+	assert_int_not_equal(begin_err, 0);
 	assert_false(store_has("a-1"));
-	submit("b", "hold: true", "submit 0 b-1");
-	submit("c", "hold: true", "submit 0 c-1");
-	cancel("c");
-	expect("cancel 0");
-	SOON((pass(10), store_has("a-1")));
+	expect(said);
+	broken = NULL;
+	restart();
+	assert_int_equal(begin_err, 0);
 	assert_shown("a-1", SPEC_PENDING, "Held");
-	assert_shown("b-1", SPEC_PENDING, "Held");
-	assert_false(store_has("c-1"));
-	expect_records(2);
+	call(take_charge, NULL);
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
 }
 
-/* As long as some record can't be read, nobody is to believe that a launch of which nothing is told made no job. */
-static void test_unread_told(void **state)
+static void test_unlisted(void **state)
 {
+	cleanup_free char *said = text_print("%s/held can't be read: Input/output error", base);
+
 	submit("a", "hold: true", "submit 0 a-1");
-	broken = "uuid-a";
+	expect_start_fails("", said);
+}
+
+static void test_unread(void **state)
+{
+	cleanup_free char *path = text_print("%s/held/uuid-a", base);
+	cleanup_free char *said = text_print(
+		"%s can't be read: Input/output error; to start without that job, mv %s elsewhere",
+		path, path);
+
+	submit("a", "hold: true", "submit 0 a-1");
+	expect_start_fails("uuid-a", said);
+}
+
+/* No bit of a record can change what becomes of its job. */
+static void test_flipped_bit(void **state)
+{
+	cleanup_free char *flip =
+		text_print("sed -i '1s/\"hold\":true/\"hold\":null/' %s/held/uuid-a", base);
+	cleanup_free char *aside = text_print("%s/aside/uuid-a.held", base);
+
+	submit("a", "hold: true", "submit 0 a-1");
+	assert_int_equal(system(flip), 0); /* NOLINT(cert-env33-c) */
 	restart();
-	assert_string_equal(told, "unread\n");
-	broken = NULL;
-	SOON((pass(10), store_has("a-1")));
-	assert_string_equal(told, "unread\na.yaml a-1 uuid-a\nall is read\n");
+	assert_int_equal(begin_err, 0);
+	call(take_charge, NULL);
+	pass(10);
+	expect_now("");
+	expect_records(0);
+	assert_int_equal(access(aside, F_OK), 0);
 }
 
 /* A launch that is refused is tried again, after longer and longer times. */
@@ -865,7 +866,7 @@ static void test_damaged(void **state)
 	expect("launch a-1");
 	pass(10);
 	expect_now("");
-	expect_records(3);
+	expect_records(0);
 }
 
 /* `why` tells of a time in which nobody could launch the job. */
@@ -904,15 +905,15 @@ int main(void)
 		TEST(test_release),
 		TEST(test_refused),
 		TEST(test_removed),
-		TEST(test_removed_unread),
 		TEST(test_removed_unsynced),
 		TEST(test_release_not_recorded),
 		TEST(test_begin),
 		TEST(test_after),
 		TEST(test_after_gone),
 		TEST(test_after_removed),
-		TEST(test_unread_told),
+		TEST(test_unread),
 		TEST(test_unlisted),
+		TEST(test_flipped_bit),
 		TEST(test_unsure),
 		TEST(test_back_off),
 		TEST(test_refused_for_good),

@@ -34,8 +34,8 @@ struct world {
 	struct backend_config config;
 	/* The disk refuses records: the ends of their jobs are told all the same. */
 	_Atomic bool refuses;
+	char said[512];	    /* why the last start has failed */
 	char launched[256]; /* the last job that a start has told of as launched */
-	atomic_bool unread; /* what backend_events.unread said last */
 };
 
 struct answer {
@@ -93,13 +93,6 @@ static inline void world_no_log(void *data, struct log *log)
 {
 }
 
-static inline void world_on_unread(void *data, bool unread)
-{
-	struct world *w = data;
-
-	w->unread = unread;
-}
-
 static inline void world_on_launched(void *data, const char *file, const char *id,
 				     const char *submission)
 {
@@ -113,7 +106,6 @@ static inline int world_start(struct world *w)
 {
 	const struct backend_events events = {.job = world_on_job,
 					      .launched = world_on_launched,
-					      .unread = world_on_unread,
 					      .log = world_no_log,
 					      .data = w};
 	cleanup_free char *text = NULL;
@@ -127,8 +119,9 @@ static inline int world_start(struct world *w)
 		err = backend_start(w->b, &text);
 	if (err == 0)
 		backend_take_charge(w->b);
+	snprintf(w->said, sizeof(w->said), "%s", text ? text : "");
 	if (err < 0)
-		fprintf(stderr, "start: %s %s\n", strerror(-err), text ? text : "");
+		fprintf(stderr, "start: %s %s\n", strerror(-err), w->said);
 	return err;
 }
 

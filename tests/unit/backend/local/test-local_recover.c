@@ -484,93 +484,35 @@ static void test_two_of_one_uid(void **state)
 }
 
 /*
- * A crash has left the record of a held job that was launched, and the disk does not give the record of its launch.
- * Nobody can remove the held job, and it becomes the launched one when the second record is read.
+ * The disk does not give the record of a job that runs: the start fails and names the file, and the job runs on.
+ * Nothing that waits is started in its place.
  */
-static void test_held_read_again(void **state)
-{
-	static const char hold[] = "scheduler_args: {hold: true}\n";
-	struct world *w = *state;
-	cleanup_free char *id = NULL, *keep = NULL, *again = NULL;
-	const struct spec_job *job cleanup_job = NULL;
-
-	keep = text_print("cp -r %s/held %s/kept", w->state, w->work);
-	again = text_print("cp %s/kept/* %s/held/", w->work, w->state);
-	w->config.linger = true;
-	world_stop(w);
-	assert_int_equal(world_start(w), 0);
-	id = submit_sh(w, "exec sleep 1000", 1, hold);
-	assert_int_equal(system(keep), 0);
-	assert_int_equal(control(w, id, SPEC_RELEASE), 0);
-	until(has_state(w, id, SPEC_RUNNING));
-	world_stop(w);
-	assert_int_equal(system(again), 0);
-	refused = id;
-	assert_int_equal(world_start(w), 0);
-	job = backend_job(w->b, BACKEND_JOBS, id);
-	assert_non_null(job);
-	assert_true(job->held);
-	assert_int_equal(cancel(w, id), -EAGAIN);
-	refused = NULL;
-	until(has_state(w, id, SPEC_RUNNING));
-	assert_int_equal(cancel(w, id), 0);
-	assert_false(is_in(w, BACKEND_JOBS, id));
-}
-
-/*
- * The disk does not give the record of a job that runs: the job is shown as soon as the disk does, and until then no
- * job that waits for its end takes it for gone.
- */
-static void test_record_read_again(void **state)
+static void test_record_unread(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *id = NULL, *args = NULL, *next = NULL;
-
-	w->config.linger = true;
-	world_stop(w);
-	assert_int_equal(world_start(w), 0);
-	id = submit_sh(w, "while ! [ -e go ]; do sleep 0.02; done; touch went", 1, NULL);
-	args = text_print("scheduler_args: {'after': ['any:%s']}\n", id);
-	next = submit_sh(w, "test -e went", 1, args);
-	until(has_state(w, id, SPEC_RUNNING));
-	world_stop(w);
-	refused = id;
-	*w->launched = '\0';
-	assert_int_equal(world_start(w), 0);
-	assert_false(is_in(w, BACKEND_JOBS, id));
-	assert_string_equal(w->launched, next);
-	assert_true(w->unread); /* a launch of which nothing is told may have made a job */
-	pause_ms(100);
-	refused = NULL;
-	until(has_state(w, id, SPEC_RUNNING));
-	until(!w->unread);
-	assert_string_equal(w->launched, id);
-	touch(w, "go");
-	until(has_state(w, id, SPEC_SUCCEEDED));
-	until(has_state(w, next, SPEC_SUCCEEDED) || has_state(w, next, SPEC_FAILED));
-	assert_true(has_state(w, next, SPEC_SUCCEEDED));
-}
-
-/* A job whose turn came before its record could be read does not stand still for good either. */
-static void test_turn_read_again(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *first = NULL, *next = NULL;
+	cleanup_free char *first = NULL, *next = NULL, *said = NULL;
 
 	w->config.linger = true;
 	w->config.jobs = 1;
 	world_stop(w);
 	assert_int_equal(world_start(w), 0);
 	first = submit_sh(w, "while ! [ -e go ]; do sleep 0.02; done", 1, NULL);
-	next = submit_sh(w, "true", 1, NULL);
+	next = submit_sh(w, "touch began", 1, NULL);
 	until(has_state(w, first, SPEC_RUNNING));
 	world_stop(w);
-	refused = next;
+	refused = first;
+	assert_true(world_start(w) < 0);
+	said = text_print("%s/jobs/%s/job.json can't be read: ", w->state, first);
+	assert_non_null(strstr(w->said, said));
+	assert_non_null(strstr(w->said, "to start without that job, mv "));
+	world_stop(w);
+	refused = NULL;
 	assert_int_equal(world_start(w), 0);
+	assert_true(has_state(w, first, SPEC_RUNNING));
+	assert_true(has_state(w, next, SPEC_PENDING));
+	assert_false(exists(w, "work/began"));
 	touch(w, "go");
 	until(has_state(w, first, SPEC_SUCCEEDED));
-	assert_false(is_in(w, BACKEND_JOBS, next));
-	refused = NULL;
 	until(has_state(w, next, SPEC_SUCCEEDED));
 }
 
@@ -609,7 +551,7 @@ static void test_damaged_record(void **state)
 		assert_non_null(strstr(diag_log, "job.json is damaged;"));
 		assert_non_null(
 			strstr(diag_log, "job.json was written by another version of kxfs;"));
-		assert_true(exists(w, "state/jobs/%s/logs/main-0.0", bad[i]));
+		assert_true(exists(w, "state/aside/%s/logs/main-0.0", bad[i]));
 		free(bad[i]);
 	}
 }
@@ -692,9 +634,8 @@ int main(int argc, char **argv)
 		world_test(test_synced),
 		world_test(test_ended_is_told),
 		world_test(test_two_of_one_uid),
-		world_test(test_held_read_again),
-		world_test(test_record_read_again),
-		world_test(test_turn_read_again),
+		world_test(test_record_unread),
+
 		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),

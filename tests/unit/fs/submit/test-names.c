@@ -367,31 +367,6 @@ static void test_left_open(void **state)
 	end(&next);
 }
 
-/* While not all jobs could be read, only of those that were told of it is known what became of their launches. */
-static void test_unread(void **state)
-{
-	struct fixture *f = *state, next;
-	struct upload *u = made(f, "x.yaml", "one");
-	struct name_launch first, second;
-	uint64_t late;
-
-	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &first), 0);
-	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &second), 0);
-	next_mount(f, "x.yaml", &next);
-	names_set_reported(next.names, first.number - 1);
-	names_set_unread(next.names, true);
-	assert_no_open(&next);
-	names_was_launched(next.names, "x.yaml", "job-1", first.uuid);
-	late = assert_open(&next, "x.yaml", "job-1", false);
-	assert_int_equal(late, first.number);
-	names_accepted(next.names, "x.yaml", late, "job-1", us);
-	assert_int_equal(names_reported(next.names), second.number - 1);
-	names_set_unread(next.names, false);
-	late = assert_open(&next, "x.yaml", NULL, false);
-	assert_int_equal(late, second.number);
-	end(&next);
-}
-
 /*
  * The verdict on a launch is not known when the next one is accepted. A start is told that the first one made a job:
  * what the later one made is shown, or was removed, and so it is at the start after that. A later refusal stays, too.
@@ -541,7 +516,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_move, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_open, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_older_is_told_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files_of_an_earlier_mount, setup, teardown),
