@@ -15,8 +15,7 @@
 #include "spec/yaml/yaml.h"
 #include "spec/yaml/yaml_input.h"
 
-#define BINARY_TAG    "tag:yaml.org,2002:binary"
-#define TIMESTAMP_TAG "tag:yaml.org,2002:timestamp"
+#define BINARY_TAG "tag:yaml.org,2002:binary"
 
 /* What a scalar is. Plain data. */
 struct scalar {
