@@ -12,7 +12,7 @@ sys.path += [str(ROOT / "tests" / name) for name in ("bench", "replay")]
 import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "docs/design.md", "docs/facts.md", "docs/deviations.md", "docs/versions.md",
-         "docs/install.md", "docs/releasing.md", "docs/proof.md", "docs/slurm.md", "docs/pods.md", "SECURITY.md",
+         "docs/install.md", "docs/releasing.md", "docs/proof.md", "docs/slurm.md", "docs/pods.md", "docs/known-limits.md", "docs/good-first-changes.md", "SECURITY.md",
          "tests/bench/README.md", "tests/replay/README.md"]
 PATH = re.compile(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+)`")
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -21,11 +22,7 @@
 #define CALM_S	  630
 #define JUDGING_S 120
 #define MOST_JOBS 16
-
-/* Those that have found something are always run, as long as they do so with the fault put back (faults/). */
-static const uint64_t kept[] = {5,     7,      22,     77,    106,   1090,   2013,  2048,
-				45,    174298, 201148, 9626,  10023, 2379,   2591,  3292,
-				16134, 16419,  27300,  30355, 35577, 710577, 890090};
+#define KEPT_MAX  1000
 
 /* How a history has ended. */
 struct end {
@@ -178,11 +175,44 @@ static void shrink(uint64_t seed, struct sim_shape shape)
 /* --- many --- */
 
 static struct {
-	unsigned long long n, from, jobs;
+	unsigned long long n, from, jobs; /* N: 0 if not given */
 	double minutes;
-	bool twice, with_kept, first, shrink;
+	bool twice, first, shrink;
+	const char *keep; /* the file of seeds to add those to that fail, or NULL */
 	struct sim_shape shape;
-} asked = {.n = 100, .from = 1, .jobs = 1, .shape = {UINT64_MAX, UINT64_MAX, FAULTS_S}};
+} asked = {.from = 1, .jobs = 1, .shape = {UINT64_MAX, UINT64_MAX, FAULTS_S}};
+
+static uint64_t kept[KEPT_MAX]; /* the seeds of a file */
+static size_t n_kept;
+
+/* Read the seeds in the lines of the file PATH. False if that can't be. */
+static bool read_seeds(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char line[1024], *end;
+
+	while (f && fgets(line, sizeof(line), f) && n_kept < KEPT_MAX) {
+		uint64_t seed = strtoull(line, &end, 10);
+
+		if (end > line)
+			kept[n_kept++] = seed;
+	}
+	return f && fclose(f) == 0;
+}
+
+/* Add SEED, which has failed as WHY says, to the file of those that are played again. */
+static void keep_seed(uint64_t seed, const char *why)
+{
+	FILE *f;
+
+	for (size_t i = 0; i < n_kept; i++) {
+		if (kept[i] == seed)
+			return;
+	}
+	f = fopen(asked.keep, "ae");
+	if (!f || fprintf(f, "%llu # %s\n", (unsigned long long)seed, why) < 0 || fclose(f) != 0)
+		perror(asked.keep);
+}
 
 /* True: the history in place I has failed, or is not the same twice. */
 static bool look(size_t i)
@@ -191,8 +221,11 @@ static bool look(size_t i)
 	struct end end = ends[i], again = end;
 
 	if (has_failed(&end)) {
-		fprintf(stderr, "seed %llu: %s\n", seed,
-			WIFSIGNALED(end.status) ? strsignal(WTERMSIG(end.status)) : "see above");
+		const char *died = WIFSIGNALED(end.status) ? strsignal(WTERMSIG(end.status)) : NULL;
+
+		fprintf(stderr, "seed %llu: %s\n", seed, died ? died : "see above");
+		if (asked.keep)
+			keep_seed(seed, end.failure ? end.failure : died ? died : "failed");
 		return true;
 	}
 	if (asked.twice)
@@ -203,20 +236,17 @@ static bool look(size_t i)
 	return true;
 }
 
+static size_t extra; /* how many of KEPT are played first */
+
 static bool parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seeds", required_argument, NULL, 'n'},
-		{"from", required_argument, NULL, 'f'},
-		{"minutes", required_argument, NULL, 'm'},
-		{"jobs", required_argument, NULL, 'j'},
-		{"shape", required_argument, NULL, 's'},
-		{"trace", no_argument, NULL, 't'},
-		{"twice", no_argument, NULL, '2'},
-		{"kept", no_argument, NULL, 'k'},
-		{"first", no_argument, NULL, '1'},
-		{"shrink", no_argument, NULL, 'S'},
-		{0},
+		{"seeds", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'f'},
+		{"minutes", required_argument, NULL, 'm'}, {"jobs", required_argument, NULL, 'j'},
+		{"shape", required_argument, NULL, 's'},   {"trace", no_argument, NULL, 't'},
+		{"twice", no_argument, NULL, '2'},	   {"kept", required_argument, NULL, 'k'},
+		{"keep", required_argument, NULL, 'K'},	   {"first", no_argument, NULL, '1'},
+		{"shrink", no_argument, NULL, 'S'},	   {0},
 	};
 	int c;
 
@@ -241,8 +271,10 @@ static bool parse(int argc, char **argv)
 			sim_trace = true;
 		else if (c == '2')
 			asked.twice = true;
-		else if (c == 'k')
-			asked.with_kept = true;
+		else if (c == 'k' && read_seeds(optarg))
+			extra = n_kept;
+		else if (c == 'K' && (n_kept > 0 || read_seeds(optarg)))
+			asked.keep = optarg;
 		else if (c == '1')
 			asked.first = true;
 		else if (c == 'S')
@@ -250,6 +282,8 @@ static bool parse(int argc, char **argv)
 		else
 			return false;
 	}
+	if (asked.n == 0)
+		asked.n = asked.minutes > 0 ? ULLONG_MAX - KEPT_MAX : 100;
 	return optind == argc && asked.jobs > 0 && asked.jobs <= MOST_JOBS &&
 	       asked.shape.seconds > 0 && (asked.jobs == 1 || !asked.twice);
 }
@@ -264,7 +298,7 @@ static double seconds_since(const struct timespec *begin)
 
 int main(int argc, char **argv)
 {
-	unsigned long long begun = 0, played = 0, failed = 0, extra, n_running = 0;
+	unsigned long long begun = 0, played = 0, failed = 0, n_running = 0;
 	uint64_t first_failed = 0;
 	struct timespec begin;
 	double took;
@@ -278,7 +312,6 @@ int main(int argc, char **argv)
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (ends == MAP_FAILED)
 		abort();
-	extra = asked.with_kept ? array_size(kept) : 0;
 	for (;;) {
 		bool more = begun < asked.n + extra && !(asked.first && failed) &&
 			    !(asked.minutes > 0 && seconds_since(&begin) > asked.minutes * 60);

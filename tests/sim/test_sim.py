@@ -2,12 +2,15 @@
 """The simulator under sanitizers, and faults that it has to find: each fits the sources, and some, chosen anew each time,
 are found.
 
-KXFS_SIM is the build with sanitizers, KXFS_SIM_SEEDS how many histories it plays (default 200), KXFS_SIM_FAULTS how many faults
-are put back (default 3; 0: all).
+KXFS_SIM is the build with sanitizers, KXFS_SIM_SEEDS how many new histories it plays (default 200), KXFS_SIM_FROM from which seed
+(another each time), KXFS_SIM_FAULTS how many faults are put back (default 3; 0: all).
 """
 
 import os
 import pathlib
+import random
+import re
+import signal
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,9 +37,51 @@ def test_some_are_found():
     assert p.returncode == 0, p.stdout
 
 
-def test_histories_under_sanitizers():
-    """The same ones each time, so that no change is refused for a history that has nothing to do with it; tests/soak/run sim
-    plays others."""
-    p = run(os.environ["KXFS_SIM"], "--kept", "--seeds", os.environ.get("KXFS_SIM_SEEDS", "200"), "--jobs", "2", "--shrink")
+def test_histories_under_sanitizers(record_property):
+    """Those that have found something, and new ones each time. A seed that fails is added to the file of seeds: its history is
+    the same whenever it is played, so it is no chance."""
+    count = int(os.environ.get("KXFS_SIM_SEEDS", "200"))
+    first = int(os.environ.get("KXFS_SIM_FROM", random.randrange(1 << 31)))
+    record_property("seeds", f"{first} to {first + count - 1}")
+    print(f"seeds {first} to {first + count - 1}")
+    seeds = str(HERE / "seeds")
+    p = run(os.environ["KXFS_SIM"], "--kept", seeds, "--keep", seeds, "--from", str(first), "--seeds", str(count), "--jobs", "2",
+            "--shrink")
     print(p.stdout)
-    assert p.returncode == 0, p.stdout
+    assert p.returncode == 0, f"seeds {first} to {first + count - 1}\n{p.stdout}"
+
+
+def test_kept_seeds_are_played(tmp_path):
+    """Each seed of a file, and then the others."""
+    (tmp_path / "seeds").write_text("# a comment\n5 # of it\n7\n")
+    p = run(os.environ["KXFS_SIM"], "--kept", str(tmp_path / "seeds"), "--seeds", "1")
+    assert (p.returncode, p.stdout.split(";")[0]) == (0, "3 histories, 0 failed"), p.stdout
+    p = run(os.environ["KXFS_SIM"], "--kept", str(tmp_path / "none"))
+    assert p.returncode == 2
+
+
+def test_failing_seed_is_kept(tmp_path):
+    """With what failed; one that is there already is not added again."""
+    seeds = tmp_path / "seeds"
+    seeds.write_text("1 # known\n")
+    with subprocess.Popen([os.environ["KXFS_SIM"], "--keep", seeds, "--minutes", "1"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as p:
+        while len(seeds.read_text().splitlines()) < 3 and p.poll() is None:
+            for child in pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+        p.terminate()
+    lines = seeds.read_text().splitlines()
+    assert lines[:3] == ["1 # known", "2 # Killed", "3 # Killed"], lines
+
+
+def test_minutes():
+    """As many as there is time for, and no fewer."""
+    p = run(os.environ["KXFS_SIM"], "--minutes", "0.1", "--jobs", "2", timeout=120)
+    match = re.match(r"(\d+) histories, 0 failed", p.stdout)
+    assert p.returncode == 0 and match and int(match[1]) > 1, p.stdout
+
+
+def test_help():
+    for word in ("--help", "-h"):
+        p = run(HERE / "run", word)
+        assert p.returncode == 0 and "tests/sim/run --minutes M" in p.stdout
