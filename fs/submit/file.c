@@ -206,8 +206,8 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 
 /*
  * Thread TID of PROCESS, which writes H, closes it. If a signal has ended PROCESS, it has perhaps written only a part.
- * If kxfs can't see whether a signal has, what is written must not break off. If PROCESS is done, and its parent has the
- * file open, too, then the parent, a shell, say, is the writer: it may go on, and may be ended by a signal.
+ * If kxfs can't see whether a signal has, what is written must not break off. If PROCESS is done, and its parent (a
+ * shell, say) has the file open too, then the parent is the writer: it may go on, and may be ended by a signal.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {

@@ -110,6 +110,8 @@ static void step(const char *name)
 		execlp("true", "true", NULL);
 	else if (strcmp(name, "abort") == 0)
 		abort();
+	else if (strcmp(name, "wait") == 0)
+		pause();
 	else if (strcmp(name, "exit") == 0)
 		exit(0);
 	else if (strcmp(name, "fail") == 0)

@@ -7,10 +7,12 @@ import subprocess
 import harness
 import pytest
 import submitting
+import test_submit_ends as ends
 import unseen
 import yaml
 from lacking import need
 from submitting import BAD, GOOD
+from test_submit_ends import programs  # noqa: F401
 from test_submit_tools import CHANGE, HALF, REPORT, SILENT, WAIT, script
 
 # A process that has the file open twice, by open or dup, says at the first close that it is done.
@@ -110,6 +112,22 @@ def test_killed_half_way(kx, line):
     submitting.refused(kx, "x.yaml", "x.yaml:")
     assert submitting.put(kx, "x.yaml", GOOD) == ""
     submitting.launched_once(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("line, launched", [
+    ("$ENDS main write exit > x.yaml", True), ("$ENDS second write exit > x.yaml", True),
+    ("$ENDS last write fail > x.yaml", True), ("$GO exit > x.yaml", True), ("$GO half > x.yaml", False),
+    ("$ENDS main half KILL > x.yaml", False), ("$ENDS second half TERM > x.yaml", False),
+])
+@pytest.mark.parametrize("where", ["container", "other user"])
+def test_threads(make_unseen, programs, where, line, launched):
+    """Whether a signal has ended them is not shown: what breaks off within a line is not launched."""
+    kx = make_unseen(where)
+    ends.script(kx, line, programs)
+    if launched:
+        submitting.launched_once(kx, "x.yaml")
+    else:
+        submitting.refused(kx, "x.yaml", "so it may be only a part")
 
 
 def test_part_that_is_right(kx):
