@@ -775,8 +775,7 @@ static void look_work(void *data)
 	}
 	if (!rec)
 		return;
-	memcpy(rec->seed, rq->seed, sizeof(rec->seed));
-	for (size_t i = 0; i < array_size(rec->seed) && !rq->seeded && !m->work.err; i++)
+	for (size_t i = 0; i < array_size(rec->seed) && !m->work.err; i++)
 		m->work.err = random_name(&rec->seed[i]);
 	rec->readable = rq->readable;
 	spec_set(&rec->file, rq->file);

@@ -94,8 +94,7 @@ struct backend_request {
 	char *submitter;
 	char *submission; /* a UUID; in a dry run it may be NULL */
 	mode_t readable;  /* see backend_submission.readable */
-	bool seeded;	  /* the job is to have the name that is made of SEED, and no other */
-	uint64_t seed[2];
+	uint64_t seed[2]; /* if HELD: the job's name is made of it */
 	/*
 	 * SUBMIT: launch a job that was held. Whoever wrote its file has had the answer; where kxfs chooses the uids,
 	 * its uid is SUBMISSION. An earlier try, before a crash, may have launched it. DRY_RUN: the job is to be held,

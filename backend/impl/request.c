@@ -88,7 +88,6 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->submitter = text_copy(s->submitter);
 	rq->submission = s->submission ? text_copy(s->submission) : NULL;
 	rq->readable = s->readable;
-	rq->seeded = spec_name_seed(s->file, rq->seed);
 	request_post(rq);
 }
 
@@ -110,7 +109,6 @@ static struct backend_request *request_of_held(struct backend *b, const struct s
 	rq->text = mem_copy(text, len);
 	rq->len = len;
 	rq->readable = (mode_t)rec->readable;
-	rq->seeded = true;
 	memcpy(rq->seed, rec->seed, sizeof(rq->seed));
 	return rq;
 }

@@ -77,9 +77,6 @@ struct submit {
 	bool has_folder;
 	int err;    /* what is wrong; in HOLDER: as far as is known */
 	char *text; /* text for people; of a dry run that was approved: the manifest */
-	/* The name comes from the file, though not from the document, so others may have launched it, too. */
-	bool seeded;
-	bool doubted; /* an earlier submission of that name may still be on its way */
 	/* For a held job: when an earlier mount has tried it, in ns, and how many seconds ago that was. */
 	int64_t written;
 	uint64_t age;
@@ -143,8 +140,7 @@ static int make_manifest(struct submit *s)
 		err = random_uuid(s->uuid);
 	if (err)
 		return err;
-	s->seeded = rq->seeded;
-	if (s->seeded)
+	if (rq->held)
 		memcpy(mr.identity.random, rq->seed, sizeof(rq->seed));
 	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
 	if (err)
@@ -238,7 +234,7 @@ static void refuse(struct submit *s, int err)
 	cleanup_free char *why = NULL;
 
 	s->err = err;
-	if (s->in_flight || (s->doubted && s->has_folder && err != -EEXIST)) {
+	if (s->in_flight) {
 		why = take_ptr(s->text);
 		give_up(s, err, why);
 		return;
@@ -330,7 +326,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 			"the reply was lost, and with its ttl the job may have ended and gone by now");
 	} else if (holder == HOLDER_NONE && !s->lost) {
 		post_again(s, reply, "its name is taken and free in turns");
-	} else if (!s->m->named && !s->seeded && holder != HOLDER_OTHER) {
+	} else if (!s->m->named && !s->r.rq->held && holder != HOLDER_OTHER) {
 		/*
 		 * Nobody else would choose this name: it is our job, which may be gone already, or which the user may
 		 * not read.
@@ -354,29 +350,6 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	}
 }
 
-/*
- * An earlier submission, whose outcome is not known, has the name here. If it has launched nothing so far, this one
- * takes the name as well: whichever comes first launches the job, and the other finds it there.
- */
-static void on_earlier(struct submit *s, enum holder holder, const struct http_reply *reply)
-{
-	const struct folder *f = folders_find(s->k->folders, s->m->id);
-
-	if (f && *f->uid)
-		holder = HOLDER_OTHER; /* the earlier one has come meanwhile */
-	if (holder == HOLDER_NONE) {
-		request_set_working(&s->r, true);
-		folders_remove(s->k->folders, s->m->id, on_given_back, s);
-		return;
-	}
-	if (holder == HOLDER_UNCLEAR &&
-	    (reply->err || reply->status >= 500 || reply->status == 429) &&
-	    request_again(&s->r, reply->wait_ms))
-		return;
-	say_it_exists(s);
-	refuse(s, -EEXIST);
-}
-
 static void on_holder(void *data, const struct http_reply *reply)
 {
 	struct submit *s = data;
@@ -384,8 +357,6 @@ static void on_holder(void *data, const struct http_reply *reply)
 	cleanup_free char *why = NULL;
 
 	request_replied(&s->r);
-	if (s->doubted && !s->has_folder)
-		return on_earlier(s, holder, reply);
 	if (holder == HOLDER_OURS) {
 		launched(s, reply->body, reply->len);
 	} else if (is_known(s)) {
@@ -495,10 +466,6 @@ static void post(struct request *r)
 		.data = s,
 	};
 
-	if (s->doubted && !s->has_folder) {
-		ask_holder(s);
-		return;
-	}
 	if (is_known(s)) {
 		launched(s, "", 0);
 		return;
@@ -556,14 +523,8 @@ static bool is_of_another_kind(const struct submit *s)
 
 static void name_is_taken_here(struct submit *s)
 {
-	const struct folder *f = folders_find(s->k->folders, s->m->id);
-
 	s->old_exists |= is_there(s);
-	if (s->seeded && !s->m->named && f && f->doubt && !s->doubted) {
-		s->doubted = true;
-		s->err = 0;
-		ready(s);
-	} else if (s->seeded && !s->m->named) {
+	if (s->r.rq->held && !s->m->named) {
 		s->err = -EEXIST;
 		say_it_exists(s);
 		ready(s);

@@ -180,7 +180,7 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 
 	if (random_bytes(d.random, sizeof(d.random)) < 0)
 		return -EIO;
-	if (rq->seeded)
+	if (rq->held)
 		memcpy(d.random, rq->seed, sizeof(rq->seed));
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
@@ -273,14 +273,14 @@ static int make_dir(struct submit *s, const char *app)
 {
 	const char *state_dir = s->c->b->config.state_dir;
 	uint64_t v = s->rq->seed[0];
-	bool seeded = s->rq->seeded;
+	const bool held = s->rq->held;
 	int err;
 
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_free char *id = NULL;
 		cleanup_free char *dir = NULL;
 
-		if (!seeded && random_name(&v) < 0)
+		if (!held && random_name(&v) < 0)
 			return -EIO;
 		id = spec_name_job(app, v);
 		if (!spec_name_is_file(id))
@@ -291,7 +291,7 @@ static int make_dir(struct submit *s, const char *app)
 		 * A submission that is tried again has the same name: the folder may be one that could not be removed
 		 * before.
 		 */
-		if (err == -EEXIST && seeded) {
+		if (err == -EEXIST && held) {
 			err = record_remove_begun(dir);
 			err = err ? err : disk_mkdir(AT_FDCWD, dir);
 		}
@@ -299,7 +299,7 @@ static int make_dir(struct submit *s, const char *app)
 			s->id = take_ptr(id);
 		if (err != -EEXIST)
 			return err;
-		if (seeded) {
+		if (held) {
 			s->text = text_print(
 				"%s: a job named %s exists already; nothing was launched\n",
 				s->rq->file, id);

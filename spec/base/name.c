@@ -160,20 +160,6 @@ bool spec_name_is_handle(const char *job_id)
 	return strncmp(job_id, scheme, strlen(scheme)) == 0;
 }
 
-bool spec_name_seed(const char *name, uint64_t ret[2])
-{
-	const char *seed = strrchr(name, '~');
-	char half[17];
-
-	if (!seed || strspn(seed + 1, "0123456789abcdef") != 32 || seed[33] != '.')
-		return false;
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(half, sizeof(half), "%s", seed + 1 + 16 * i);
-		ret[i] = strtoull(half, NULL, 16) | UINT64_C(1) << 63;
-	}
-	return true;
-}
-
 bool spec_name_submits(const char *name)
 {
 	const char *dot = strrchr(name, '.');

@@ -52,11 +52,5 @@ char *spec_name_replica_dir(const char *role, unsigned k);
  */
 bool spec_name_is_handle(const char *job_id);
 
-/*
- * Does the file NAME determine the random bits of its job's id, as train~HEX.json with 32 hexadecimal digits does? Then
- * RET has them, the same for a dry run and for the job; their suffixes are as long as usual.
- */
-bool spec_name_seed(const char *name, uint64_t ret[2]);
-
 /* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */
 bool spec_name_submits(const char *name);

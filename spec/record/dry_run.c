@@ -24,7 +24,6 @@ static struct chance chance_of(const struct spec_dry_run *d)
 
 	_Static_assert(sizeof(ret) == sizeof(d->random), "all bytes are used");
 	memcpy(&ret, d->random, sizeof(ret));
-	(void)spec_name_seed(d->file, ret.name);
 	return ret;
 }
 

@@ -125,22 +125,6 @@ def test_local_job(kx):
     assert [r["state"] for r in record["replicas"]] == ["PENDING", "PENDING"]
 
 
-def test_id_of_the_job(kx):
-    """A name that says of what the id is made: the job has that of the dry run, and is launched once."""
-    name = "app~0123456789abcdef0123456789abcdef.yaml"
-    kx.write(f"dryrun/{name}", GOOD)
-    ident = made(kx, name)["id"]
-    kx.write(f"submit/{name}", GOOD)
-    assert [job.id for job in kx.jobs()] == [ident]
-    assert harness.err_of(kx.write, f"submit/{name}", GOOD) == "EEXIST"
-    assert f"a job named {ident} exists already; nothing was launched" in kx.read(f"submit/{name}.error")
-    kx.jobs()[0].finish()
-    harness.rmdir(kx / "jobs" / ident)
-    assert harness.err_of(kx.write, f"submit/{name}", GOOD) == "EEXIST", "it is in history/"
-    kx.call(f"cp history/{ident}/app.yaml submit/again.yaml")
-    assert len(kx.jobs()) == 1
-
-
 def test_written_again(kx):
     assert put(kx, "x.yaml", VOLCANO) == ""
     first = made(kx)["metadata"]["name"]

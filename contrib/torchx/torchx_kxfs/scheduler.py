@@ -62,7 +62,7 @@ class KxfsJob:
             raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
 
     def __str__(self) -> str:
-        """What the mount would make of it, with the id that it has when it is launched; after that, what it has made."""
+        """What the mount would make of it, with a placeholder for the end of the id; once it is launched, what it has made."""
         job = find_job([self.mount], self.ident) if self.ident else None
         return job.manifest() if job else dry_run(self.mount, self.file, self.text())
 

@@ -13,6 +13,7 @@ import errno
 import logging
 import os
 import pathlib
+import re
 import secrets
 import time
 
@@ -22,6 +23,9 @@ from torchx_kxfs.mount import KxfsError, Mount
 VERDICT_SECONDS = 660
 # A close that ends with one of these says nothing about the job.
 UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
+
+# Where a manifest names its job, and the record of a local job.
+_ID = re.compile(r"^(?:id|metadata:\n  name): (\S+-\w+)$", re.MULTILINE)
 
 logger = logging.getLogger(__name__)
 
@@ -44,20 +48,23 @@ def submit(mount: Mount, name: str, document: str) -> str:
 
 
 def dry_run(mount: Mount, name: str, document: str) -> str:
-    """The manifest that DOCUMENT would make as submit/NAME, as YAML; nothing is launched."""
+    """The manifest that DOCUMENT would make, as YAML; nothing is launched. The end of the id, which is random for each
+    launch, is replaced by SUFFIX."""
     path = mount.path / "dryrun" / name
     try:
         error = _write(path, document)
         if error:
             raise KxfsError(_reason(path) or f"{path}: {error.strerror}") from None
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     finally:
         _remove(path, ".error")
+    ident = _ID.search(text)
+    return text.replace(ident[1], ident[1].rpartition("-")[0] + "-SUFFIX") if ident else text
 
 
 def new_name() -> str:
-    """A file that nobody else has. The id of its job is made of it, in a dry run too: kxfs-layout(5), submit."""
-    return f"torchx~{secrets.token_hex(16)}.json"
+    """A file that nobody else has."""
+    return f"torchx-{secrets.token_hex(16)}.json"
 
 
 def _write(path: pathlib.Path, document: str) -> OSError | None:

@@ -397,7 +397,6 @@ static void begin(const char *text, enum backend_request_kind kind)
 		.held = rig.held,
 		.backend = rig.backend,
 	};
-	rig.rq.seeded = rig.held || spec_name_seed(rig.rq.file, rig.rq.seed);
 	forget_noted();
 	rig.first[0] = '\0';
 	rig.err = 1;
@@ -809,90 +808,6 @@ static void test_drawn_name_of_another(void **state)
 	assert_answer(-EEXIST, "exists already; nothing was launched");
 }
 
-/* The name of the file is that of an earlier submission in doubt, and the server is asked who has it. */
-static void give_doubt(char *uid)
-{
-	static char submission[] = "another";
-
-	rig.earlier = (struct folder){.uid = uid, .submission = submission, .doubt = 1};
-	rig.n_taken = 1;
-	begin(APP, BACKEND_SUBMIT);
-}
-
-/*
- * A name that the file gives is refused where it is taken. No other name is tried, and the job that has it is not held
- * for ours.
- */
-static void test_name_of_the_file(void **state)
-{
-	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml", no_uid[] = "",
-		    uid[] = "u1";
-	cleanup_free char *first = NULL, *other = NULL;
-
-	rig.file = file;
-	begin(APP, BACKEND_DRY_RUN);
-	answer(201, rig.body);
-	first = text_copy(rig.text);
-	submit(APP);
-	assert_non_null(strstr(first, rig.name));
-	answer(201, rig.body);
-	assert_answer(0, "");
-	other = text_print(JOB_NAMED, rig.name);
-	submit(APP);
-	assert_string_equal(rig.name, rig.first);
-	answer(409, TAKEN);
-	answer(200, other);
-	assert_done("GET, remove, answer");
-	assert_answer(-EEXIST, "exists already; nothing was launched");
-	/* The server does not tell who has the name: it is not ours, unless a reply was lost. */
-	submit(APP);
-	answer(409, TAKEN);
-	answer(403, STATUS("403", "Forbidden"));
-	assert_answer(-EEXIST, "nothing was launched");
-	forget_noted();
-	submit(APP);
-	lose();
-	go_on();
-	answer(409, TAKEN);
-	answer(404, NOBODY);
-	assert_answer(-EEXIST, "could not be found out");
-	forget_noted();
-	rig.n_taken = 1;
-	begin(APP, BACKEND_SUBMIT);
-	assert_done("answer");
-	assert_answer(-EEXIST, "exists already; nothing was launched");
-	/* An earlier submission is in doubt. If it has launched nothing, this one does. */
-	give_doubt(no_uid);
-	answer(404, NOBODY);
-	assert_done("GET, remove, reserve, folder, POST");
-	answer(201, rig.body);
-	assert_answer(0, "");
-	/* The earlier one may still be launched where this one is refused. */
-	give_doubt(no_uid);
-	lose();
-	go_on();
-	answer(404, NOBODY);
-	answer(422, INVALID);
-	assert_done("GET, GET, remove, reserve, folder, POST, doubt, answer");
-	assert_answer(-EINVAL, "could not be found out");
-	/* The earlier one was launched, as the server says, or the watch. */
-	give_doubt(no_uid);
-	answer(200, other);
-	assert_done("GET, answer");
-	assert_answer(-EEXIST, "exists already; nothing was launched");
-	give_doubt(no_uid);
-	rig.earlier.uid = uid;
-	answer(404, NOBODY);
-	assert_answer(-EEXIST, "exists already; nothing was launched");
-	forget_noted();
-	rig.earlier = (struct folder){0};
-	/* A manifest has a name of its own. */
-	submit(READY);
-	assert_string_equal(rig.name, "mine");
-	answer(201, rig.body);
-	assert_answer(0, "");
-}
-
 /* There is a folder of that name here, in the table or on the disk alone: another name is drawn. */
 static void test_name_taken_here(void **state)
 {
@@ -1116,7 +1031,6 @@ int main(void)
 		SUBMIT_TEST(test_never_found_out),
 		SUBMIT_TEST(test_name_of_another),
 		SUBMIT_TEST(test_drawn_name_of_another),
-		SUBMIT_TEST(test_name_of_the_file),
 		SUBMIT_TEST(test_name_taken_here),
 		SUBMIT_TEST(test_wrapped),
 		SUBMIT_TEST(test_no_folder),

@@ -219,29 +219,6 @@ static void test_handle(void **state)
 	assert_false(spec_name_is_handle(""));
 }
 
-static void test_seed(void **state)
-{
-	static const char *const others[] = {
-		"a.json",
-		"a~.json",
-		"a~0123456789abcdef.json",
-		"a~0123456789abcdef0123456789ABCDEF.json",
-		"a~0123456789abcdef0123456789abcdef0.json",
-		"a~0123456789abcdef0123456789abcdef",
-		"~",
-	};
-	char suffix[SPEC_SUFFIX_MAX];
-	uint64_t v[2] = {5, 6};
-
-	for (size_t i = 0; i < array_size(others); i++)
-		assert_false(spec_name_seed(others[i], v));
-	assert_true(v[0] == 5 && v[1] == 6);
-	assert_true(spec_name_seed("b~c~0123456789abcdef0000000000000000.yaml", v));
-	assert_true(v[0] == UINT64_C(0x8123456789abcdef) && v[1] == UINT64_C(1) << 63);
-	spec_name_suffix(v[1], suffix);
-	assert_true(spec_name_is_suffix(suffix));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,7 +226,7 @@ int main(void)
 		cmocka_unit_test(test_label),	    cmocka_unit_test(test_file),
 		cmocka_unit_test(test_replica_dir), cmocka_unit_test(test_submits),
 		cmocka_unit_test(test_job),	    cmocka_unit_test(test_uuid),
-		cmocka_unit_test(test_seed),	    cmocka_unit_test(test_handle),
+		cmocka_unit_test(test_handle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
