@@ -42,29 +42,41 @@ define_cleanup(backend_freep, struct backend *, backend_free)
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
 	const struct backend *b = data;
-	const struct spec_job *before = old && old->held ? NULL : old;
+	bool taken = new_job && !new_job->held &&
+		     (b->config.capture == BACKEND_CAPTURE_ALL || new_job->own);
 
 	held_news(b->held, old, new_job);
-	if (b->reader)
-		reader_job(b->reader, old, new_job);
-	/* A job that was never launched is kept in no archive. */
-	if (b->keep && (before || new_job) && !(new_job && new_job->held))
-		keep_job(b->keep, before, new_job);
+	/* Of a job whose output is not captured another kxfs may have that; one that was never launched has none. */
+	if (b->config.archives && (taken || !new_job))
+		archive_job(b->archive, old, new_job);
 	if (b->events.job)
 		return b->events.job(b->events.data, old, new_job);
 }
 
+static bool is_settled(void *data, const struct spec_job *job)
+{
+	struct backend *b = data;
+
+	return b->ops->is_settled(b, job);
+}
+
 /* Runs on the pool. */
-static int keep_text(void *data, const struct spec_job *job, enum keep_text which, char **ret,
-		     size_t *ret_len)
+static int archive_text(void *data, const struct spec_job *job, enum archive_text which, char **ret,
+			size_t *ret_len, mode_t *ret_mode)
 {
 	struct backend *b = data;
 	int64_t changed;
+	int err;
 
-	if (which == KEEP_EVENTS)
-		return backend_events(b, job, ret, ret_len, &changed);
-	return backend_text(b, job, which == KEEP_APPDEF ? BACKEND_APPDEF : BACKEND_MANIFEST, ret,
-			    ret_len);
+	if (which == ARCHIVE_EVENTS)
+		err = backend_events(b, job, ret, ret_len, &changed);
+	else
+		err = backend_text(b, job,
+				   which == ARCHIVE_APPDEF ? BACKEND_APPDEF : BACKEND_MANIFEST, ret,
+				   ret_len);
+	if (which != ARCHIVE_EVENTS)
+		*ret_mode = S_IRUSR | S_IWUSR | backend_text_readable(b, job);
+	return err == -ENOENT ? 0 : err;
 }
 
 static void on_log(void *data, struct log *log)
@@ -80,7 +92,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 {
 	struct backend *b cleanup(backend_freep) = NULL;
 	const struct backend_ops *ops = backend_find(config->kind);
-	int err = 0;
+	int err;
 
 	b = new0(struct backend);
 	b->loop = loop;
@@ -89,41 +101,22 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	end_init(&b->stopped);
 	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
-	if (config->archive && config->archives)
-		err = keep_new(
-			&(struct keep_config){
-				.loop = loop,
-				.place = {config->archive, config->archive_endpoint,
-					  config->archive_region},
-				.state_dir = b->config.state_dir,
-				.writer = config->submitter,
-				.stop_ms = config->grace_ms,
-				.text = keep_text,
-				.data = b,
-			},
-			&b->keep, ret_text);
-	if (err < 0)
-		return err;
 	b->held = held_new(b, &backend_held_ways);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
 	if (err < 0)
 		return err;
-	if (config->archive && !config->archives)
-		err = reader_new(
-			&(struct reader_config){
-				.loop = loop,
-				.store = b->store,
-				.output = b->output,
-				.place = {config->archive, config->archive_endpoint,
-					  config->archive_region},
-				.state_dir = b->config.state_dir,
-				.spool_limit = config->spool_limit,
-				.history_keep = config->history_keep,
-			},
-			&b->reader, ret_text);
-	if (err < 0)
-		return err;
+	if (config->archive)
+		b->archive = archive_new(&(struct archive_config){
+			.loop = loop,
+			.output = b->output,
+			.dir = config->archive,
+			.state_dir = b->config.state_dir,
+			.stop_ms = config->grace_ms,
+			.is_settled = is_settled,
+			.text = archive_text,
+			.data = b,
+		});
 	err = ops->init(b, ret_text);
 	if (err < 0)
 		return err;
@@ -138,8 +131,7 @@ void backend_free(struct backend *b)
 		return;
 	if (b->ops)
 		b->ops->fini(b);
-	keep_free(b->keep);
-	reader_free(b->reader);
+	archive_free(b->archive);
 	held_free(b->held);
 	output_free(b->output);
 	store_free(b->store);
@@ -162,6 +154,13 @@ int backend_start(struct backend *b, char **ret_text)
 	int err;
 
 	assert(!loop_is_here(b->loop));
+	if (b->config.archives) {
+		err = archive_check(b->config.archive, b->config.state_dir, ret_text);
+		/* One that does not answer may do so later. */
+		if (err && err != -ETIMEDOUT)
+			return err;
+		free(take_ptr(*ret_text));
+	}
 	loop_post(b->loop, backend_run_start, b);
 	err = end_wait(&b->started, BACKEND_START_S, ret_text);
 	if (err == -ETIMEDOUT && !*ret_text)
@@ -205,7 +204,7 @@ static void backend_run_stop(void *data)
 bool backend_stop(struct backend *b)
 {
 	/* Processes have the grace, and then so has what is still to be archived. */
-	unsigned seconds = (b->keep ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+	unsigned seconds = (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);
@@ -224,17 +223,7 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 {
-	const struct spec_job *job = store_get_uid(b->store, uid);
-
-	const struct spec_job *read cleanup_job = NULL;
-
-	/* The reader may know more of the job than the store. */
-	if (b->reader && (!job || job->archived))
-		read = reader_by_uid(b->reader, uid);
-	if (!read)
-		return job;
-	spec_job_unref(job);
-	return take_ptr(read);
+	return store_get_uid(b->store, uid);
 }
 
 void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
@@ -272,47 +261,14 @@ int64_t backend_stale_since(struct backend *b)
 	return b->ops->stale_since ? b->ops->stale_since(b) : 0;
 }
 
-/* --- the archive --- */
-
-bool backend_has_archive(const struct backend *b)
+char *backend_archive(struct backend *b)
 {
-	return b->reader;
+	return b->archive ? text_print("%s/%s", b->config.archive, b->ops->namespace(b)) : NULL;
 }
 
-void backend_archive_look(struct backend *b)
+int backend_examine_archive(const char *dir, char **ret_text)
 {
-	lock_assert_none();
-	if (b->reader)
-		reader_look(b->reader);
-}
-
-int backend_archive_days(struct backend *b, char ***ret, size_t *ret_n)
-{
-	*ret = NULL;
-	*ret_n = 0;
-	return b->reader ? reader_days(b->reader, ret, ret_n) : 0;
-}
-
-int backend_archive_jobs(struct backend *b, const char *day, const struct spec_job ***ret,
-			 size_t *ret_n)
-{
-	return b->reader ? reader_jobs(b->reader, day, ret, ret_n) : -ENOENT;
-}
-
-int backend_archive_job(struct backend *b, const char *day, const char *id,
-			const struct spec_job **ret)
-{
-	return b->reader ? reader_job_of(b->reader, day, id, ret) : -ENOENT;
-}
-
-int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret)
-{
-	return b->reader ? reader_find(b->reader, id, ret) : -ENOENT;
-}
-
-int backend_complete(struct backend *b, const struct spec_job **job)
-{
-	return b->reader ? reader_complete(b->reader, job) : 0;
+	return archive_check(dir, NULL, ret_text);
 }
 
 /* --- texts --- */
@@ -323,10 +279,6 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 	lock_assert_none();
 	if (job->held)
 		return held_text(b->config.state_dir, job, which, ret, ret_len);
-	if (job->archived)
-		return reader_text(b->reader, job,
-				   which == BACKEND_APPDEF ? KEEP_APPDEF : KEEP_MANIFEST, ret,
-				   ret_len);
 	return b->ops->text(b, job, which, ret, ret_len);
 }
 
@@ -338,7 +290,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	struct stat st;
 	int err;
 
-	if (which != BACKEND_APPDEF || job->archived)
+	if (which != BACKEND_APPDEF)
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
@@ -356,9 +308,6 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 	struct stat st;
 	int err;
 
-	/* It is not known who may read it in the archive. */
-	if (job->archived)
-		return 0;
 	err = disk_stat(AT_FDCWD, path, &st);
 	/* The mode is that of the file on disk, which nobody but the user reaches there. */
 	if (err)
@@ -371,8 +320,6 @@ int backend_events(struct backend *b, const struct spec_job *job, char **ret, si
 {
 	lock_assert_none();
 	*ret_changed = job->changed;
-	if (job->archived)
-		return reader_text(b->reader, job, KEEP_EVENTS, ret, ret_len);
 	return b->ops->events && !job->held ? b->ops->events(b, job, ret, ret_len, ret_changed)
 					    : -ENOENT;
 }
@@ -382,12 +329,11 @@ void backend_info(struct backend *b, FILE *out)
 	fprintf(out, "backend: %s\n", *b->config.kind ? b->config.kind : "all");
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
 	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
-	fprintf(out, "spool_bytes: %" PRIu64 "\n",
-		output_bytes(b->output) + (b->reader ? reader_bytes(b->reader) : 0));
+	fprintf(out, "spool_bytes: %" PRIu64 "\n", output_bytes(b->output));
 	fprintf(out, "spool_limit: %llu\n", (unsigned long long)b->config.spool_limit);
 	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
-	if (b->reader)
-		reader_info(b->reader, out);
+	if (b->archive)
+		archive_info(b->archive, out);
 	b->ops->info(b, out);
 }
 
@@ -440,8 +386,8 @@ void backend_metrics(struct backend *b, FILE *out)
 	};
 	print_metrics(out, metrics, array_size(metrics));
 	print_requests(b, out);
-	if (b->keep)
-		keep_metrics(b->keep, out);
+	if (b->archive)
+		archive_metrics(b->archive, out);
 	b->ops->metrics(b, out);
 }
 
@@ -519,32 +465,6 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 /* --- output --- */
 
 /*
- * Is the log KEY of JOB (NULL: the merged one) to be read in the archive? Yes if only the archive knows it, or if no
- * byte of it was captured here and its pod is gone: so it is with jobs of the history, and mostly with earlier
- * attempts.
- */
-static bool is_elsewhere(struct backend *b, const struct spec_job *job, const char *key)
-{
-	bool known = false, gone = job->history;
-	struct log_stat st;
-
-	if (!b->reader || job->archived || job->held)
-		return job->archived;
-	for (size_t i = 0; key && i < job->n_replicas; i++) {
-		const struct spec_replica *r = &job->replicas[i];
-
-		for (size_t k = 0; k < r->n_logs && !known; k++) {
-			known = streq(r->logs[k].key, key);
-			gone |= known && k + 1 < r->n_logs &&
-				streq(r->logs[k].container, r->logs[k + 1].container);
-		}
-	}
-	if (key && !known)
-		return true;
-	return gone && (output_log_stat(b->output, job->id, key, LOG_PLAIN, &st) || !st.size);
-}
-
-/*
  * Does the folder of JOB belong to another job of its name, which is in the history? That folder is moved away when
  * output of JOB is wanted; until then a log in it may be the other job's. The logs of pods have names of their own, but
  * the merged log has the same name for each job.
@@ -554,16 +474,12 @@ static bool is_anothers(struct backend *b, const struct spec_job *job, const cha
 	const struct spec_job *other cleanup_job =
 		key || job->history ? NULL : store_get(b->store, BACKEND_HISTORY, job->id);
 
-	return other && !other->archived && !streq(other->uid, job->uid);
+	return other && !streq(other->uid, job->uid);
 }
 
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret)
 {
-	int err = is_elsewhere(b, job, key) ? reader_log(b->reader, job, key, form, ret) : -ENOENT;
-
-	if (!err || job->archived)
-		return err;
 	if (is_anothers(b, job, key))
 		return output_log_await(b->output, job->id, form, ret);
 	return output_log(b->output, job->id, key, form, ret);
@@ -572,11 +488,6 @@ int backend_log(struct backend *b, const struct spec_job *job, const char *key, 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret)
 {
-	int err = is_elsewhere(b, job, key) ? reader_log_stat(b->reader, job, key, form, ret)
-					    : -ENOENT;
-
-	if (!err || job->archived)
-		return err;
 	*ret = (struct log_stat){0};
 	if (is_anothers(b, job, key))
 		return 0;

@@ -44,9 +44,9 @@ struct backend_config {
 	int gpus;
 	uint64_t spool_limit; /* bytes of output on disk in all */
 	int64_t history_keep; /* how long jobs stay in the history, in seconds */
-	/* See archive_address; NULL: there is no archive. */
-	const char *archive, *archive_endpoint, *archive_region;
-	bool archives; /* jobs are put into the archive; else jobs that are there are shown */
+	const char *
+		archive; /* an absolute path: where jobs that have ended are copied; NULL: nowhere */
+	bool archives;	 /* they are copied there; else this only shows where that is */
 };
 
 /* News, told on the I/O thread without a lock. Set once, before backend_start. */
@@ -88,10 +88,8 @@ void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
 		     void *data);
 
-/* Like backend_examine, for an archive, into which a small file is written. */
-void backend_examine_archive(const struct backend_config *config,
-			     void (*fn)(void *data, enum backend_grade grade, const char *text),
-			     void *data);
+/* Can the directory DIR be an archive? 0, or a negative errno with *RET_TEXT; malloc'ed. This waits for a limited time. */
+int backend_examine_archive(const char *dir, char **ret_text);
 
 /*
  * The contexts of the kubeconfig (a file; "" where kubectl looks) with their namespaces, "CONTEXT/NAMESPACE": an array
@@ -170,27 +168,8 @@ void backend_wanted(struct backend *b, const struct spec_job *job);
 /* Like backend_wanted, for the usage of the jobs of jobs/. */
 void backend_usage_wanted(struct backend *b);
 
-/* --- what an archive has; any thread; all but the first may wait for it, as for a disk --- */
-
-/* Is an archive shown? If not, the next functions have nothing. */
-bool backend_has_archive(const struct backend *b);
-/* Somebody looks at the history, so it should have the jobs of the archive. */
-void backend_archive_look(struct backend *b);
-/* The days of the archive, oldest first: *RET, and each item of it, is malloc'ed. */
-int backend_archive_days(struct backend *b, char ***ret, size_t *ret_n);
-/* The jobs of a day; *RET is malloc'ed, each item a new reference. -ENOENT: there is no such day. */
-int backend_archive_jobs(struct backend *b, const char *day, const struct spec_job ***ret,
-			 size_t *ret_n);
-/* The job of DAY that is called ID, a new reference. */
-int backend_archive_job(struct backend *b, const char *day, const char *id,
-			const struct spec_job **ret);
-/* The job of any day that is called ID, a new reference. -ENOENT. */
-int backend_archive_find(struct backend *b, const char *id, const struct spec_job **ret);
-/*
- * Replace *JOB, a reference, by a snapshot that is not brief; or, if the job is not archived, by one that has the logs
- * of attempts that only an archive has, if that can be had.
- */
-int backend_complete(struct backend *b, const struct spec_job **job);
+/* The directory in which the archive has the jobs of this namespace; malloc'ed; NULL: there is no archive. Any thread. */
+char *backend_archive(struct backend *b);
 
 /* --- texts; any thread; may read the state directory --- */
 

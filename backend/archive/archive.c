@@ -1,70 +1,406 @@
 /* SPDX-License-Identifier: MIT */
-/* Chooses the sort of archive by its address, and checks what holds for all: names and bounds. */
+/*
+ * A job that has ended has an entry: it waits in the queue, is copied, and is known to be in DIR from then on. Whether
+ * DIR has a job is asked of DIR itself, once for each job and run.
+ *
+ * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks whether the job still has the folder
+ * that was read. After an error the job goes to the end of the queue and waits, longer each time; if the error is that
+ * of DIR, all wait for a moment.
+ */
 #include "backend/archive/archive.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <semaphore.h>
 
-#include "backend/archive/kind.h"
-#include "spec/base/mem.h"
-#include "spec/base/name.h"
+#include <uthash.h>
+#include <utlist.h>
 
-bool archive_is_name(const char *name, bool prefix)
+#include "backend/archive/copy.h"
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/print.h"
+#include "backend/base/random.h"
+#include "backend/base/thread.h"
+#include "backend/base/work.h"
+#include "spec/base/time.h"
+
+#define SOON_MS	 1000 /* from the last change of a job to its copy */
+#define AWAY_MS	 1000 /* the pause of all after an error of DIR, which gets longer, */
+#define AWAY_MAX 60000
+#define JOB_MS	 5000 /* and that of one job */
+#define JOB_MAX	 300000
+#define CHECK_S	 10 /* how long the start waits for DIR */
+
+struct entry {
+	char *uid;
+	const struct spec_job *job; /* NULL: DIR has it, and the entry is not in the queue */
+	uint64_t at;		    /* when it is due, by loop_now_ms */
+	unsigned failures;	    /* in a row */
+	struct entry *prev, *next;
+	UT_hash_handle hh; /* by uid */
+};
+
+struct archive {
+	struct archive_config config;
+	char *namespace; /* NULL: archive_begin was not called */
+	struct entry *all, *queue;
+	struct copy copy; /* it is under way if it has a JOB, which is a reference */
+	struct work work;
+	bool begun;
+	unsigned failing, away; /* jobs whose last copy has failed; errors of DIR in a row */
+	uint64_t retry_at;
+	struct loop_timer timer, late;
+	atomic_bool cancel;
+	loop_fn stopped; /* NULL: archive_stop was not called, or is over */
+	void *stopped_data;
+	struct lock lock; /* protects TROUBLE */
+	char *trouble;	  /* why a job could not be copied; NULL: all could */
+	atomic_ullong waiting, copied, failures;
+};
+
+static void step(void *data);
+
+static struct entry *find(const struct archive *a, const char *uid)
 {
-	cleanup_free char *copy = text_copy(name);
-	char *part = copy, *slash;
+	struct entry *e;
 
-	for (; (slash = strchr(part, '/')); part = slash + 1) {
-		*slash = '\0';
-		if (!spec_name_is_file(part))
-			return false;
+	HASH_FIND_STR(a->all, uid, e);
+	return e;
+}
+
+/* --- what is reported --- */
+
+/* TEXT is given away; NULL: all is well. */
+static void set_trouble(struct archive *a, char *text)
+{
+	char *old;
+
+	{
+		lock_scope(&a->lock);
+		old = a->trouble;
+		a->trouble = text;
 	}
-	return prefix ? *part == '\0' : spec_name_is_file(part);
+	if (text && !old)
+		diag(DIAG_WARNING,
+		     "archive: %s; what is not archived stays here, and is tried again", text);
+	else if (!text && old)
+		diag(DIAG_INFO, "archive: all jobs can be archived again");
+	free(old);
 }
 
-void archive_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
-		 void *data)
+static char *get_trouble(struct archive *a)
 {
-	assert(archive_is_name(name, false) && n <= ARCHIVE_MAX);
-	a->ops->put(a, name, bytes, n, done, data);
+	lock_scope(&a->lock);
+
+	return a->trouble ? text_copy(a->trouble) : NULL;
 }
 
-void archive_get(struct archive *a, const char *name, uint64_t off, size_t n, archive_bytes_fn done,
-		 void *data)
+void archive_info(struct archive *a, FILE *out)
 {
-	assert(archive_is_name(name, false) && n <= ARCHIVE_MAX);
-	a->ops->get(a, name, off, n, done, data);
+	cleanup_free char *trouble = get_trouble(a);
+
+	print_text(out, "archive", a->config.dir);
+	fprintf(out, "archive_waiting: %llu\n", atomic_load(&a->waiting));
+	print_text(out, "archive_error", trouble ? trouble : "");
 }
 
-void archive_list(struct archive *a, const char *prefix, const char *after, archive_list_fn done,
-		  void *data)
+void archive_metrics(struct archive *a, FILE *out)
 {
-	assert(archive_is_name(prefix, true));
-	a->ops->list(a, prefix, after, done, data);
+	cleanup_free char *trouble = get_trouble(a);
+	const struct print_metric metrics[] = {
+		{"archive_waiting_jobs", "gauge", "Jobs that have ended and are not archived yet",
+		 atomic_load(&a->waiting)},
+		{"archive_failing", "gauge", "1 if a job can't be archived", trouble != NULL},
+		{"archived_jobs_total", "counter", "Jobs that were archived",
+		 atomic_load(&a->copied)},
+		{"archive_failures_total", "counter", "Failures to archive a job",
+		 atomic_load(&a->failures)},
+	};
+
+	print_metrics(out, metrics, array_size(metrics));
+}
+
+bool archive_lacks(const struct archive *a, const char *uid)
+{
+	const struct entry *e = a ? find(a, uid) : NULL;
+
+	return e && e->job;
+}
+
+bool archive_gives_up(const struct archive *a, const char *uid)
+{
+	return a->away && !(a->copy.job && streq(a->copy.job->uid, uid));
+}
+
+/* --- the queue --- */
+
+static void wait(struct archive *a, uint64_t ms)
+{
+	if (a->namespace && !a->copy.job && !a->cancel)
+		loop_timer_set(&a->timer, ms);
+}
+
+/* E waits no longer. */
+static void leave(struct archive *a, struct entry *e)
+{
+	if (!e->job)
+		return;
+	DL_DELETE(a->queue, e);
+	spec_job_unref(take_ptr(e->job));
+	a->failing -= e->failures > 0;
+	e->failures = 0;
+	atomic_fetch_sub(&a->waiting, 1);
+	if (!a->failing && !a->away)
+		set_trouble(a, NULL);
+}
+
+static void forget(struct archive *a, struct entry *e)
+{
+	leave(a, e);
+	HASH_DEL(a->all, e);
+	free(e->uid);
+	free(e);
+}
+
+void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job)
+{
+	struct entry *e = find(a, old ? old->uid : new_job->uid);
+	bool ended = new_job && spec_state_is_final(new_job->state) &&
+		     (new_job->history || !new_job->suspended);
+
+	/* If a job in the archive comes back to life, what is there stays as it is. */
+	if (e && !ended && (e->job || !new_job))
+		return forget(a, e);
+	if (!ended || (e && !e->job))
+		return;
+	if (!e) {
+		e = new0(struct entry);
+		e->uid = text_copy(new_job->uid);
+		e->at = loop_now_ms() + SOON_MS;
+		HASH_ADD_KEYPTR(hh, a->all, e->uid, strlen(e->uid), e);
+		DL_APPEND(a->queue, e);
+		atomic_fetch_add(&a->waiting, 1);
+		if (!loop_timer_is_set(&a->timer))
+			wait(a, SOON_MS);
+	}
+	spec_job_unref(e->job);
+	e->job = spec_job_ref(new_job);
+}
+
+static bool is_settled(const struct archive *a, const struct spec_job *job)
+{
+	return (job->history ||
+		(spec_job_is_over(job) && !job->unexplained && !job->stale_since)) &&
+	       a->config.is_settled(a->config.data, job);
+}
+
+/* --- a copy --- */
+
+/* The copy of E, which may be gone, has failed. */
+static void failed(struct archive *a, struct entry *e, int err)
+{
+	const struct copy *c = &a->copy;
+	uint64_t now = loop_now_ms();
+
+	atomic_fetch_add(&a->failures, 1);
+	if (c->away)
+		a->retry_at = now + random_pause(AWAY_MS, a->away++, AWAY_MAX, 0);
+	if (!e || !e->job)
+		return;
+	a->failing += !e->failures;
+	e->at = now + random_pause(JOB_MS, e->failures++, JOB_MAX, 0);
+	set_trouble(a, text_copy(c->why ? c->why : strerror(-err)));
+}
+
+static void finished(void *data)
+{
+	struct archive *a = data;
+	struct copy *c = &a->copy;
+	struct entry *e = find(a, c->job->uid);
+
+	if (!c->away)
+		a->away = 0;
+	if (c->there && e)
+		leave(a, e);
+	atomic_fetch_add(&a->copied, c->there && *c->temp);
+	if (e && e->job) {
+		DL_DELETE(a->queue, e);
+		DL_APPEND(a->queue, e);
+		e->at = loop_now_ms() + SOON_MS;
+	}
+	if (a->work.err && a->work.err != -ECANCELED)
+		failed(a, e, a->work.err);
+	spec_job_unref(take_ptr(c->job));
+	free(take_ptr(c->why));
+	step(a);
+}
+
+static void finish_work(void *data)
+{
+	struct archive *a = data;
+	int before = a->work.err, err = copy_finish(&a->copy, before);
+
+	a->work.err = before ? before : err;
+}
+
+static void made(void *data)
+{
+	struct archive *a = data;
+	const struct entry *e = find(a, a->copy.job->uid);
+
+	/* If the job has not got another name, and its output is not being removed, all that was read is its own. */
+	if (!a->work.err &&
+	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
+		a->work.err = -ECANCELED;
+	a->work.run = *a->copy.temp ? finish_work : NULL;
+	a->work.done = finished;
+	work_start(&a->work, a->config.loop);
+}
+
+static void make_work(void *data)
+{
+	struct archive *a = data;
+
+	a->work.err = copy_make(&a->copy);
+}
+
+static void begin(struct archive *a, const struct entry *e)
+{
+	a->copy = (struct copy){.config = &a->config,
+				.namespace = a->namespace,
+				.job = spec_job_ref(e->job),
+				.clean = !a->begun,
+				.cancel = &a->cancel};
+	a->begun = true;
+	a->work = (struct work){.run = make_work, .done = made, .data = a};
+	work_start(&a->work, a->config.loop);
+}
+
+static void on_stopped(void *data)
+{
+	struct archive *a = data;
+
+	a->cancel = true;
+	loop_timer_stop(&a->timer);
+	loop_timer_stop(&a->late);
+	if (a->waiting)
+		diag(DIAG_INFO, "%llu jobs are not archived yet; the next start goes on",
+		     atomic_load(&a->waiting));
+	if (a->stopped)
+		take_ptr(a->stopped)(a->stopped_data);
+}
+
+/* Begin the copy of the first job that is due and settled, or wait for one. */
+static void step(void *data)
+{
+	struct archive *a = data;
+	uint64_t now = loop_now_ms(), next = UINT64_MAX;
+	struct entry *e;
+
+	if (!a->namespace || a->copy.job || a->cancel)
+		return;
+	if (a->stopped && a->away)
+		return on_stopped(a);
+	if (now < a->retry_at)
+		return wait(a, a->retry_at - now);
+	DL_FOREACH(a->queue, e) {
+		bool due = e->at <= now || (a->stopped && !e->failures);
+
+		if (due && is_settled(a, e->job))
+			return begin(a, e);
+		e->at = due ? now + SOON_MS : e->at;
+		next = min_of(next, e->at);
+	}
+	if (a->stopped)
+		on_stopped(a);
+	else if (next != UINT64_MAX)
+		wait(a, next - now);
+}
+
+/* --- life --- */
+
+/* What is asked of DIR, in a thread that may hang. */
+struct check {
+	char *dir, *state_dir;
+	int err;
+	char *why;
+	sem_t done;
+};
+
+static void *check_thread(void *data)
+{
+	struct check *q = data;
+	cleanup_fd int fd = copy_open(q->dir, q->state_dir, &q->why);
+
+	q->err = min_of(fd, 0);
+	sem_post(&q->done);
+	return NULL;
+}
+
+int archive_check(const char *dir, const char *state_dir, char **ret_text)
+{
+	struct check *q = new0(struct check);
+	struct timespec until;
+	int err;
+
+	q->dir = text_copy(dir);
+	q->state_dir = state_dir ? text_copy(state_dir) : NULL;
+	sem_init(&q->done, 0, 0);
+	err = thread_start(check_thread, q, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CHECK_S;
+	while (!err && sem_clockwait(&q->done, CLOCK_MONOTONIC, &until) < 0)
+		err = errno == EINTR ? 0 : -errno;
+	if (err) { /* a thread that hangs keeps what it was asked */
+		*ret_text = text_print("%s: does not answer", dir);
+		return err;
+	}
+	err = q->err;
+	*ret_text = q->why;
+	sem_destroy(&q->done);
+	free(q->dir);
+	free(q->state_dir);
+	free(q);
+	return err;
+}
+
+void archive_begin(struct archive *a, const char *namespace)
+{
+	a->namespace = text_copy(namespace);
+	step(a);
 }
 
 void archive_stop(struct archive *a, loop_fn fn, void *data)
 {
-	a->ops->stop(a, fn, data);
+	a->stopped = fn;
+	a->stopped_data = data;
+	loop_timer_set(&a->late, a->config.stop_ms);
+	if (a->namespace)
+		step(a);
+	else
+		on_stopped(a);
+}
+
+struct archive *archive_new(const struct archive_config *config)
+{
+	struct archive *a = new0(struct archive);
+
+	a->config = *config;
+	a->lock = (struct lock)LOCK_INIT;
+	loop_timer_init(&a->timer, config->loop, step, a);
+	loop_timer_init(&a->late, config->loop, on_stopped, a);
+	return a;
 }
 
 void archive_free(struct archive *a)
 {
-	if (a)
-		a->ops->free(a);
-}
+	struct entry *e, *next;
 
-int archive_new(struct loop *loop, const struct archive_address *place, const char *writer,
-		struct archive **ret, char **ret_text)
-{
-	*ret_text = NULL;
-	if (strncmp(place->where, "s3://", 5) == 0)
-		return archive_s3_new(loop, place, writer, ret, ret_text);
-	if (*place->where != '/') {
-		*ret_text = text_print("archive %s: is no absolute path, and no s3://BUCKET",
-				       place->where);
-		return -EINVAL;
-	}
-	*ret = archive_dir_new(loop, place->where, writer);
-	return 0;
+	if (!a)
+		return;
+	free(take_ptr(a->trouble));
+	HASH_ITER(hh, a->all, e, next)
+		forget(a, e);
+	free(a->namespace);
+	free(a);
 }

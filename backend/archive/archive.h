@@ -1,75 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An archive: objects by name that outlive every state directory. A name is parts joined by '/', each of which
- * spec_name_is_file takes; so none begins with a dot. No object is larger than ARCHIVE_MAX. Anybody who has a right to
- * may have written what stands in an archive.
+ * The archive: DIR/NAMESPACE/DAY/ID/ has the files of a job that has ended, as plain files. DAY is the day on which the
+ * job was created (UTC). A job is copied there once, whole or not at all; what is there is never changed. Any number of
+ * mounts and captures may write to one DIR. A job that can't be copied is tried again, and the others go on.
  *
- * I/O thread only. No call waits; each ends in exactly one call of its DONE, never from within the call.
+ * I/O thread, unless said otherwise. What touches DIR runs on the pool (copy.c), one job at a time.
  */
 #pragma once
 
 #include "backend/base/loop.h"
-
-#define ARCHIVE_MAX	 ((size_t)8 << 20) /* the largest object in bytes */
-#define ARCHIVE_MAX_LIST 1000		   /* the most names in one answer */
+#include "spec/job/job.h"
 
 struct archive;
+struct output;
 
-/*
- * An item of a list, one level below the prefix. If more stands below it, its name ends with '/', and it has no size.
- */
-struct archive_object {
-	const char *name;
-	uint64_t size;
+enum archive_text { ARCHIVE_MANIFEST, ARCHIVE_APPDEF, ARCHIVE_EVENTS };
+
+/* Copied; what it points to is borrowed. */
+struct archive_config {
+	struct loop *loop;
+	struct output *output; /* has the logs of all jobs */
+	const char *dir;       /* DIR, an absolute path */
+	const char *state_dir;
+	unsigned stop_ms; /* how long archive_stop goes on */
+	/* Is the output of JOB, which has ended, complete, or known to be incomplete? */
+	bool (*is_settled)(void *data, const struct spec_job *job);
+	/* Runs on the pool: a text of JOB, malloc'ed, and the mode that its file may have; or *RET stays NULL. */
+	int (*text)(void *data, const struct spec_job *job, enum archive_text which, char **ret,
+		    size_t *ret_len, mode_t *ret_mode);
+	void *data;
 };
 
+/* Before the loop has threads. */
+struct archive *archive_new(const struct archive_config *config);
+void archive_free(struct archive *a); /* NULL is allowed; to be called when the loop has stopped */
 /*
- * A call is over. ERR is 0 or one of: -ENOENT; -EACCES: no right to it; -ENOSPC; -EHOSTUNREACH: the archive is away;
- * -ETIMEDOUT; -EIO: anything else. TEXT is for people, borrowed, never NULL.
+ * Is DIR there, and the directory that an earlier start of the kxfs of STATE_DIR has found? STATE_DIR NULL: can it be
+ * written to? 0, or a negative errno with *RET_TEXT, malloc'ed; -ETIMEDOUT: it does not answer. This waits for DIR, a
+ * limited time. Before the loop has threads.
  */
-typedef void (*archive_done_fn)(void *data, int err, const char *text);
-typedef void (*archive_bytes_fn)(void *data, int err, const char *text, const char *bytes,
-				 size_t n);
-typedef void (*archive_list_fn)(void *data, int err, const char *text,
-				const struct archive_object *objects, size_t n, bool more);
+int archive_check(const char *dir, const char *state_dir, char **ret_text);
+/* Begin to copy. NAMESPACE is copied. */
+void archive_begin(struct archive *a, const char *namespace);
+/* A job that this archive gets is new, has changed, or (NEW_JOB is NULL) is gone. From the first job on. */
+void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job);
 
-/* Where an archive is. Plain data. */
-struct archive_address {
-	/* The absolute path of a directory, or s3://BUCKET[/PREFIX], which has the two fields below, too. */
-	const char *where;
-	const char *endpoint; /* the URL of its server; NULL: AWS */
-	const char *region;   /* NULL: the region of the environment, or us-east-1 */
-};
+/* For those who remove what is old. Has job UID ended, and is it not in the archive yet? A is NULL if there is none. */
+bool archive_lacks(const struct archive *a, const char *uid);
+/* DIR takes no jobs at present, so what the archive lacks of UID may be removed if there is no room for more. */
+bool archive_gives_up(const struct archive *a, const char *uid);
 
-/*
- * Make an archive. WRITER ([a-z0-9]+) is part of the names of files that are being written; each writer has another
- * one, so it leaves at most one such file behind. NULL: nothing will be put. All is copied. 0, or a negative errno with
- * *RET_TEXT (malloc'ed): PLACE can't be one. Any thread.
- */
-int archive_new(struct loop *loop, const struct archive_address *place, const char *writer,
-		struct archive **ret, char **ret_text);
-/* To be called when archive_stop has called FN, or if nothing was ever asked. NULL is allowed. Any thread. */
-void archive_free(struct archive *a);
-/*
- * Stop: no DONE is called any more. FN(DATA) is called when all calls are over for which one can wait, after a few
- * seconds at most.
- */
+/* Go on for a limited time, then call FN(DATA). A copy that is under way then has ended when loop_stop returns true. */
 void archive_stop(struct archive *a, loop_fn fn, void *data);
 
-/* Can NAME be the name of an object, or (PREFIX) what stands before names of objects? Any thread. */
-bool archive_is_name(const char *name, bool prefix);
-/*
- * Put an object: the whole of it appears at once, in place of an older one, or nothing does. BYTES, malloc'ed, are
- * given away.
- */
-void archive_put(struct archive *a, const char *name, char *bytes, size_t n, archive_done_fn done,
-		 void *data);
-/* Get the bytes OFF .. OFF+N of an object, fewer at its end. */
-void archive_get(struct archive *a, const char *name, uint64_t off, size_t n, archive_bytes_fn done,
-		 void *data);
-/*
- * List what is one level below PREFIX, which ends with '/' or is "", in the order of bytes, and behind AFTER (may be
- * NULL). A PREFIX with nothing below it has an empty list.
- */
-void archive_list(struct archive *a, const char *prefix, const char *after, archive_list_fn done,
-		  void *data);
+/* Any thread. */
+void archive_info(struct archive *a, FILE *out);
+void archive_metrics(struct archive *a, FILE *out);

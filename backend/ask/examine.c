@@ -246,7 +246,6 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 	for (size_t i = 0; i < e->n_kinds; i++)
 		if (spec_right_is_for(right, e->kinds[i]))
 			return (!kueue || e->kueue) &&
-			       (!streq(right->resource, "namespaces") || e->config->archive) &&
 			       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
 	return false;
 }

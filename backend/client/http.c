@@ -99,9 +99,7 @@ enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
 struct http_request {
 	struct http *http;
 	struct http_call call;
-	char *path, *call_body, *headers; /* the copies that CALL points to: its strings, */
-	struct http_key key;		  /* and its key, with these strings: */
-	char *scope, *id, *secret;
+	char *path, *call_body; /* the copies that CALL points to */
 	enum state state;
 	uv_timer_t timer;
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
@@ -168,9 +166,7 @@ static void count_answer(struct http_request *rq)
 		http->recovered = true;
 		post_work(http);
 	}
-	if (!http->server.bare)
-		http_tally_add(&http->answers, rq->call.method, rq->call.path,
-			       rq->head ? rq->status : 0);
+	http_tally_add(&http->answers, rq->call.method, rq->call.path, rq->head ? rq->status : 0);
 }
 
 /* --- its end --- */
@@ -182,11 +178,6 @@ static void request_closed(uv_handle_t *handle)
 
 	free(rq->path);
 	free(rq->call_body);
-	text_wipe(&rq->headers);
-	free(rq->scope);
-	text_wipe(&rq->id);
-	text_wipe(&rq->secret);
-	free(rq->wanted);
 	free(rq->body);
 	free(rq);
 	group_leave(&http->group);
@@ -264,7 +255,6 @@ static void finish(struct http_request *rq, int err, const char *text)
 		.again = rq->again,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
-		.wanted = rq->wanted ? rq->wanted : "",
 		.body = rq->len ? rq->body : "",
 		.len = rq->len,
 	};
@@ -313,7 +303,7 @@ static void too_late(struct http_request *rq)
 /* Is sending RQ twice the same as sending it once? */
 static bool may_repeat(const struct http_request *rq)
 {
-	return rq->call.method == HTTP_GET || rq->call.method == HTTP_PUT || rq->call.harmless;
+	return rq->call.method == HTTP_GET || rq->call.harmless;
 }
 
 /*
@@ -358,13 +348,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
 	if (!empty && !rq->head) {
 		cleanup_free char *date = value_of(line, size * n, "date");
-		const char *key = rq->call.wanted;
-		cleanup_free char *wanted = key ? value_of(line, size * n, key) : NULL;
 
 		if (date)
 			rq->date = max_of((int64_t)curl_getdate(date, NULL), (int64_t)0);
-		if (wanted)
-			text_set(&rq->wanted, "%s", wanted);
 	}
 	if (!empty || rq->head || status < 200)
 		return size * n;
@@ -550,10 +536,6 @@ static void try_request(struct http_request *rq)
 	if (rq->call.hurried && rq->tries == 0)
 		credential_hurry(rq->http->credential);
 	rq->tries++;
-	if (rq->http->server.bare) {
-		send_try(rq, &(struct credential_parts){0});
-		return;
-	}
 	rq->state = ASKING;
 	/* RQ's memory stays until the loop goes on, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -590,7 +572,7 @@ static void answered(struct http_request *rq)
 	unsigned asked = retry_after(rq);
 
 	rq->sent = false;
-	if (rq->status == 401 && !rq->renewed && !rq->http->server.bare &&
+	if (rq->status == 401 && !rq->renewed &&
 	    credential_refused(rq->http->credential, rq->generation)) {
 		rq->renewed = true;
 		drop_try(rq);
@@ -736,13 +718,6 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->call = *call;
 	rq->call.path = rq->path = text_copy(call->path);
 	rq->call.body = rq->call_body = call->body ? mem_copy(call->body, call->len) : NULL;
-	rq->call.headers = rq->headers = call->headers ? text_copy(call->headers) : NULL;
-	if (call->key) {
-		rq->key.scope = rq->scope = text_copy(call->key->scope);
-		rq->key.id = rq->id = text_copy(call->key->id);
-		rq->key.secret = rq->secret = text_copy(call->key->secret);
-		rq->call.key = &rq->key;
-	}
 	rq->deadline = loop_now_ms() + call->deadline_ms;
 	uv_timer_init(loop_uv(http->loop), &rq->timer);
 	group_enter(&http->group);

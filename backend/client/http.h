@@ -25,19 +25,7 @@ struct tally;
 struct http_request;
 struct spec_asked;
 
-enum http_method {
-	HTTP_GET,
-	HTTP_POST,
-	HTTP_PATCH, /* a JSON merge patch */
-	HTTP_DELETE,
-	HTTP_PUT, /* may be sent twice, as a GET may */
-};
-
-/* The key with which curl signs a request (CURLOPT_AWS_SIGV4). Plain data. */
-struct http_key {
-	const char *scope; /* "aws:amz:REGION:SERVICE" */
-	const char *id, *secret;
-};
+enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
 
 /* How a call has ended. All strings are borrowed and never NULL. */
 struct http_reply {
@@ -51,15 +39,14 @@ struct http_reply {
 	int status; /* of the reply; 0: no reply line came */
 	/*
 	 * The server may have acted on the request: it was sent, or may have been, and no whole reply came. Never true
-	 * with ERR 0. A request that is neither a GET nor a PUT is sent twice only after a reply which says that
-	 * nothing was done.
+	 * with ERR 0. A request that is not a GET is sent twice only after a reply which says that nothing was
+	 * done.
 	 */
 	bool sent;
 	bool again;	  /* an earlier try of this call was answered with such a reply */
 	unsigned wait_ms; /* Retry-After in ms; 0: none. At most 60 s */
 	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
-	const char *wanted; /* the line of the head that http_call.wanted names; "": none */
 	/*
 	 * The body: of a reply that is not 2xx its first 64 KiB, of a 2xx all of it where there is no BYTES function.
 	 */
@@ -85,11 +72,6 @@ struct http_call {
 	const char *path; /* with its query; below the server's URL */
 	const char *body; /* JSON; NULL: none. Copied */
 	size_t len;
-	/* For a server of no kubeconfig: lines for the request's head, each with a newline; NULL: none. Copied. */
-	const char *headers;
-	const struct http_key *key; /* NULL: the request is not signed. Copied */
-	/* The name of a line of the reply's head that is wanted; NULL: none. Borrowed. */
-	const char *wanted;
 	/*
 	 * It is a stream: it goes to the other multi handle and has no deadline for the whole. DEADLINE_MS is for the
 	 * head of the reply; IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for that long.
@@ -120,10 +102,7 @@ struct http_call {
 	void *data;
 };
 
-/*
- * C and CR are borrowed and must stay; CR is NULL where C is of no kubeconfig: then calls carry no credentials but
- * their own. 0, or a negative errno with *RET_TEXT (a CA file can't be read ...).
- */
+/* C and CR are borrowed and must stay. 0, or a negative errno with *RET_TEXT (a CA file can't be read ...). */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*

@@ -134,8 +134,10 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 static CURLcode easy_request(CURL *e, const struct http_easy_config *c)
 {
 	static const char *const methods[] = {
-		[HTTP_GET] = "GET",	  [HTTP_POST] = "POST", [HTTP_PATCH] = "PATCH",
-		[HTTP_DELETE] = "DELETE", [HTTP_PUT] = "PUT",
+		[HTTP_GET] = "GET",
+		[HTTP_POST] = "POST",
+		[HTTP_PATCH] = "PATCH",
+		[HTTP_DELETE] = "DELETE",
 	};
 	const struct http_call *call = c->call;
 	cleanup_free char *url = text_print("%s%s", c->server->url, call->path);
@@ -152,11 +154,6 @@ static CURLcode easy_request(CURL *e, const struct http_easy_config *c)
 		SET(code, e, CURLOPT_POSTFIELDS, call->body ? call->body : "");
 	}
 	SET(code, e, CURLOPT_CUSTOMREQUEST, methods[call->method]);
-	if (call->key) {
-		SET(code, e, CURLOPT_AWS_SIGV4, call->key->scope);
-		SET(code, e, CURLOPT_USERNAME, call->key->id);
-		SET(code, e, CURLOPT_PASSWORD, call->key->secret);
-	}
 	return code;
 }
 
@@ -189,17 +186,6 @@ static void append(struct curl_slist **list, const char *line)
 
 static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config *c)
 {
-	const char *lines = c->call->headers, *end;
-
-	/* Without "Expect:", which curl would sign and not send. */
-	if (lines) {
-		for (; (end = strchr(lines, '\n')); lines = end + 1) {
-			cleanup(text_wipe) char *line = mem_copy(lines, (size_t)(end - lines));
-
-			append(&e->headers, line);
-		}
-		return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
-	}
 	append(&e->headers, c->call->metadata
 				    ? "Accept: application/json;as=PartialObjectMetadataList;"
 				      "g=meta.k8s.io;v=v1, application/json"
@@ -302,8 +288,6 @@ bool http_error_passes(CURLcode code)
 
 static const char *error_hint(CURLcode code, const struct http_server *s)
 {
-	if (s->bare)
-		return "";
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return s->ca_pem

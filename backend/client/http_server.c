@@ -48,10 +48,9 @@ static int server_ca(struct http_server *s, const struct spec_connection *c, cha
 	if (!err && !strstr(s->ca_pem, "-----BEGIN "))
 		err = -EINVAL;
 	if (err)
-		*ret_text =
-			text_print("the certificate authority%s%s%s%s: %s", *c->ca_pem ? "" : " ",
-				   *c->ca_pem ? "" : c->ca_file, c->bare ? "" : " of context ",
-				   c->context, err == -EINVAL ? "no PEM text" : strerror(-err));
+		*ret_text = text_print("the certificate authority%s%s of context %s: %s",
+				       *c->ca_pem ? "" : " ", *c->ca_pem ? "" : c->ca_file,
+				       c->context, err == -EINVAL ? "no PEM text" : strerror(-err));
 	return err;
 }
 
@@ -177,7 +176,7 @@ int http_server_init(struct http_server *s, const struct spec_connection *c, cha
 	int err;
 
 	*ret_text = NULL;
-	*s = (struct http_server){.insecure = c->insecure, .bare = c->bare};
+	*s = (struct http_server){.insecure = c->insecure};
 	err = server_url(s, c, ret_text);
 	if (!err)
 		err = server_ca(s, c, ret_text);

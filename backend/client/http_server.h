@@ -15,8 +15,6 @@ struct http_server {
 	char *proxy;  /* "" none */
 	char *ca_pem; /* NULL: the system's */
 	bool tls, insecure;
-	/* It is no server of a kubeconfig, so errors do not mention one. */
-	bool bare;
 	struct curl_slist *impersonate; /* header lines */
 };
 

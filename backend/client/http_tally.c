@@ -33,7 +33,6 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 
 	switch (method) {
 	case HTTP_POST:
-	case HTTP_PUT:
 		return "create";
 	case HTTP_PATCH:
 		return "patch";

@@ -7,13 +7,12 @@
 
 #include <stdatomic.h>
 
+#include "backend/archive/archive.h"
 #include "backend/backend.h"
 #include "backend/impl/end.h"
 #include "backend/impl/held.h"
 #include "backend/jobs/store.h"
-#include "backend/keep/keep.h"
 #include "backend/output/output.h"
-#include "backend/reader/reader.h"
 #include "spec/view/kueue.h"
 
 struct backend_request;
@@ -44,6 +43,13 @@ struct backend_ops {
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
+	/*
+	 * On the I/O thread: is all on disk that JOB, which has ended, has printed, as far as it can be had, and is
+	 * nothing of it being removed?
+	 */
+	bool (*is_settled)(struct backend *b, const struct spec_job *job);
+	/* The name of the directory that an archive has for the jobs of this backend. Any thread. */
+	const char *(*namespace)(struct backend *b);
 	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
 	bool (*is_whole)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
@@ -71,9 +77,8 @@ struct backend {
 	struct store *store;
 	struct output *output;
 	struct held *held;
-	struct keep *keep;     /* only in a capture with an archive; else NULL */
-	struct reader *reader; /* only in a mount with an archive; else NULL */
-	void *impl;	       /* the implementation's own (backend_set_impl) */
+	struct archive *archive; /* NULL: there is none */
+	void *impl;		 /* the implementation's own (backend_set_impl) */
 
 	/* For backend.c and request.c alone: */
 	struct end started, stopped;
@@ -138,6 +143,8 @@ static inline void backend_ready(void *data, int err, const char *text)
 {
 	struct backend *b = data;
 
+	if (!err && b->config.archives)
+		archive_begin(b->archive, b->ops->namespace(b));
 	end_reach(&b->started, err, text);
 }
 
@@ -166,10 +173,8 @@ static inline void backend_output_stopped(void *data)
 {
 	struct backend *b = data;
 
-	if (b->keep)
-		keep_stop(b->keep, backend_all_stopped, b);
-	else if (b->reader)
-		reader_stop(b->reader, backend_all_stopped, b);
+	if (b->archive)
+		archive_stop(b->archive, backend_all_stopped, b);
 	else
 		backend_all_stopped(b);
 }

@@ -30,10 +30,6 @@ static bool request_check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	if (history && job->archived) {
-		backend_refuse(rq, -EPERM, "it is in the archive, of which nothing is removed");
-		return false;
-	}
 	/* Whoever has looked at the job while it was held knows it by the UUID of its submission. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);

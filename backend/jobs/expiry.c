@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "backend/archive/archive.h"
 #include "backend/base/diag.h"
 #include "backend/output/output.h"
 #include "spec/base/mem.h"
@@ -85,7 +86,8 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 		int64_t keep = retires ? job->ttl : x->config.history_keep;
 		int64_t left = (retires ? job->finished : job->changed) - now + keep * NS_PER_S;
 
-		if (keep < 0 || !may_go(x, job))
+		if (keep < 0 || !may_go(x, job) ||
+		    (!retires && archive_lacks(x->config.archive, job->uid)))
 			continue;
 		if (left > 0)
 			next = min_of(next, left);
@@ -97,14 +99,21 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 	return (unsigned)(next / 1000000 + 1);
 }
 
-/* Of the jobs whose output may go, the one whose last change is the oldest; NULL: there is none. */
-static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs)
+/*
+ * Of the jobs whose output may go, the one whose last change is the oldest; NULL: there is none. LOST: of those that
+ * are not archived and can't be.
+ */
+static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
 	const struct spec_job *found = NULL;
 
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct spec_job *job = jobs->v[i];
 
+		if (archive_lacks(x->config.archive, job->uid)
+			    ? !lost || !archive_gives_up(x->config.archive, job->uid)
+			    : lost)
+			continue;
 		if (may_go(x, job) && x->config.has_output(x->config.data, job) &&
 		    (!found || job->changed < found->changed))
 			found = job;
@@ -116,17 +125,25 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};
-	const struct spec_job *job = oldest(x, history);
+	const struct spec_job *job = oldest(x, history, false);
 
-	if (!job) {
+	if (!job)
 		list(x, BACKEND_JOBS, &jobs);
-		job = oldest(x, &jobs);
+	for (int lost = 0; lost < 2 && !job; lost++) {
+		job = lost ? oldest(x, history, true) : NULL;
+		job = job ? job : oldest(x, &jobs, lost);
+		if (job && lost)
+			diag(DIAG_WARNING,
+			     "%s: its output is removed before it is archived, since the archive can't be "
+			     "written to",
+			     job->id);
 	}
 	if (!job && !x->warned)
 		diag(DIAG_WARNING,
 		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
-		     ", and all of it is of jobs that may still print; nothing is removed",
-		     output_bytes(x->config.output), x->config.spool_limit);
+		     ", and all of it is of jobs that may still print%s; nothing is removed",
+		     output_bytes(x->config.output), x->config.spool_limit,
+		     x->config.archive ? " or are still to be archived" : "");
 	x->warned = !job;
 	if (job)
 		x->config.drop(x->config.data, job);

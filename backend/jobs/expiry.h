@@ -2,23 +2,25 @@
 /*
  * Decides how long jobs that are over stay: those in history for history_keep; and how long their output does: until
  * the spool limit needs the room. The output of the oldest of the history goes first, then that of the oldest finished
- * ones in jobs/; the jobs themselves stay, with how they have ended. A job that may still run loses nothing. I/O thread
- * only.
+ * ones in jobs/; the jobs themselves stay, with how they have ended. A job that may still run loses nothing, nor does
+ * one that is not archived yet, unless the archive takes no jobs and nothing else is left. I/O thread only.
  */
 #pragma once
 
 #include "backend/base/loop.h"
 #include "backend/jobs/store.h"
 
+struct archive;
 struct expiry;
 struct output;
 
 struct expiry_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output; /* the output whose bytes count */
-	uint64_t spool_limit;  /* in bytes */
-	int64_t history_keep;  /* in seconds */
+	struct output *output;	       /* the output whose bytes count */
+	const struct archive *archive; /* jobs stay until they are in it; NULL: there is none */
+	uint64_t spool_limit;	       /* in bytes */
+	int64_t history_keep;	       /* in seconds */
 	/* Is the finished JOB on disk, with nothing being written there any more? */
 	bool (*may_go)(void *data, const struct spec_job *job);
 	/* Is there output of JOB? */

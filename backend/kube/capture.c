@@ -312,6 +312,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 	if (c->stopping)
 		return;
 	update_logs(c, snapshot, wanted);
+	if (wanted && c->config.archives)
+		(void)need_output(need_job(c, snapshot));
 	job = find_job(c, snapshot->uid);
 	if (job)
 		end_openings(c, take_ptr(job->openings), snapshot);

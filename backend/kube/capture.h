@@ -34,6 +34,7 @@ struct capture_config {
 	struct http *http;
 	struct output *output;
 	const char *namespace; /* borrowed */
+	bool archives; /* each job that is captured has a folder, so that it stays until it is archived */
 };
 
 struct capture *capture_new(const struct capture_config *config);

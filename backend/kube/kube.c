@@ -41,8 +41,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 
-#define NAMESPACE_MS 15000
-
 struct kube {
 	struct kube_parts parts;
 	struct spec_connection connection;
@@ -203,75 +201,19 @@ static void on_loaded(void *data, int err)
 	backend_started(k->parts.b, err, text);
 }
 
-static void on_archive(void *data, int err, const char *text)
-{
-	struct kube *k = data;
-
-	if (err)
-		backend_started(k->parts.b, err, text);
-	else if (!k->stopping)
-		folders_load(k->parts.folders, on_loaded, k);
-}
-
-/* Names of namespaces are used again, in this cluster and in others; the uid is of this namespace alone. */
-static void on_namespace(void *data, const struct http_reply *reply)
-{
-	struct kube *k = data;
-	struct keep *keep = k->parts.b->keep;
-	const struct spec_asked asked = {
-		.verb = "get",
-		.resource = "namespaces",
-		.namespace = "",
-		.name = k->parts.namespace,
-	};
-	const bool fine = http_succeeded(reply);
-	cleanup_free char *uid =
-		fine ? spec_object_name(reply->body, reply->len, "uid") : text_copy("");
-	cleanup_free char *why = NULL, *text = NULL;
-	int err = -EIO;
-
-	if (*uid && !uid[strspn(uid, "0123456789abcdefABCDEF-")])
-		err = 0;
-	if (!err && keep)
-		return keep_begin(keep, k->parts.namespace, uid, on_archive, k);
-	if (!err && !k->stopping)
-		return reader_begin(k->parts.b->reader, k->parts.namespace, uid);
-	if (!err)
-		return;
-	if (!fine)
-		err = http_refusal(reply, &asked, &why);
-	text = text_print("an archive needs to know which namespace this is: %s",
-			  why ? why : "the server does not tell its uid");
-	if (keep)
-		return backend_started(k->parts.b, err, text);
-	reader_refuse(k->parts.b->reader, text);
-}
-
 static void on_found(void *data, int err, const char *text)
 {
 	struct kube *k = data;
 	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
 	size_t n = world_kinds(k->parts.world, kinds);
-	cleanup_free char *why = NULL, *path = NULL;
+	cleanup_free char *why = NULL;
 
 	if (!err)
 		err = check_options(k, kinds, n, &why);
 	if (err)
 		return backend_started(k->parts.b, err, why ? why : text);
-	/* A capture without an archive must not begin; a mount shows what it has without one. */
-	if (!k->parts.b->keep)
-		on_archive(k, 0, NULL);
-	if (!k->parts.b->keep && !k->parts.b->reader)
-		return;
-	path = text_print("/api/v1/namespaces/%s", k->parts.namespace);
-	http_send(k->http, &(struct http_call){
-				   .method = HTTP_GET,
-				   .path = path,
-				   .deadline_ms = NAMESPACE_MS,
-				   .retry = true,
-				   .done = on_namespace,
-				   .data = k,
-			   });
+	if (!k->stopping)
+		folders_load(k->parts.folders, on_loaded, k);
 }
 
 static void make_parts(struct kube *k, struct backend *b)
@@ -297,6 +239,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.http = k->http,
 		.output = b->output,
 		.namespace = namespace,
+		.archives = b->config.archives,
 	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
@@ -379,6 +322,11 @@ static void kube_fini(struct backend *b)
 	free(k->user);
 	free(k);
 	backend_set_impl(b, NULL);
+}
+
+static const char *kube_namespace(struct backend *b)
+{
+	return kube_parts_of(b)->namespace;
 }
 
 /* Runs on the pool: read the connection from the kubeconfig again. */
@@ -604,6 +552,8 @@ const struct backend_ops kube_ops = {
 	.request[BACKEND_FORGET] = kube_forget,
 	.text = kube_text,
 	.is_whole = kube_is_whole,
+	.is_settled = kube_is_settled,
+	.namespace = kube_namespace,
 	.events = kube_events_text,
 	.stale_since = kube_stale_since,
 	.queues = kube_queues,

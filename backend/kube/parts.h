@@ -49,6 +49,8 @@ struct removals *removals_new(struct backend *b, struct folders *folders, struct
 			      struct publish *publish);
 /* All jobs are known: look soon whether any is to be removed. */
 void removals_soon(void *removals);
+/* See backend_ops. */
+bool kube_is_settled(struct backend *b, const struct spec_job *job);
 /* Stop removing jobs because of their age or their size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */

@@ -95,13 +95,20 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- when nobody asks --- */
 
+bool kube_is_settled(struct backend *b, const struct spec_job *job)
+{
+	const struct removals *all = kube_parts_of(b)->removals;
+
+	return folders_holds(all->folders, job->id, job->uid) &&
+	       capture_is_quiet(all->capture, job->uid) &&
+	       publish_has_shown(all->publish, job->uid);
+}
+
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
 
-	return folders_holds(all->folders, job->id, job->uid) && !job->suspended &&
-	       capture_is_quiet(all->capture, job->uid) &&
-	       publish_has_shown(all->publish, job->uid) && keep_has(all->b->keep, job->uid);
+	return kube_is_settled(all->b, job) && !job->suspended;
 }
 
 static bool has_output(void *data, const struct spec_job *job)
@@ -143,6 +150,7 @@ struct removals *removals_new(struct backend *b, struct folders *folders, struct
 		.loop = b->loop,
 		.store = b->store,
 		.output = b->output,
+		.archive = b->archive,
 		.spool_limit = b->config.spool_limit,
 		.history_keep = b->config.history_keep,
 		.may_go = may_go,
@@ -161,8 +169,6 @@ struct removals *removals_new(struct backend *b, struct folders *folders, struct
 		.expiry = expiry_new(&config),
 	};
 	folders_set_saved(folders, removals_soon, all);
-	if (b->keep)
-		keep_set_put(b->keep, removals_soon, all);
 	return all;
 }
 

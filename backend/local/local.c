@@ -97,6 +97,7 @@ static struct expiry *new_expiry(struct backend *b)
 		.loop = b->loop,
 		.store = b->store,
 		.output = b->output,
+		.archive = b->archive,
 		.spool_limit = b->config.spool_limit,
 		.history_keep = b->config.history_keep,
 		.may_go = may_go,
@@ -252,6 +253,16 @@ static void local_start(struct backend *b)
 	saved_recover(local_of(b)->saved);
 }
 
+static bool local_is_settled(struct backend *b, const struct spec_job *job)
+{
+	return may_go(b, job) && !is_removing(b);
+}
+
+static const char *local_namespace(struct backend *b)
+{
+	return "local";
+}
+
 static void local_take_charge(struct backend *b)
 {
 	local_jobs_take_charge(local_of(b)->jobs);
@@ -399,6 +410,8 @@ const struct backend_ops local_ops = {
 	.init = local_init,
 	.start = local_start,
 	.take_charge = local_take_charge,
+	.is_settled = local_is_settled,
+	.namespace = local_namespace,
 	.stop = local_stop,
 	.fini = local_fini,
 	.request[BACKEND_SUBMIT] = local_submit,

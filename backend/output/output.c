@@ -1356,6 +1356,19 @@ int output_log(struct output *o, const char *id, const char *key, enum log_form 
 	return open_file(o, file_get(o->files, id, key), form, ret);
 }
 
+int output_log_kept(struct output *o, const char *id, const char *key, struct log **ret)
+{
+	struct file *f;
+	int err;
+
+	if (!log_is_named(id, key))
+		return -ENOENT;
+	f = file_get(o->files, id, key);
+	err = file_open(f, LOG_PLAIN, ret);
+	file_unref(f);
+	return err;
+}
+
 int output_log_await(struct output *o, const char *id, enum log_form form, struct log **ret)
 {
 	return open_file(o, file_await(o->files, id), form, ret);

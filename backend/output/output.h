@@ -119,6 +119,8 @@ void output_logs_remove(struct output *o, const char *id, void (*done)(void *dat
  */
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret);
+/* Like output_log, as its files have it now: nothing is fetched. */
+int output_log_kept(struct output *o, const char *id, const char *key, struct log **ret);
 /*
  * Open the merged log of a job whose folder ID still has the output of another job, which will be moved away
  * (log_is_stale).

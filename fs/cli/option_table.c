@@ -91,17 +91,8 @@ SETTER(set_text)
 /* A path is made absolute, since the working directory is another one later. */
 SETTER(set_archive)
 {
-	if (*value != '/' && strncmp(value, "s3://", 5) != 0)
-		return bad_value(def, value,
-				 "an absolute path, of a directory, nor s3://BUCKET[/PREFIX]",
-				 ret_text);
-	return set_text(o, def, value, ret_text);
-}
-
-SETTER(set_endpoint)
-{
-	if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
-		return bad_value(def, value, "a URL with http or https", ret_text);
+	if (*value != '/')
+		return bad_value(def, value, "an absolute path", ret_text);
 	return set_text(o, def, value, ret_text);
 }
 
@@ -237,11 +228,8 @@ const struct option_def option_table[] = {
 
 	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
 	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
-	{0, "archive", "DIR|s3://BUCKET/PREFIX", NULL,
-	 "kxfs capture keeps jobs there for good, a mount shows them", set_archive, FIELD(archive)},
-	{0, "endpoint", "URL", "AWS", "the server of archive=s3://", set_endpoint, FIELD(endpoint)},
-	{0, "region", "NAME", "$AWS_REGION or us-east-1", "the region of archive=s3://", set_text,
-	 FIELD(region)},
+	{0, "archive", "DIR", NULL, "copy each job that has ended to DIR/NAMESPACE/DAY/ID",
+	 set_archive, FIELD(archive)},
 	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
 	 set_text, FIELD(kubeconfig)},
 	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},

@@ -35,8 +35,6 @@ static void set_defaults(struct options *o)
 		.source = text_copy(""),
 		.state = text_copy(""),
 		.archive = text_copy(""),
-		.endpoint = text_copy(""),
-		.region = text_copy(""),
 		.kubeconfig = text_copy(""),
 		.as = text_copy(""),
 		.selector = text_copy(""),
@@ -217,10 +215,6 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		o->foreground = true;
 		text_set(&o->source, "%s", n == 1 ? v[0] : "the namespace of the kubeconfig");
 	}
-	if ((o->endpoint[0] || o->region[0]) && strncmp(o->archive, "s3://", 5) != 0)
-		return refuse(-EINVAL, ret_text,
-			      "-o %s is of an archive=s3://BUCKET, which is not given",
-			      o->endpoint[0] ? "endpoint" : "region");
 	if (o->action != OPTIONS_MOUNT && n == 1)
 		r = set_source(o, v[0], ret_text);
 	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
@@ -246,10 +240,13 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		return refuse(-EINVAL, ret_text, "the mount point is empty");
 	if (n == 2)
 		r = set_source(o, v[0], ret_text);
-	if (r == 0 && o->archive[0] && streq(o->backend, "local"))
-		return refuse(-EINVAL, ret_text,
-			      "-o archive=%s: what runs on this machine is in no archive",
-			      o->archive);
+	if (r == 0 && o->archive[0] && o->capture == OPTIONS_CAPTURE_NONE &&
+	    !streq(o->backend, "local"))
+		return refuse(
+			-EINVAL, ret_text,
+			"-o archive=%s with -o capture=none: only jobs whose output is captured are "
+			"archived; leave one of the two out",
+			o->archive);
 	if (r < 0)
 		return r;
 	text_set(&o->source, "%s", n == 2 ? v[0] : "kxfs");
@@ -361,8 +358,6 @@ void options_clear(struct options *o)
 	free(o->mountpoint);
 	free(o->state);
 	free(o->archive);
-	free(o->endpoint);
-	free(o->region);
 	free(o->kubeconfig);
 	free(o->as);
 	free(o->selector);

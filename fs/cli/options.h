@@ -50,9 +50,8 @@ struct options {
 	char *selector;	  /* "": all jobs */
 	bool mine;	  /* of these only those that this user submitted */
 	enum options_capture capture;
-	char *state;		 /* "": the default */
-	char *archive;		 /* a directory, or s3://BUCKET[/PREFIX]; "": none */
-	char *endpoint, *region; /* of a bucket; "": not given */
+	char *state;   /* "": the default */
+	char *archive; /* an absolute path; "": none */
 	unsigned grace_ms;
 	bool linger;   /* local jobs outlive the mount */
 	uint64_t jobs; /* how many local jobs run at once; 0: any number */

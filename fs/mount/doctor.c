@@ -84,8 +84,10 @@ int doctor_main(const struct options *o)
 {
 	const struct backend_config config = run_config(o);
 	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
+	cleanup_free char *why = NULL;
 	struct report r = {0};
 	bool here; /* could local: be meant, and would it work? */
+	int err;
 
 	diag_setup(o->log_level, true);
 	about_version();
@@ -106,7 +108,11 @@ int doctor_main(const struct options *o)
 	if (o->archive[0]) {
 		printf("The archive\n");
 		fflush(stdout);
-		backend_examine_archive(&config, on_finding, &r);
+		err = backend_examine_archive(o->archive, &why);
+		free(text);
+		text = text_print("archive %s%s", err ? why : o->archive,
+				  err ? "" : ": can be written to");
+		on_finding(&r, err ? BACKEND_LACKS : BACKEND_FINE, text);
 	}
 	printf("%s\n",
 	       r.wrong && here

@@ -36,7 +36,7 @@
 #define PATIENCE_MS    3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
-#define ROOT_MAX       11
+#define ROOT_MAX       12
 
 struct run {
 	struct options *options;
@@ -116,9 +116,7 @@ struct backend_config run_config(const struct options *o)
 		.spool_limit = o->spool_limit,
 		.history_keep = o->history_keep,
 		.archive = o->archive[0] ? o->archive : NULL,
-		.archives = o->action == OPTIONS_CAPTURE,
-		.archive_endpoint = o->endpoint[0] ? o->endpoint : NULL,
-		.archive_region = o->region[0] ? o->region : NULL,
+		.archives = o->archive[0] && !o->read_only,
 	};
 }
 
@@ -201,6 +199,8 @@ static int check(struct run *r, char **why)
 			o->mountpoint);
 	if (o->mountpoint)
 		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
+	if (!err && r->mountpoint && file_is_below(o->archive, r->mountpoint))
+		err = refuse(-EINVAL, why, "-o archive=%s: this is in the mount", o->archive);
 	if (!err)
 		err = check_work_dir(r, why);
 	who_am_i(&r->submitter, &r->home);
@@ -254,6 +254,10 @@ static void make_root(struct run *r)
 		{.name = "dryrun", .class = &dryrun_class, .object = r->dryrun},
 		{.name = "history", .class = &history_class, .object = &r->tree},
 		{.name = "jobs", .class = &jobs_class, .object = &r->tree},
+		{.name = "archive",
+		 .class = &archive_link_class,
+		 .when = archive_is_known,
+		 .object = &r->tree},
 		{.name = "queues",
 		 .class = &queues_class,
 		 .when = queues_are_known,

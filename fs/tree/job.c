@@ -68,13 +68,6 @@ static bool job_has_appdef(void *place, struct node *dir)
 	return job && job->has_appdef;
 }
 
-static bool job_is_archived(void *place, struct node *dir)
-{
-	const struct spec_job *job cleanup_job = place_job(dir);
-
-	return job && job->archived;
-}
-
 /* Local jobs have no events, and a cluster may refuse to show them. */
 static bool job_has_events(void *place, struct node *dir)
 {
@@ -96,7 +89,6 @@ static const struct node_entry_def job_table[] = {
 	{.name = "manifest.yaml", .class = &job_manifest_text.class},
 	{.name = "app.yaml", .class = &job_appdef_text.class, .when = job_has_appdef},
 	{.name = "events", .class = &job_events_text.class, .when = job_has_events},
-	{.name = "events", .class = &job_archived_events_text.class, .when = job_is_archived},
 	{.name = "ctl", .class = &job_ctl_text.class, .when = place_in_jobs},
 	{.name = "live", .class = &live_links_class.class},
 	{.name = "wait", .class = &live_link_class, .hidden = true},
@@ -109,30 +101,26 @@ static const struct node_entry_def job_table[] = {
 static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	const struct spec_job *job cleanup_job = NULL;
-	int err = 0;
 
 	if (streq(name, "log") || streq(name, "stamped")) {
 		*ret = log_node_merged(fs, dir, *name == 'l' ? LOG_PLAIN : LOG_STAMPED);
 		return 0;
 	}
-	/* Whoever reads the states of all jobs need not wait for the rest of each job. */
-	if (!streq(name, "state"))
-		job = place_whole(dir, &err);
 	if (node_lookup_in(fs, dir, job_table, name, ret) == 0)
 		return 0;
+	job = place_job(dir);
 	if (!job || !spec_job_replica(job, name))
-		return err ? err : -ENOENT;
+		return -ENOENT;
 	*ret = replica_node(fs, dir, name);
 	return 0;
 }
 
 static int job_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	int err;
-	const struct spec_job *job cleanup_job = place_whole(dir, &err);
+	const struct spec_job *job cleanup_job = place_job(dir);
 
 	if (!job)
-		return err;
+		return -ENOENT;
 	node_list_in(dir, job_table, l);
 	listing_add(l, "log");
 	listing_add(l, "stamped");

@@ -7,7 +7,7 @@
 
 /* The texts of a job's files (job_text.c, job_ctl.c). */
 extern const struct text_class job_state_text, job_status_text, job_json_text, job_why_text;
-extern const struct text_class job_usage_text, job_events_text, job_archived_events_text;
+extern const struct text_class job_usage_text, job_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 
 /* The node of the merged log in DIR, a job's directory; a new reference (log_file.c). */

@@ -67,15 +67,9 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
-	const struct tree *t = place_of(node)->tree;
-	int err = !job ? -ENOENT : job->archived ? serve_disk_begin(t->fs) : 0;
 
-	if (err)
-		return err;
-	err = backend_events(t->backend, job, ret, ret_len, ret_changed);
-	if (job->archived)
-		serve_disk_end(t->fs);
-	return err;
+	return job ? backend_events(place_of(node)->tree->backend, job, ret, ret_len, ret_changed)
+		   : -ENOENT;
 }
 
 static int job_render_events(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -169,5 +163,4 @@ JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened, false);
 JOB_TEXT(job_usage_text, job_render_usage, place_text_getattr, place_usage_opened, false);
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
-JOB_TEXT(job_archived_events_text, job_render_events, job_events_getattr, NULL, true);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);

@@ -9,7 +9,6 @@
 #include "fs/tree/job.h"
 #include "fs/vfs/listing.h"
 #include "fs/vfs/park.h"
-#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
 /* A rmdir blocks its directory for others, so it waits only a short time; the request to the backend goes on. */
@@ -36,10 +35,6 @@ static const struct node_entry_def *jobs_files(const struct node *dir)
 	static const struct node_entry_def of_history[] = {
 		{.name = "list", .class = &list_history_table.text.class},
 		{.name = "list.jsonl", .class = &list_history_json.text.class},
-		{.name = ".archive",
-		 .class = &archive_class,
-		 .hidden = true,
-		 .when = archive_is_shown},
 		{0},
 	};
 
@@ -68,32 +63,15 @@ static const struct spec_job *jobs_find(const struct node *dir, const char *name
 	return backend_job(tree_of(dir)->backend, jobs_place(dir), id);
 }
 
-/* If the history does not have a job, is the archive asked? */
-static bool jobs_has_archive(const struct node *dir)
-{
-	return jobs_place(dir) == BACKEND_HISTORY && backend_has_archive(tree_of(dir)->backend);
-}
-
 static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct backend *b = tree_of(dir)->backend;
 	const struct spec_job *job cleanup_job = NULL;
-	int err = -ENOENT;
 
 	if (node_lookup_in(fs, dir, jobs_files(dir), name, ret) == 0)
 		return 0;
 	job = jobs_find(dir, name);
-	/* The job may be too old to be listed in the history, or was not read yet. */
-	if (!job && jobs_has_archive(dir))
-		err = serve_disk_begin(fs);
-	if (!job && !err) {
-		backend_archive_look(b);
-		job = backend_job(b, BACKEND_HISTORY, name);
-		err = job ? 0 : backend_archive_find(b, name, &job);
-		serve_disk_end(fs);
-	}
 	if (!job)
-		return err;
+		return -ENOENT;
 	*ret = job_node(fs, dir, job, jobs_place(dir) == BACKEND_HISTORY);
 	return 0;
 }
@@ -103,7 +81,6 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 	const struct spec_job **jobs = NULL;
 	size_t n = 0;
 
-	place_look(fs, tree_of(dir), jobs_place(dir));
 	backend_jobs(tree_of(dir)->backend, jobs_place(dir), &jobs, &n);
 	node_list_in(dir, jobs_files(dir), l);
 	for (size_t i = 0; i < n; i++) {
@@ -150,8 +127,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	enum backend_place place = jobs_place(dir);
 	const struct spec_job *job cleanup_job = jobs_find(dir, name);
 	struct jobs_removal *r;
-	/* A job that only the archive has is not ours to remove. */
-	int err = job ? 0 : jobs_has_archive(dir) ? -EPERM : -ENOENT;
+	int err = job ? 0 : -ENOENT;
 
 	if (!err && place == BACKEND_JOBS)
 		err = place_may_end(t, job);
@@ -194,4 +170,25 @@ const struct node_class history_class = {
 	.list = jobs_list,
 	.unlink = jobs_unlink,
 	.rmdir = jobs_rmdir,
+};
+
+/* --- archive: a link to the directory of this namespace --- */
+
+bool archive_is_known(void *tree, struct node *dir)
+{
+	char *path cleanup_free = backend_archive(((struct tree *)tree)->backend);
+
+	return path;
+}
+
+static int archive_readlink(struct fs *fs, struct node *node, char **ret)
+{
+	*ret = backend_archive(tree_of(node)->backend);
+	return *ret ? 0 : -ENOENT;
+}
+
+const struct node_class archive_link_class = {
+	.name = "archive",
+	.mode = S_IFLNK | 0777,
+	.readlink = archive_readlink,
 };

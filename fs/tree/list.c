@@ -155,10 +155,8 @@ static void list_opened(struct node *node)
 
 static int list_share(struct fs *fs, struct node *node, struct spec_text **ret)
 {
-	int err;
+	int err = list_refresh(node);
 
-	place_look(fs, tree_of(node), list_class_of(node)->place);
-	err = list_refresh(node);
 	if (err)
 		return err;
 	*ret = spec_text_ref(list_of(node)->now.text);

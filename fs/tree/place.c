@@ -31,41 +31,6 @@ const struct spec_job *place_job(const struct node *node)
 	return backend_job_by_uid(p->tree->backend, p->uid);
 }
 
-/* Can an archive have logs of P's replica that JOB lacks? */
-static bool lacks_logs(const struct place *p, const struct spec_job *job)
-{
-	const struct spec_replica *r = p->replica ? spec_job_replica(job, p->replica) : NULL;
-	size_t n = 0;
-
-	while (r && n < r->n_logs && !*r->logs[n].container)
-		n++;
-	return r && r->attempt && n <= r->attempt && backend_has_archive(p->tree->backend);
-}
-
-const struct spec_job *place_whole(const struct node *node, int *ret_err)
-{
-	struct tree *t = place_of(node)->tree;
-	const struct spec_job *job = place_job(node);
-
-	*ret_err = job ? 0 : -ENOENT;
-	if (!job || !(job->brief || lacks_logs(place_of(node), job)))
-		return job;
-	*ret_err = serve_disk_begin(t->fs);
-	if (*ret_err)
-		return job;
-	*ret_err = backend_complete(t->backend, &job);
-	serve_disk_end(t->fs);
-	return job;
-}
-
-void place_look(struct fs *fs, struct tree *t, enum backend_place place)
-{
-	if (place != BACKEND_HISTORY || !backend_has_archive(t->backend) || serve_disk_begin(fs))
-		return;
-	backend_archive_look(t->backend);
-	serve_disk_end(fs);
-}
-
 const struct spec_replica *place_replica(const struct node *node, const struct spec_job *job)
 {
 	return job ? spec_job_replica(job, place_of(node)->replica) : NULL;

@@ -34,13 +34,6 @@ bool place_is_of(const char *uid, const struct spec_job *job);
 
 /* The present snapshot of NODE's job, a new reference; NULL: the job is gone. */
 const struct spec_job *place_job(const struct node *node);
-/*
- * Like place_job, with all that an archive has of the job, as far as that can be had now. *RET_ERR (RET_ERR is not
- * NULL): why it can't; else 0.
- */
-const struct spec_job *place_whole(const struct node *node, int *ret_err);
-/* Somebody looks at PLACE: if it is the history, it should have the jobs of the archive. */
-void place_look(struct fs *fs, struct tree *t, enum backend_place place);
 /* The part of JOB (which may be NULL) that is about NODE's replica; borrowed; NULL: there is none. */
 const struct spec_replica *place_replica(const struct node *node, const struct spec_job *job);
 /* A when() for struct node_entry_def: is the directory below jobs/, not history/? */

@@ -84,30 +84,10 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* The logs of R stand in groups, one for each container. Returns the end of the group that begins at FIRST. */
-static size_t replica_logs_end(const struct spec_replica *r, size_t first)
-{
-	size_t end = first + 1;
-
-	while (end < r->n_logs && streq(r->logs[end].container, r->logs[first].container))
-		end++;
-	return end;
-}
-
-/* The file name of log I of N of CONTAINER: "log", "log.0", "CONTAINER.log.0". malloc'ed. */
-static char *replica_log_name(const char *container, size_t i, size_t n)
-{
-	const char *dot = *container ? "." : "";
-
-	/* The newest log of a container has no number. */
-	return i + 1 == n ? text_print("%s%slog", container, dot)
-			  : text_print("%s%slog.%zu", container, dot, i);
-}
-
 /* Will R have a log that has not begun? It is shown already, so that `tail -f` works right after a submission. */
 static bool replica_log_is_due(const struct spec_job *job, const struct spec_replica *r)
 {
-	return !job->archived && !r->finished && (r->n_logs == 0 || *r->logs[0].container);
+	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
 /* Find the log that NAME stands for; "stamped" is the newest log of the replica itself, in its other form. */
@@ -123,13 +103,13 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		char *log cleanup_free = NULL;
 		size_t i;
 
-		end = replica_logs_end(r, first);
+		end = spec_replica_logs_end(r, first);
 		/* A number at the end of NAME says which log it may be; without one it is the newest. */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)
 			continue;
-		log = replica_log_name(r->logs[first].container, i, end - first);
+		log = spec_log_file(r->logs[first].container, i, end - first);
 		if (streq(log, wanted))
 			return log_node_get(fs, dir, name, r->logs[first + i].key,
 					    first + i == 0 && streq(wanted, "log"), form);
@@ -141,8 +121,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 
 static int replica_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	int err;
-	const struct spec_job *job cleanup_job = place_whole(dir, &err);
+	const struct spec_job *job cleanup_job = place_job(dir);
 	const struct spec_replica *r = place_replica(dir, job);
 
 	if (!r)
@@ -150,13 +129,12 @@ static int replica_lookup(struct fs *fs, struct node *dir, const char *name, str
 	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
 		return 0;
 	*ret = replica_find_log(fs, dir, job, r, name);
-	return *ret ? 0 : err ? err : -ENOENT;
+	return *ret ? 0 : -ENOENT;
 }
 
 static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	int err;
-	const struct spec_job *job cleanup_job = place_whole(dir, &err);
+	const struct spec_job *job cleanup_job = place_job(dir);
 	const struct spec_replica *r = place_replica(dir, job);
 
 	if (!r)
@@ -167,11 +145,10 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 	if (replica_log_is_due(job, r) || (r->n_logs > 0 && !*r->logs[0].container))
 		listing_add(l, "stamped");
 	for (size_t first = 0, end; first < r->n_logs; first = end) {
-		end = replica_logs_end(r, first);
+		end = spec_replica_logs_end(r, first);
 		for (size_t i = first; i < end; i++) {
 			const char *container = r->logs[first].container;
-			char *log cleanup_free =
-				replica_log_name(container, i - first, end - first);
+			char *log cleanup_free = spec_log_file(container, i - first, end - first);
 
 			listing_add(l, log);
 		}

@@ -61,6 +61,9 @@ void tree_log_event(void *data, struct log *log);
 
 /* The directories and files in the root of the mount; their object is the struct tree. */
 extern const struct node_class jobs_class, history_class; /* jobs.c */
+/* The link `archive`, and a when() for it: is there an archive? (jobs.c) */
+extern const struct node_class archive_link_class;
+bool archive_is_known(void *tree, struct node *dir);
 /* list.c: `list` and `list.jsonl`, in the root and in history/ */
 extern const struct list_class list_jobs_table, list_jobs_json, list_history_table,
 	list_history_json;
@@ -68,8 +71,5 @@ extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
 extern const struct node_dir_class live_class;	   /* changes.c: live/, which lists that link */
 extern const struct node_dir_class control_class;  /* control.c: .kxfs */
-extern const struct node_class archive_class;	   /* archive.c: history/.archive */
-/* A when() for its entry: does the mount show an archive? */
-bool archive_is_shown(void *tree, struct node *dir);
 /* A when() for the entry of queues/: are there queues? (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);

@@ -81,13 +81,6 @@ static void init(struct spec_connection *c)
 		*text_at(c, i) = text_copy("");
 }
 
-void spec_connection_bare(struct spec_connection *ret, const char *server)
-{
-	init(ret);
-	text_set(&ret->server, "%s", server);
-	ret->bare = true;
-}
-
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret)
 {

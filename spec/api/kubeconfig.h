@@ -49,11 +49,8 @@ struct spec_connection {
 	struct spec_pair *as_extra; /* key, value; a key may occur again */
 	size_t n_as_extra;
 	struct spec_exec exec;
-	bool bare; /* it is of no kubeconfig */
 };
 
-/* Make the connection to SERVER, of no kubeconfig and without credentials. */
-void spec_connection_bare(struct spec_connection *ret, const char *server);
 void spec_connection_clear(struct spec_connection *c);
 
 /* Make an empty kubeconfig, to merge into. */

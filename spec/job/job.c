@@ -140,25 +140,22 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 	spec_replica_copy_log(r, &log);
 }
 
-void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *older)
+size_t spec_replica_logs_end(const struct spec_replica *r, size_t first)
 {
-	struct spec_log *own = take_ptr(r->logs);
-	size_t n = r->n_logs;
+	size_t end = first + 1;
 
-	r->n_logs = 0;
-	for (size_t i = 0; i < older->n_logs; i++) {
-		bool known = false;
+	while (end < r->n_logs && streq(r->logs[end].container, r->logs[first].container))
+		end++;
+	return end;
+}
 
-		for (size_t k = 0; k < n && !known; k++)
-			known = streq(own[k].key, older->logs[i].key);
-		if (!known)
-			spec_replica_copy_log(r, &older->logs[i]);
-	}
-	for (size_t k = 0; k < n; k++) {
-		spec_replica_copy_log(r, &own[k]);
-		spec_unset(&own[k].key, &own[k].container);
-	}
-	free(own);
+char *spec_log_file(const char *container, size_t i, size_t n)
+{
+	const char *dot = *container ? "." : "";
+
+	/* The newest log of a container has no number. */
+	return i + 1 == n ? text_print("%s%slog", container, dot)
+			  : text_print("%s%slog.%zu", container, dot, i);
 }
 
 /* Set *TO to a copy of FROM that is its own, or to NULL if FROM is NULL. */
@@ -277,8 +274,6 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	spec_transitions_copy(&job->transitions, &from->transitions);
 	if (from->object)
 		job->object = spec_text_ref(from->object);
-	if (from->line)
-		job->line = spec_text_ref(from->line);
 	return job;
 }
 
@@ -295,7 +290,6 @@ static void job_free(struct spec_job *job)
 		spec_transitions_clear(&job->transitions);
 	}
 	spec_text_unref(job->object);
-	spec_text_unref(job->line);
 	free(job);
 }
 
@@ -365,7 +359,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 		.n = from->transitions.n,
 	};
 	each_string(job, place_string, &end);
-	from->object = from->line = NULL;
+	from->object = NULL;
 	job_free(from);
 	return job;
 }

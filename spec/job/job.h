@@ -62,8 +62,6 @@ struct spec_replica {
 	struct spec_usage *usage; /* what its attempt has used; NULL: nobody tells */
 	struct spec_log *logs;	  /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
-	/* How often output was lost: for a job in an archive, which has the sum for its logs; else LOGS have it. */
-	uint64_t gap;
 };
 
 /* A role, as far as its replicas need it. Plain data. */
@@ -101,10 +99,8 @@ struct spec_job {
 	char *message;
 	/* Last words of the replica that failed first, in lines; "": none (last_words.h). */
 	char *last_words;
-	bool silent;   /* that replica is known to have printed nothing */
-	bool no_logs;  /* this user may not read logs that were not captured. Not on disk. */
-	bool archived; /* only an archive has it; not on disk */
-	bool brief;    /* and only its line there was read (listed.h); not on disk */
+	bool silent;  /* that replica is known to have printed nothing */
+	bool no_logs; /* this user may not read logs that were not captured. Not on disk. */
 	struct spec_cause cause;
 	/* In a queue of Kueue: what kept the pods that were made last from running, in whole sentences; "": nothing. */
 	char *obstacle;
@@ -162,8 +158,6 @@ struct spec_job {
 	/* Its controller gives up pods that do not start within some minutes. */
 	bool impatient;
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
-	/* For a job in a list of an archive: what status.json says, on one line; NULL: there is no such line. */
-	struct spec_text *line;
 };
 
 #define SPEC_NO_PRIORITY INT32_MIN
@@ -211,8 +205,10 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 /* Like spec_replica_add_log; the new log has all members of LOG but WAITING. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
-/* Add the logs of OLDER that R does not have, before its own, container by container. */
-void spec_replica_add_older(struct spec_replica *r, const struct spec_replica *older);
+/* The logs of R stand in groups, one for each container. Return the end of the group that begins at FIRST. */
+size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
+/* The name of the file of log I of N of CONTAINER: "log", "log.0", "CONTAINER.log.0". malloc'ed. */
+char *spec_log_file(const char *container, size_t i, size_t n);
 
 /* Set what R has used to USAGE; NULL: nobody tells. */
 void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);

@@ -126,7 +126,7 @@ static int waiting_of(const struct spec_replica *r)
 
 static uint64_t gaps_of(const struct spec_replica *r)
 {
-	uint64_t n = r->gap;
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < r->n_logs; i++)
 		n += r->logs[i].gap;
@@ -258,11 +258,6 @@ void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len)
 
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	if (job->line) {
-		*ret = mem_copy(job->line->text, job->line->len);
-		*ret_len = job->line->len;
-		return;
-	}
 	print_json(job, JSON_C_TO_STRING_PLAIN, ret, ret_len);
 }
 

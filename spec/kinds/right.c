@@ -98,12 +98,6 @@ static const struct spec_right rights[] = {
 	 "there is no events file; why can't tell of pods that can't be made, of volumes that "
 	 "can't be mounted, of queues and a cluster that are full"},
 	{{NULL}, SPEC_METRICS_GROUP, "pods", {"list"}, false, "usage has only what was requested"},
-	{{NULL},
-	 "",
-	 "namespaces",
-	 {"get"},
-	 false,
-	 "kxfs capture can't tell which namespace an archive has the jobs of, and does not start"},
 	{{&spec_volcano},
 	 "scheduling.volcano.sh",
 	 "queues",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An archive, the captures that fill it, and what stands in it."""
+"""A directory that is an archive, the captures that fill it, and what is in it."""
 
 import json
 import signal
@@ -10,21 +10,20 @@ import store as st
 import watching
 from harness import wait_for
 
+FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}  # each job has them
 
-class Archive:
-    """Captures with an archive, one after the other, and what stands in that."""
 
-    def __init__(self, kx, dir, place=None, *options):
+class Capture:
+    """kxfs capture with an archive, on a state directory of its own."""
+
+    def __init__(self, kx, directory):
         self.kx = kx
-        self.dir = dir
-        self.place = place or str(dir)
-        self.options = [f"archive={self.place}", *options]
+        self.dir = directory
         self.state = kx.state
         self.proc = None
-        dir.mkdir()
 
     def start(self, *options):
-        options = [f"state={self.state}", *self.options, *options]
+        options = [f"state={self.state}", f"archive={self.dir}", *options]
         with open(self.kx.messages, "ab") as err:
             self.proc = subprocess.Popen([self.kx.binary, "capture", "-o", ",".join(options), "volcano:test"], stdout=err,
                                          stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())
@@ -36,33 +35,17 @@ class Archive:
         wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
         assert self.proc.poll() is None, self.kx.said()
 
-    def end(self, sig=signal.SIGTERM, status=None):
+    def end(self, sig=signal.SIGTERM):
         proc, self.proc = self.proc, None
         proc.send_signal(sig)
-        want = status if status is not None else -sig if sig == signal.SIGKILL else 0
-        assert proc.wait(harness.LIMIT) == want, self.kx.said()
+        assert proc.wait(harness.LIMIT) == (-sig if sig == signal.SIGKILL else 0), self.kx.said()
 
-    def folder(self, job):
-        found = list(self.dir.glob(f"test/????-??-??/{job}"))
-        return found[0] if found else self.dir / "none"
-
-    def read(self, job, name):
-        path = self.folder(job) / name
-        return path.read_text() if path.exists() else None
-
-    def log(self, job, name="main-0/log.0"):
-        """As `cat ROLE-K/log.0/*` gives it."""
-        return b"".join(part.read_bytes() for part in sorted((self.folder(job) / name).glob("[!.]*")))
-
-    def status(self, job):
-        text = self.read(job, "status.json")
-        return json.loads(text) if text else {}
-
-    def lines(self):
-        """Those of all lists, by job."""
-        found = [json.loads(line) for path in self.dir.glob("test/*/list*.jsonl") for line in path.read_text().splitlines()]
-        assert len({line["uid"] for line in found}) == len(found)
-        return {line["id"]: line for line in found}
+    def fails(self):
+        """It does not start; why."""
+        self.start()
+        assert self.proc.wait(harness.LIMIT) == 1
+        self.proc = None
+        return self.kx.said()
 
     def metric(self, name):
         path = self.state / "metrics"
@@ -70,11 +53,43 @@ class Archive:
         return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(f"kxfs_{name} ")), None)
 
 
-def finish(server, volcano, archive, job, text, **how):
-    """JOB prints TEXT, ends, and is removed with its pods when that was seen."""
+class Archive:
+    """What is in the directory."""
+
+    def __init__(self, directory, namespace="test"):
+        self.dir = directory
+        self.top = directory / namespace
+
+    def folder(self, job):
+        """The directory of JOB, once it is there; it is whole then."""
+        found = list(self.top.glob(f"????-??-??/{job}"))
+        if not found:
+            return None
+        assert len(found) == 1 and FILES - {"log"} <= {path.name for path in found[0].iterdir()}, list(found[0].iterdir())
+        return found[0]
+
+    def has(self, job, what=None):
+        return wait_for(lambda: self.folder(job), what=what or f"{job} in the archive")
+
+    def log(self, job, name="main-0/log"):
+        return (self.folder(job) / name).read_bytes()
+
+    def state(self, job):
+        return (self.folder(job) / "state").read_text().strip()
+
+    def status(self, job):
+        return json.loads((self.folder(job) / "status.json").read_text())
+
+    def jobs(self):
+        return sorted(path.name for path in self.top.glob("????-??-??/[!.]*"))
+
+    def temporary(self):
+        return [path.name for path in self.dir.rglob(".*") if path.name != ".kxfs-archive"]
+
+
+def print_and_end(server, volcano, job, text, **how):
+    """JOB prints TEXT and ends."""
     server.store.add(st.JOBS, watching.job(job))
     (pod,) = volcano.start(job)
     volcano.log(pod).append(text)
     volcano.finish(pod, **how)
-    wait_for(lambda: archive.status(job).get("state") in harness.FINAL, what=f"the end of {job}")
-    server.store.remove(st.JOBS, "test", job)

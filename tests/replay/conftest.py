@@ -3,12 +3,10 @@
 
 import itertools
 
-import harness
 import kubeconfig
 import pytest
 import store as st
 from apiserver import ApiServer
-from archiving import Archive
 from pki import Pki
 from volcano import FakeVolcano
 
@@ -59,15 +57,3 @@ def kx(make_mount, server, volcano):
     """A mount of a cluster with a Volcano."""
     del volcano
     return make_mount(server)
-
-
-@pytest.fixture
-def archive(make_mount, server, volcano, tmp_path):
-    del volcano
-    server.install(st.NAMESPACES)
-    server.store.add(st.NAMESPACES, {"metadata": {"name": "test"}})
-    found = Archive(make_mount(server, start=False), tmp_path / "archive")
-    yield found
-    if found.proc:
-        found.proc.kill()
-        found.proc.wait(harness.LIMIT)

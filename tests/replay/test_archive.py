@@ -1,109 +1,172 @@
 # SPDX-License-Identifier: MIT
-"""kxfs capture -o archive=DIR: what jobs print and how they end stands in a directory, as plain files, whatever happens to
-the capture, to its state directory, and to that directory."""
+"""-o archive=DIR: each job of a cluster that has ended is in DIR as plain files, whole or not at all, whatever happens to
+kxfs, to its state directory and to DIR."""
 
 import json
-import os
 import random
-import shutil
 import signal
-import threading
 import time
 
 import harness
 import pytest
 import store as st
 import watching
-from archiving import finish
+from archiving import FILES, Archive, Capture, print_and_end
 from harness import wait_for
 
-PART = 8 << 20
+
+@pytest.fixture
+def archive(tmp_path):
+    (tmp_path / "archive").mkdir()
+    return Archive(tmp_path / "archive")
 
 
-def test_plain_files(archive, server, volcano):
-    """All of a job can be read without kxfs, and its line is in the list of its day."""
+@pytest.fixture
+def make_capture(make_mount, server, volcano):
+    del volcano
+    made = []
+
+    def make(archive):
+        made.append(Capture(make_mount(server, start=False), archive.dir))
+        return made[-1]
+
+    yield make
+    for capture in made:
+        if capture.proc:
+            capture.proc.kill()
+            capture.proc.wait(harness.LIMIT)
+
+
+@pytest.fixture
+def capture(make_capture, archive):
+    return make_capture(archive)
+
+
+def test_plain_files(capture, archive, server, volcano):
+    """All of a job is there as files, and can be read without kxfs."""
+    capture.up()
     server.store.add(st.JOBS, watching.job("works", tasks={"main": 2}))
-    archive.up()
     pods = volcano.start("works")
-    text = "".join(f"line {i} {'x' * 300}\n" for i in range(30000))
+    text = "".join(f"line {i} {'x' * 300}\n" for i in range(3000))
     for i, pod in enumerate(pods):
         volcano.log(pod).append(text[i:])
         volcano.finish(pod, code=i)
-    wait_for(lambda: archive.log("works", "main-1/log.0") == text[1:].encode(), what=archive.kx.said)
-    wait_for(lambda: archive.status("works").get("state") == "FAILED")
-    folder = archive.folder("works")
-    wait_for(lambda: archive.lines().get("works", {}).get("state") == "FAILED")
-    assert archive.log("works") == text.encode()
-    assert sorted(path.name for path in (folder / "main-0/log.0").iterdir()) == [f"{0:016}", f"{PART:016}"]
-    assert (folder / f"main-0/log.0/{0:016}").stat().st_size == PART
-    uid = server.store.find(st.JOBS, "test", "works").uid
-    assert archive.read("works", "uid") == f"{uid}\n"
-    assert archive.read("works", "main-1/log.0.key").endswith(".main.0\n")
-    assert "kind: Job" in archive.read("works", "manifest.yaml")
-    assert "ended with exit code 1" in archive.read("works", "why")
-    assert archive.read("works", "events") is not None
-    wait_for(lambda: archive.lines()["works"] == {"uid": uid, **archive.status("works")})
-    namespace = server.store.find(st.NAMESPACES, "", "test").uid
-    assert json.loads((archive.dir / "test/source.json").read_text()) == {"namespace": "test", "uid": namespace}
-    # Nothing of it is left behind that is being written.
-    assert not [path for path in archive.dir.rglob(".*")]
-    # The times of the lines are the table that the state directory has.
-    tables = {path.name: path.read_bytes() for path in archive.state.glob("jobs/works/lines/*")}
-    key = archive.read("works", "main-0/log.0.key").strip()
-    wait_for(lambda: archive.log("works", "main-0/log.0.lines") == tables[key])
-    archive.end()
+    folder = archive.has("works", capture.kx.said)
+    assert {path.name for path in folder.iterdir()} - {"events"} == FILES | {"main-0", "main-1"}
+    assert archive.log("works") == text.encode() and archive.log("works", "main-1/log") == text[1:].encode()
+    merged = archive.log("works", "log").decode().splitlines(keepends=True)
+    assert "".join(line.removeprefix("main/0 ") for line in merged if line.startswith("main/0 ")) == text
+    assert "".join(line.removeprefix("main/1 ") for line in merged if line.startswith("main/1 ")) == text[1:]
+    assert archive.state("works") == "FAILED" == archive.status("works")["state"]
+    assert (folder / "uid").read_text() == server.store.find(st.JOBS, "test", "works").uid + "\n"
+    assert "kind: Job" in (folder / "manifest.yaml").read_text()
+    assert "ended with exit code 1" in (folder / "why").read_text()
     assert folder.parent.name == archive.status("works")["created"][:10]
+    assert not archive.temporary()
+    wait_for(lambda: capture.metric("archived_jobs_total") == 1 and capture.metric("archive_waiting_jobs") == 0)
 
 
-def test_removed_with_nothing_printed(archive, server, volcano):
-    """A job that is removed before it has printed a byte is told of, too."""
-    archive.up()
-    server.store.add(st.JOBS, watching.job("mute"))
-    volcano.start("mute")
-    wait_for(lambda: archive.status("mute"))
-    server.store.remove(st.JOBS, "test", "mute")
-    wait_for(lambda: archive.lines().get("mute", {}).get("state") == "CANCELLED", what=archive.kx.said)
-    assert archive.status("mute")["state"] == "CANCELLED"
-
-
-def test_second_of_a_name(archive, server, volcano):
-    """Another job of a name has a directory of its own, on the same day."""
-    archive.up()
-    finish(server, volcano, archive, "twice", "first\n")
-    first = archive.read("twice", "uid").strip()
-    wait_for(lambda: not server.store.find(st.JOBS, "test", "twice"))
-    server.store.add(st.JOBS, watching.job("twice"))
-    second = server.store.find(st.JOBS, "test", "twice").uid
-    (pod,) = volcano.start("twice")
+def test_attempts(capture, archive, server, volcano):
+    """Each attempt has its log, named as in the mount."""
+    capture.up()
+    server.store.add(st.JOBS, watching.job("again"))
+    (pod,) = volcano.start("again")
+    volcano.log(pod).append("first\n")
+    volcano.restart_container(pod)
     volcano.log(pod).append("second\n")
     volcano.finish(pod)
-    name = f"twice~{second[:8]}"
-    wait_for(lambda: archive.log(name) == b"second\n", what=archive.kx.said)
-    wait_for(lambda: archive.log("twice") == b"first\n", what=archive.kx.said)
-    assert archive.read("twice", "uid") == f"{first}\n"
-    assert archive.read(name, "uid") == f"{second}\n"
+    archive.has("again", capture.kx.said)
+    assert archive.log("again", "main-0/log.0") == b"first\n" and archive.log("again") == b"second\n"
 
 
-def test_ends_with_all_tails(archive, server, volcano):
-    """SIGTERM: what jobs that run have printed is there, and goes on there after the next start."""
-    archive.up()
-    names = [f"runs-{i}" for i in range(5)]
-    pods = {}
+@pytest.mark.parametrize("killed", [False, True])
+def test_removed_with_nothing_printed(capture, archive, server, volcano, killed):
+    """A job that is removed before it has printed a byte is there too, also if kxfs does not run then."""
+    capture.up()
+    server.store.add(st.JOBS, watching.job("mute"))
+    volcano.start("mute")
+    wait_for((capture.state / "jobs/mute/job.json").exists, what=capture.kx.said)
+    if killed:
+        capture.end(signal.SIGKILL)
+    server.store.remove(st.JOBS, "test", "mute")
+    if killed:
+        capture.up()
+    archive.has("mute", capture.kx.said)
+    assert archive.state("mute") == "CANCELLED"
+
+
+@pytest.mark.parametrize("name", ["list.jsonl", "state", "log", "a.b-c.tmp"])
+def test_names(capture, archive, server, volcano, name):
+    """A job may be called as any file."""
+    capture.up()
+    print_and_end(server, volcano, name, "mine\n")
+    archive.has(name, capture.kx.said)
+    assert archive.log(name) == b"mine\n"
+
+
+def test_second_of_a_name(capture, archive, server, volcano):
+    """Another job of a name has a directory of its own."""
+    capture.up()
+    print_and_end(server, volcano, "twice", "first\n")
+    archive.has("twice", capture.kx.said)
+    server.store.remove(st.JOBS, "test", "twice")
+    wait_for(lambda: not server.store.find(st.JOBS, "test", "twice"))
+    print_and_end(server, volcano, "twice", "second\n")
+    name = f"twice~{server.store.find(st.JOBS, 'test', 'twice').uid[:8]}"
+    archive.has(name, capture.kx.said)
+    assert archive.log(name) == b"second\n" and archive.log("twice") == b"first\n"
+
+
+def test_not_again(capture, archive, server, volcano):
+    """What is there is left alone: after a restart, and by a kxfs that has lost its state."""
+    capture.up()
+    print_and_end(server, volcano, "once", "text\n")
+    folder = archive.has("once", capture.kx.said)
+    before = {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
+    for state_lost in (False, True):
+        capture.end()
+        if state_lost:
+            harness.remove_tree(capture.state)
+            capture.state.mkdir(mode=0o700)
+        capture.up()
+        print_and_end(server, volcano, f"other-{state_lost}".lower(), "")
+        archive.has(f"other-{state_lost}".lower(), capture.kx.said)
+        wait_for(lambda: capture.metric("archive_waiting_jobs") == 0, what=capture.kx.said)
+    assert {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))} == before
+    assert archive.jobs() == ["once", "other-false", "other-true"] and not archive.temporary()
+
+
+def test_several_writers(make_capture, make_mount, archive, server, volcano):
+    """Two captures and a mount of one namespace share an archive: each job is there once."""
+    captures = [make_capture(archive), make_capture(archive)]
+    for one in captures:
+        one.up()
+    kx = make_mount(server, f"archive={archive.dir},capture=all")
+    names = [f"job-{i}" for i in range(20)]
     for name in names:
-        server.store.add(st.JOBS, watching.job(name))
-        (pods[name],) = volcano.start(name)
-        volcano.log(pods[name]).append(f"hello from {name}\n")
-    logs = archive.state / "jobs"
-    wait_for(lambda: all([p.read_text() for p in logs.glob(f"{name}/logs/*")] == [f"hello from {name}\n"] for name in names))
-    archive.end()
+        print_and_end(server, volcano, name, f"{name}\n" * 1000)
     for name in names:
-        assert archive.log(name) == f"hello from {name}\n".encode(), archive.kx.said()
-        volcano.log(pods[name]).append("more\n")
-        volcano.finish(pods[name])
-    archive.up()
-    for name in names:
-        wait_for(lambda name=name: archive.log(name) == f"hello from {name}\nmore\n".encode(), what=archive.kx.said)
-        assert not list(archive.folder(name).glob("main-0/log.1*"))
+        archive.has(name, captures[0].kx.said)
+        assert archive.log(name) == f"{name}\n".encode() * 1000
+    for one in captures:
+        wait_for(lambda one=one: one.metric("archive_waiting_jobs") == 0, what=one.kx.said)
+    wait_for(lambda: "kxfs_archive_waiting_jobs 0\n" in kx.read(".kxfs/metrics"), what=kx.said)
+    assert archive.jobs() == sorted(names)
+    wait_for(lambda: not archive.temporary())
+    assert kx.read("archive", archive.folder("job-7").parent.name, "job-7", "state") == "SUCCEEDED\n"
+
+
+def test_own_jobs_alone(make_mount, archive, server, volcano):
+    """A mount archives the jobs whose output it captures: another kxfs may have the output of the others."""
+    kx = make_mount(server, f"archive={archive.dir}")
+    print_and_end(server, volcano, "theirs", "theirs\n")
+    job = kx.submit(harness.app("true"))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("mine\n")
+    volcano.finish(pod)
+    archive.has(job.id, kx.said)
+    assert archive.log(job.id) == b"mine\n" and (archive.folder(job.id) / "app.yaml").stat().st_mode & 0o077 == 0o044
+    assert archive.jobs() == [job.id]
 
 
 def mount(*words):
@@ -112,221 +175,133 @@ def mount(*words):
 
 
 @pytest.fixture
-def small(archive):
-    """The archive is in a file system of its own, with little room."""
-    room = archive.dir.with_name("room")
-    room.mkdir()
-    mount("-t", "tmpfs", "-o", "size=256k", "none", str(room))
-    archive.dir = room / "archive"
-    archive.place = str(archive.dir)
-    archive.options = [f"archive={archive.dir}"]
-    archive.dir.mkdir()
-    yield archive
-    if archive.proc:
-        archive.end(signal.SIGKILL)
-    harness.run(["umount", room])
+def room(archive):
+    """The archive is a file system of its own, with little room."""
+    mount("-t", "tmpfs", "-o", "size=256k", "none", str(archive.dir))
+    yield str(archive.dir)
+    harness.run(["umount", "-l", archive.dir])
 
 
 @pytest.mark.parametrize("how", ["away", "readonly", "full"])
-def test_archive_takes_nothing(small, server, volcano, how):
-    """Meanwhile all is kept, also over a kill, and it is told how much waits; the spool limit takes none of it. Then all is
-    there."""
-    archive, room = small, str(small.dir.parent)
-    hidden = archive.dir.with_name("hidden")
-    archive.up("spool_limit=1M")
-    finish(server, volcano, archive, "before", "before\n")
-    wait_for(lambda: archive.lines().get("before", {}).get("state") == "SUCCEEDED")
+def test_takes_nothing(room, capture, archive, server, volcano, how):
+    """Meanwhile all is kept, also over a kill, and it is reported; history_keep takes none of it. Then all is there."""
+    capture.up("history_keep=1s")
+    print_and_end(server, volcano, "before", "before\n")
+    archive.has("before", capture.kx.said)
     if how == "away":
-        archive.dir.rename(hidden)
+        harness.run(["umount", room])
     elif how == "readonly":
         mount("-o", "remount,ro", room)
-    text = "".join(f"line {i}\n" for i in range(300000))
-    server.store.add(st.JOBS, watching.job("during"))
-    (pod,) = volcano.start("during")
-    volcano.log(pod).append(text)
-    volcano.finish(pod, code=7)
-    record = archive.state / "jobs/during/job.json"
-    wait_for(lambda: record.exists() and '"exit_code":7' in record.read_text(), what=archive.kx.said)
+    text = "".join(f"line {i}\n" for i in range(100000))
+    print_and_end(server, volcano, "during", text, code=7)
+    wait_for(lambda: capture.metric("archive_failing") == 1 and capture.metric("archive_waiting_jobs") == 1,
+             what=capture.kx.said)
     server.store.remove(st.JOBS, "test", "during")
-
-    def waits():
-        """A full archive may have taken what was there of the log at first."""
-        waiting, archived = (archive.metric(name) or 0 for name in ("archive_waiting_bytes", "archived_bytes_total"))
-        return waiting and archive.metric("archive_failures_total") and waiting + archived >= len("before\n") + len(text)
-
-    wait_for(waits, what=archive.kx.said)
-    assert archive.metric("archive_waiting_jobs") >= 1
-    assert f"kxfs: archive: {archive.dir}" in archive.kx.said() and "; what is not there is kept, and tried again" in archive.kx.said()
-    uid = json.loads(record.read_text())["uid"]
-    wait_for(lambda: (archive.state / f"archive/{uid}.left").exists(), what="its end to be noted")
-    archive.end(signal.SIGKILL)
-    archive.up("spool_limit=1M")
-    assert [p.stat().st_size for p in archive.state.glob("jobs/during/logs/*")] == [len(text)]
+    said = {"away": "is not the directory that it was", "readonly": "Read-only file system",
+            "full": "No space left on device"}[how]
+    assert f"kxfs: archive: {room}" in capture.kx.said() and said in capture.kx.said()
+    record = capture.state / "jobs/during/job.json"
+    wait_for(lambda: '"history":true' in record.read_text(), what=capture.kx.said)
+    capture.end(signal.SIGKILL)
     if how == "away":
-        hidden.rename(archive.dir)
+        assert "is it mounted?" in capture.fails()
+        assert not list(archive.dir.iterdir())
+        mount("-t", "tmpfs", "-o", "size=64m", "none", room)
+        (archive.dir / ".kxfs-archive").touch()  # as if it were the one of before
+    capture.up("history_keep=1s")
+    if how != "away":
+        wait_for(lambda: capture.metric("archive_failing") == 1, what=capture.kx.said)
+        mount("-o", "remount,rw,size=64m", room)
+    archive.has("during", capture.kx.said)
+    assert archive.log("during") == text.encode() and archive.status("during")["state"] == "FAILED"
+    wait_for(lambda: capture.metric("archive_failing") == 0)
+    assert not archive.temporary()
+    # Now its time is over.
+    wait_for(lambda: not record.exists(), what=capture.kx.said)
+
+
+def test_room_that_is_needed(room, capture, archive, server, volcano):
+    """If nothing else is left, the spool limit takes output that can't be archived, and that is reported."""
+    capture.up("spool_limit=1M")
+    print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
+    wait_for(lambda: "large: its output is removed before it is archived" in capture.kx.said(), what=capture.kx.said)
     mount("-o", "remount,rw,size=64m", room)
-    wait_for(lambda: archive.log("during") == text.encode(), what=archive.kx.said)
-    wait_for(lambda: archive.status("during").get("state") == "FAILED")
-    wait_for(lambda: archive.lines().get("during", {}).get("state") == "FAILED")
-    # Now the limit may have it, which it does.
-    wait_for(lambda: not list(archive.state.glob("jobs/during/logs/*")), what=archive.kx.said)
-    wait_for(lambda: not list(archive.state.glob("archive/*.left")))
-    assert archive.log("during") == text.encode() and archive.log("before") == b"before\n"
+    archive.has("large", capture.kx.said)
+    assert archive.state("large") == "SUCCEEDED"
 
 
-def test_another_cluster(archive, server):
-    """Two clusters do not share a place, and nothing is changed of the first one's."""
-    archive.up()
-    archive.end()
-    source = archive.dir / "test/source.json"
-    before = source.read_bytes()
-    server.store.remove(st.NAMESPACES, "", "test")
-    server.store.add(st.NAMESPACES, {"metadata": {"name": "test"}})
-    archive.start()
-    assert archive.proc.wait(harness.LIMIT) == 1
-    archive.proc = None
-    assert f"{archive.place}/test: has the jobs of another cluster" in archive.kx.said()
-    assert source.read_bytes() == before
+def test_one_that_fails(capture, archive, server, volcano):
+    """An error of one job keeps none of the others away, and its job gets there when it is over."""
+    capture.up()
+    print_and_end(server, volcano, "first", "")
+    place = archive.has("first", capture.kx.said).with_name("taken")
+    place.write_text("no directory")
+    print_and_end(server, volcano, "taken", "text\n")
+    wait_for(lambda: "/taken" in capture.kx.said(), what=capture.kx.said)
+    for i in range(5):
+        print_and_end(server, volcano, f"other-{i}", "")
+    for i in range(5):
+        archive.has(f"other-{i}", capture.kx.said)
+    assert capture.metric("archive_waiting_jobs") == 1
+    place.unlink()
+    archive.has("taken", capture.kx.said)
+    assert archive.log("taken") == b"text\n"
 
 
-def test_namespace_hidden(archive, server):
-    """Without the right to see the namespace nobody can tell whose the archive is."""
-    server.store.remove(st.NAMESPACES, "", "test")
-    archive.start()
-    assert archive.proc.wait(harness.LIMIT) == 1
-    archive.proc = None
-    assert "an archive needs to know which namespace this is" in archive.kx.said()
+def test_killed_again_and_again(capture, archive, server, volcano):
+    """Whenever it is killed, a job is there whole or not at all; in the end all are, and nothing else."""
+    rand = random.Random(1)
+    texts = {f"job-{i}": "".join(f"{i} {n}\n" for n in range(rand.randrange(40000))) for i in range(24)}
+    for i, (name, text) in enumerate(texts.items()):
+        if not capture.proc:
+            capture.up()
+        print_and_end(server, volcano, name, text)
+        if i % 3 == 2:
+            time.sleep(rand.random() * 2)  # a copy begins a second after the end
+            capture.end(signal.SIGKILL)
+            for done in archive.jobs():
+                assert archive.log(done) == texts[done].encode()
+    capture.up()
+    for name, text in texts.items():
+        archive.has(name, capture.kx.said)
+        assert archive.log(name) == text.encode()
+    wait_for(lambda: not archive.temporary(), what=archive.temporary)
+    assert archive.jobs() == sorted(texts)
 
 
-def test_state_lost(archive, server, volcano):
-    """A capture that begins anew, when the node has forgotten the beginning, takes nothing from the archive."""
-    archive.up()
-    server.store.add(st.JOBS, watching.job("works"))
-    (pod,) = volcano.start("works")
-    volcano.log(pod).append("".join(f"line {i}\n" for i in range(1000)))
-    first = "".join(f"line {i}\n" for i in range(1000)).encode()
-    wait_for(lambda: [p.read_bytes() for p in archive.state.glob("jobs/works/logs/*")] == [first])
-    archive.end()
-    assert archive.log("works") == first
-    shutil.rmtree(archive.state)
-    archive.state.mkdir(mode=0o700)
-    volcano.log(pod).append("more\n")
-    archive.up()
-    archive.end()
-    wait_for(lambda: archive.log("works") in (first, first + b"more\n"))
-    volcano.log(pod).rotate()
-    volcano.log(pod).append("the end\n")
-    shutil.rmtree(archive.state)
-    archive.state.mkdir(mode=0o700)
-    archive.up()
-    volcano.finish(pod)
-    wait_for(lambda: archive.log("works", "main-0/log.1").endswith(b"the end\n"), what=archive.kx.said)
-    assert archive.log("works").startswith(first)
+def test_others_leftovers(capture, archive, server, volcano):
+    """What another writer is about to write stays for a day."""
+    for name, days in (("old", 2), ("new", 0)):
+        path = archive.top / f".{name}.tmp/main-0"
+        path.mkdir(parents=True)
+        (path / "log").touch()
+        harness.run(["touch", "-d", f"{days} days ago", path.parent])
+    capture.up()
+    print_and_end(server, volcano, "works", "")
+    archive.has("works", capture.kx.said)
+    wait_for(lambda: archive.temporary() == [".new.tmp"], what=archive.temporary)
 
 
-def test_killed_again_and_again(archive, server, volcano):
-    """While pods print the capture is killed, again and again: each log is there to the byte."""
-    rand = random.Random(os.environ.get("KXFS_ARCHIVE_SEED", "1"))
-    rounds = int(os.environ.get("KXFS_ARCHIVE_ROUNDS", "8"))
-    jobs = {f"job-{i}": None for i in range(8)}
-    printed = dict.fromkeys(jobs, "")
-    for job in jobs:
-        server.store.add(st.JOBS, watching.job(job))
-        (jobs[job],) = volcano.start(job)
-
-    def more():
-        for job, pod in jobs.items():
-            text = "".join(f"{rand.random()}\n" for _ in range(rand.randrange(2000)))
-            volcano.log(pod).append(text)
-            printed[job] += text
-
-    for i in range(rounds):
-        archive.up()
-        more()
-        if i % 2:
-            job = rand.choice(list(jobs))
-            wait_for(lambda job=job: archive.log(job), what=archive.kx.said)
-        more()
-        archive.end(rand.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
-    for pod in jobs.values():
-        volcano.finish(pod)
-    archive.up()
-    for job, text in printed.items():
-        wait_for(lambda job=job, text=text: archive.log(job) == text.encode(), what=f"{job}: {archive.kx.said()}")
-        wait_for(lambda job=job: archive.lines().get(job, {}).get("state") == "SUCCEEDED")
-        assert not list(archive.folder(job).glob("main-0/log.1*"))
-    archive.end()
+def test_start(capture, archive):
+    """DIR has to be there, and may not be in the mount."""
+    archive.dir.rmdir()
+    assert f"{archive.dir}: No such file or directory" in capture.fails()
+    archive.dir.mkdir()
+    capture.up()
+    capture.end()
+    assert [path.name for path in archive.dir.iterdir()] == [".kxfs-archive"]
+    (archive.dir / ".kxfs-archive").unlink()
+    assert f"{archive.dir} is not the directory that it was" in capture.fails()
+    (capture.state / "archive").unlink()
+    capture.up()
 
 
-class Printers:
-    """Pods that print numbered lines all the time, and a kubelet that rotates their logs now and then."""
-
-    def __init__(self, volcano, rand, pods):
-        self.rand = rand
-        self.logs = {job: volcano.log(pod) for job, pod in pods.items()}
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *exc):
-        self.stop.set()
-        self.thread.join()
-
-    def run(self):
-        n = 0
-        while not self.stop.wait(0.02):
-            for job, log in self.logs.items():
-                log.append("".join(f"{job} {n} {i} {'x' * self.rand.randrange(200)}\n" for i in range(self.rand.randrange(40))))
-                if self.rand.random() < 0.02:
-                    log.rotate(keep=self.rand.randrange(30))
-            n += 1
-
-
-def test_killed_while_logs_rotate(archive, server, volcano, request):
-    """Each archived log has what was printed, byte for byte and line for line, each once, but for what the node has dropped while
-    no capture ran: where that is, a gap is told."""
-    seed = request.config.getoption("seed") or 1
-    print(f"seed {seed}")
-    rand = random.Random(seed)
-    kills, n = int(os.environ.get("KXFS_ARCHIVE_KILLS", "5")), int(os.environ.get("KXFS_ARCHIVE_JOBS", "10"))
-    pods = {}
-    for i in range(n):
-        server.store.add(st.JOBS, watching.job(f"job-{i}"))
-        (pods[f"job-{i}"],) = volcano.start(f"job-{i}")
-    with Printers(volcano, rand, pods):
-        for i in range(kills):
-            archive.up()
-            if i % 5 == 1:
-                job = rand.choice(list(pods))
-                wait_for(lambda job=job: archive.log(job), what=archive.kx.said)
-            time.sleep(rand.random())  # where the kill comes
-            archive.end(signal.SIGKILL)
-        archive.up()
-    for job, pod in pods.items():
-        volcano.log(pod).append(f"{job} ends\n")
-        volcano.finish(pod)
-    gaps = missing = 0
-    for job, pod in pods.items():
-        wait_for(lambda job=job: archive.log(job).endswith(b" ends\n"), what=archive.kx.said)
-        wait_for(lambda job=job: archive.lines().get(job, {}).get("state") == "SUCCEEDED", what=archive.kx.said)
-        printed = volcano.log(pod).data().splitlines(keepends=True)
-        place = {line: i for i, line in enumerate(printed)}
-        got, torn = [], False
-        for line in archive.log(job).splitlines(keepends=True):
-            if line not in place:  # what was on disk of a line when the kill came, whose rest the node has dropped
-                begin = line.rindex(b"%s " % job.encode())
-                assert printed[got[-1] + 1 if got else 0].startswith(line[:begin]), line
-                line, torn = line[begin:], True
-            got.append(place[line])
-        assert got == sorted(set(got)), f"{job}: a line is doubled, or not in its place"
-        (replica,) = archive.lines()[job]["roles"][0]["replicas"]
-        missing += len(printed) - len(got)
-        assert not list(archive.folder(job).glob("main-0/log.1*"))
-        gaps += replica.get("gap", 0)
-        if torn or got != list(range(got[0], got[-1] + 1)):
-            assert replica.get("gap", 0) > 0, f"{job}: a hole that nobody tells of"
-    archive.end()
-    print(f"{kills} kills of a capture, {gaps} gaps, {missing} lines that the node had dropped")
+def test_accounting(capture, archive, server, volcano):
+    """The example of the manual."""
+    capture.up()
+    for i in range(3):
+        print_and_end(server, volcano, f"job-{i}", "", code=i % 2)
+        archive.has(f"job-{i}", capture.kx.said)
+    day = archive.folder("job-0").parent.name[:7]
+    found = json.loads(harness.run(f"jq -s . {archive.top}/{day}-*/*/status.json").stdout)
+    assert {job["id"]: job["state"] for job in found} == {"job-0": "SUCCEEDED", "job-1": "FAILED", "job-2": "SUCCEEDED"}

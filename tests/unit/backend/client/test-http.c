@@ -77,40 +77,6 @@ static void test_delete(void **state)
 	assert_non_null(strstr(without.body, "\"body\": \"\""));
 }
 
-/*
- * A request to a server that no kubeconfig names: it has no credential, only the heads of the call itself, and a
- * signature of these.
- */
-static void test_signed(void **state)
-{
-	static const struct http_key key = {"aws:amz:eu-west-1:s3", "me", "secret"};
-	call_scope c = {.call = {.method = HTTP_PUT,
-				 .body = "abc",
-				 .len = 3,
-				 .headers = "Content-Type: x/y\nx-amz-content-sha256: "
-					    "UNSIGNED-PAYLOAD\n",
-				 .key = &key,
-				 .wanted = "content-type"}};
-
-	rig_disconnect();
-	rig_prepare("plain");
-	rig.connection.bare = true;
-	rig_connect();
-	credentials.view.authorization = "Authorization: Bearer abc";
-	rig_ask_call(&c, "/echo");
-	assert_int_equal(c.status, 200);
-	assert_non_null(strstr(c.body, "\"method\": \"PUT\""));
-	assert_non_null(strstr(c.body, "\"body\": \"abc\""));
-	assert_non_null(strstr(c.body, "[\"content-type\", \"x/y\"]"));
-	assert_non_null(strstr(c.body, "[\"authorization\", \"AWS4-HMAC-SHA256 Credential=me/"));
-	assert_non_null(strstr(c.body, "/eu-west-1/s3/aws4_request"));
-	assert_non_null(
-		strstr(c.body, "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date"));
-	assert_null(strstr(c.body, "Bearer"));
-	assert_null(strstr(c.body, "application/json"));
-	assert_null(strstr(c.body, "secret"));
-}
-
 static void test_compressed(void **state)
 {
 	call_scope c = {.call = {.compress = true}};
@@ -612,7 +578,6 @@ int main(void)
 		TEST(get),
 		TEST(post),
 		TEST(delete),
-		TEST(signed),
 		TEST(compressed),
 		TEST(refusals),
 		TEST(injection),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which jobs are removed, in which order and when. The clock, the timer and the bytes on disk are the test's. */
+#include "backend/archive/archive.h"
 #include "backend/base/diag.h"
 #include "backend/jobs/expiry.h"
 #include "backend/output/output.h"
@@ -41,6 +42,19 @@ int64_t loop_time_ns(void)
 uint64_t output_bytes(struct output *output)
 {
 	return bytes;
+}
+
+static const char *lacks; /* the archive lacks the job whose id this is */
+static bool away;	  /* the archive takes none */
+
+bool archive_lacks(const struct archive *a, const char *uid)
+{
+	return streq(lacks, uid);
+}
+
+bool archive_gives_up(const struct archive *a, const char *uid)
+{
+	return away;
 }
 
 /* --- the rig --- */
@@ -136,8 +150,8 @@ static int setup(void **state)
 	diag_setup(DIAG_DEBUG, false);
 	now = 0;
 	bytes = 0;
-	busy = slow = false;
-	held = NULL;
+	busy = slow = away = false;
+	held = lacks = NULL;
 	removed[0] = '\0';
 	store = c.store = store_new(&events);
 	x = expiry_new(&c);
@@ -270,6 +284,24 @@ static void test_room(void **state)
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 ");
 }
 
+/* A job that is not archived stays, and so does its output, unless the archive takes none and nothing else is left. */
+static void test_archive(void **state)
+{
+	put("old", SPEC_FAILED, -3600 * S, true);
+	put("j1", SPEC_SUCCEEDED, -2 * S, false);
+	lacks = "old";
+	bytes = 1200;
+	expiry_soon(x);
+	pass(60000);
+	assert_string_equal(removed, "j1/ ");
+	away = true;
+	pass(60000);
+	assert_string_equal(removed, "j1/ old/ ");
+	lacks = NULL;
+	pass(60000);
+	assert_string_equal(removed, "j1/ old/ old ");
+}
+
 /* While a removal is under way no other job is removed. */
 static void test_busy(void **state)
 {
@@ -293,7 +325,7 @@ int main(void)
 #define expiry_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		expiry_test(test_time), expiry_test(test_ttl),	expiry_test(test_soon),
-		expiry_test(test_room), expiry_test(test_busy),
+		expiry_test(test_room), expiry_test(test_busy), expiry_test(test_archive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

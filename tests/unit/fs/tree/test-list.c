@@ -71,10 +71,6 @@ void backend_usage_wanted(struct backend *b)
 {
 }
 
-void place_look(struct fs *fs, struct tree *t, enum backend_place place)
-{
-}
-
 void text_open(struct fs *fs, fuse_req_t req, struct node *of, struct fuse_file_info *fi)
 {
 }

@@ -322,24 +322,6 @@ static void test_text(void **state)
 	spec_text_unref(NULL);
 }
 
-static void test_older_logs(void **state)
-{
-	struct spec_job *job cleanup_job = spec_job_new(0, 2);
-	struct spec_replica *r = &job->replicas[0], *older = &job->replicas[1];
-	static const char *const keys[] = {"a", "b", "c", "x", "y"};
-
-	spec_replica_add_log(r, "b", NULL);
-	spec_replica_add_log(r, "c", NULL);
-	spec_replica_add_log(r, "y", "side");
-	spec_replica_add_log(older, "a", NULL);
-	spec_replica_add_log(older, "b", NULL);
-	spec_replica_add_log(older, "x", "side");
-	spec_replica_add_older(r, older);
-	assert_int_equal(r->n_logs, array_size(keys));
-	for (size_t i = 0; i < array_size(keys); i++)
-		assert_string_equal(r->logs[i].key, keys[i]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,7 +337,6 @@ int main(void)
 		cmocka_unit_test(test_first_waiting),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_older_logs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
