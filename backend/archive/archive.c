@@ -10,7 +10,6 @@
 #include "backend/archive/archive.h"
 
 #include <errno.h>
-#include <semaphore.h>
 
 #include <uthash.h>
 #include <utlist.h>
@@ -21,6 +20,7 @@
 #include "backend/base/print.h"
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
+#include "backend/base/wait.h"
 #include "backend/base/work.h"
 #include "spec/base/time.h"
 
@@ -340,17 +340,14 @@ static void *check_thread(void *data)
 int archive_check(const char *dir, const char *state_dir, char **ret_text)
 {
 	struct check *q = new0(struct check);
-	struct timespec until;
 	int err;
 
 	q->dir = text_copy(dir);
 	q->state_dir = state_dir ? text_copy(state_dir) : NULL;
 	sem_init(&q->done, 0, 0);
 	err = thread_start(check_thread, q, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += CHECK_S;
-	while (!err && sem_clockwait(&q->done, CLOCK_MONOTONIC, &until) < 0)
-		err = errno == EINTR ? 0 : -errno;
+	if (!err && !wait_for(&q->done, CHECK_S))
+		err = -ETIMEDOUT;
 	if (err) { /* a thread that hangs keeps what it was asked */
 		*ret_text = text_print("%s: does not answer", dir);
 		return err;

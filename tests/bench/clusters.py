@@ -6,7 +6,6 @@ not what is measured. Logs come through nghttpx, with TLS and HTTP/2 as from a r
 """
 
 import contextlib
-import datetime
 import http.client
 import itertools
 import json
@@ -24,7 +23,6 @@ import time
 import frontend
 import harness
 import kubeconfig
-from bulk_server import NAMESPACE_UID
 from figures import Figure
 
 sys.path.append(str(harness.ROOT / "tests/cluster"))
@@ -41,23 +39,6 @@ name: bench
 roles:
 - {name: worker, image: busybox, entrypoint: sleep, resource: {cpu: 1, gpu: 0, memMB: 64}}
 """
-
-
-def archived_line(day, i):
-    """Of a job of two replicas that was created on DAY, as a list of an archive has it."""
-    name = f"train-{i:06}"
-    replicas = [{"id": k, "state": "SUCCEEDED", "pod": f"{name}-trainer-{k}", "node": "node-1", "attempt": 0, "exit_code": 0,
-                 "signal": None, "reason": "Completed", "message": ""} for k in range(2)]
-    steps = ("SUBMITTED", ""), ("PENDING", "Pending"), ("RUNNING", "Running"), ("SUCCEEDED", "Completed")
-    return json.dumps({
-        "uid": f"{i:08x}-a5c1-4000-8000-000000000000", "id": name, "app": "train", "state": "SUCCEEDED", "phase": "Completed",
-        "reason": "", "message": "", "last_words": "", "backend": "volcano", "kind": "volcano", "namespace": "test",
-        "queue": "research", "submitter": "ada@lovelace", "retries": 0, "max_retries": 3, "created": f"{day}T00:00:00Z",
-        "started": f"{day}T00:00:01Z", "finished": f"{day}T00:00:02Z",
-        "transitions": [{"time": f"{day}T00:00:00Z", "state": state, "phase": phase} for state, phase in steps],
-        "roles": [{"name": "trainer", "desired": 2, "minimum": 2, "replicas": replicas}],
-        "usage": {"elapsed_seconds": 1, "cpu": {"requested_millicores": 4000}, "memory": {"requested_bytes": 1 << 33}}},
-                      separators=(",", ":")) + "\n"
 
 
 class Bulk:
@@ -339,35 +320,6 @@ class Clusters:
                                        self.bench.timed(["ls", "-l", str(self.bench.static / "dir")]))
         return [Figure(f"ls -l of {self.args.jobs} running jobs", "ms", ours * 1e3, 1.5, "static tree", theirs * 1e3)]
 
-    @contextlib.contextmanager
-    def archived(self, n):
-        """A mount of a cluster with an archive that has N jobs of the last week; it is not started."""
-        top = self.top / "archive/test"
-        top.mkdir(parents=True)
-        (top / "source.json").write_text(f'{{"namespace":"test","uid":"{NAMESPACE_UID}"}}\n')
-        now = datetime.datetime.now(datetime.timezone.utc)
-        try:
-            for days in range(7):
-                day = (now - datetime.timedelta(days=days)).strftime("%Y-%m-%d")
-                (top / day).mkdir()
-                (top / day / "list.jsonl").write_text("".join(archived_line(day, i) for i in range(days, n, 7)))
-            with self.server(jobs=1) as server, \
-                    self.mount(server, f"history_keep=8d,archive={top.parent}", start=False) as kx:
-                yield kx
-        finally:
-            harness.remove_tree(top.parent)
-
-    def history(self):
-        """The first look at the history right after the start, and the second."""
-        n = self.args.jobs
-        with self.archived(n) as kx:
-            kx.start()
-            looks = [elapsed(lambda: harness.run(["ls", str(kx / "history")])) for _ in range(2)]
-            assert len(kx.ls("history")) == n + 2
-            kx.end()
-        return [Figure(f"ls of {n} archived jobs", "ms", looks[0] * 1e3, 1000),
-                Figure("ls of them again", "ms", looks[1] * 1e3, 50)]
-
     def idle(self, server, kx):
         """What is asked for and used when nothing happens, once all that had happened is dealt with: % of a core,
         counts before and after."""
@@ -480,7 +432,7 @@ class Clusters:
         options = f"state={state},grace=300s" + (f",archive={logs}" if archive else "")
 
         def kept():
-            return sum(part.stat().st_size for part in logs.glob("test/*/*/main-0/log.0/[!.]*"))
+            return sum(log.stat().st_size for log in logs.glob("test/2*/*/main-0/log"))
 
         with self.server(jobs=n, log_mb=log_mb, finished=1) as server, self.front(server) as front:
             server.show(False)
@@ -525,7 +477,6 @@ class Clusters:
         self.many()
         self.measure(self.batch)
         self.measure(self.all_kinds)
-        self.measure(self.history)
         self.wide()
         self.quiet_streams()
         self.measure(self.lag)

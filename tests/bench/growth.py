@@ -30,7 +30,6 @@ class Growth:
         self.table("finished jobs in the state directory", JOBS, self.state_directory)
         self.table("finished jobs on a server, with two pods each", JOBS, self.server)
         self.table("held jobs, which wait for a time", HELD, self.held)
-        self.table("archived jobs of the last week", JOBS[:2], self.archive)
         self.table("silent logs, a job each", STREAMS, self.streams)
         self.table("logs of 2 MiB, archived", ARCHIVED, self.archived)
 
@@ -118,16 +117,6 @@ class Growth:
             yield "submit of one more", "ms", min(
                 clusters.elapsed(lambda: kx.write(f"submit/more-{next(names)}.yaml", LATER)) for _ in range(20)) * 1e3
             yield "CPU, idle", "%", self.idle(kx)
-
-    def archive(self, n):
-        with self.clusters.archived(n) as kx:
-            yield "start", "s", clusters.elapsed(kx.start)
-            yield "`ls history/`, first", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
-            used = clusters.cpu(kx)
-            yield "CPU of both", "ms", used * 1e3
-            yield "again", "ms", clusters.elapsed(lambda: kx.ls("history")) * 1e3
-            yield "CPU of that", "ms", (clusters.cpu(kx) - used) * 1e3
-            yield "memory at most", "MiB", clusters.memory(kx, "VmHWM") / 1024
 
     def archived(self, n):
         archived, alone = self.clusters.archive_round(n, 2, True), self.clusters.archive_round(n, 2, False)

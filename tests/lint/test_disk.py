@@ -32,7 +32,6 @@ STATE = {
 }
 # Files that call them for something else.
 OTHERS = {
-    "backend/archive/archive_dir.c": "the directory of an archive, which is somebody's, as lookups",
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
     "backend/base/process.c": "/proc",
     "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
@@ -56,7 +55,7 @@ START = "the thread that starts and ends the mount, which serves nobody then"
 SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
 # From where they are called, but for work of the pool.
 ENTRIES = {
-    "backend/archive/archive_dir.c": [("the thread of a lookup, in which look() calls them", "answer_get answer_put")],
+    "backend/archive/archive.c": [("a thread of its own, which may hang", "check_thread")],
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
     "backend/local/submit.c": [("work of the pool, which submit_start begins", "submit_work")],

@@ -16,10 +16,9 @@ SEAMS = {
     "clock": ("clock_gettime time gettimeofday uv_hrtime uv_now uv_clock_gettime", {
         "backend/base/diag.c": SIMULATED,
         "backend/base/loop.c": SIMULATED,
-        "backend/base/wait.c": "the simulator has another end.c, and no reader of an archive, who alone use it",
+        "backend/base/wait.c": "the simulator has another end.c, and no archive, which alone use it",
         "fs/vfs/park.c": SIMULATED,
         "backend/local/look.c": OTHER_PROCESS,
-        "backend/reader/spool.c": "of a kind of mount that is not simulated",
     }),
     "number": ("getrandom getentropy rand random drand48 arc4random uv_random", {
         "backend/base/random.c": SIMULATED,

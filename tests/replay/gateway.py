@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A server of S3 that verifies signatures: versitygw, whose buckets are directories and whose objects are files; and a
-proxy before it that answers in its place, cuts, or is slow.
+"""A server of S3: versitygw, whose buckets are directories and whose objects are files.
 
 `python3 gateway.py` builds versitygw (a Go module) into the cache outside the repository that tests/cluster/build.py has,
 and prints where it is.
@@ -8,14 +7,11 @@ and prints where it is.
 
 import fcntl
 import hashlib
-import http.client
-import http.server
 import os
 import pathlib
 import socket
 import subprocess
 import sys
-import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cluster"))
@@ -23,7 +19,6 @@ import build  # noqa: E402
 
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
 KEY, SECRET, REGION = "kxfs-test", "a+secret/that=nobody:may.see", "us-east-1"
-KEYS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
 def program():
@@ -50,16 +45,15 @@ def free_port():
 
 
 class Gateway:
-    """with Gateway(directory): its buckets are the directories in DIRECTORY/data. PKI: it speaks TLS."""
+    """with Gateway(directory): its buckets are the directories in DIRECTORY/data."""
 
-    def __init__(self, directory, pki=None):
+    def __init__(self, directory):
         self.data = directory / "data"
         for path in (directory, self.data, directory / "side"):
             path.mkdir()
         self.port = free_port()
-        tls = ["--cert", pki.dir / "server.crt", "--key", pki.dir / "server.key"] if pki else []
-        self.url = f"{'https' if pki else 'http'}://127.0.0.1:{self.port}"
-        self.command = [program(), "--port", f"127.0.0.1:{self.port}", "--keep-alive", "--quiet", "--region", REGION, *tls,
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.command = [program(), "--port", f"127.0.0.1:{self.port}", "--keep-alive", "--quiet", "--region", REGION,
                         "posix", "--sidecar", directory / "side", self.data]
         self.log = directory / "log"
 
@@ -77,71 +71,6 @@ class Gateway:
     def __exit__(self, *exc):
         self.proc.kill()
         self.proc.wait(60)
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        pass
-
-    def do_GET(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        fault = self.server.front.fault(self.command, self.path)
-        if fault == "slow":
-            self.server.front.go_on.wait(600)
-        if isinstance(fault, tuple):
-            status, headers, text = fault
-            return self.answer(status, headers, text.encode())
-        if fault == "cut":
-            self.close_connection = True
-            return None
-        there = http.client.HTTPConnection("127.0.0.1", self.server.front.port, timeout=60)
-        there.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-        for name, value in self.headers.items():
-            there.putheader(name, value)
-        there.endheaders(body)
-        reply = there.getresponse()
-        data = reply.read()
-        headers = {name: value for name, value in reply.getheaders() if name.lower() not in ("content-length", "connection", "transfer-encoding")}
-        there.close()
-        if fault == "lost":  # the server has done it, and nobody hears of that
-            self.close_connection = True
-            return None
-        return self.answer(reply.status, headers, data, half=fault == "half")
-
-    do_PUT = do_GET
-
-    def answer(self, status, headers, data, half=False):
-        self.send_response_only(status)
-        for name, value in {**headers, "Content-Length": len(data)}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data[:len(data) // 2] if half else data)
-        self.close_connection |= half
-
-
-class Front:
-    """with Front(gateway) as front: front.fault(method, path) says what becomes of a request: None, nothing; "cut" before it is
-    passed on, "lost" after that, "half" of the answer, "slow" until front.go_on is set, or an answer (status, headers, text)."""
-
-    def __init__(self, gateway):
-        self.port = gateway.port
-        self.fault = lambda method, path: None
-        self.go_on = threading.Event()
-
-    def __enter__(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.front = self
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *exc):
-        self.go_on.set()
-        self.server.shutdown()
-        self.server.server_close()
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_attempts(capture, archive, server, volcano):
     (pod,) = volcano.start("again")
     volcano.log(pod).append("first\n")
     volcano.restart_container(pod)
-    volcano.log(pod).append("second\n")
+    volcano.log(pod, restart=1).append("second\n")
     volcano.finish(pod)
     archive.has("again", capture.kx.said)
     assert archive.log("again", "main-0/log.0") == b"first\n" and archive.log("again") == b"second\n"
@@ -242,7 +242,7 @@ def test_one_that_fails(capture, archive, server, volcano):
         print_and_end(server, volcano, f"other-{i}", "")
     for i in range(5):
         archive.has(f"other-{i}", capture.kx.said)
-    assert capture.metric("archive_waiting_jobs") == 1
+    wait_for(lambda: capture.metric("archive_waiting_jobs") == 1, what=capture.kx.said)
     place.unlink()
     archive.has("taken", capture.kx.said)
     assert archive.log("taken") == b"text\n"

@@ -206,7 +206,7 @@ def test_wrong_token(doctor, server):
     assert status == 1 and "  wrong    the server does not accept who asks (401)\n" in said
 
 
-def test_rbac_has_these_rights(doctor, server, tmp_path):
+def test_rbac_has_these_rights(doctor, server):
     """contrib/rbac.yaml gives what is asked for, and nothing else."""
     asked = set()
     server.install(st.METRICS)
@@ -215,7 +215,7 @@ def test_rbac_has_these_rights(doctor, server, tmp_path):
                               ((st.BATCH_JOBS,), "job:test")):
         if resources:
             server.install(*resources)
-        assert doctor(None, source, "-o", f"archive={tmp_path}")[0] == 0
+        assert doctor(None, source)[0] == 0
     for req in server.seen(resource="selfsubjectaccessreviews"):
         right = yaml.safe_load(req.body)["spec"]["resourceAttributes"]
         sub = f"/{right['subresource']}" if "subresource" in right else ""
@@ -226,22 +226,19 @@ def test_rbac_has_these_rights(doctor, server, tmp_path):
     assert asked == given
 
 
-def test_archive(doctor, server, tmp_path):
-    """What kxfs capture would put is tried: that it can be listed, written and read."""
+def test_archive(doctor, tmp_path):
+    """Whether the archive can be written to is tried, and nothing is left there."""
     archive = tmp_path / "archive"
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
     assert status == 0 and said.endswith(f"""
 The archive
-  missing  archive: {archive}: no such directory
+  missing  archive {archive}: No such file or directory
 A mount would work, without what is missing.
 """)
     archive.mkdir()
-    server.install(st.NAMESPACES)
-    server.forbidden.append({"resource": "namespaces"})
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
-    assert status == 0 and "  missing  namespaces: may not get: kxfs capture can't tell which namespace" in said
-    assert f"\nThe archive\n  ok       archive {archive}: can be listed, written (the object doctor) and read\n" in said
-    assert [path.name for path in archive.iterdir()] == ["doctor"]
+    assert status == 0 and f"\nThe archive\n  ok       archive {archive}: can be written to\n" in said
+    assert not list(archive.iterdir())
 
 
 def test_a_disk_that_hangs(make_kx, server, tmp_path):

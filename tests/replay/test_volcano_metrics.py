@@ -118,7 +118,7 @@ def test_man_page_has_them_all(server, make_mount, make_kx):
     there = {}
     for kx in (make_mount(server), make_kx()):
         there.update(Metrics(kx).labels)
-    # Those of an archive only kxfs capture has (test_archive.py).
+    # Those of an archive only a mount with one has (test_archive.py).
     assert {name for name in told if not name.startswith("kxfs_archive")} == set(there)
     for name, labels in there.items():
         assert labels is None or set(filter(None, told[name].split(", "))) == labels, name

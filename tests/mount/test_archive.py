@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""-o archive=DIR with local jobs: copies of what has ended, beside the mount."""
+
+import json
+import os
+import signal
+
+import harness
+import pytest
+from harness import app, run, wait_for
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "archive").mkdir()
+    return tmp_path / "archive"
+
+
+def folder(place, job):
+    found = list((place / "local").glob(f"2*/{job.id}"))
+    return found[0] if found else None
+
+
+def test_a_job(make_kx, place):
+    """All that the mount has of a job that has ended is there, byte for byte, and `archive` leads to it."""
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo out; echo err >&2; exit $(( TRY ))", num_replicas=2, env={"TRY": "3"}))
+    job.finish("FAILED")
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert os.readlink(kx / "archive") == str(place / "local") and "archive" in kx.ls()
+    for name in ("state", "status", "why", "manifest.yaml", "app.yaml", "log", "main-0/log", "main-1/log"):
+        assert (found / name).read_bytes() == job.read(name, binary=True), name
+    assert json.loads((found / "status.json").read_text())["state"] == "FAILED"
+    assert (found / "app.yaml").stat().st_mode & 0o777 == harness.permissions(job / "app.yaml")
+    [one] = json.loads(run(f"jq -s . {kx}/archive/2*/*/status.json".replace(str(kx), str(kx.mnt))).stdout)
+    assert one["id"] == job.id
+    assert f'archive: "{place}"' in kx.read(".kxfs/info") and 'archive_error: ""' in kx.read(".kxfs/info")
+    assert not list(place.rglob("*.tmp"))
+
+
+def test_attempts(make_kx, place):
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo attempt; false", max_retries=1))
+    job.finish("FAILED")
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert (found / "main-0/log.0").read_text() == (found / "main-0/log").read_text() == "attempt\n"
+
+
+def test_end_of_the_mount(make_kx, place):
+    """What ends with the mount is still copied; what a kill has left is copied by the next mount."""
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo runs; sleep 1000"))
+    job.until_logged("runs\n")
+    kx.end()
+    assert (folder(place, job) / "state").read_text() == "CANCELLED\n", kx.said()
+    kx.start()
+    job = kx.submit(app("echo ran"))
+    job.finish()
+    kx.end(signal.SIGKILL)
+    kx.start()
+    wait_for(lambda: folder(place, job), what=kx.said)
+    assert (folder(place, job) / "main-0/log").read_text() == "ran\n"
+
+
+def test_ro(make_kx, place):
+    """A read-only mount shows where the archive is, and writes nothing there."""
+    kx = make_kx(options=f"archive={place},ro")
+    assert os.readlink(kx / "archive") == str(place / "local")
+    kx.end()
+    assert not list(place.iterdir())
+
+
+def test_not_there(make_kx, place):
+    kx = make_kx(options=f"archive={place}/none", start=False)
+    with pytest.raises(AssertionError, match=f"{place}/none: No such file or directory"):
+        kx.start()
+    kx = make_kx(start=False)
+    kx.options = f"archive={kx.mnt}/sub"
+    with pytest.raises(AssertionError, match="this is in the mount"):
+        kx.start()
+
+
+def test_reported(make_kx, place):
+    """An archive that can't be written to is reported, the job waits, and no other file is held up."""
+    kx = make_kx(options=f"archive={place}")
+    (place / ".kxfs-archive").rename(place / "hidden")
+    job = kx.submit(app("echo text"))
+    job.finish()
+    wait_for(lambda: "is it mounted?" in kx.read(".kxfs/info"), what=kx.said)
+    assert "archive_waiting: 1" in kx.read(".kxfs/info") and "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
+    assert "is it mounted?" in kx.read(".kxfs/log")
+    (place / "hidden").rename(place / ".kxfs-archive")
+    wait_for(lambda: folder(place, job), what=kx.said)
+    wait_for(lambda: 'archive_error: ""' in kx.read(".kxfs/info"))
+
+
+def test_removed_before(make_kx, place):
+    """rm -r history/ID removes a job for good, also if it is not archived yet."""
+    kx = make_kx(options=f"archive={place}")
+    (place / ".kxfs-archive").rename(place / "hidden")
+    job = kx.submit(app("echo text"))
+    job.finish()
+    harness.remove(job.dir)
+    harness.remove(job.old)
+    wait_for(lambda: "archive_waiting: 0" in kx.read(".kxfs/info"), what=kx.said)
