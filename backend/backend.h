@@ -88,7 +88,9 @@ void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
 		     void *data);
 
-/* Can the directory DIR be an archive? 0, or a negative errno with *RET_TEXT; malloc'ed. This waits for a limited time. */
+/*
+ * Can the directory DIR be an archive? 0, or a negative errno with *RET_TEXT, malloc'ed. This waits for a limited time.
+ */
 int backend_examine_archive(const char *dir, char **ret_text);
 
 /*
@@ -168,7 +170,7 @@ void backend_wanted(struct backend *b, const struct spec_job *job);
 /* Like backend_wanted, for the usage of the jobs of jobs/. */
 void backend_usage_wanted(struct backend *b);
 
-/* The directory in which the archive has the jobs of this namespace; malloc'ed; NULL: there is no archive. Any thread. */
+/* The directory of this namespace in the archive, malloc'ed; NULL: there is no archive. Any thread. */
 char *backend_archive(struct backend *b);
 
 /* --- texts; any thread; may read the state directory --- */

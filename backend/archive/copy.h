@@ -24,10 +24,11 @@ struct copy {
 
 /*
  * Open DIR, which must be the one that an earlier start of the kxfs of STATE_DIR has found. The first start writes a
- * file into it, by which it is known. Returns a descriptor. STATE_DIR NULL: only find out whether DIR can be written to.
+ * file into it, by which it is known. Returns a descriptor. STATE_DIR NULL: only find out whether DIR can be written
+ * to.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
 /* Make a temporary directory with all files of the job, unless the archive has it. */
 int copy_make(struct copy *c);
-/* Give the temporary directory the name DAY/ID, unless somebody else has put the job there; or, with DROP, remove it. */
+/* Name the temporary directory DAY/ID, unless somebody else has put the job there; or, with DROP, remove it. */
 int copy_finish(struct copy *c, bool drop);

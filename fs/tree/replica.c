@@ -85,14 +85,14 @@ static const struct node_entry_def replica_table[] = {
 };
 
 /* Will R have a log that has not begun? It is shown already, so that `tail -f` works right after a submission. */
-static bool replica_log_is_due(const struct spec_job *job, const struct spec_replica *r)
+static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
 /* Find the log that NAME stands for; "stamped" is the newest log of the replica itself, in its other form. */
-static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_job *job,
-				     const struct spec_replica *r, const char *name)
+static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
+				     const char *name)
 {
 	enum log_form form = streq(name, "stamped") ? LOG_STAMPED : LOG_PLAIN;
 	const char *wanted = form == LOG_STAMPED ? "log" : name;
@@ -114,7 +114,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 			return log_node_get(fs, dir, name, r->logs[first + i].key,
 					    first + i == 0 && streq(wanted, "log"), form);
 	}
-	return streq(wanted, "log") && replica_log_is_due(job, r)
+	return streq(wanted, "log") && replica_log_is_due(r)
 		       ? log_node_get(fs, dir, name, NULL, true, form)
 		       : NULL;
 }
@@ -128,7 +128,7 @@ static int replica_lookup(struct fs *fs, struct node *dir, const char *name, str
 		return -ENOENT;
 	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
 		return 0;
-	*ret = replica_find_log(fs, dir, job, r, name);
+	*ret = replica_find_log(fs, dir, r, name);
 	return *ret ? 0 : -ENOENT;
 }
 
@@ -140,9 +140,9 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 	if (!r)
 		return -ENOENT;
 	node_list_in(dir, replica_table, l);
-	if (replica_log_is_due(job, r))
+	if (replica_log_is_due(r))
 		listing_add(l, "log");
-	if (replica_log_is_due(job, r) || (r->n_logs > 0 && !*r->logs[0].container))
+	if (replica_log_is_due(r) || (r->n_logs > 0 && !*r->logs[0].container))
 		listing_add(l, "stamped");
 	for (size_t first = 0, end; first < r->n_logs; first = end) {
 		end = spec_replica_logs_end(r, first);

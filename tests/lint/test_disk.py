@@ -55,7 +55,6 @@ START = "the thread that starts and ends the mount, which serves nobody then"
 SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
 # From where they are called, but for work of the pool.
 ENTRIES = {
-    "backend/archive/archive.c": [("a thread of its own, which may hang", "check_thread")],
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
     "backend/local/submit.c": [("work of the pool, which submit_start begins", "submit_work")],
