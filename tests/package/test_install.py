@@ -30,7 +30,7 @@ FILES = {
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",
     "share/zsh/site-functions/_kxfs",
-    *(f"share/doc/kxfs/contrib/kubernetes/{p.name}" for p in (ROOT / "contrib/kubernetes").iterdir()),
+    *(f"share/doc/kxfs/{p.relative_to(ROOT)}" for p in (ROOT / "contrib/kubernetes").rglob("*.yaml")),
     *(f"share/doc/kxfs/contrib/torchx/{p.name}" for p in (ROOT / "contrib/torchx").iterdir() if p.is_file()),
     *(f"share/doc/kxfs/contrib/torchx/torchx_kxfs/{p.name}" for p in (ROOT / "contrib/torchx/torchx_kxfs").iterdir()
       if p.is_file()),
