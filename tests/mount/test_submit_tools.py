@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Every tool that writes a file launches exactly one job with it, and fails as it can when the
-document is bad: the rules of docs/kxfs-layout.5, tool by tool."""
+"""Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-layout.5. And the commands that
+several files of tests run: test_ways.py on an ordinary mount."""
 
 import harness
 import pytest
 import submitting
-from submitting import BAD, GOOD
+from submitting import GOOD
 
 # $F: the file to write, in the working directory submit/. $DOC: the document, on another filesystem
 # ($DOC is ours to remove). $GEN: a program that prints it. Status of a bad document: one for all tools
@@ -128,43 +128,6 @@ def script(kx, line, document, where="submit"):
     doc.chmod(0o644)
     p = harness.run(line, check=False, cwd=kx / where, env={"F": "x.yaml", "DOC": str(doc)})
     return p.returncode, p.stderr
-
-
-@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
-def test_good(kx, tool):
-    status, err = script(kx, {**REPORT, **SILENT}[tool], GOOD)
-    assert status == 0, err
-    submitting.launched_once(kx, "x.yaml")
-    assert kx.read("submit/x.yaml") == GOOD
-    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
-
-
-@pytest.mark.parametrize("tool", REPORT)
-def test_bad_is_reported(kx, tool):
-    status, err = script(kx, REPORT[tool], BAD)
-    assert status != 0, err
-    # A rename has an errno of its own, since mv takes EINVAL for a move into itself.
-    assert ("Invalid argument" in err or "Bad message" in err) and "subdirectory" not in err
-    submitting.refused(kx, "x.yaml")
-
-
-@pytest.mark.parametrize("tool", SILENT)
-def test_bad_leaves_an_error(kx, tool):
-    script(kx, SILENT[tool], BAD)
-    submitting.refused(kx, "x.yaml")
-
-
-@pytest.mark.parametrize("tool", CHANGE)
-def test_change(kx, tool):
-    old = GOOD.replace('"true"', '"true old"')
-    assert '"true old"' in old
-    submitting.put(kx, "x.yaml", old)
-    before = submitting.launched(kx)
-    status, err = script(kx, CHANGE[tool], "")
-    assert status == 0, err
-    submitting.launched_once(kx, "x.yaml", before)
-    assert ("newer" in kx.read("submit/x.yaml")) == (tool != "append")
-    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
 
 
 @pytest.mark.parametrize("line", [
