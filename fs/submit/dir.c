@@ -175,13 +175,15 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (!err)
 		err = names_make(s->names, s->files, name, mode, launch_owner(s, req), &u);
 	if (!err)
-		err = submit_file_open(fs, req, s, u, fi);
+		err = submit_file_open(fs, req, s, u, true, fi);
 	if (err) {
 		/* Somebody has made the file since the kernel looked for it: after ESTALE the kernel looks again. */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	save_soon(s, u);
+	/* A file that is launched comes to disk when it is closed. */
+	if (!spec_name_submits(name))
+		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
 	err = node_entry(fs, node, &e);
 	fi->direct_io = 1;
@@ -307,7 +309,7 @@ static void dir_rename_go(void *data, int err)
 	if (!spec_name_submits(c->name) && names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
 		save_name(s, c->name, NULL, NULL);
 	/* If the file is still being written or launched, its verdict comes without this rename. */
-	if (spec_name_submits(c->newname) && upload_size(u) > 0 &&
+	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    names_state(s->names, u) != NAME_LAUNCHED && !names_busy(s->names, u)) {
 		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
 		upload_close(u);
@@ -342,7 +344,9 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	/* EXDEV: mv(1) copies the file, so that the other directory takes it as it takes any new file. */
-	int err = newdir == dir ? rename_check(s, u, name, newname, flags) : -EXDEV;
+	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
+		  : newdir->class->create ? -EXDEV
+					  : -EPERM;
 	struct change *c;
 
 	if (!err && !streq(name, newname))

@@ -81,53 +81,61 @@ static void file_save_record(struct submit *s, struct upload *u)
 		save_name(s, name, NULL, NULL);
 }
 
-/* PROCESS, which has no handle (yet), sets the size of U to SIZE. FRESH: in order to begin a content of its own. */
-static int file_truncate(struct submit *s, struct upload *u, pid_t process,
-			 struct record_owner owner, bool fresh, off_t size)
+/* What U shows has changed; nobody has a verdict on that yet. */
+static void file_shown(struct submit *s, struct upload *u)
 {
-	pid_t other;
-	int err = upload_claim(u, NULL, process, fresh, &other);
-
-	if (err) {
-		launch_show_busy(s, u, process, other, owner);
-		return err;
-	}
 	if (names_writing(s->names, u))
 		file_save_record(s, u);
-	err = upload_truncate(u, size);
-	if (!fresh && names_settle(s->names, u))
-		file_save_record(s, u);
-	save_soon(s, u);
-	return err;
 }
 
-int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+/* Set the size of what U shows; it is not launched, since nobody closes it. */
+static int file_truncate(struct submit *s, struct upload *u, off_t size)
+{
+	int err = upload_truncate(u, NULL, size);
+
+	if (err)
+		return err;
+	file_shown(s, u);
+	if (names_settle(s->names, u))
+		file_save_record(s, u);
+	save_soon(s, u);
+	return 0;
+}
+
+/* What H has changed through its file: U shows it at once only if its name does not submit. */
+static void file_changed(struct open_file *h)
+{
+	if (h->writer.content)
+		return;
+	file_shown(h->s, h->upload);
+	save_soon(h->s, h->upload);
+}
+
+int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u, bool made,
 		     struct fuse_file_info *fi)
 {
-	const pid_t process = writer_process(fuse_req_ctx(req)->pid, NULL);
-	const struct record_owner owner = launch_owner(s, req);
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
 	/* After ESTALE the kernel looks again which file has the name now. */
 	int there = names_of(s->names, u, name) ? upload_open(u, empties) : -ESTALE;
-	int err = there == -EAGAIN ? 0 : there;
 	struct open_file *h;
 
-	if (err)
-		return err;
-	err = empties ? file_truncate(s, u, process, owner, true, 0) : 0;
-	if (err) {
-		upload_close(u);
-		return err;
-	}
+	if (there && there != -EAGAIN)
+		return there;
 	h = new0(struct open_file);
 	h->s = s;
 	h->upload = upload_ref(u);
 	h->writable = is_writable(fi);
-	h->owner = owner;
+	h->owner = launch_owner(s, req);
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable)
-		upload_add_writer(u, &h->writer, process);
+		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid, NULL));
+	if (made && h->writable)
+		upload_begin(u, &h->writer);
+	if (empties) {
+		(void)upload_truncate(u, &h->writer, 0);
+		file_changed(h);
+	}
 	return there;
 }
 
@@ -150,13 +158,22 @@ static void file_loaded(void *data, int err)
 	free(o);
 }
 
+/*
+ * The kernel keeps no size of a file that is written, since each open file may have another one, nor of one in dryrun/,
+ * which a manifest may replace at any moment.
+ */
+static void file_set_live(struct node *node)
+{
+	node_set_live(node, file_submit(node)->dry || upload_has_writers(file_upload(node)));
+}
+
 static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 			 struct fuse_file_info *fi)
 {
 	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
 	struct opening *o;
-	int err = submit_file_open(fs, req, s, u, fi);
+	int err = submit_file_open(fs, req, s, u, false, fi);
 
 	if (err && err != -EAGAIN) {
 		fuse_reply_err(req, -err);
@@ -169,6 +186,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	} else if (handle_reply_open(req, fi, is_writable(fi)) == -ENOENT) {
 		handle_close(fs, fi);
 	}
+	file_set_live(node);
 }
 
 /* The process of thread TID, which uses H; 0: not known, as for all that use H if its opener is not known. */
@@ -180,28 +198,39 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * TID, a thread of PROCESS, closes H. Has PROCESS opened it, and is it done with writing? It is not while it has
+ * True if PROCESS has no descriptor of H any more, as TID, one of its threads, shows. Each other open file of PROCESS
+ * has one too, as far as kxfs can see: /proc does not tell which of them a descriptor is of.
+ */
+static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
+{
+	int held = writer_holds(tid, ino, h->s->config.mountpoint);
+
+	return held >= 0 && (size_t)held <= upload_others(h->upload, &h->writer, process);
+}
+
+/*
+ * TID, a thread of PROCESS, closes H. True if PROCESS has opened it and is done with writing. It is not while it has
  * another descriptor (a shell that puts its output aside), nor while a child that wrote last has one (Popen(stdout=f),
  * and then f.close()). If the processes can't be looked at, WHO closes tells as much as can be known. (PROCESS is the
  * number of the first thread, which has no descriptors any more if it has ended.)
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
-	const char *mountpoint = h->s->config.mountpoint;
 	bool left = holders_closed(&h->holders, who);
 	int held;
 
 	if (h->writer.unseen)
 		return left && upload_is_dirty(h->upload, &h->writer);
-	if (process == 0 || process != h->writer.opener || writer_holds(tid, ino, mountpoint) != 0)
+	if (process == 0 || process != h->writer.opener || !file_is_left(h, tid, process, ino))
 		return false;
 	if (h->wrote == 0 || h->wrote == process)
 		return true;
 	if (serve_disk_begin(h->s->fs) < 0)
 		return false;
-	held = writer_holds_still(h->wrote, ino, mountpoint);
+	held = writer_holds_still(h->wrote, ino, h->s->config.mountpoint);
 	serve_disk_end(h->s->fs);
-	return held == 0 || held == -ENOENT || held == -ESRCH;
+	return held == -ENOENT || held == -ESRCH ||
+	       (held >= 0 && (size_t)held <= upload_others(h->upload, &h->writer, h->wrote));
 }
 
 /*
@@ -218,15 +247,15 @@ static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64
 	if (process_stat(tid, &stat) < 0)
 		return;
 	if (stat.signal > 0)
-		upload_set_flaw(h->upload, ECANCELED);
-	else if (stat.signal == PROCESS_HIDDEN && !upload_is_whole(h->upload))
-		upload_set_flaw(h->upload, EINVAL);
+		upload_set_flaw(h->upload, &h->writer, ECANCELED);
+	else if (stat.signal == PROCESS_HIDDEN && !upload_is_whole(h->upload, &h->writer))
+		upload_set_flaw(h->upload, &h->writer, EINVAL);
 	if (process == h->writer.opener || writer_holds(tid, ino, mountpoint) != 0 ||
 	    serve_disk_begin(h->s->fs) < 0)
 		return;
 	held = writer_holds_still(stat.parent, ino, mountpoint);
 	serve_disk_end(h->s->fs);
-	if (held == 1) {
+	if (held > 0) {
 		h->wrote = stat.parent;
 		h->wrote_tid = 0;
 	}
@@ -263,10 +292,10 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 	struct upload *u cleanup_upload = upload_ref(h->upload);
 	struct submit *s = h->s;
 
-	/* Another open file of the process that opened H will be the one that ends the writing. */
-	if (h->writable && upload_is_last(u, &h->writer))
+	if (h->writable && upload_is_dirty(u, &h->writer))
 		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
+	file_set_live(node);
 	if (names_settle(s->names, u))
 		file_save_record(s, u);
 	fuse_reply_err(req, 0);
@@ -280,7 +309,8 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 	const struct open_file *h = handle_of(fi);
 	char *buf = serve_buffer(size);
 
-	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
+	fuse_reply_buf(req, buf,
+		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
 /* Thread TID is the first that changes INO through H: find out whether H's writer can be looked at. */
@@ -303,24 +333,13 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 		     s->name);
 }
 
-/* TID, a thread of PROCESS, wants to change the bytes of INO through H; WHO is as in holders.h. 0 or -EBUSY. */
-static int file_claim(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
+/* TID, a thread of a process, is about to change INO through H; WHO is as in holders.h. 0 or -EBUSY. */
+static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
-	pid_t other;
-	int err;
-
 	if (!h->looked)
 		file_look(h, tid, ino);
 	holders_wrote(&h->holders, who);
-	err = upload_is_spent(h->upload, &h->writer) ? -EBUSY : 0;
-	if (err)
-		return err;
-	err = upload_claim(h->upload, &h->writer, process, false, &other);
-	if (err)
-		launch_show_busy(h->s, h->upload, process, other, h->owner);
-	else if (names_writing(h->s->names, h->upload))
-		file_save_record(h->s, h->upload);
-	return err;
+	return upload_may_write(h->upload, &h->writer) ? 0 : -EBUSY;
 }
 
 static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
@@ -333,49 +352,63 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	if (tid != h->wrote_tid)
 		h->wrote = file_process(h, tid, NULL);
 	h->wrote_tid = tid;
-	err = file_claim(h, tid, h->wrote, fi->lock_owner, node->ino);
+	err = file_begin(h, tid, fi->lock_owner, node->ino);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
 	}
 	if (fi->flags & O_APPEND)
-		off = (off_t)upload_size(h->upload);
-	err = upload_write(h->upload, buf, size, off);
+		off = (off_t)upload_size(h->upload, &h->writer);
+	err = upload_write(h->upload, &h->writer, buf, size, off);
 	if (err) {
-		launch_show_flaw(h->s, h->upload, h->owner);
+		launch_show_flaw(h->s, h->upload, &h->writer, h->owner);
 		fuse_reply_err(req, -err);
 		return;
 	}
-	save_soon(h->s, h->upload);
+	file_changed(h);
 	fuse_reply_write(req, size);
 }
 
 static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	launch_wait(file_submit(node), file_upload(node), SAVE_SYNC, req);
+	struct open_file *h = handle_of(fi);
+
+	/* What is synced is shown, too, and not launched before it is closed. */
+	if (h->writable && upload_show(h->upload, &h->writer))
+		file_shown(h->s, h->upload);
+	launch_wait(h->s, h->upload, SAVE_SYNC, req);
 }
 
 /* --- attributes --- */
 
-static void file_fill(struct fs *fs, struct upload *u, struct stat *st)
+static void file_fill(struct fs *fs, struct upload *u, const struct upload_writer *w,
+		      struct stat *st)
 {
-	upload_stat(u, st);
+	upload_stat(u, w, st);
 	st->st_mode = (st->st_mode & ~fs->config.umask) | S_IRUSR | S_IWUSR;
 }
 
 static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	file_fill(fs, file_upload(node), st);
+	file_fill(fs, file_upload(node), NULL, st);
 	return 0;
+}
+
+/* A program that writes at the end of a file means the end of what it has written itself. */
+static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
+				 struct stat *st)
+{
+	const struct open_file *h = handle_of(fi);
+
+	if (h->writable)
+		file_fill(fs, h->upload, &h->writer, st);
 }
 
 /* A change of size that waits until the bytes are in memory. */
 struct sizing {
 	struct submit *s;
 	struct upload *upload; /* a reference; the upload is open, too */
-	pid_t process;
-	struct record_owner owner;
 	uint64_t ticket;
 	off_t size;
 	struct stat st; /* attributes of the node */
@@ -389,8 +422,8 @@ static void file_sized(void *data, int err)
 	fuse_req_t req = park_claim(fs->park, z->ticket);
 
 	if (req && !err)
-		err = file_truncate(z->s, z->upload, z->process, z->owner, false, z->size);
-	file_fill(fs, z->upload, &z->st);
+		err = file_truncate(z->s, z->upload, z->size);
+	file_fill(fs, z->upload, NULL, &z->st);
 	if (req && err)
 		fuse_reply_err(req, -err);
 	else if (req)
@@ -405,18 +438,20 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 {
 	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
-	pid_t process = writer_process(fuse_req_ctx(req)->pid, NULL);
-	struct sizing z = {s, u, process, launch_owner(s, req), .size = attr->st_size};
+	struct open_file *h = fi ? handle_of(fi) : NULL;
+	struct sizing z = {s, u, .size = attr->st_size};
 	double timeout = node->live ? 0 : FS_TIMEOUT;
 	int there = upload_open(u, (to_set & FUSE_SET_ATTR_SIZE) && z.size == 0);
 	int err = there == -EAGAIN ? 0 : there;
 
-	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && fi) {
-		err = file_claim(handle_of(fi), fuse_req_ctx(req)->pid, process, 0, node->ino);
+	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && h) {
+		err = file_begin(h, fuse_req_ctx(req)->pid, 0, node->ino);
 		if (!err)
-			err = upload_truncate(u, z.size);
+			err = upload_truncate(u, &h->writer, z.size);
+		if (!err)
+			file_changed(h);
 	} else if (!there && (to_set & FUSE_SET_ATTR_SIZE)) {
-		err = file_truncate(s, u, process, z.owner, false, z.size);
+		err = file_truncate(s, u, z.size);
 	}
 	if (!err && (to_set & ~FUSE_SET_ATTR_SIZE))
 		err = upload_set_attr(u, attr, to_set);
@@ -424,6 +459,8 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 		file_save_record(s, u);
 	if (!err)
 		err = node_getattr(fs, node, &z.st);
+	if (!err && fi)
+		file_on_getattr_open(fs, node, fi, &z.st);
 	save_soon(s, u);
 	if (!err && there && (to_set & FUSE_SET_ATTR_SIZE)) {
 		struct sizing *copy = new0(struct sizing);
@@ -448,6 +485,7 @@ static const struct node_class file_class = {
 	.mode = S_IFREG | 0644,
 	.size = sizeof(struct file_node),
 	.getattr = file_on_getattr,
+	.getattr_open = file_on_getattr_open,
 	.open = file_on_open,
 	.read = file_on_read,
 	.write = file_on_write,
@@ -473,8 +511,7 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 	}
 	if (fresh) {
 		container_of(node, struct file_node, node)->upload = upload_ref(u);
-		/* In dryrun/ a manifest may replace the content at any moment. */
-		node_set_live(node, file_submit(dir)->dry);
+		file_set_live(node);
 	}
 	return node;
 }

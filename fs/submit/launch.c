@@ -302,9 +302,9 @@ static void launch_saved(void *data, int err)
 
 /* --- the beginning --- */
 
-/* Make a launch of the present content of U, which is open, as NAME; nothing is done yet. */
-static int launch_new(struct submit *s, struct upload *u, const char *name,
-		      struct record_owner owner, struct launch **ret)
+/* Make a launch of what U, which is open, shows, or what W has, as NAME; nothing is done yet. */
+static int launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
+		      const char *name, struct record_owner owner, struct launch **ret)
 {
 	struct launch *l = new0(struct launch);
 	int err;
@@ -319,11 +319,11 @@ static int launch_new(struct submit *s, struct upload *u, const char *name,
 	 * The bits say who may read the file as it is shown. The job belongs to the user who mounts, so its group
 	 * differs from that of other users' files.
 	 */
-	upload_stat(u, &st);
+	upload_stat(u, w, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
 	l->readable = st.st_gid != s->us.gid && !(mode & S_IROTH) ? 0 : mode;
 	snprintf(l->name, sizeof(l->name), "%s", name);
-	upload_copy(u, &l->text, &l->len, &l->version);
+	upload_copy(u, w, &l->text, &l->len, &l->version);
 	err = names_launch(s->names, name, u, l->version, owner, !s->dry, &l->number);
 	if (err)
 		launch_free(l);
@@ -362,12 +362,13 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct r
 	save_name(s, name, NULL, NULL);
 }
 
-void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner owner)
+void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
+		      struct record_owner owner)
 {
 	char name[NAME_MAX + 1];
 
 	if (names_of(s->names, u, name) && spec_name_submits(name))
-		launch_refuse(s, name, upload_flaw(u), owner);
+		launch_refuse(s, name, upload_flaw(u, w), owner);
 }
 
 /* A user who copies a file here under a name that does not submit should not wait for a job in vain: say so. */
@@ -420,18 +421,21 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req)
 {
 	char name[NAME_MAX + 1];
-	bool written = upload_is_dirty(u, w) && names_of(s->names, u, name) && upload_size(u) > 0;
+	bool written = upload_is_dirty(u, w) && names_of(s->names, u, name);
+	int flaw = written ? upload_flaw(u, w) : 0, err = 0;
 	struct launch *l = NULL;
-	int err = 0;
 
+	if (written && upload_show(u, w) && names_writing(s->names, u))
+		save_name(s, name, NULL, NULL);
+	written &= flaw || upload_size(u, w) > 0;
 	if (written)
 		launch_explain_name(s, name, owner);
 	if (written && spec_name_submits(name)) {
-		err = -upload_flaw(u);
-		if (!err && w->unseen && !upload_is_whole(u))
+		err = -flaw;
+		if (!err && w->unseen && !upload_is_whole(u, w))
 			err = -EINVAL;
 		if (!err)
-			err = launch_new(s, u, name, owner, &l);
+			err = launch_new(s, u, w, name, owner, &l);
 		upload_launching(u, w, l ? l->number.number : 0);
 		if (err) {
 			names_settle(s->names, u);
@@ -454,12 +458,12 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 		   pid_t process, uint64_t ticket)
 {
 	struct launch *l;
-	int err = -upload_flaw(u);
+	int err = -upload_flaw(u, NULL);
 
-	if (!err && upload_size(u) > SPEC_MAX_FILE)
+	if (!err && upload_size(u, NULL) > SPEC_MAX_FILE)
 		err = -EFBIG;
 	if (!err)
-		err = launch_new(s, u, name, owner, &l);
+		err = launch_new(s, u, NULL, name, owner, &l);
 	if (err) {
 		launch_refuse(s, name, -err, owner);
 		launch_reply_rename(s, ticket, err);
@@ -471,7 +475,7 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 	save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 }
 
-/* --- two who want one file --- */
+/* --- a process that takes the file from its writer --- */
 
 /* "process 123 (cp)", malloc'ed. */
 static char *process_text(pid_t process)
@@ -483,24 +487,6 @@ static char *process_text(pid_t process)
 	writer_command(process, comm, sizeof(comm));
 	return *comm ? text_print("process %d (%s)", (int)process, comm)
 		     : text_print("process %d", (int)process);
-}
-
-void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
-		      struct record_owner owner)
-{
-	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
-	char name[NAME_MAX + 1];
-
-	if (!names_of(s->names, u, name) || !spec_name_submits(name))
-		return;
-	who = process_text(process);
-	whom = other ? process_text(other) : text_copy("another process");
-	text = text_print("%s: %s %s: what %s wrote was refused, and nothing of it was launched. "
-			  "Write it again, or under another name.",
-			  name, whom, other ? "is just writing it" : "has written it meanwhile",
-			  who);
-	names_refused(s->names, name, names_next(s->names), text, owner);
-	save_name(s, name, NULL, NULL);
 }
 
 void launch_displace(struct submit *s, struct upload *u, pid_t process, uint64_t ticket)

@@ -39,13 +39,8 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
 /* Answer a rename with ERR, but not with EINVAL, which mv takes for "cannot move to a subdirectory of itself". */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
-/* The content of U is not what its writer meant (upload_flaw): show that, if U's name submits. */
-void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner owner);
-/*
- * Show that PROCESS could not write U, since OTHER is its writer (0: the file is no longer the one that PROCESS has
- * opened).
- */
-void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
+/* The content of W is not what its writer meant (upload_flaw): report that in NAME.error, if U's name submits. */
+void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
 		      struct record_owner owner);
 /*
  * PROCESS removes or replaces U, by the request with TICKET: whoever writes U is told that they have lost the file. So

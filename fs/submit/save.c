@@ -465,7 +465,7 @@ void save_unfinished(struct submit *s)
 			name);
 		struct stat st;
 
-		upload_stat(u, &st);
+		upload_stat(u, NULL, &st);
 		names_refused(s->names, name, names_next(s->names), text,
 			      (struct record_owner){st.st_uid, st.st_gid});
 		save_name(s, name, NULL, NULL);

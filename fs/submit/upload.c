@@ -20,8 +20,20 @@ struct uploads {
 	struct lock *lock; /* constant, as are all members but the counts */
 	int dir_fd;
 	struct record_owner us;
-	uint64_t scratch; /* bytes of scratch files */
-	uint64_t memory;  /* of all files */
+	uint64_t scratch;  /* bytes of scratch files */
+	uint64_t memory;   /* of all contents */
+	uint64_t versions; /* how many there were */
+};
+
+/* The bytes of a file, as they are shown or as a handle has them. Under the lock. */
+struct content {
+	unsigned
+		refs; /* the file that shows it, and handles; with more than one it is not changed any more */
+	char *bytes;
+	size_t room; /* memory of BYTES; a part of all->memory */
+	uint64_t size;
+	uint64_t version; /* no other content of the directory has it */
+	int flaw;
 };
 
 /* Attributes of a file that the disk has to have beside its bytes. */
@@ -38,16 +50,14 @@ struct upload {
 	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
 	unsigned n_open; /* how many need the bytes in memory */
 	bool named, submits;
-	bool loaded; /* BYTES has all bytes */
-	char *bytes;
-	size_t room; /* memory of BYTES; a part of all->memory */
-	uint64_t size;
+	struct content *shown;
+	bool loaded; /* SHOWN has its bytes; else it has only their number */
+	/* The content that changed last; it belongs to a handle. NULL: it is SHOWN. */
+	const struct content *latest;
 	uint64_t charged; /* its part of all->scratch */
-	uint64_t version;
-	int flaw;
 	struct attr attr;
 	struct upload_writer *writers;
-	/* What the disk does not have yet: the bytes from LOW to HIGH, the size, the attributes. */
+	/* What the disk does not have yet: the bytes from LOW to HIGH of SHOWN, its size, the attributes. */
 	uint64_t low, high;
 	bool unsaved;
 	bool asked;  /* a save was asked for, and has not begun */
@@ -63,20 +73,55 @@ struct upload {
 static void charge(struct upload *u)
 {
 	bool counts = u->named ? !u->submits : u->n_open > 0;
-	uint64_t bytes = counts ? u->size : 0;
+	uint64_t bytes = counts ? u->shown->size : 0;
 
 	u->all->scratch += bytes - u->charged;
 	u->charged = bytes;
 }
 
-static void set_room(struct upload *u, size_t room)
+static struct content *content_new(struct uploads *all)
 {
-	u->all->memory += room - u->room;
-	u->room = room;
+	struct content *c = new0(struct content);
+
+	c->refs = 1;
+	c->version = ++all->versions;
+	return c;
+}
+
+static void content_set_room(struct uploads *all, struct content *c, size_t room)
+{
+	all->memory += room - c->room;
+	c->room = room;
 	if (room)
-		u->bytes = mem_grow(u->bytes, room, 1);
+		c->bytes = mem_grow(c->bytes, room, 1);
 	else
-		free(take_ptr(u->bytes));
+		free(take_ptr(c->bytes));
+}
+
+/* Let C have SIZE bytes; new ones are zero. */
+static void content_resize(struct uploads *all, struct content *c, uint64_t size)
+{
+	if (size > c->room)
+		content_set_room(all, c,
+				 max_of(size, min_of(2 * c->room, (size_t)SPEC_MAX_SCRATCH)));
+	if (size > c->size)
+		memset(c->bytes + c->size, 0, size - c->size);
+	c->size = size;
+}
+
+static void content_set(struct uploads *all, struct content *c, const char *bytes, size_t len)
+{
+	content_resize(all, c, len);
+	if (len)
+		memcpy(c->bytes, bytes, len);
+}
+
+static void content_unref(struct uploads *all, struct content *c)
+{
+	if (!c || --c->refs > 0)
+		return;
+	content_set_room(all, c, 0);
+	free(c);
 }
 
 /* Free the bytes in memory, which nobody needs any more, as soon as they are on disk. */
@@ -85,7 +130,7 @@ static void unload(struct upload *u)
 	if (u->n_open > 0 || u->unsaved || u->saving || !u->loaded)
 		return;
 	u->loaded = false;
-	set_room(u, 0);
+	content_set_room(u->all, u->shown, 0);
 }
 
 static void touch(struct upload *u, bool bytes)
@@ -93,46 +138,77 @@ static void touch(struct upload *u, bool bytes)
 	u->attr.ctime = loop_time_ns();
 	if (bytes)
 		u->attr.mtime = u->attr.ctime;
-	u->unsaved = true;
 }
 
-/* Let U have SIZE bytes; new ones are zero. */
-static void resize(struct upload *u, uint64_t size)
+/* The content that W reads; NULL: that of U. */
+static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
-	if (size > u->room)
-		set_room(u, max_of(size, min_of(2 * u->room, (size_t)SPEC_MAX_SCRATCH)));
-	if (size > u->size)
-		memset(u->bytes + u->size, 0, size - u->size);
-	u->size = size;
+	return w && w->content ? w->content : u->shown;
+}
+
+/*
+ * Return the content that is changed through W (NULL: through no handle). If others have it too, it is copied first;
+ * FRESH: without its bytes.
+ */
+static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
+{
+	struct content **at = &u->shown, *old, *c;
+
+	if (w && (w->content || u->submits))
+		at = &w->content;
+	old = *at ? *at : u->shown;
+	if (*at && old->refs == 1)
+		return old;
+	c = content_new(u->all);
+	if (!fresh)
+		content_set(u->all, c, old->bytes, old->size);
+	c->flaw = old->flaw;
+	if (*at)
+		content_unref(u->all, old);
+	*at = c;
+	return c;
+}
+
+/* The bytes of C from OFF to END have changed, which may end its flaw. */
+static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
+{
+	c->version = ++u->all->versions;
+	if (c->size == 0 || c->flaw == ECANCELED || c->flaw == EINVAL)
+		c->flaw = 0;
+	touch(u, true);
+	u->latest = c == u->shown ? NULL : c;
+	if (u->latest)
+		return;
+	u->low = u->low < u->high ? min_of(u->low, off) : off;
+	u->high = max_of(u->high, end);
+	u->unsaved = true;
 	charge(u);
 }
 
-/* The bytes from OFF to END have changed, which may end U's flaw. */
-static void changed(struct upload *u, uint64_t off, uint64_t end)
+/* True if C, which W is about to change, is not W's alone, so that it is copied first. */
+static bool is_copied(const struct upload *u, const struct upload_writer *w,
+		      const struct content *c)
 {
-	u->low = u->low < u->high ? min_of(u->low, off) : off;
-	u->high = max_of(u->high, end);
-	u->version++;
-	if (u->size == 0 || u->flaw == ECANCELED || u->flaw == EINVAL)
-		u->flaw = 0;
-	touch(u, true);
+	return c->refs > 1 || (w && !w->content && u->submits);
 }
 
-/* May U have SIZE? */
-static int check_bounds(const struct upload *u, uint64_t size)
+/* May the content that W changes have SIZE bytes? 0, -EFBIG or -ENOSPC. */
+static int check_bounds(const struct upload *u, const struct upload_writer *w, uint64_t size)
 {
 	const struct uploads *all = u->all;
+	const struct content *c = content_of(u, w);
+	bool copied = is_copied(u, w, c);
 
-	if (size <= u->size)
+	if (size <= c->size && !copied)
 		return 0;
-	if (u->named && u->submits) {
+	if (size > c->size && u->named && u->submits) {
 		if (size > SPEC_MAX_FILE)
 			return -EFBIG;
-	} else if (size > SPEC_MAX_SCRATCH ||
-		   all->scratch - u->charged + size > SPEC_MAX_SCRATCH_ALL) {
+	} else if (size > c->size && (size > SPEC_MAX_SCRATCH ||
+				      all->scratch - u->charged + size > SPEC_MAX_SCRATCH_ALL)) {
 		return -ENOSPC;
 	}
-	return all->memory - u->room + size > UPLOADS_MAX_MEMORY ? -ENOSPC : 0;
+	return all->memory - (copied ? 0 : c->room) + size > UPLOADS_MAX_MEMORY ? -ENOSPC : 0;
 }
 
 void upload_hold(struct upload *u)
@@ -152,7 +228,7 @@ void upload_set_owner(struct upload *u, struct record_owner owner)
 
 uint64_t upload_version(const struct upload *u)
 {
-	return u->version;
+	return u->shown->version;
 }
 
 bool upload_is_idle(const struct upload *u)
@@ -167,14 +243,22 @@ int64_t upload_ctime(const struct upload *u)
 
 bool upload_is_empty(const struct upload *u)
 {
-	return u->size == 0;
+	return u->shown->size == 0;
 }
 
 void upload_set_name(struct upload *u, const char *name)
 {
+	struct upload_writer *w;
+
 	u->named = name;
 	u->submits = name && spec_name_submits(name);
 	charge(u);
+	/* What a handle has written into a scratch file is its own once the file's name submits. */
+	DL_FOREACH(u->writers, w)
+		if (u->submits && w->dirty && !w->content) {
+			w->content = u->shown;
+			w->content->refs++;
+		}
 }
 
 bool upload_has_dirty(const struct upload *u)
@@ -213,8 +297,8 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	u->tag = text_copy(tag);
 	snprintf(u->name, sizeof(u->name), "%s", name);
 	u->refs = 1;
-	u->loaded = true;
-	u->version = 1;
+	u->shown = content_new(all);
+	u->loaded = u->unsaved = true;
 	u->attr.mode = (mode & 0777) | S_IRUSR | S_IWUSR;
 	u->attr.owner = owner;
 	touch(u, true);
@@ -231,7 +315,7 @@ struct upload *upload_found(struct uploads *all, const char *name, const struct 
 	struct upload *u = upload_new(all, name, name, st->st_mode, owner);
 
 	u->loaded = u->unsaved = false;
-	u->size = (uint64_t)st->st_size;
+	u->shown->size = (uint64_t)st->st_size;
 	u->attr.atime = spec_time_of(st->st_atim);
 	u->attr.mtime = spec_time_of(st->st_mtim);
 	u->attr.ctime = spec_time_of(st->st_ctim);
@@ -254,7 +338,7 @@ void upload_unref(struct upload *u)
 		lock_scope(u->all->lock);
 		if (--u->refs > 0)
 			return;
-		set_room(u, 0);
+		content_unref(u->all, u->shown);
 	}
 	assert(!u->named && u->charged == 0);
 	free(u->tag);
@@ -271,16 +355,11 @@ int upload_open(struct upload *u, bool empty)
 	lock_scope(u->all->lock);
 	if (!u->loaded && !u->named)
 		return -ESTALE;
-	if (!u->loaded && !empty && u->all->memory + u->size > UPLOADS_MAX_MEMORY)
+	if (!u->loaded && !empty && u->all->memory + u->shown->size > UPLOADS_MAX_MEMORY)
 		return -ENFILE;
 	u->n_open++;
 	charge(u);
-	if (!u->loaded && empty) {
-		resize(u, 0);
-		u->loaded = true;
-		changed(u, 0, 0);
-	}
-	return u->loaded ? 0 : -EAGAIN;
+	return u->loaded || empty ? 0 : -EAGAIN;
 }
 
 void upload_close(struct upload *u)
@@ -294,117 +373,165 @@ void upload_close(struct upload *u)
 
 /* --- bytes --- */
 
-size_t upload_read(struct upload *u, char *buf, size_t size, off_t off)
+size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
+		   off_t off)
 {
+	const struct content *c;
 	size_t n;
 
 	lock_scope(u->all->lock);
-	n = (uint64_t)off < u->size ? min_of(size, (size_t)(u->size - (uint64_t)off)) : 0;
+	c = content_of(u, w);
+	n = (uint64_t)off < c->size ? min_of(size, (size_t)(c->size - (uint64_t)off)) : 0;
 	if (n)
-		memcpy(buf, u->bytes + off, n);
+		memcpy(buf, c->bytes + off, n);
 	return n;
 }
 
-int upload_write(struct upload *u, const char *buf, size_t size, off_t off)
+int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size, off_t off)
 {
 	uint64_t end = (uint64_t)off + size;
+	struct content *c;
 	int err;
 
 	lock_scope(u->all->lock);
-	err = check_bounds(u, end);
+	err = check_bounds(u, w, end);
+	c = content_to_change(u, w, err);
+	w->dirty = true;
 	if (err) {
-		u->flaw = -err;
+		c->flaw = -err;
 		return err;
 	}
-	if (end > u->size)
-		resize(u, end);
+	if (end > c->size)
+		content_resize(u->all, c, end);
 	if (size)
-		memcpy(u->bytes + off, buf, size);
-	changed(u, (uint64_t)off, end);
+		memcpy(c->bytes + off, buf, size);
+	changed(u, c, (uint64_t)off, end);
 	return 0;
 }
 
-int upload_truncate(struct upload *u, off_t size)
+int upload_truncate(struct upload *u, struct upload_writer *w, off_t size)
 {
+	struct content *c;
 	uint64_t old;
 	int err;
 
 	lock_scope(u->all->lock);
-	old = u->size;
-	err = check_bounds(u, (uint64_t)size);
+	err = check_bounds(u, w, (uint64_t)size);
 	if (err)
 		return err;
-	resize(u, (uint64_t)size);
-	changed(u, min_of(old, u->size), u->size);
+	c = content_to_change(u, w, size == 0);
+	old = c->size;
+	if (w)
+		w->dirty = true;
+	if (c == u->shown && size == 0)
+		u->loaded = true;
+	content_resize(u->all, c, (uint64_t)size);
+	changed(u, c, min_of(old, c->size), c->size);
 	return 0;
 }
 
-uint64_t upload_size(struct upload *u)
+void upload_begin(struct upload *u, struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	return u->size;
+	if (u->submits)
+		w->content = content_new(u->all);
 }
 
-void upload_copy(struct upload *u, char **ret, size_t *ret_len, uint64_t *ret_version)
+bool upload_show(struct upload *u, struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	*ret = mem_copy(u->size ? u->bytes : "", u->size);
-	*ret_len = u->size;
-	*ret_version = u->version;
+	if (!w->dirty || w->lost || !w->content || w->content == u->shown ||
+	    (w->content->flaw && !w->content->size))
+		return false;
+	content_unref(u->all, u->shown);
+	u->shown = w->content;
+	u->shown->refs++;
+	u->loaded = u->unsaved = true;
+	u->latest = NULL;
+	u->low = 0;
+	u->high = u->shown->size;
+	charge(u);
+	return true;
+}
+
+uint64_t upload_size(struct upload *u, const struct upload_writer *w)
+{
+	lock_scope(u->all->lock);
+	return content_of(u, w)->size;
+}
+
+void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
+		 uint64_t *ret_version)
+{
+	const struct content *c;
+
+	lock_scope(u->all->lock);
+	c = content_of(u, w);
+	*ret = mem_copy(c->size ? c->bytes : "", c->size);
+	*ret_len = c->size;
+	*ret_version = c->version;
 }
 
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 {
+	struct content *c;
+
 	lock_scope(u->all->lock);
 	touch(u, true);
-	if (u->version != version) {
+	u->unsaved = true;
+	if (u->shown->version != version) {
 		/* The disk has TEXT in place of the bytes that were written since. */
 		u->low = 0;
-		u->high = u->size;
+		u->high = u->shown->size;
 		return 0;
 	}
-	resize(u, strlen(text));
-	if (u->size)
-		memcpy(u->bytes, text, u->size);
-	return ++u->version;
+	c = content_to_change(u, NULL, true);
+	content_set(u->all, c, text, strlen(text));
+	c->version = ++u->all->versions;
+	return c->version;
 }
 
 bool upload_is_version(struct upload *u, uint64_t version)
 {
 	lock_scope(u->all->lock);
-	return u->version == version;
+	return u->shown->version == version;
 }
 
-int upload_flaw(struct upload *u)
+int upload_flaw(struct upload *u, const struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	return u->flaw;
+	return content_of(u, w)->flaw;
 }
 
-void upload_set_flaw(struct upload *u, int flaw)
+void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw)
 {
 	lock_scope(u->all->lock);
-	u->flaw = flaw;
+	content_of(u, w)->flaw = flaw;
 }
 
-bool upload_is_whole(struct upload *u)
+bool upload_is_whole(struct upload *u, const struct upload_writer *w)
 {
+	const struct content *c;
 	char last;
 
 	lock_scope(u->all->lock);
-	last = u->size > 0 ? u->bytes[u->size - 1] : '\0';
+	c = content_of(u, w);
+	last = c->size > 0 ? c->bytes[c->size - 1] : '\0';
 	return last == '\n' || last == '}' || last == ']';
 }
 
 /* --- attributes --- */
 
-void upload_stat(struct upload *u, struct stat *st)
+void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st)
 {
+	const struct content *c;
+
 	lock_scope(u->all->lock);
+	c = w || !u->latest ? content_of(u, w) : u->latest;
 	st->st_mode = S_IFREG | u->attr.mode;
 	st->st_uid = u->attr.owner.uid;
 	st->st_gid = u->attr.owner.gid;
-	st->st_size = (off_t)u->size;
+	st->st_size = (off_t)c->size;
 	st->st_atim = spec_time_spec(u->attr.atime);
 	st->st_mtim = spec_time_spec(u->attr.mtime);
 	st->st_ctim = spec_time_spec(u->attr.ctime);
@@ -439,6 +566,7 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 	if (to_set & FUSE_SET_ATTR_MODE)
 		u->attr.mode = (attr->st_mode & 0777) | S_IRUSR | S_IWUSR;
 	touch(u, false);
+	u->unsaved = true;
 	if (to_set & FUSE_SET_ATTR_ATIME)
 		u->attr.atime = spec_time_of(attr->st_atim);
 	if (to_set & FUSE_SET_ATTR_MTIME)
@@ -469,6 +597,26 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
 	DL_DELETE(u->writers, w);
+	if (u->latest == w->content)
+		u->latest = NULL;
+	content_unref(u->all, take_ptr(w->content));
+}
+
+bool upload_has_writers(struct upload *u)
+{
+	lock_scope(u->all->lock);
+	return u->writers;
+}
+
+size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process)
+{
+	const struct upload_writer *o;
+	size_t n = 0;
+
+	lock_scope(u->all->lock);
+	DL_FOREACH(u->writers, o)
+		n += o != w && is_of(o, process);
+	return n;
 }
 
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
@@ -477,31 +625,6 @@ void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
 	w->unseen = true;
 	if (strange)
 		w->opener = 0;
-}
-
-int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh, pid_t *other)
-{
-	/* A child that writes through the handle of its parent writes for the process that opened it. */
-	pid_t owner = w ? w->opener : process;
-	struct upload_writer *o;
-
-	lock_scope(u->all->lock);
-	*other = 0;
-	DL_FOREACH(u->writers, o) {
-		if (o == w || !o->dirty || o->lost || (is_of(o, owner) && !fresh))
-			continue;
-		*other = o->opener;
-		if (w)
-			w->lost = true;
-	}
-	if (w)
-		w->dirty = true;
-	if (*other || (w && w->lost))
-		return -EBUSY;
-	DL_FOREACH(u->writers, o)
-		if (o != w && (!is_of(o, owner) || fresh))
-			o->lost = true;
-	return 0;
 }
 
 pid_t upload_displace(struct upload *u, pid_t process)
@@ -520,37 +643,16 @@ pid_t upload_displace(struct upload *u, pid_t process)
 	return ret;
 }
 
-bool upload_is_last(struct upload *u, const struct upload_writer *w)
-{
-	struct upload_writer *o;
-
-	lock_scope(u->all->lock);
-	if (!w->dirty || w->lost)
-		return false;
-	DL_FOREACH(u->writers, o) {
-		if (o == w || o->lost || !is_of(o, w->opener))
-			continue;
-		o->dirty = true;
-		return false;
-	}
-	return true;
-}
-
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w)
 {
-	const struct upload_writer *o;
-
 	lock_scope(u->all->lock);
-	DL_FOREACH(u->writers, o)
-		if (o->dirty && !o->lost && (o == w || is_of(o, w->opener)))
-			return true;
-	return false;
+	return w->dirty && !w->lost;
 }
 
-bool upload_is_spent(struct upload *u, const struct upload_writer *w)
+bool upload_may_write(struct upload *u, const struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	return !w->unseen && (w->spent || w->launch != 0);
+	return !w->lost && (w->unseen || !(w->spent || w->launch));
 }
 
 bool upload_is_lost(struct upload *u, const struct upload_writer *w)
@@ -561,15 +663,9 @@ bool upload_is_lost(struct upload *u, const struct upload_writer *w)
 
 void upload_launching(struct upload *u, struct upload_writer *w, uint64_t launch)
 {
-	struct upload_writer *o;
-
 	lock_scope(u->all->lock);
-	DL_FOREACH(u->writers, o) {
-		if (!o->dirty || o->lost || (o != w && !is_of(o, w->opener)))
-			continue;
-		o->launch = launch;
-		o->dirty = false;
-	}
+	w->launch = launch;
+	w->dirty = false;
 }
 
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted)
@@ -627,11 +723,11 @@ static bool take_part(struct upload *u, struct part *ret)
 		u->unsaved = false;
 	if (!u->unsaved)
 		return false;
-	u->high = min_of(u->high, u->size);
+	u->high = min_of(u->high, u->shown->size);
 	u->low = min_of(u->low, u->high);
-	*ret = (struct part){NULL, u->low, u->high, u->size, u->attr};
+	*ret = (struct part){NULL, u->low, u->high, u->shown->size, u->attr};
 	if (u->low < u->high)
-		ret->bytes = mem_copy(u->bytes + u->low, u->high - u->low);
+		ret->bytes = mem_copy(u->shown->bytes + u->low, u->high - u->low);
 	u->low = u->high = 0;
 	u->unsaved = false;
 	u->saving = true;
@@ -689,7 +785,7 @@ int upload_save(struct upload *u)
 	u->saving = false;
 	if (err) {
 		u->low = 0;
-		u->high = u->size;
+		u->high = u->shown->size;
 		u->unsaved = true;
 	}
 	unload(u);
@@ -706,7 +802,8 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 	{
 		lock_scope(u->all->lock);
 		if (u->loaded)
-			text = mem_copy(u->size ? u->bytes : "", len = u->size);
+			text = mem_copy(u->shown->size ? u->shown->bytes : "",
+					len = u->shown->size);
 		else if (!u->named)
 			return -ESTALE;
 	}
@@ -720,9 +817,8 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 	lock_scope(u->all->lock);
 	if (u->loaded || u->n_open == 0)
 		return 0;
-	resize(u, len);
-	if (len)
-		memcpy(u->bytes, text, len);
+	content_set(u->all, u->shown, text, len);
+	charge(u);
 	u->loaded = true;
 	return 0;
 }

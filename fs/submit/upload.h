@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file of submit/ or dryrun/ as bytes: its content, its bounds, and who writes it. Its name, and what became of its
- * content, stand in names.h.
+ * content, are in names.h.
  *
  * While a file is open, and until what was written is on disk, its bytes are in memory: reading and writing never wait.
- * The disk has them in STATE/submit/NAME exactly as they were written. upload_save and upload_load run on the pool, one
- * at a time, in the order of the directory's queue (save.h), since only there the file's name on disk is known.
+ * The disk has them in STATE/submit/NAME. upload_save and upload_load run on the pool, one at a time, in the order of
+ * the directory's queue (save.h), since only there the file's name on disk is known.
  *
- * A file is an object of its own that outlives its name, as on any file system. Its content has a version, a number
- * that grows with each change of the bytes; a launch is of one version, so a verdict that comes late does not count for
- * bytes that were written since.
+ * Each open file of a name that submits has contents of its own from its first change on, a copy of what the file
+ * shows. The file shows them when they are closed (or synced): so no content is ever a mixture of what two processes
+ * wrote, and a process that opens the file reads what was closed last. In a file whose name does not submit, all open
+ * files change what is shown, as on any file system: a second vim must read the first one's swap file.
  *
- * One process at a time writes a file. A writer is in the way of others from its first change until it is done (its
- * content is launched, or it has closed the file); whoever else changes, removes or replaces the file makes those who
- * have it open lose it: they write no more, and their close fails. So no content is ever a mixture.
+ * A file is an object of its own that outlives its name, as on any file system. Each change of a content gives it
+ * another version; a launch is of one version, so a verdict that arrives late does not count for bytes that were
+ * written since. A process that removes the file, replaces it, or renames it so that it does not submit any more takes
+ * it from the processes that are writing it: their close fails, and nothing of it is launched.
  */
 #pragma once
 
@@ -29,16 +31,18 @@
 struct uploads; /* what the files of one directory have in common */
 struct upload;
 
+struct content;
+
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process that opened it; 0: not known */
 	/* That process can't be looked at, so its closes alone tell when it is done (holders.h). */
 	bool unseen;
-	bool dirty; /* it has changed the bytes since its last submission */
-	/* Another process has changed, removed or replaced the file, so this writer's bytes are not there. */
-	bool lost;
+	bool dirty;	 /* it has changed the bytes since its last submission */
+	bool lost;	 /* another process has taken the file away */
 	bool spent;	 /* its launch was accepted, so nothing more is written through it */
 	uint64_t launch; /* number of the launch that it waits for; 0: none */
+	struct content *content; /* contents of its own; NULL: it has what the file shows */
 	struct upload_writer *prev, *next;
 };
 
@@ -66,40 +70,54 @@ const char *upload_tag(const struct upload *u);
 /*
  * Open U: keep its bytes in memory until upload_close was called as often as this. -EAGAIN: it is open, but upload_load
  * must run before a byte is touched. It is not open after -ENFILE (too much is in memory) and -ESTALE (it has no name
- * any more). EMPTY: its bytes are not needed, since it is emptied next; then -EAGAIN does not happen.
+ * any more). EMPTY: the caller empties it next, so its bytes are not needed, and -EAGAIN does not happen.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
 
-/* --- bytes; of an open file --- */
+/* --- bytes, of an open file, as W has them; W is NULL: as the file shows them --- */
 
-size_t upload_read(struct upload *u, char *buf, size_t size, off_t off);
-/* -EFBIG, -ENOSPC: the file is at its bounds, and its content has a flaw then. */
-int upload_write(struct upload *u, const char *buf, size_t size, off_t off);
-int upload_truncate(struct upload *u, off_t size);
-uint64_t upload_size(struct upload *u);
-/* Copy all bytes of U, malloc'ed and NUL-terminated, with the version. */
-void upload_copy(struct upload *u, char **ret, size_t *ret_len, uint64_t *ret_version);
+size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
+		   off_t off);
+/* -EFBIG, -ENOSPC: the file is at its bounds, and the content has a flaw then. W is not NULL. */
+int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size,
+		 off_t off);
+int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
+uint64_t upload_size(struct upload *u, const struct upload_writer *w);
+/* Copy all bytes, malloc'ed and NUL-terminated, with the version. */
+void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
+		 uint64_t *ret_version);
+/*
+ * Why the content is not what its writer meant: an errno, which is ECANCELED if the writer was killed, and EINVAL if it
+ * may have been killed and the content breaks off; 0: it is what was meant. A failed write sets this until the file is
+ * emptied, a killed writer until the next write.
+ */
+int upload_flaw(struct upload *u, const struct upload_writer *w);
+void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
+/* True if the content ends as a text does, with a newline, or as JSON does, with the bracket that closes it. */
+bool upload_is_whole(struct upload *u, const struct upload_writer *w);
+/*
+ * W has made U, so what is written through it goes into a new file, whatever others write into U meanwhile. To be
+ * called right after upload_add_writer.
+ */
+void upload_begin(struct upload *u, struct upload_writer *w);
+/* Let the file show what W has written. False if it shows that already, or W has written nothing. */
+bool upload_show(struct upload *u, struct upload_writer *w);
+/* True if the file shows the content VERSION. */
 bool upload_is_version(struct upload *u, uint64_t version);
 /*
- * Make TEXT the content of U if that is still of VERSION; the disk has TEXT already. Returns the new version; 0: the
- * content is another.
+ * Let U show TEXT if it still shows VERSION; the disk has TEXT already. Returns the new version; 0: it shows another
+ * content.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
-/*
- * Why the content of U is not what its writer meant: an errno, which is ECANCELED if the writer was killed, and EINVAL
- * if it may have been killed and the content breaks off; 0: it is what was meant. A failed write sets this until the
- * file is emptied, a killed writer until the next write.
- */
-int upload_flaw(struct upload *u);
-/* Does the content end as a text does, with a newline, or as JSON does, with the bracket that closes it? */
-bool upload_is_whole(struct upload *u);
-void upload_set_flaw(struct upload *u, int flaw);
 
 /* --- attributes --- */
 
-/* Set ST to the type and permissions (before umask), owner, size and times of U. */
-void upload_stat(struct upload *u, struct stat *st);
+/*
+ * Set ST to the type and permissions (before umask), owner, size and times of U. The size is that of W's content, or,
+ * if W is NULL, of the content that changed last, which a program expects of a file that it is writing.
+ */
+void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
  * Set the mode, owner and times in ATTR that TO_SET names by FUSE_SET_ATTR_*. 0, or -EPERM: only root gives files away.
  */
@@ -113,38 +131,30 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
+bool upload_has_writers(struct upload *u);
+/* How many writers beside W process PROCESS has opened. */
+size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
  * The process that has opened W can't be looked at. STRANGE: its number does not mean a process of this pid namespace
  * either.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /*
- * PROCESS wants to change the bytes, through W (NULL: it has no handle, or is just being opened); FRESH: it empties the
- * file in order to begin a content of its own. 0: it may, and W is dirty; all others that have the file open lose it.
- * -EBUSY: *OTHER is the process that is in the way (0: not known); W has lost the file.
- */
-int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh,
-		 pid_t *other);
-/*
  * PROCESS removes or replaces the file: other writers lose it. Returns the process of a writer that has changed the
  * file since its last submission, -1 if that process is not known; 0: there is no such writer.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
-/*
- * W is closed for good: another writer of its process, if there is one, continues what W has written. True: there is
- * none, and W has written something.
- */
-bool upload_is_last(struct upload *u, const struct upload_writer *w);
-/* Has W, or another writer of its process, changed the bytes since its last submission? */
+/* True if W has changed the bytes since its last submission, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
- * Was the content that was written through W launched, or may it be, by now? Never true if the writer can't be looked
- * at: nobody knows whether its writing has ended, and what it writes next is a new content.
+ * False if W has lost the file, or if what was written through it was launched, or is being launched. A writer that
+ * can't be looked at may go on after its launch: nobody knows whether its writing has ended, and what it writes next is
+ * a new content.
  */
-bool upload_is_spent(struct upload *u, const struct upload_writer *w);
-/* Has W lost the file, and did it have bytes for it? */
+bool upload_may_write(struct upload *u, const struct upload_writer *w);
+/* True if W has lost the file, and had bytes for it. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* All that the process of W has written belongs to launch LAUNCH; 0: it need not be launched any more. */
+/* What W has written belongs to launch LAUNCH; 0: it need not be launched any more. */
 void upload_launching(struct upload *u, struct upload_writer *w, uint64_t launch);
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 

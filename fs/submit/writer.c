@@ -130,7 +130,7 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 	int fds cleanup_fd = -1;
 	const struct dirent *d;
 	char path[64];
-	int n = 0;
+	int n = 0, held = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo", (int)pid);
 	infos = opendir(path);
@@ -155,10 +155,10 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 		err = writer_parse_fdinfo(buf, &fd);
 		if (err < 0)
 			return err;
-		if (fd.writable && fd.ino == ino && writer_same_mount(fds, d->d_name, mountpoint))
-			return 1;
+		held += fd.writable && fd.ino == ino &&
+			writer_same_mount(fds, d->d_name, mountpoint);
 	}
-	return -errno;
+	return errno ? -errno : held;
 }
 
 int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
@@ -177,8 +177,8 @@ int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
 	if (!opener)
 		return -ESRCH;
 	held = wrote ? writer_holds(wrote, ino, mountpoint) : -ESRCH;
-	holds = held == 1 ? 1 : writer_holds_still(opener, ino, mountpoint);
-	if (held == 1 || holds == 1)
+	holds = held > 0 ? 1 : writer_holds_still(opener, ino, mountpoint);
+	if (held > 0 || holds > 0)
 		return 0;
 	return held == -EACCES || holds == -EACCES || held == -EPERM || holds == -EPERM ? -EACCES
 											: -ESRCH;

@@ -36,8 +36,8 @@ void writer_command(pid_t pid, char *ret, size_t size);
 /* The process of thread TID; 0: not known. RET_IN_EXEC may be NULL. */
 pid_t writer_process(pid_t tid, bool *ret_in_exec);
 /*
- * Has PID, a process that is not in exec or a thread of it, a descriptor, open for writing, of the file with inode
- * number INO on the filesystem that is mounted on MOUNTPOINT? 1 or 0; a negative errno: not known.
+ * How many descriptors, open for writing, PID, a process that is not in exec or a thread of it, has of the file with
+ * inode number INO on the filesystem that is mounted on MOUNTPOINT; a negative errno: not known.
  */
 int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
 /*

@@ -48,6 +48,9 @@ struct node_class {
 	 * defaults.
 	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
+	/* Change in ST, which getattr has set, what the open file FI has in another way. */
+	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
+			     struct stat *st);
 	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names but "." and ".." with listing_add(). 0 or a negative errno. */

@@ -71,11 +71,14 @@ static void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_da
 	fuse_reply_none(req);
 }
 
-static void ops_reply_attr(struct fs *fs, fuse_req_t req, struct node *node)
+static void ops_reply_attr(struct fs *fs, fuse_req_t req, struct node *node,
+			   struct fuse_file_info *fi)
 {
 	struct stat st;
 	int err = node_getattr(fs, node, &st);
 
+	if (!err && fi && node->class->getattr_open)
+		node->class->getattr_open(fs, node, fi, &st);
 	if (err)
 		fuse_reply_err(req, -err);
 	else
@@ -86,7 +89,7 @@ static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 {
 	struct fs *fs = fs_of_request(req);
 
-	ops_reply_attr(fs, req, node_of(fs, ino));
+	ops_reply_attr(fs, req, node_of(fs, ino), fi);
 }
 
 static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
@@ -101,7 +104,7 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 		 ((to_set & FUSE_SET_ATTR_SIZE) && !node->class->write))
 		fuse_reply_err(req, EPERM);
 	else
-		ops_reply_attr(fs, req, node);
+		ops_reply_attr(fs, req, node, fi);
 }
 
 static void ops_readlink(fuse_req_t req, fuse_ino_t ino)

@@ -238,16 +238,58 @@ def test_a_refused_handle_may_write_again(kx):
 
 
 def test_readers_and_writers_together(kx):
-    fd = opened(kx, "x.yaml")
-    assert kx.read("submit/x.yaml") == ""
+    """Who reads a file sees what was closed last; who writes it sees what it has written."""
+    fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
     os.write(fd, GOOD[:10].encode())
+    assert kx.read("submit/x.yaml") == ""
+    assert os.fstat(fd).st_size == 10
+    assert os.pread(fd, 100, 0) == GOOD[:10].encode()
+    os.fsync(fd)
     with open(kx / "submit/x.yaml", encoding="utf-8") as f:
         assert f.read() == GOOD[:10]
-        assert os.fstat(f.fileno()).st_size == 10
         os.write(fd, GOOD[10:].encode())
-        assert f.read() == GOOD[10:]
+        assert f.read() == ""
         os.close(fd)
+        assert f.read() == GOOD[10:]
     launched_once(kx, "x.yaml")
+
+
+def test_scratch_is_shared(kx):
+    """All who have a scratch file open change the same bytes, as vim expects of a swap file."""
+    with open(kx / "submit/.x.yaml.swp", "w+b", buffering=0) as a, open(kx / "submit/.x.yaml.swp", "r+b", buffering=0) as b:
+        a.write(b"one")
+        assert b.read() == b"one"
+        b.write(b" two")
+        assert os.pread(a.fileno(), 100, 0) == b"one two"
+    assert kx.ls("submit") == [".x.yaml.swp"] and not launched(kx)
+
+
+def test_end_of_what_it_wrote(kx):
+    """A program that goes to the end of a file means the end of what it has written itself."""
+    a = opened(kx, "x.yaml")
+    os.write(a, GOOD.encode())
+    b = opened(kx, "x.yaml")
+    os.write(b, b"#\n")
+    assert os.lseek(a, 0, os.SEEK_END) == len(GOOD)
+    assert os.lseek(b, 0, os.SEEK_END) == 2
+    os.write(a, b"# end\n")
+    os.close(a)
+    assert kx.read("submit/x.yaml") == GOOD + "# end\n"
+    assert harness.err_of(os.close, b) == "EINVAL"
+    assert kx.read("submit/x.yaml") == "#\n"
+    assert len(launched(kx)) == 1
+
+
+def test_two_handles_of_one_process(kx):
+    """Each open file is a submission of its own."""
+    a = opened(kx, "x.yaml")
+    b = opened(kx, "x.yaml", os.O_WRONLY | os.O_APPEND)
+    os.write(a, GOOD[:20].encode())
+    assert harness.err_of(os.close, a) == "EINVAL"
+    os.write(b, GOOD[20:].encode())
+    os.close(b)
+    assert kx.read("submit/x.yaml") == GOOD
+    assert len(launched(kx)) == 1
 
 
 def test_removed_while_it_is_written(kx):
@@ -567,14 +609,15 @@ def test_capital_letters(kx, name):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
 def test_writer_that_was_not_done(kx, sig):
-    """kxfs ends while somebody writes: the next mount says that nothing was launched of it, once."""
-    held = [open(kx / "submit" / name, "w") for name in ("part.yaml", "scratch", "empty.yaml")]
-    for f in held[:2]:
+    """kxfs ends while somebody writes: of what was not closed only what was synced is there. It is not launched, and the
+    next mount says so, once."""
+    held = [open(kx / "submit" / name, "w") for name in ("part.yaml", "scratch", "unsynced.yaml", "empty.yaml")]
+    for f in held[:3]:
         f.write(app("true"))
         f.flush()
+    os.fsync(held[0].fileno())
     job = kx.submit(app("true"), "done.yaml")
     job.finish()
-    wait_for(lambda: (kx.state / "submit/part.yaml").read_text() == app("true"))
     kx.end(sig)
     for f in held:
         with contextlib.suppress(OSError):
@@ -584,6 +627,7 @@ def test_writer_that_was_not_done(kx, sig):
         "part.yaml: kxfs ended while this was being written, so it may be only a part: nothing was launched. "
         "Write it again.\n")
     assert kx.read("submit", "part.yaml") == app("true")
+    assert not {"unsynced.yaml", "empty.yaml"} & set(kx.ls("submit"))
     assert [name for name in kx.ls("submit") if name.endswith(".error")] == ["part.yaml.error"]
     assert kx.ls("jobs") == [job.id]
     kx.call("rm submit/part.yaml.error")

@@ -259,7 +259,7 @@ def test_the_last_dry_run_decides(kx, first, second):
 
 
 def test_written_while_a_dry_run_is_under_way(kx):
-    """A writer who has not closed yet keeps what it has written."""
+    """What a writer has not closed yet is not shown, and a manifest that is made meanwhile does not change it."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
@@ -267,7 +267,8 @@ def test_written_while_a_dry_run_is_under_way(kx):
         f.flush()
         kx.answer()
         assert done() == ""
-        assert kx.read("dryrun/x.yaml") == asking("unfinished")
+        assert kx.read("dryrun/x.yaml") == MADE
+        assert os.fstat(f.fileno()).st_size == len(asking("unfinished"))
     until_made(kx, "x.yaml")
 
 

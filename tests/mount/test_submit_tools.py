@@ -29,10 +29,6 @@ REPORT = {
     "mv over an empty file": "touch $F && cp $DOC tmp && mv -f tmp $F",
     "python write": """python3 -c 'import sys
 f = open("'$F'", "w"); f.write(open("'$DOC'").read()); f.close()'""",
-    "python two handles": """python3 -c '
-d = open("'$DOC'").read()
-a = open("'$F'", "w"); b = open("'$F'", "a")
-a.write(d[:20]); a.close(); b.write(d[20:]); b.close()'""",
     "python dup": """python3 -c 'import os
 d = open("'$DOC'").read()
 f = open("'$F'", "w"); g = os.fdopen(os.dup(f.fileno()), "w")

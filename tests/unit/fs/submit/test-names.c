@@ -99,6 +99,17 @@ static void test_error_text(void **state)
 	free(longest);
 }
 
+/* A process writes TEXT and closes the file. */
+static void put(struct upload *u, const char *text)
+{
+	struct upload_writer w = {0};
+
+	upload_add_writer(u, &w, 1);
+	assert_int_equal(upload_write(u, &w, text, strlen(text), 0), 0);
+	upload_show(u, &w);
+	upload_remove_writer(u, &w);
+}
+
 /* The file NAME with TEXT, which nobody has open; borrowed. */
 static struct upload *made(struct fixture *f, const char *name, const char *text)
 {
@@ -108,7 +119,7 @@ static struct upload *made(struct fixture *f, const char *name, const char *text
 	upload_unref(u);
 	assert_int_equal(upload_open(u, false), 0);
 	names_writing(f->names, u);
-	assert_int_equal(upload_write(u, text, strlen(text), 0), 0);
+	put(u, text);
 	upload_close(u);
 	return u;
 }
@@ -119,7 +130,7 @@ static uint64_t version_of(struct upload *u, char digest[RECORD_DIGEST])
 	char *text;
 	size_t len;
 
-	upload_copy(u, &text, &len, &version);
+	upload_copy(u, NULL, &text, &len, &version);
 	spec_sha256(text, len, digest);
 	free(text);
 	return version;
@@ -153,14 +164,15 @@ static void test_content(void **state)
 	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
 	/* The verdict on a content that the file no longer has says nothing about the present one. */
 	assert_int_equal(names_launch(f->names, "x.yaml", u, version, us, true, &l), 0);
-	assert_true(upload_open(u, false) == 0 && upload_write(u, "two", 3, 0) == 0);
+	assert_int_equal(upload_open(u, false), 0);
+	put(u, "two");
 	assert_false(names_writing(f->names, u));
 	names_concluded(f->names, "x.yaml", u, version, &l, digest, false);
 	assert_int_equal(names_state(f->names, u), NAME_WRITING);
 	assert_true(names_settle(f->names, u));
 	assert_int_equal(names_state(f->names, u), NAME_TOLD);
 	assert_true(names_writing(f->names, u)); /* its record says something else */
-	assert_int_equal(upload_truncate(u, 0), 0);
+	assert_int_equal(upload_truncate(u, NULL, 0), 0);
 	assert_false(names_settle(f->names, u));
 	assert_int_equal(names_state(f->names, u), NAME_EMPTY);
 	upload_close(u);

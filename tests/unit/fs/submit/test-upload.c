@@ -65,17 +65,29 @@ static void unmade(struct fixture *f, struct upload *u)
 	upload_unref(u);
 }
 
+/* A process writes TEXT and closes the file. */
 static void put(struct upload *u, const char *text, off_t off)
 {
-	assert_int_equal(upload_write(u, text, strlen(text), off), 0);
+	struct upload_writer w = {0};
+
+	upload_add_writer(u, &w, 1);
+	assert_int_equal(upload_write(u, &w, text, strlen(text), off), 0);
+	upload_show(u, &w);
+	upload_remove_writer(u, &w);
+}
+
+static void assert_seen(struct upload *u, const struct upload_writer *w, const char *want)
+{
+	char buf[64] = "";
+
+	assert_int_equal(upload_read(u, w, buf, sizeof(buf) - 1, 0), strlen(want));
+	assert_string_equal(buf, want);
+	assert_int_equal(upload_size(u, w), strlen(want));
 }
 
 static void assert_bytes(struct upload *u, const char *want)
 {
-	char buf[64] = "";
-
-	assert_int_equal(upload_read(u, buf, sizeof(buf) - 1, 0), strlen(want));
-	assert_string_equal(buf, want);
+	assert_seen(u, NULL, want);
 }
 
 /* On disk the file NAME has the content WANT; NULL: it is not there. */
@@ -98,27 +110,31 @@ static void test_bounds(void **state)
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml"), *scratch[SPEC_MAX_SCRATCH_ALL / SPEC_MAX_SCRATCH + 1];
 	const size_t n = array_size(scratch) - 1;
+	struct upload_writer w = {0};
 
-	assert_int_equal(upload_truncate(u, SPEC_MAX_FILE), 0);
-	assert_int_equal(upload_truncate(u, SPEC_MAX_FILE + 1), -EFBIG);
-	assert_int_equal(upload_flaw(u), 0);
-	assert_int_equal(upload_write(u, "x", 1, SPEC_MAX_FILE), -EFBIG);
-	assert_int_equal(upload_flaw(u), EFBIG);
-	assert_int_equal(upload_truncate(u, 0), 0);
-	assert_int_equal(upload_flaw(u), 0);
+	upload_add_writer(u, &w, 1);
+	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE), 0);
+	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE + 1), -EFBIG);
+	assert_int_equal(upload_flaw(u, &w), 0);
+	assert_int_equal(upload_write(u, &w, "x", 1, SPEC_MAX_FILE), -EFBIG);
+	assert_int_equal(upload_flaw(u, &w), EFBIG);
+	assert_int_equal(upload_flaw(u, NULL), 0);
+	assert_int_equal(upload_truncate(u, &w, 0), 0);
+	assert_int_equal(upload_flaw(u, &w), 0);
+	upload_remove_writer(u, &w);
 	for (size_t i = 0; i <= n; i++) {
 		scratch[i] = made(f, "scratch");
-		assert_int_equal(upload_truncate(scratch[i], SPEC_MAX_SCRATCH + 1), -ENOSPC);
-		assert_int_equal(upload_truncate(scratch[i], SPEC_MAX_SCRATCH),
+		assert_int_equal(upload_truncate(scratch[i], NULL, SPEC_MAX_SCRATCH + 1), -ENOSPC);
+		assert_int_equal(upload_truncate(scratch[i], NULL, SPEC_MAX_SCRATCH),
 				 i < n ? 0 : -ENOSPC);
 	}
 	/* A file without a name counts as long as it is open. */
 	lock_take(&f->lock);
 	upload_set_name(scratch[0], NULL);
 	lock_drop(&f->lock);
-	assert_int_equal(upload_truncate(scratch[n], 1), -ENOSPC);
+	assert_int_equal(upload_truncate(scratch[n], NULL, 1), -ENOSPC);
 	upload_close(scratch[0]);
-	assert_int_equal(upload_truncate(scratch[n], 1), 0);
+	assert_int_equal(upload_truncate(scratch[n], NULL, 1), 0);
 	upload_unref(scratch[0]);
 	for (size_t i = 1; i <= n; i++)
 		unmade(f, scratch[i]);
@@ -140,19 +156,19 @@ static void test_content(void **state)
 	size_t len;
 
 	put(u, "abcdefg", 0);
-	assert_int_equal(upload_truncate(u, 0), 0);
+	assert_int_equal(upload_truncate(u, NULL, 0), 0);
 	put(u, "x", 5);
-	assert_int_equal(upload_read(u, buf, sizeof(buf), 0), 6);
+	assert_int_equal(upload_read(u, NULL, buf, sizeof(buf), 0), 6);
 	assert_memory_equal(buf, "\0\0\0\0\0x", 6);
-	upload_copy(u, &copy, &len, &version);
+	upload_copy(u, NULL, &copy, &len, &version);
 	free(copy);
 	assert_true(upload_is_version(u, version));
 	put(u, "x", 5); /* the same content again */
 	assert_false(upload_is_version(u, version));
 	for (size_t i = 0; i < array_size(ends); i++) {
-		assert_int_equal(upload_truncate(u, 0), 0);
+		assert_int_equal(upload_truncate(u, NULL, 0), 0);
 		put(u, ends[i].text, 0);
-		assert_int_equal(upload_is_whole(u), ends[i].whole);
+		assert_int_equal(upload_is_whole(u, NULL), ends[i].whole);
 	}
 	unmade(f, u);
 }
@@ -173,7 +189,7 @@ static void test_disk(void **state)
 	put(u, "J", 0);
 	put(u, "!", 5);
 	assert_bytes(u, "Jello!");
-	assert_int_equal(upload_truncate(u, 3), 0);
+	assert_int_equal(upload_truncate(u, NULL, 3), 0);
 	assert_int_equal(upload_save_name(u, "y.yaml"), 0);
 	assert_int_equal(upload_save(u), 0);
 	assert_on_disk(f, "y.yaml", "Jel");
@@ -185,6 +201,7 @@ static void test_disk(void **state)
 	assert_bytes(u, "Jel");
 	upload_close(u);
 	assert_int_equal(upload_open(u, true), 0);
+	assert_int_equal(upload_truncate(u, NULL, 0), 0);
 	assert_bytes(u, "");
 	assert_int_equal(upload_save(u), 0);
 	assert_on_disk(f, "y.yaml", "");
@@ -230,7 +247,7 @@ static void test_replace(void **state)
 
 	put(u, "a document", 0);
 	assert_int_equal(upload_save(u), 0);
-	upload_copy(u, &text, &len, &version);
+	upload_copy(u, NULL, &text, &len, &version);
 	assert_string_equal(text, "a document");
 	free(text);
 	assert_int_equal(upload_save_text(u, "made\n"), 0);
@@ -245,43 +262,87 @@ static void test_replace(void **state)
 	unmade(f, u);
 }
 
-static void test_one_process(void **state)
+/* Each handle has contents of its own; the file shows those that were closed last. */
+static void test_own_contents(void **state)
 {
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml");
-	struct upload_writer a = {0}, b = {0}, c = {0}, d = {0}, e = {0};
-	struct upload_writer *all[] = {&a, &b, &c, &d, &e};
-	pid_t other;
+	struct upload_writer a = {0}, b = {0};
+	struct stat st;
+
+	put(u, "old", 0);
+	upload_add_writer(u, &a, 1);
+	upload_add_writer(u, &b, 2);
+	assert_int_equal(upload_truncate(u, &a, 0), 0);
+	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
+	assert_int_equal(upload_write(u, &b, "er", 2, 3), 0);
+	assert_seen(u, &a, "one");
+	assert_seen(u, &b, "older");
+	assert_bytes(u, "old");
+	/* Without a handle the size is that of the content that changed last. */
+	upload_stat(u, NULL, &st);
+	assert_int_equal(st.st_size, 5);
+	upload_stat(u, &a, &st);
+	assert_int_equal(st.st_size, 3);
+	assert_true(upload_show(u, &b));
+	assert_bytes(u, "older");
+	assert_true(upload_show(u, &a));
+	assert_false(upload_show(u, &a));
+	assert_bytes(u, "one");
+	/* What the file shows stays as it is when its writer goes on. */
+	assert_int_equal(upload_write(u, &a, " more", 5, 3), 0);
+	assert_bytes(u, "one");
+	assert_seen(u, &a, "one more");
+	upload_remove_writer(u, &a);
+	upload_stat(u, NULL, &st);
+	assert_int_equal(st.st_size, 3);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "x.yaml", "one");
+	upload_remove_writer(u, &b);
+	unmade(f, u);
+}
+
+/* All who have a scratch file open change what it shows. */
+static void test_scratch_is_shared(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "scratch");
+	struct upload_writer a = {0}, b = {0};
+
+	upload_add_writer(u, &a, 1);
+	upload_add_writer(u, &b, 2);
+	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
+	assert_int_equal(upload_write(u, &b, "!", 1, 3), 0);
+	assert_seen(u, &a, "one!");
+	assert_bytes(u, "one!");
+	upload_remove_writer(u, &a);
+	upload_remove_writer(u, &b);
+	unmade(f, u);
+}
+
+static void test_launch(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer a = {0}, b = {0};
 
 	upload_add_writer(u, &a, 1);
 	upload_add_writer(u, &b, 1);
-	upload_add_writer(u, &c, 2);
-	upload_add_writer(u, &d, 0);
-	upload_add_writer(u, &e, 0);
-	/* Process 1 writes through both of its files; the other processes have lost theirs. */
-	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
-	assert_int_equal(upload_claim(u, &b, 1, false, &other), 0);
-	assert_int_equal(upload_claim(u, &c, 2, false, &other), -EBUSY);
-	assert_int_equal(other, 1);
-	assert_int_equal(upload_claim(u, &d, 0, false, &other), -EBUSY);
-	assert_true(upload_is_lost(u, &c));
-	assert_false(upload_is_lost(u, &e)); /* this one had no content to lose */
-	/* Nobody else begins anew meanwhile, and neither does process 1 itself. */
-	assert_int_equal(upload_claim(u, NULL, 3, true, &other), -EBUSY);
-	assert_int_equal(upload_claim(u, NULL, 1, true, &other), -EBUSY);
-	/* Process 1 is done, and process 3 begins: the files that others had open are spent. */
-	assert_false(upload_is_last(u, &a)); /* b goes on */
-	assert_true(upload_is_dirty(u, &b));
-	upload_launching(u, &b, 5);
+	assert_int_equal(upload_others(u, &a, 1), 1);
+	assert_int_equal(upload_others(u, &a, 2), 0);
 	assert_false(upload_is_dirty(u, &a));
-	assert_true(upload_is_spent(u, &a) && upload_is_spent(u, &b) && !upload_is_spent(u, &c));
-	assert_int_equal(upload_claim(u, NULL, 3, true, &other), 0);
+	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
+	assert_true(upload_is_dirty(u, &a) && !upload_is_dirty(u, &b));
+	upload_launching(u, &a, 5);
+	assert_true(!upload_is_dirty(u, &a) && !upload_may_write(u, &a) && upload_may_write(u, &b));
 	upload_concluded(u, 5, false);
-	assert_false(upload_is_spent(u, &b));
-	assert_int_equal(upload_claim(u, &b, 1, false, &other), -EBUSY);
-	assert_int_equal(other, 0);
-	for (size_t i = 0; i < array_size(all); i++)
-		upload_remove_writer(u, all[i]);
+	assert_true(upload_may_write(u, &a));
+	upload_launching(u, &a, 6);
+	upload_concluded(u, 6, true);
+	assert_false(upload_may_write(u, &a));
+	upload_remove_writer(u, &a);
+	upload_remove_writer(u, &b);
+	assert_false(upload_has_writers(u));
 	unmade(f, u);
 }
 
@@ -290,21 +351,18 @@ static void test_displaced(void **state)
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0};
-	pid_t other;
 
 	upload_add_writer(u, &a, 1);
 	upload_add_writer(u, &b, 2);
-	assert_int_equal(upload_displace(u, 3), 0); /* nobody has written yet */
-	assert_int_equal(upload_claim(u, &a, 1, false, &other), -EBUSY);
-	upload_remove_writer(u, &a);
-	a = (struct upload_writer){0};
-	upload_add_writer(u, &a, 1);
-	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
+	assert_int_equal(upload_displace(u, 1), 0); /* nobody has written yet */
+	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(upload_displace(u, 1), 0); /* its writer may */
 	assert_false(upload_is_lost(u, &a));
 	assert_int_equal(upload_displace(u, 2), 1);
 	assert_true(upload_is_lost(u, &a));
-	assert_false(upload_is_last(u, &a));
+	assert_false(upload_is_dirty(u, &a));
+	assert_false(upload_show(u, &a));
+	assert_bytes(u, "");
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
 	unmade(f, u);
@@ -318,7 +376,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_one_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_contents, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scratch_is_shared, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_launch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
 	};
 

@@ -91,13 +91,16 @@ static void test_holds(void **state)
 {
 	char path[] = "/tmp/kxfs-writer-XXXXXX";
 	int fd = mkstemp(path);
-	int readable = open(path, O_RDONLY | O_CLOEXEC);
+	int readable = open(path, O_RDONLY | O_CLOEXEC), copy;
 	struct stat st;
 	pid_t child;
 
 	assert_true(fd >= 0 && readable >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 1);
+	copy = dup(fd);
+	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 2);
+	close(copy);
 	/* A file of the same number on another filesystem is another file. */
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/proc"), 0);
 	/* In doubt it counts as the same file. */
