@@ -93,7 +93,7 @@ void writer_command(pid_t pid, char *ret, size_t size)
 pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
 	/* The groups of the process, of which there may be many, precede what is needed. */
-	char path[64], buf[16384];
+	char path[64], buf[16384] = "";
 
 	if (ret_in_exec)
 		*ret_in_exec = false;
