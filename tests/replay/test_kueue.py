@@ -508,7 +508,7 @@ def test_queues(server, make, scenario):
          and step.tree.get("status", {}).get("pendingWorkloads") == 2)
     for resource in ("workloads", "localqueues", "clusterqueues"):
         server.faults.add("slow", amount=400, delay=0.1, verb="list", resource=resource)
-    kx = make(scenario)
+    kx = make(scenario, options="cancel=all")
     assert kx.ls("queues") == ["team"], "they are there when kxfs has returned"
     assert "suspend" in (kx / "jobs/app/ctl").read_text().split(), "and so is what ctl needs"
     cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")

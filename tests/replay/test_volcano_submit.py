@@ -362,34 +362,6 @@ def test_in_flight_over_kill(kx, server):
     assert not launched(server)
 
 
-@pytest.mark.parametrize("arrives", [False, True], ids=["lost", "late"])
-def test_killed_with_a_name_that_gives_the_id(make_mount, server, volcano, arrives):
-    """The same of a file whose name gives its job's id: it is looked whether the job is there. If not, the next write
-    launches it; else that is refused, and the job is that of the first."""
-    del volcano
-    name = f"app~{'a' * 32}.yaml"
-    kx = make_mount(server)
-    server.faults.add("silent", verb="create")
-    writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit" / name)], stdin=open_text(kx))
-    (sent,) = harness.wait_for(lambda: [req for req in posts(server) if req.body])
-    kx.end(signal.SIGKILL)
-    writer.wait(harness.LIMIT)
-    kx.start()
-    if arrives:
-        server.pass_on(sent)
-        harness.wait_for(lambda: job_of(kx, name), what="the verdict")
-    assert put(kx, name=name) == ("EEXIST" if arrives else "")
-    (obj,) = launched(server)
-    assert job_of(kx, name) == obj.name
-    assert "exists already" in error_of(kx, name) if arrives else error_of(kx, name) is None
-    if not arrives:
-        server.pass_on(sent)  # and meets the job
-    kx.end(signal.SIGKILL)
-    kx.start()
-    assert job_of(kx, name) == obj.name and launched(server) == [obj]
-    assert arrives or error_of(kx, name) is None
-
-
 def test_renamed_in_the_middle(make_mount, server):
     """The verdict goes with the file, and nothing is left of the name that it had."""
     kx = make_mount(server)
