@@ -51,7 +51,7 @@ struct podlog {
 	bool paused;				/* the owner has paused the stream */
 	bool begun;
 	uint64_t begun_ms;
-	uint64_t came;
+	uint64_t came, came_ms;
 	bool more, gap;
 	char *held;
 	size_t n_held;
@@ -112,6 +112,11 @@ bool podlog_has_begun(const struct podlog *p)
 uint64_t podlog_came(const struct podlog *p)
 {
 	return p->came;
+}
+
+uint64_t podlog_came_ms(const struct podlog *p)
+{
+	return p->came_ms;
 }
 
 /* --- how it went --- */
@@ -322,6 +327,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	struct podlog *p = data;
 
 	p->came += n;
+	p->came_ms = loop_now_ms();
 	if (p->state == STREAMING)
 		return feed(p, bytes, n);
 	if (p->n_held + n > HELD_MAX)

@@ -118,3 +118,5 @@ bool podlog_is_asking(const struct podlog *p);
 bool podlog_has_begun(const struct podlog *p);
 /* How many bytes have come, those that were known before included. */
 uint64_t podlog_came(const struct podlog *p);
+/* When the last of them came, by loop_now_ms; 0: none has. */
+uint64_t podlog_came_ms(const struct podlog *p);

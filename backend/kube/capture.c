@@ -351,17 +351,18 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Is the output of the run of KEY lost, since nobody has followed it to its end? */
-static bool is_out_of_reach(struct capture *c, const char *uid, const char *key)
+/* How far the run of KEY is. */
+static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
 
-	return !run_find(pod_of(c, uid, key), key, &run) || run_end(&run) == RUN_GONE;
+	return run_find(pod_of(c, uid, key), key, &run) ? run_end(&run) : RUN_GONE;
 }
 
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped)
 {
 	const struct job *job = find_job(c, snapshot->uid);
+	bool ended = spec_job_has_ended(snapshot);
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		for (size_t j = 0; j < snapshot->replicas[i].n_logs; j++) {
@@ -372,7 +373,9 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				const struct follow_state state = follow_state(f);
 
 				l->complete |= state.complete;
-				l->waiting = state.waiting;
+				l->waiting = state.waiting ||
+					     (!state.over &&
+					      (ended || end_of(c, snapshot->uid, l->key)));
 				l->disk = -state.disk;
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 				l->lost_end = state.lost_end;
@@ -380,7 +383,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				/* Readers are then given what the cluster has. */
 				l->complete = false;
 			} else if (wanted && !l->complete &&
-				   is_out_of_reach(c, snapshot->uid, l->key)) {
+				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
+				/* Nobody has followed it to its end. */
 				spec_log_lose_end(l);
 			}
 		}
@@ -416,6 +420,24 @@ bool capture_is_over(const struct capture *c, const char *uid)
 bool capture_is_quiet(const struct capture *c, const char *uid)
 {
 	return are_over(c, uid, true);
+}
+
+bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
+			 bool early)
+{
+	const struct job *job = find_job(c, snapshot->uid);
+
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
+		for (size_t j = 0; j < snapshot->replicas[i].n_logs; j++) {
+			const struct spec_log *l = &snapshot->replicas[i].logs[j];
+			const struct follow *f = find_log(job, l->key);
+
+			if (f ? follow_is_fetching(f, early)
+			      : wanted && early && !l->complete && !l->lost_end)
+				return true;
+		}
+	}
+	return false;
 }
 
 void capture_forget(struct capture *c, const char *uid)

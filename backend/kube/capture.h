@@ -68,6 +68,12 @@ bool capture_has(const struct capture *c, const char *uid);
 bool capture_is_over(const struct capture *c, const char *uid);
 /* Is nothing of the output of job UID being written now? Logs that the server refused may still be asked for. */
 bool capture_is_quiet(const struct capture *c, const char *uid);
+/*
+ * Is more of the output of the job of SNAPSHOT, which has ended and was filled by capture_fill, expected soon? WANTED
+ * is as in capture_update; EARLY as in follow_is_fetching.
+ */
+bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
+			 bool early);
 /* Follow no log of job UID any more, and forget them. */
 void capture_forget(struct capture *c, const char *uid);
 

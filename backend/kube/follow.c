@@ -131,11 +131,13 @@ struct follow {
 	bool reruns;   /* see follow_run */
 	bool over;     /* the job has ended, according to its controller */
 	bool complete; /* OVER, and all of it is in the log */
+	bool denied;   /* the user has no right to read it */
 	uint64_t ended_ms;
-	uint64_t all_ms; /* when all output had come, as far as is known; 0: it has not */
-	unsigned tries;	 /* tries that brought nothing, in a row */
-	unsigned none;	 /* tries in a row that said that there is nothing; each is among TRIES */
-	unsigned failed; /* tries in a row in which the disk failed */
+	uint64_t came_ms; /* when the last byte of an earlier try came; 0: none has */
+	uint64_t all_ms;  /* when all output had come, as far as is known; 0: it has not */
+	unsigned tries;	  /* tries that brought nothing, in a row */
+	unsigned none;	  /* tries in a row that said that there is nothing; each is among TRIES */
+	unsigned failed;  /* tries in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL: it has to be opened again */
 	/* In PAUSING and PAUSED it ends the pause; in ASKING it is the deadline, if it is set. */
@@ -239,6 +241,7 @@ static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
 		f->context->forbidden(f->context->room_data, text);
+	f->denied = text;
 	output_log_deny(f->output, f->key, text);
 }
 
@@ -315,8 +318,15 @@ static bool is_of_use(const struct follow *f)
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
+/* When the last byte came, by loop_now_ms; 0: none has. */
+static uint64_t came_ms(const struct follow *f)
+{
+	return f->podlog ? max_of(f->came_ms, podlog_came_ms(f->podlog)) : f->came_ms;
+}
+
 static void stop_try(struct follow *f)
 {
+	f->came_ms = came_ms(f);
 	podlog_stop(take_ptr(f->podlog));
 	f->slowed = false;
 }
@@ -781,6 +791,7 @@ static void on_done(void *data, const struct podlog_result *r)
 	struct follow *f = data;
 
 	f->podlog = NULL;
+	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
 	f->slowed = false;
 	/* This comes before those are called who wait for the log. */
 	if (r->forbidden)
@@ -982,6 +993,14 @@ void follow_wait(struct follow *f, loop_fn done, void *arg)
 	w = new0(struct waiter);
 	*w = (struct waiter){done, arg, f->waiters};
 	f->waiters = w;
+}
+
+bool follow_is_fetching(const struct follow *f, bool early)
+{
+	if (f->step == OVER || f->step == PAUSED || f->place.retried || f->denied ||
+	    f->said == DISK)
+		return false;
+	return early || (has_ended(f) && loop_now_ms() - max_of(f->ended_ms, came_ms(f)) < REST_MS);
 }
 
 const char *follow_key(const struct follow *f)

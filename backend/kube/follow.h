@@ -80,6 +80,13 @@ void follow_precedes(struct follow *f);
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
+/*
+ * Is more of the log expected soon? While it is EARLY, the news that the run has ended may be on its way. Later, true
+ * if the run has ended, and bytes have come in the last seconds or the end is that recent. Never true of a log that
+ * the server refuses or the disk does not take.
+ */
+bool follow_is_fetching(const struct follow *f, bool early);
+
 const char *follow_key(const struct follow *f); /* valid as long as F */
 
 struct follow_state {

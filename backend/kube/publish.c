@@ -12,6 +12,9 @@
  * The last words of a job that has failed are those of its pod, or the end of the log of the replica that failed first,
  * once that is on disk. The job is first shown without them, with a mark that they are still to come.
  *
+ * Who waits for a job reads its log next. So a job that has ended is marked as long as the rest of its output is
+ * expected soon (fetching); that is looked at each second.
+ *
  * A job that runs changes with each look at what it uses, and each look is shown at once. On disk only the next mount
  * needs it, so it is written there once a minute, with the next other change, and at the end.
  *
@@ -53,19 +56,20 @@ struct shown {
 	bool named; /* It has been shown, so its id is known: */
 	char *id;   /* the name of its directory; NULL: the name of its object */
 	bool queued;
-	bool seen;	 /* this mount has shown it */
-	bool held;	 /* until this mount shows it, it waits for the list of pods */
-	bool looked;	 /* it is queued, and only its usage has changed */
-	bool unsaved;	 /* its usage has changed since its snapshot was written */
-	uint64_t saved;	 /* when its snapshot was written, by loop_now_ms */
-	bool runs;	 /* it is counted in N_RUNNING */
-	bool taken;	 /* it is counted in N_TAKEN */
-	bool gone;	 /* its object is gone, as the world last said */
-	bool left;	 /* it has left jobs/ */
-	bool moving;	 /* its folder gets another name, and it is shown when that is done */
-	bool moved;	 /* it was: what its pods still print is captured anew */
-	unsigned round;	 /* world_rounds when it left */
-	bool awaits;	 /* it has ended, and there may be pods of it that were not told yet */
+	bool seen;	/* this mount has shown it */
+	bool held;	/* until this mount shows it, it waits for the list of pods */
+	bool looked;	/* it is queued, and only its usage has changed */
+	bool unsaved;	/* its usage has changed since its snapshot was written */
+	uint64_t saved; /* when its snapshot was written, by loop_now_ms */
+	bool runs;	/* it is counted in N_RUNNING */
+	bool taken;	/* it is counted in N_TAKEN */
+	bool gone;	/* its object is gone, as the world last said */
+	bool left;	/* it has left jobs/ */
+	bool moving;	/* its folder gets another name, and it is shown when that is done */
+	bool moved;	/* it was: what its pods still print is captured anew */
+	unsigned round; /* world_rounds when it left */
+	bool awaits; /* it has ended, and is shown again in a second, for pods that were not told yet */
+	bool fetches; /* it has ended, and is shown again when no more of its output is expected */
 	uint64_t ended;	 /* since when it has been shown as ended, by loop_now_ms; 0: it has not */
 	char *words_key; /* the log whose end was read, or is being read (READING); NULL: none */
 	char *words;	 /* the last words that were found in it */
@@ -249,6 +253,24 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
 }
 
+/* May the news that runs of the job of S have ended, which the job itself has, still be on its way? */
+static bool is_early(const struct shown *s)
+{
+	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
+}
+
+/* Set what SNAPSHOT, the new one of S, says of the rest of its output. CAPTURED is as in find_last_words. */
+static void find_rest(struct publish *p, const struct shown *s, struct spec_job *snapshot,
+		      bool captured, bool pods_late)
+{
+	if (s->left || !spec_job_has_ended(snapshot))
+		return;
+	snapshot->behind = s->ended && loop_now_ms() - s->ended >= AWAIT_MS;
+	snapshot->fetching =
+		(captured && is_early(s) && pods_late && !spec_job_is_over(snapshot)) ||
+		capture_is_fetching(p->config.capture, snapshot, captured, is_early(s));
+}
+
 /* Make a snapshot of JOB, which is the job of S, as it is now. BEFORE: its last snapshot, or NULL. */
 static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job,
 				    const struct spec_job *before)
@@ -288,6 +310,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.before = before,
 	};
 	struct spec_job *snapshot;
+	bool captured;
 	size_t n;
 
 	if (queue && queue->local)
@@ -305,8 +328,9 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
 	snapshot->no_logs = forbidden != NULL;
-	find_last_words(p, s, snapshot,
-			is_wanted(p, snapshot) && !s->left && !(folder && folder->dropped));
+	captured = is_wanted(p, snapshot) && !s->left && !(folder && folder->dropped);
+	find_last_words(p, s, snapshot, captured);
+	find_rest(p, s, snapshot, captured, ctx.pods_late);
 	return spec_job_pack(snapshot);
 }
 
@@ -375,10 +399,19 @@ void publish_doubt(struct publish *p)
 static void on_waited(void *data)
 {
 	struct publish *p = data;
+	bool again = false;
 
-	for (struct shown *s = p->all; s; s = s->hh.next)
-		if (s->awaits)
+	for (struct shown *s = p->all; s; s = s->hh.next) {
+		const struct spec_job *job cleanup_job =
+			s->fetches ? store_get_uid(p->config.store, s->uid) : NULL;
+
+		if (job && capture_is_fetching(p->config.capture, job, false, is_early(s)))
+			again = true;
+		else if (s->awaits || s->fetches)
 			enqueue(p, s);
+	}
+	if (again)
+		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
 /*
@@ -396,8 +429,13 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 	s->awaits = ended && (!spec_job_is_over(snapshot) || snapshot->unexplained) &&
 		    (p->stale_since ||
 		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
-	/* While the view is stale no time is set: when it is confirmed, all jobs are shown again. */
-	if (s->awaits && !p->stale_since && !loop_timer_is_set(&p->waiting) && !p->stopping)
+	s->awaits |= snapshot->fetching && !snapshot->behind;
+	s->fetches = snapshot->fetching && !s->awaits;
+	/*
+	 * While the view is stale no time is set for pods: when it is confirmed, all jobs are shown again.
+	 */
+	if ((snapshot->fetching || (s->awaits && !p->stale_since)) &&
+	    !loop_timer_is_set(&p->waiting) && !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 

@@ -32,8 +32,9 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);
 
-	/* The reader reads `why` next, so wait until the reason of a failure is known. History does not change. */
-	if (job && !job->history && (!spec_state_is_final(state) || job->unexplained))
+	/* The reader reads `why` or `log` next, so wait for what belongs there. History does not change. */
+	if (job && !job->history &&
+	    (!spec_state_is_final(state) || job->unexplained || job->fetching))
 		return -EAGAIN;
 	if (off >= len)
 		return 0;

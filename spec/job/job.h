@@ -16,8 +16,8 @@ struct spec_log {
 	char *key;	 /* the backend's name for it; unique in the job, stable for ever */
 	char *container; /* "": the replica's own container */
 	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
-	bool waiting;	 /* in a cluster: it waits at this moment to be fetched */
-	bool lost_end;	 /* one of its gaps is behind what is kept of it */
+	bool waiting;  /* in a cluster: it waits to be fetched, or has ended and is being fetched */
+	bool lost_end; /* one of its gaps is behind what is kept of it */
 	int disk; /* in a cluster: the errno with which the disk refuses it at this moment; 0: none */
 	uint64_t gap; /* how often some of it was lost, or may have been lost */
 };
@@ -101,6 +101,9 @@ struct spec_job {
 	char *last_words;
 	bool silent;  /* that replica is known to have printed nothing */
 	bool no_logs; /* this user may not read logs that were not captured. Not on disk. */
+	/* It has ended, and the rest of its output is expected soon; not on disk. */
+	bool fetching;
+	bool behind; /* it has ended, a second ago or more; not on disk */
 	struct spec_cause cause;
 	/* In a queue of Kueue: what kept the pods that were made last from running, in whole sentences; "": nothing. */
 	char *obstacle;

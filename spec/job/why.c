@@ -600,6 +600,22 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
+/* Say that output of a cluster's job that has ended is not here yet. */
+static void put_behind(FILE *out, const struct spec_job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
+			n += job->replicas[i].logs[j].waiting && !job->replicas[i].logs[j].disk;
+	if (!job->behind || n == 0)
+		return;
+	if (ftell(out) > 0)
+		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
+	fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.", n,
+		n > 1 ? "s" : "");
+}
+
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
@@ -621,6 +637,7 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 	else if (streq(job->reason, "OutputLost"))
 		put_end(out, job->message);
 	put_disk(out, job);
+	put_behind(out, job);
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);

@@ -854,3 +854,38 @@ def test_forbidden_later(make_mount, server, volcano):
     early.close()
     assert job.log() == b"hello\n"
     assert (job / "log").read_text() == "main/0 hello\n"
+
+
+@pytest.mark.waits
+def test_wait_on_a_slow_link(kx, server, volcano):
+    """Who waits for a job and then reads its log has all of it, however slowly it comes. Until then `status` and `why`
+    say that some is missing, and the state is there at once."""
+    server.faults.add("slow", times=99, amount=15000, delay=0.1, subresource="log")  # 150 kB/s
+    job, (log,) = begin(kx, volcano)
+    text = "".join(f"{i:099}\n" for i in range(24000))  # 16 s
+    script = f"cat {job.dir}/wait && cat {job.dir}/log | wc -c && cat {job.dir}/main-0/log"
+    with harness.popen(script, stdout=-1) as p:
+        log.append(text)
+        volcano.finish_all(volcano.pods(job.id))
+        job.finish()
+        assert job.status()["logs_waiting"] == 1
+        harness.wait_for(lambda: "The end of 1 log has not been fetched from the cluster yet." in job.read("why"), what="why")
+        assert p.poll() is None
+        said, size, rest = p.communicate(timeout=120)[0].decode().split("\n", 2)
+    assert said == "SUCCEEDED" and int(size) == len(text) + 24000 * len("main/0 ") and rest == text
+    harness.wait_for(lambda: job.status()["logs_waiting"] == 0)
+    assert job.gap() == 0 and job.read("why") == ""
+
+
+@pytest.mark.waits
+def test_wait_for_output_that_stops(kx, server, volcano):
+    """`wait` waits no longer when the server gives nothing more of a log, and then `status` says that some is missing."""
+    server.faults.add("silent", times=99, subresource="log")
+    job, (log,) = begin(kx, volcano)
+    log.append("hello\n")
+    volcano.finish_all(volcano.pods(job.id))
+    assert harness.run(["cat", str(job / "wait")], timeout=60).stdout == "SUCCEEDED\n"
+    assert job.status()["logs_waiting"] == 1 and "The end of 1 log" in job.read("why")
+    server.faults.clear()
+    holds(job, b"hello\n")
+    harness.wait_for(lambda: job.status()["logs_waiting"] == 0 and job.read("why") == "")

@@ -313,6 +313,47 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 			sim_fail("%s ends with line %zu of %zu", path, s->next, run.n);
 }
 
+/* SEEN has all that the run UID has printed, as far as its node still has it. */
+static bool has_all(const struct seen *seen, const char *uid, const struct server_run *run)
+{
+	while (*seen->uid && !streq(seen->uid, uid))
+		seen++;
+	return seen->next >= run->n || run->kept > seen->next;
+}
+
+/* Does STATUS say of KEY anything but 0 and null? */
+static bool says_some(const char *status, const char *key)
+{
+	cleanup_free char *name = text_print("\"%s\": ", key);
+
+	for (const char *at = status; (at = strstr(at, name));) {
+		at += strlen(name);
+		if (*at != '0' && *at != 'n')
+			return true;
+	}
+	return false;
+}
+
+void readers_waited(const char *job, pid_t pid)
+{
+	struct seen last[MOST_RUNS] = {0};
+	cleanup_free char *path = text_print("jobs/%s/status.json", job), *status = NULL;
+	cleanup_free char *newest = text_print("jobs/%s/main-0/log", job), *log = NULL;
+	char uid[UID + 1];
+	struct server_run run;
+
+	if (sim_machine || kernel_read(pid, path, &status) || says_some(status, "logs_waiting") ||
+	    says_some(status, "gap") || says_some(status, "stale_since") ||
+	    kernel_read(pid, newest, &log))
+		return;
+	check_text(newest, log, ONE_RUN, job, last);
+	/* Of a run that kxfs has not heard of in time it can say nothing. */
+	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
+	    streq(last->uid, uid) && !has_all(last, uid, &run))
+		sim_fail("wait of %s returns, and its log ends with line %zu of %zu", job,
+			 last->next, run.n);
+}
+
 static void reader(void *data)
 {
 	pid_t pid = kernel_fork(KERNEL_SEEN);
@@ -369,14 +410,6 @@ static void judge_known(const struct known *k, pid_t pid)
 			return;
 	}
 	sim_fail("what the log of %s had shown is nowhere any more", job);
-}
-
-/* SEEN has all that the run UID has printed, as far as its node still has it. */
-static bool has_all(const struct seen *seen, const char *uid, const struct server_run *run)
-{
-	while (*seen->uid && !streq(seen->uid, uid))
-		seen++;
-	return seen->next >= run->n || run->kept > seen->next;
 }
 
 /* Who follows JOB, which is over, is given all that its last run has printed, though nobody has read it before. */

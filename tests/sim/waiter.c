@@ -3,7 +3,8 @@
  * Those who read what blocks, follow, wait and changes, in pieces, with signals in between; and list.
  *
  *	follow	 what its log shows (reader.c); it ends when the job is over, and then with all that is there
- *	wait	 the end that the job has come to at the server; it never says another, nor does `state`
+ *	wait	 the end that the job has come to at the server; it never says another, nor does `state`; and then
+ *		 its log is whole (reader.c)
  *	changes	 each line says something new of its job; behind SYNC each job is as its last line says
  *
  * In the end nobody waits for a job that is over, and list, and changes, show the jobs of the server as they are there.
@@ -168,6 +169,8 @@ static void wait_for(const char *job, pid_t pid)
 			sim_fail("%s said %s, and says %s", path, s->word, t.bytes);
 		if (!fate.suspended)
 			snprintf(s->word, sizeof(s->word), "%s", t.bytes);
+		if (!fate.suspended && !fate.gone)
+			readers_waited(job, pid);
 	}
 	free(t.bytes);
 }

@@ -173,6 +173,11 @@ void sim_kxfs_mend(void);
 void readers_begin(void);
 /* TEXT is what PATH, a file of JOB that blocks, has given so far; ENDED: and all that it gives. */
 void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job);
+/*
+ * `wait` of JOB has just returned. Its log has all that its last run has printed, or status.json says that some of it
+ * is missing, or that the server is away. In a task.
+ */
+void readers_waited(const char *job, pid_t pid);
 /* What is to be read by now? In a task. */
 void readers_judge(void);
 

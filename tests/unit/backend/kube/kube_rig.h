@@ -99,6 +99,11 @@ uint64_t podlog_came(const struct podlog *p)
 	return 0;
 }
 
+uint64_t podlog_came_ms(const struct podlog *p)
+{
+	return 0;
+}
+
 static inline void rig_outcome(struct podlog *p, enum podlog_outcome outcome)
 {
 	const struct podlog_result result = {.outcome = outcome, .text = "no"};

@@ -31,6 +31,7 @@ static struct {
 	struct folder folder; /* its id is NULL: there is none */
 	unsigned rounds;
 	bool writing;	     /* the capture still has something of each job */
+	bool fetching;	     /* the rest of the output of jobs that have ended is expected soon */
 	bool dropped;	     /* DROPPED, as capture_fill was told it last */
 	unsigned pending;    /* the commands of each job */
 	uint64_t slow;	     /* how long one job takes, in ms */
@@ -262,6 +263,12 @@ char *capture_forbidden(struct capture *c)
 bool capture_is_quiet(const struct capture *c, const char *uid)
 {
 	return !rig.writing;
+}
+
+bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
+			 bool early)
+{
+	return rig.fetching;
 }
 
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
@@ -1093,6 +1100,58 @@ static void test_looks_at_the_end(void **state)
 	assert_done("save u0");
 }
 
+static bool is_fetching(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(rig.store, id);
+
+	return job->fetching;
+}
+
+static bool is_behind(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(rig.store, id);
+
+	return job->behind;
+}
+
+/* A job that has ended is marked while its output is still expected, which alone does not have it shown or written. */
+static void test_fetching(void **state)
+{
+	begin();
+	have_folder("j0", "u0", NULL, true);
+	rig.writing = rig.fetching = true;
+	fake.now = 3600000;
+	tell(0, "Running");
+	fake_run();
+	assert_false(is_fetching("u0"));
+	tell(0, "Completed");
+	fake_run();
+	assert_true(is_fetching("u0"));
+	assert_false(is_behind("u0"));
+	fake_pass(PATIENT_S * 1000); /* until no pods are expected any more */
+	assert_true(is_over("u0"));
+	forget_noted();
+	fake_pass(1000);
+	assert_true(is_fetching("u0"));
+	assert_true(is_behind("u0"));
+	assert_done("");
+	/* Nor does a server that is away keep it so for ever. */
+	publish_set_stale(rig.p, 77);
+	fake_run();
+	assert_true(is_fetching("u0"));
+	rig.fetching = false;
+	fake_pass(1000);
+	assert_false(is_fetching("u0"));
+	assert_null(fake.timers);
+	/* Of a job that has left nothing is waited for. */
+	publish_set_stale(rig.p, 0);
+	fake_run();
+	rig.fetching = true;
+	tell_gone(0);
+	fake_run();
+	assert_false(is_fetching("u0"));
+}
+
 /* What looks at usage is told whether there is anything to look at. */
 static void test_running(void **state)
 {
@@ -1163,6 +1222,7 @@ int main(void)
 		PUBLISH_TEST(test_whose_is_captured),
 		PUBLISH_TEST(test_command),
 		PUBLISH_TEST(test_late_pods),
+		PUBLISH_TEST(test_fetching),
 		PUBLISH_TEST(test_pods_of_another_kind),
 		PUBLISH_TEST(test_becomes_history),
 		PUBLISH_TEST(test_history_lacks_its_end),

@@ -443,6 +443,29 @@ static void test_disk_refuses(void **state)
 			"boom\nThe output of trainer-1 and of 1 more" REFUSED);
 }
 
+/* Logs of a job that has ended are still being fetched: that is said if it takes a while. */
+static void test_behind(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_SUCCEEDED, "Completed");
+
+	for (size_t i = 1; i < 3; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		r->logs = mem_zero_n(1, sizeof(*r->logs));
+		r->n_logs = 1;
+		r->logs[0].key = text_copy("k");
+		r->logs[0].container = text_copy("");
+	}
+	job->replicas[1].logs[0].waiting = true;
+	assert_why(job, "");
+	job->behind = true;
+	assert_why(job, "The end of 1 log has not been fetched from the cluster yet.\n");
+	job->replicas[2].logs[0].waiting = true;
+	assert_why(job, "The end of 2 logs has not been fetched from the cluster yet.\n");
+	job->replicas[1].logs[0].waiting = job->replicas[2].logs[0].waiting = false;
+	assert_why(job, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_output_lost),
 		cmocka_unit_test(test_disk_refuses),
+		cmocka_unit_test(test_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
