@@ -165,7 +165,8 @@ def test_ctl(kx, server, jobs):
     assert job.status()["phase"] == "Running"
     write_ctl(job, "terminate")
     assert job.read("wait") == "FAILED\n" and job.status()["reason"] == "Terminated"
-    assert job.read("why") == "The job was ended: it was terminated through ctl.\n"
+    # The pods run on here, so the end of their logs is not there.
+    assert job.read("why").startswith("The job was ended: it was terminated through ctl.")
     assert actions(job) == []
     # A copy of it has no deadline.
     kx.write("submit/again.yaml", job.read("manifest.yaml"))
