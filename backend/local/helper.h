@@ -15,9 +15,8 @@
  * directory, the soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how
  * many arguments there are, these, and then the environment.
  *
- * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory: whoever
- * changes it raises the version in fs/mount/state.c. A newer kxfs takes over helpers that an older one left running, if
- * it understands them: those of version 3 do not know what is used, and never send HELPER_USED.
+ * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory: a change
+ * of it raises the version in fs/mount/state.c.
  */
 #pragma once
 

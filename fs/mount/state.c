@@ -30,18 +30,13 @@
  * jobs.
  */
 #define VERSION_FILE "version"
-#define VERSION_TEXT "kxfs state 4\n"
-/*
- * The older version that this one reads, too. The directory is of version 4 from then on, since an older kxfs would
- * misread what is kept now.
- */
-#define OLDER_TEXT  "kxfs state 3\n"
-#define VERSION_MAX 64
-#define LOCK_FILE   "lock"
-#define PROBE_FILE  "probe"
-#define READY_FILE  "ready"
-#define NEW_FILE    ".version.new" /* the name under which file_write writes it */
-#define WHERE_MAX   128
+#define VERSION_TEXT "kxfs state 5\n"
+#define VERSION_MAX  64
+#define LOCK_FILE    "lock"
+#define PROBE_FILE   "probe"
+#define READY_FILE   "ready"
+#define NEW_FILE     ".version.new" /* the name under which file_write writes it */
+#define WHERE_MAX    128
 
 struct state {
 	char *dir;
@@ -58,7 +53,7 @@ struct state {
 
 /* What a lock file says. */
 struct holder {
-	bool is_told; /* a kxfs has written it, of whatever version */
+	bool is_told; /* a kxfs has written it */
 	bool is_here; /* its PID means for us what it means for it */
 	int pid;      /* its process; 0: unknown */
 	enum state_phase phase;
@@ -180,13 +175,11 @@ static int read_holder(const struct state *s, struct holder *ret)
 	if (n <= 0)
 		return n == 0 || n == -ENOENT ? 0 : -EINVAL;
 	text[n - (text[n - 1] == '\n')] = 0;
-	if (sscanf(text, "pid %d\nphase %15s", &ret->pid, phase) != 2)
+	if (sscanf(text, "pid %d\nphase %15s\nwhere %127s\nmountpoint %n", &ret->pid, phase, where,
+		   &at) < 3 ||
+	    !at)
 		return -EINVAL;
 	ret->is_told = true;
-	if (sscanf(text, "pid %*d\nphase %*s\nwhere %127s\nmountpoint %n", where, &at) < 1 || !at) {
-		ret->pid = 0; /* a text of another version */
-		return 0;
-	}
 	find_where(here);
 	ret->is_here = streq(where, here);
 	snprintf(ret->mountpoint, sizeof(ret->mountpoint), "%s", text + at);
@@ -289,8 +282,7 @@ static int check_ours(const struct state *s, char **ret_text)
 			      "directory of your own with -o state=DIR",
 			      s->dir, (unsigned)st.st_uid);
 	r = file_read(path, VERSION_MAX, &text, &len);
-	if ((r == 0 && (streq(text, VERSION_TEXT) || streq(text, OLDER_TEXT))) ||
-	    (r == -ENOENT && is_empty(s)))
+	if ((r == 0 && streq(text, VERSION_TEXT)) || (r == -ENOENT && is_empty(s)))
 		return 0;
 	other = r == 0 && sscanf(text, "kxfs state %u%1[\n]%c", &version, end, &more) == 2;
 	if (!other && (read_holder(s, &h) < 0 || !h.is_told))
@@ -299,18 +291,17 @@ static int check_ours(const struct state *s, char **ret_text)
 			"%s: not empty, and no kxfs has used it: give an empty directory with "
 			"-o state=DIR",
 			s->dir);
-	if (other || r == -ENOENT)
+	if (other)
 		return refuse(
 			-ENOTSUP, ret_text,
-			"%s: was kept by another version of kxfs, and this one can't read it: end the jobs that "
-			"run there with that version, then mv %s %s.old, or give another directory with -o "
-			"state=DIR",
+			"%s: another version of kxfs uses this state directory: end its jobs with that "
+			"version and run 'mv %s %s.old', or give another directory with -o state=DIR",
 			s->dir, s->dir, s->dir);
 	return refuse(
 		-EBADMSG, ret_text,
-		"%s: damaged: if this version of kxfs has kept its state here, mv %s %s.old and write the "
+		"%s: damaged: if this version of kxfs has kept its state here, run 'rm -f %s' and write the "
 		"line '%.*s' into %s; else give another directory with -o state=DIR",
-		path, path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
+		path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
 /* Does ERR mean that the disk takes nothing more? Then what it has can be shown, and removed to make room. */
@@ -323,11 +314,8 @@ static bool is_disk_flaw(int err)
 static int settle(struct state *s, char **ret_text)
 {
 	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
-	cleanup_free char *path = text_print("%s/" VERSION_FILE, s->dir);
-	cleanup_free char *version = NULL;
 	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
 	cleanup_fd int fd = -1;
-	size_t len;
 	struct stat st;
 	int r = 0;
 
@@ -340,8 +328,7 @@ static int settle(struct state *s, char **ret_text)
 		r = file_write_all(fd, zeros, PROBE_BYTES);
 		unlinkat(s->dir_fd, PROBE_FILE, 0);
 	}
-	if (r == 0 && (!is_kept || (file_read(path, VERSION_MAX, &version, &len) == 0 &&
-				    !streq(version, VERSION_TEXT))))
+	if (r == 0 && !is_kept)
 		r = file_write(s->dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
 	if (is_kept && is_disk_flaw(r))
 		s->flaw = r;

@@ -585,7 +585,7 @@ static void recover_file(struct submit *s, const char *name, const char *id)
 }
 
 static void recover_one(struct submit *s, const char *name, const char *id, uint64_t number,
-			struct record_owner owner, bool unknown)
+			struct record_owner owner)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	char *text cleanup_free = NULL;
@@ -596,12 +596,9 @@ static void recover_one(struct submit *s, const char *name, const char *id, uint
 		names_accepted(s->names, name, number, id, owner);
 	} else {
 		text = text_print(
-			unknown ? "%s: kxfs ended while this was being launched, and was of a version "
-				  "that did not note as what: whether there is a job of it is to be "
-				  "seen in jobs/ alone.\n"
-				: "%s: kxfs ended while this was being launched, and there is no job of "
-				  "it: nothing was launched, or it has been removed since. Write it "
-				  "again to launch it.\n",
+			"%s: kxfs ended while this was being launched, and there is no job of it: "
+			"nothing was launched, or it has been removed since. Write it again to "
+			"launch it.\n",
 			name);
 		names_refused(s->names, name, number, text, owner);
 		if (u)
@@ -616,10 +613,9 @@ static void recover_known(struct submit *s)
 	struct record_owner owner;
 	char *name, *id;
 	uint64_t number;
-	bool unknown;
 
-	while (names_take_open(s->names, &name, &id, &number, &owner, &unknown)) {
-		recover_one(s, name, id, number, owner, unknown);
+	while (names_take_open(s->names, &name, &id, &number, &owner)) {
+		recover_one(s, name, id, number, owner);
 		free(name);
 		free(id);
 	}

@@ -14,9 +14,9 @@
 
 /* A launch that is under way; after a start, one that the last mount left. */
 struct pending {
-	char uuid[RECORD_UUID]; /* "": an older kxfs did not note it */
-	bool left;		/* it was left: nobody in this mount waits for it */
-	bool doubt;		/* the backend will tell later what became of it */
+	char uuid[RECORD_UUID];
+	bool left;  /* it was left: nobody in this mount waits for it */
+	bool doubt; /* the backend will tell later what became of it */
 	struct pending *next;
 };
 
@@ -769,7 +769,7 @@ static bool is_known(const struct pending *p)
 }
 
 bool names_take_open(struct names *all, char **name, char **id, uint64_t *number,
-		     struct record_owner *owner, bool *unknown)
+		     struct record_owner *owner)
 {
 	struct pending *p, *next;
 	struct name *n;
@@ -783,7 +783,6 @@ bool names_take_open(struct names *all, char **name, char **id, uint64_t *number
 	}
 	if (!n)
 		return false;
-	*unknown = find_pending(n, "") && !n->news;
 	*number = n->news ? n->news_number : 0;
 	LL_FOREACH_SAFE(n->pending, p, next)
 		if (is_known(p)) {

@@ -153,8 +153,7 @@ void names_set_reported(struct names *all, uint64_t reported);
 bool names_was_launched(struct names *all, const char *name, const char *id, const char *uuid);
 /*
  * Take the next name that had a launch under way when the last mount ended, or of which news were noted. *NAME and *ID
- * (NULL: no job of it is known) are malloc'ed; *NUMBER is that of the launch. *UNKNOWN: an older kxfs did not note
- * which launch it was. False: there is none left.
+ * (NULL: no job of it is known) are malloc'ed; *NUMBER is that of the launch. False: there is none left.
  */
 bool names_take_open(struct names *all, char **name, char **id, uint64_t *number,
-		     struct record_owner *owner, bool *unknown);
+		     struct record_owner *owner);

@@ -13,8 +13,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define RECORD_HEAD   "kxfs submit 2\n"
-#define RECORD_HEAD_1 "kxfs submit 1\n"
+#define RECORD_HEAD "kxfs submit 2\n"
 /* Launches of one name that are under way. */
 #define RECORD_MAX_PENDING 1000
 /* The largest number of a launch, which is one of 48 bits. */
@@ -100,12 +99,6 @@ static bool take_told(const char **p, struct record *r)
 	return true;
 }
 
-static bool take_writing(const char **p, struct record *r)
-{
-	r->told = false;
-	return true;
-}
-
 static bool take_job(const char **p, struct record *r)
 {
 	size_t n = strcspn(*p, " \n");
@@ -128,13 +121,10 @@ static bool take_pending(const char **p, struct record *r)
 	size_t n = strcspn(*p, "\n");
 	char uuid[RECORD_UUID] = "";
 
-	if (n == RECORD_UUID - 1 && strspn(*p, "0123456789abcdef-") == n)
-		memcpy(uuid, *p, n);
-	/* The time that version 1 has here tells nothing. */
-	else if (n == 0 || strspn(*p, "0123456789") != n)
+	if (n != RECORD_UUID - 1 || strspn(*p, "0123456789abcdef-") != n || (*p)[n] != '\n' ||
+	    r->n_pending == RECORD_MAX_PENDING)
 		return false;
-	if ((*p)[n] != '\n' || r->n_pending == RECORD_MAX_PENDING)
-		return false;
+	memcpy(uuid, *p, n);
 	record_add_pending(r, uuid);
 	*p += n + 1;
 	return true;
@@ -180,9 +170,9 @@ static const struct {
 	const char *key; /* the key, with the character that follows it */
 	bool (*take)(const char **p, struct record *r);
 } lines[] = {
-	{"launched ", take_launched}, {"told\n", take_told},	  {"writing\n", take_writing},
-	{"job ", take_job},	      {"pending ", take_pending}, {"owner ", take_owner},
-	{"error ", take_error},	      {"file ", take_file},	  {"numbers ", take_numbers},
+	{"launched ", take_launched}, {"told\n", take_told},	  {"job ", take_job},
+	{"pending ", take_pending},   {"owner ", take_owner},	  {"error ", take_error},
+	{"file ", take_file},	      {"numbers ", take_numbers},
 };
 
 static bool take_line(const char **p, struct record *r)
@@ -203,14 +193,8 @@ int record_parse(const char *text, size_t len, struct record *ret)
 	const char *p = text;
 
 	*ret = (struct record){0};
-	if (len == 0 || memchr(text, '\0', len))
+	if (memchr(text, '\0', len) || strncmp(text, RECORD_HEAD, strlen(RECORD_HEAD)) != 0)
 		return -EINVAL;
-	if (strncmp(text, RECORD_HEAD_1, strlen(RECORD_HEAD_1)) == 0)
-		ret->told = true;
-	else if (strncmp(text, RECORD_HEAD, strlen(RECORD_HEAD)) != 0)
-		return strncmp(text, RECORD_HEAD, strlen("kxfs submit ")) == 0 && strchr(p, '\n')
-			       ? -ENOTSUP
-			       : -EINVAL;
 	p += strlen(RECORD_HEAD);
 	while (*p)
 		if (!take_line(&p, ret))

@@ -16,11 +16,8 @@
  *	owner UID GID		the owner of NAME.job and NAME.error; absent: the user who mounts
  *	error TIME BYTES	NAME.error, and its text, which is the rest of the record
  *
- * Version 1 had the time of a launch that was under way in place of its UUID, and a line `writing` if the content had
- * no verdict yet.
- *
- * Lines that do not apply are absent. A record that is damaged, or of another version, is not believed in any part: its
- * reader moves it out of the way (records_aside) and reports it.
+ * Lines that do not apply are absent. A record that is damaged is not believed in any part: its reader moves it out of
+ * the way (records_aside) and reports it.
  */
 #pragma once
 
@@ -49,7 +46,7 @@ struct record {
 	int64_t job_time;
 	uint64_t job_number;	      /* number of the launch that made JOB */
 	uint64_t number;	      /* number of the last launch that has a verdict */
-	char (*pending)[RECORD_UUID]; /* UUIDs; "": as version 1 has it */
+	char (*pending)[RECORD_UUID]; /* UUIDs */
 	size_t n_pending;
 	bool file_owned; /* FILE_OWNER is set, since only root's kxfs can give it to the disk */
 	bool owned;	 /* OWNER is set */
@@ -61,10 +58,7 @@ struct record {
 void record_add_pending(struct record *r, const char *uuid);
 /* The text of R, malloc'ed. */
 char *record_text(const struct record *r);
-/*
- * Read a record. TEXT[LEN] is '\0'. 0, -ENOTSUP (another version) or -EINVAL (damaged). *RET is to be cleared in all
- * cases.
- */
+/* Read a record. TEXT[LEN] is '\0'. 0, or -EINVAL (damaged). *RET is to be cleared in all cases. */
 int record_parse(const char *text, size_t len, struct record *ret);
 void record_clear(struct record *r);
 bool record_is_empty(const struct record *r);

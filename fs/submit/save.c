@@ -17,8 +17,6 @@
 
 /* The most bytes of STATE/submit.reported, a number. */
 #define REPORTED_MAX 32
-/* The number of a launch is less than this; an older kxfs wrote a time here, which is more. */
-#define REPORTED_END (UINT64_C(1) << 48)
 /* How long names are collected before they are synced together. */
 #define SYNC_MS 500
 
@@ -245,8 +243,6 @@ static int reported_load(const struct submit *s, uint64_t *ret)
 	}
 	if (err || sscanf(text, "%" SCNu64, ret) != 1)
 		*ret = UINT64_MAX;
-	else if (*ret >= REPORTED_END)
-		*ret = 0;
 	return 0;
 }
 

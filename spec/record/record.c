@@ -271,10 +271,6 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 		spec_set(&r->fault, "this version of kxfs takes app.yaml for another job");
 	} else {
 		r->app = take_ptr(app);
-		/* Older versions have not recorded it. */
-		for (size_t i = 0; i < r->job->n_roles; i++)
-			if (!r->job->roles[i].request)
-				note_request(&r->job->roles[i], &r->app->roles[i].resource);
 	}
 }
 

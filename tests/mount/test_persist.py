@@ -374,7 +374,7 @@ def test_damaged_submission(kx):
     assert len(kx.ls("jobs")) == 3
 
 
-@pytest.mark.parametrize("left", [None, b"kxfs submit 1\nlaunched 10", b"kxfs submit 1\npending 0\n" + bytes(120)])
+@pytest.mark.parametrize("left", [None, b"kxfs submit 2\nlaunched 10", b"kxfs submit 2\npending 0\n" + bytes(120)])
 def test_lost_record(kx, left):
     """A power cut took the record of the last verdict with it, or left a part: the next mount tells it from the job. One
     that was told before, and removed, does not come again."""
@@ -460,11 +460,11 @@ def test_state_of_another_version(make_kx):
     for name in ("jobs", "submit"):
         (kx.state / name).mkdir()
     (kx.state / "submit" / "app.yaml").write_text("name: app\n")
-    (kx.state / "lock").write_text("pid 1\nphase ending\nmountpoint /mnt\n")
+    (kx.state / "version").write_text("kxfs state 4\n")
     before = sorted(os.listdir(kx.state))
     done = run([kx.binary, "-o", f"state={kx.state}", "local:", str(kx.mnt)], check=False)
     assert done.returncode == 1 and not is_mounted(kx.mnt)
-    assert f"{kx.state}: was kept by another version of kxfs" in done.stderr
+    assert f"{kx.state}: another version of kxfs uses this state directory" in done.stderr
     assert f"mv {kx.state} {kx.state}.old" in done.stderr
     assert sorted(os.listdir(kx.state)) == before
     os.rename(kx.state, f"{kx.state}.old")

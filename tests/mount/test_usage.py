@@ -11,7 +11,7 @@ import time
 
 import pytest
 import yaml
-from harness import ROOT, app, kill, python_app, rmdir, run, sealed, sh_role, wait_for
+from harness import ROOT, app, kill, python_app, rmdir, run, sh_role, wait_for
 
 MIB = 1 << 20
 KEYS = {
@@ -253,33 +253,6 @@ def test_changes(kx):
     seen(job, lambda u: u["samples"] > first["samples"] + 1)
     assert os.stat(job.dir).st_mtime_ns == before
     rmdir(job.dir)
-
-
-def test_older_state(kx):
-    """A state directory of the version before is read; what was not noted then is not known."""
-    done = kx.submit(app("echo done"), "done.yaml")
-    done.finish()
-    job = kx.submit(app("while [ ! -e go ]; do sleep 0.05; done", resource={"cpu": 3, "memMB": 10, "gpu": 0}), "job.yaml")
-    job.until("RUNNING")
-    assert kx.end(signal.SIGKILL) == -signal.SIGKILL
-    assert (kx.state / "version").read_text() == "kxfs state 4\n"
-    (kx.state / "version").write_text("kxfs state 3\n")
-    for path in (kx.state / "jobs").glob("*/job.json"):
-        tree = json.loads(path.read_text())
-        del tree["sum"]
-        for role in tree["roles"]:
-            del role["request"]
-        for replica in tree["replicas"]:
-            replica.pop("usage", None)
-        path.write_bytes(sealed(tree))
-    kx.start()
-    assert (kx.state / "version").read_text() == "kxfs state 4\n"
-    used = usage(done)
-    assert used["elapsed_seconds"] >= 0 and used["source"] is None and used["gpu"]["requested"] is None
-    assert usage(job)["cpu"]["requested_millicores"] == 3000, "app.yaml says it"
-    go(kx)
-    job.finish()
-    assert usage(job)["source"] == "rusage+proc"
 
 
 def test_example(kx):

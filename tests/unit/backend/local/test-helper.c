@@ -45,7 +45,7 @@ static void test_end(void **state)
 	assert_int_equal(e.lost, 28);
 }
 
-/* The end is followed by what was used; a helper of an older version says nothing of that. */
+/* The end is followed by what was used, if that is known. */
 static void test_used(void **state)
 {
 	struct task_end e;

@@ -239,23 +239,20 @@ static void assert_no_open(struct fixture *f)
 	char *name = NULL, *id = NULL;
 	struct record_owner owner;
 	uint64_t number;
-	bool unknown;
 
-	assert_false(names_take_open(f->names, &name, &id, &number, &owner, &unknown));
+	assert_false(names_take_open(f->names, &name, &id, &number, &owner));
 }
 
 /* The next start finds that the launch of NAME became ID; its number is returned. */
-static uint64_t assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
+static uint64_t assert_open(struct fixture *f, const char *name, const char *id)
 {
 	char *got_name = NULL, *got_id = NULL;
 	struct record_owner owner;
 	uint64_t number;
-	bool got_unknown;
 
-	assert_true(names_take_open(f->names, &got_name, &got_id, &number, &owner, &got_unknown));
+	assert_true(names_take_open(f->names, &got_name, &got_id, &number, &owner));
 	assert_string_equal(got_name, name);
 	assert_true(streq(got_id, id));
-	assert_int_equal(got_unknown, unknown);
 	free(got_name);
 	free(got_id);
 	assert_no_open(f);
@@ -283,7 +280,7 @@ static void test_left_open(void **state)
 	names_set_reported(next.names, second.number);
 	names_was_launched(next.names, "x.yaml", "job-1", first.uuid); /* this was told already */
 	names_was_launched(next.names, "x.yaml", "job-0", "01234567-89ab-4cde-8f01-23456789abcd");
-	assert_open(&next, "x.yaml", NULL, false);
+	assert_open(&next, "x.yaml", NULL);
 	end(&next);
 
 	next_mount(f, "x.yaml", &next);
@@ -291,7 +288,7 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
 	/* The newest launch counts. */
 	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
-	assert_open(&next, "x.yaml", "job-3", false);
+	assert_open(&next, "x.yaml", "job-3");
 	assert_true(names_next(next.names) > second.number);
 	end(&next);
 
@@ -321,7 +318,7 @@ static void test_left_open(void **state)
 	record_clear(&shown);
 	names_was_launched(next.names, "x.yaml", "job-2", "00000000-0064-8abc-9def-0123456789ab");
 	names_was_launched(next.names, "x.yaml", "job-3", "00000000-0065-8abc-9def-0123456789ab");
-	assert_open(&next, "x.yaml", NULL, false);
+	assert_open(&next, "x.yaml", NULL);
 	end(&next);
 
 	/*
@@ -338,7 +335,7 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
 	assert_no_open(&next);
 	names_was_launched(next.names, "x.yaml", "", first.uuid);
-	late = assert_open(&next, "x.yaml", NULL, false);
+	late = assert_open(&next, "x.yaml", NULL);
 	assert_int_equal(late, first.number);
 	names_refused(next.names, "x.yaml", late, "no job", us);
 	assert_shows(&next, "x.yaml", "job-3", NULL);
@@ -348,7 +345,7 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", NULL, first.uuid);
 	names_refused(next.names, "x.yaml", names_next(next.names), "wrong", us);
 	names_was_launched(next.names, "x.yaml", "", first.uuid);
-	late = assert_open(&next, "x.yaml", NULL, false);
+	late = assert_open(&next, "x.yaml", NULL);
 	names_refused(next.names, "x.yaml", late, "no job", us);
 	assert_shows(&next, "x.yaml", "job-1", "wrong\n");
 	end(&next);
@@ -375,7 +372,7 @@ static void test_left_open(void **state)
 	names_set_reported(next.names, first.number);
 	/* This was told, and the job was removed since. */
 	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
-	assert_open(&next, "x.yaml", NULL, false);
+	assert_open(&next, "x.yaml", NULL);
 	end(&next);
 }
 
@@ -421,8 +418,7 @@ static void test_older_is_told_late(void **state)
 	end(&next);
 	names_set_reported(last.names, first.number - 1);
 	names_was_launched(last.names, "x.yaml", "job-1", first.uuid);
-	names_accepted(last.names, "x.yaml", assert_open(&last, "x.yaml", "job-1", false), "job-1",
-		       us);
+	names_accepted(last.names, "x.yaml", assert_open(&last, "x.yaml", "job-1"), "job-1", us);
 	assert_shows(&last, "x.yaml", "job-1", "wrong\n");
 	end(&last);
 }
@@ -436,11 +432,10 @@ static struct upload *found(struct fixture *f, const char *name, ino_t ino)
 	return u;
 }
 
-/* The record of a launch is gone, or of a version that did not note which launch it was. */
+/* The record of a launch is gone. */
 static void test_lost_records(void **state)
 {
 	struct fixture *f = *state, next;
-	struct record old = {0};
 	struct upload *u = made(f, "x.yaml", "one");
 	struct name_launch l;
 	char *name;
@@ -449,17 +444,13 @@ static void test_lost_records(void **state)
 	begin(&next);
 	names_set_reported(next.names, l.number - 1);
 	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
-	assert_open(&next, "x.yaml", "job-1", false);
+	assert_open(&next, "x.yaml", "job-1");
 	end(&next);
 	begin(&next);
 	names_set_reported(next.names, UINT64_MAX); /* it is not known */
 	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
 	assert_true(names_next(next.names) > l.number);
-	record_add_pending(&old, "");
-	names_take_record(next.names, "y.yaml", &old);
-	assert_open(&next, "y.yaml", NULL, true);
 	end(&next);
-	record_clear(&old);
 	/*
 	 * There is a file of that name of which nothing was told: the job is shown, and nobody is told that nothing was
 	 * launched.
@@ -469,7 +460,7 @@ static void test_lost_records(void **state)
 	names_set_reported(next.names, UINT64_MAX);
 	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
 	assert_false(names_take_unfinished(next.names, &name));
-	assert_open(&next, "x.yaml", "job-1", false);
+	assert_open(&next, "x.yaml", "job-1");
 	end(&next);
 }
 

@@ -129,30 +129,32 @@ static void test_damaged(void **state)
 	static const char *const bad[] = {
 		"",
 		"kxfs",
-		"kxfs submit 1",
-		"kxfs submit 1\n\n",
-		"kxfs submit 1\nnonsense 1\n",
-		"kxfs submit 1\nlaunched 0 " DIGEST "\n",
-		"kxfs submit 1\nlaunched 1 0123\n",
-		"kxfs submit 1\nlaunched 99999999999999999999 " DIGEST "\n",
-		"kxfs submit 1\njob ../../etc/passwd 1\n",
-		"kxfs submit 1\njob .hidden 1\n",
-		"kxfs submit 1\njob a\n",
-		"kxfs submit 1\njob a -1\n",
-		"kxfs submit 1\njob a 1\njob b 1\n",
-		"kxfs submit 1\npending\n",
+		"kxfs submit 2",
+		"kxfs submit 2\n\n",
+		"kxfs submit 2\nnonsense 1\n",
+		"kxfs submit 2\nlaunched 0 " DIGEST "\n",
+		"kxfs submit 2\nlaunched 1 0123\n",
+		"kxfs submit 2\nlaunched 99999999999999999999 " DIGEST "\n",
+		"kxfs submit 2\njob ../../etc/passwd 1\n",
+		"kxfs submit 2\njob .hidden 1\n",
+		"kxfs submit 2\njob a\n",
+		"kxfs submit 2\njob a -1\n",
+		"kxfs submit 2\njob a 1\njob b 1\n",
+		"kxfs submit 1\n",
+		"kxfs submit 3\nwhatever\n",
+		"kxfs submit 2\npending\n",
+		"kxfs submit 2\npending 9223372036854775807\n",
 		"kxfs submit 2\nnumbers 1\n",
 		"kxfs submit 2\nnumbers 1 281474976710656\n",
 		"kxfs submit 2\npending 0000\nx",
 		"kxfs submit 2\npending 00000000-0001-8abc-9def-0123456789aX\n",
-		"kxfs submit 1\nowner 1\n",
-		"kxfs submit 1\nowner 4294967295 0\n",
-		"kxfs submit 1\nerror 1 3\nab",
-		"kxfs submit 1\nerror 1 1\nab",
-		"kxfs submit 1\nerror 1 32769\n",
+		"kxfs submit 2\nowner 1\n",
+		"kxfs submit 2\nowner 4294967295 0\n",
+		"kxfs submit 2\nerror 1 3\nab",
+		"kxfs submit 2\nerror 1 1\nab",
+		"kxfs submit 2\nerror 1 32769\n",
 	};
-	const char nul[] = "kxfs submit 1\nerror 1 3\na\0b";
-	const char later[] = "kxfs submit 3\nwhatever\n";
+	const char nul[] = "kxfs submit 2\nerror 1 3\na\0b";
 	struct record r;
 
 	for (size_t i = 0; i < array_size(bad); i++) {
@@ -161,8 +163,6 @@ static void test_damaged(void **state)
 		record_clear(&r);
 	}
 	assert_int_equal(record_parse(nul, sizeof(nul) - 1, &r), -EINVAL);
-	record_clear(&r);
-	assert_int_equal(record_parse(later, strlen(later), &r), -ENOTSUP);
 	record_clear(&r);
 }
 
@@ -176,23 +176,6 @@ static void write_file(const char *dir, const char *name, const char *text)
 	assert_non_null(f);
 	fputs(text, f);
 	fclose(f);
-}
-
-/* A record of version 1 does not tell which launch was under way; and it has the verdict of each of its files. */
-static void test_version_1(void **state)
-{
-	const char under_way[] = "kxfs submit 1\njob a 1\npending 9223372036854775807\n";
-	const char writing[] = "kxfs submit 1\nwriting\n";
-	struct record r;
-
-	assert_int_equal(record_parse(under_way, strlen(under_way), &r), 0);
-	assert_true(r.told);
-	assert_int_equal(r.n_pending, 1);
-	assert_string_equal(r.pending[0], "");
-	record_clear(&r);
-	assert_int_equal(record_parse(writing, strlen(writing), &r), 0);
-	assert_false(r.told);
-	record_clear(&r);
 }
 
 static void count_name(void *data, const char *name)
@@ -221,7 +204,7 @@ static void test_files(void **state)
 	assert_int_equal(records_read(all, "x.yaml", &got), -ENOENT);
 	assert_int_equal(records_write(all, "x.yaml", &got), 0);
 
-	write_file(records_path(all), "bad.yaml", "kxfs submit 1\njob");
+	write_file(records_path(all), "bad.yaml", "kxfs submit 2\njob");
 	assert_int_equal(records_read(all, "bad.yaml", &got), -EINVAL);
 	record_clear(&got);
 	records_aside(all, "bad.yaml", -EINVAL);
@@ -269,7 +252,6 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
-		cmocka_unit_test(test_version_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
