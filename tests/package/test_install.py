@@ -21,6 +21,7 @@ FILES = {
     "share/doc/kxfs/SECURITY.md",
     "share/doc/kxfs/docs/deviations.md",
     "share/doc/kxfs/docs/install.md",
+    "share/doc/kxfs/docs/known-limits.md",
     "share/doc/kxfs/docs/pods.md",
     "share/doc/kxfs/docs/session-dark.svg",
     "share/doc/kxfs/docs/session-light.svg",
