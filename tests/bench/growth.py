@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Measures how figures grow with the number of jobs, and of logs that are followed; prints tables for README.md.
+"""Measures how figures grow with the number of jobs, and of logs that are followed; prints tables for tests/bench/README.md.
 
 Nothing is compared and nothing has a goal: a figure may grow as its work does, and no faster.
 """

@@ -27,7 +27,7 @@ def short(figure, value):
 
 
 def table(figures):
-    """The lines of README.md, from the FIGURES of a run."""
+    """The lines of tests/bench/README.md, from the FIGURES of a run."""
     lines = [("what", "kxfs", *TOOLS), ("---",) * (2 + len(TOOLS))]
     for row in ROWS:
         found = {figure.other.split()[0]: figure for figure in figures if figure.what == row}

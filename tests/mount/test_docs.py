@@ -25,9 +25,15 @@ def test_matching():
 def test_readme(make_kx, first):
     """Every example of README.md but those of a cluster, in their order, in one shell; also where a mount of the
     quickstart is up, with its job."""
-    before, _, after = readme()
     kx = make_kx(start=False)  # for its directories and its clean-up
-    mount_point = play(kx, before + after, first)
+    mount_point = play(kx, readme()[0], first)
+    wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
+
+
+def test_scripts(make_kx):
+    """Every example of docs/scripts.md."""
+    kx = make_kx(start=False)
+    mount_point = play(kx, (ROOT / "docs/scripts.md").read_text())
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
 
 
@@ -38,16 +44,17 @@ def test_readme_shows_all_on_its_first_screen():
     assert [line for want in wanted for line in first_screen if line.startswith(want)][3:]
 
 
-def test_readme_can_be_pasted():
+@pytest.mark.parametrize("page", ["README.md", "docs/scripts.md", "docs/cluster.md"])
+def test_examples_can_be_pasted(page):
     """No block has prompts, which a paste would take along."""
-    text = (ROOT / "README.md").read_text()
-    assert text.count("```") == 2 * len(BLOCK.findall(text)) > 10
+    text = (ROOT / page).read_text()
+    assert text.count("```") == 2 * len(BLOCK.findall(text)) > 2
     assert not [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith(("$ ", "> "))]
 
 
 def test_links():
     """Files that README, CONTRIBUTING and the manuals name exist."""
-    for name in ("README.md", "CONTRIBUTING.md", "docs/design.md"):
+    for name in ("README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md"))):
         text = (ROOT / name).read_text()
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (ROOT / name).parent.joinpath(target).exists(), f"{name}: {target}"

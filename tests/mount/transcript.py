@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""README.md's examples as a reader would paste them, one block after the other into one shell, and what they are
-to print: the comments behind the commands."""
+"""The examples of README.md and of pages in docs/ as a reader would paste them, one block after the other into one
+shell. The comments after the commands are the expected output."""
 
 import re
 import subprocess
@@ -60,11 +60,11 @@ class Shell:
 
 
 def readme():
-    """README.md before, in and after the section about clusters."""
+    """README.md without, and only, the section about clusters."""
     text = (ROOT / "README.md").read_text()
     before, rest = text.split("## On a cluster\n")
     cluster, after = rest.split("\n## ", 1)
-    return before, cluster, after
+    return before + after, cluster
 
 
 def train_yaml():

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""README.md's examples of a cluster."""
+"""The examples of a cluster in README.md and docs/cluster.md."""
 
 import threading
 
 import kubeconfig
+import pytest
 import store as st
-from harness import is_mounted, marked_pids, wait_for
+from harness import ROOT, is_mounted, marked_pids, wait_for
 from transcript import play, readme
 from volcano import FakeVolcano
 
@@ -46,10 +47,12 @@ class Trainer:
             self.volcano.finish(pod, namespace=self.namespace)
 
 
-def test_readme(make_kx, server):
+@pytest.mark.parametrize("page", ["README.md", "docs/cluster.md"])
+def test_examples(make_kx, server, page):
+    text = readme()[1] if page == "README.md" else (ROOT / page).read_text()
     server.api.queues["research"] = "Open"
     kx = make_kx(start=False)
     config = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
     with Trainer(server, "training"):
-        mount_point = play(kx, readme()[1], KUBECONFIG=str(config))
+        mount_point = play(kx, text, KUBECONFIG=str(config))
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the umount")
