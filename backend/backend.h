@@ -19,8 +19,9 @@ enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE
 
 /* Plain data; all that it points to is borrowed. */
 struct backend_config {
-	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job"; "" all that a cluster serves */
-	const char *kind;
+	const struct spec_kinds *kinds; /* the table of kinds */
+	const char *
+		kind; /* "local", or a word of SOURCE for some of KINDS; "": all that a cluster serves */
 	const char *context;	/* context of the kubeconfig; "": its current one */
 	const char *namespace;	/* "": that of the context */
 	const char *kubeconfig; /* a file; "": where kubectl looks */

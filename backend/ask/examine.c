@@ -43,11 +43,13 @@ struct examine {
 	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
 	int64_t asked_at; /* when the version was asked for, in seconds */
 	/* Kinds whose jobs the mount would show. */
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
 	bool may_list;	   /* jobs of one of them may be listed, as far as was asked */
 	const char *kueue; /* the version of Kueue's group; NULL: there is no Kueue */
 	bool has_metrics;
+	struct spec_right *rights; /* what these kinds need, N_RIGHTS of them */
+	size_t n_rights;
 	/* Verbs of row I that the user lacks. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
@@ -67,6 +69,8 @@ static size_t right_from(const struct examine *e, size_t i);
 static void enter(struct examine *e, enum state state)
 {
 	e->state = state;
+	if (state == RIGHTS)
+		e->rights = spec_rights(e->kinds, e->n_kinds, &e->n_rights);
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state == OVER)
 		asking_over(e->asking);
@@ -132,7 +136,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 /* It is known which kinds are served. */
 static void served_over(struct examine *e)
 {
-	cleanup_free char *jobs = spec_kinds_text(e->config->kind);
+	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
 
 	if (!e->n_kinds) {
 		say(e, BACKEND_WRONG,
@@ -158,15 +162,16 @@ static bool is_of_all(const struct examine *e)
 
 static void served_replied(struct examine *e, const struct http_reply *reply)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	bool open = http_succeeded(reply);
-	int err = -EINVAL;
+	int n = -EINVAL;
 
 	if (open)
-		err = spec_kinds_served(reply->body, reply->len, e->config->kind, kinds);
+		n = spec_kinds_served(e->config->kinds, reply->body, reply->len, e->config->kind,
+				      kinds);
 	else if (!reply->err && (reply->status == 403 || reply->status == 404))
-		err = spec_kinds_served(NULL, 0, e->config->kind, kinds);
-	if (err) {
+		n = spec_kinds_served(e->config->kinds, NULL, 0, e->config->kind, kinds);
+	if (n < 0) {
 		if (open)
 			say(e, BACKEND_WRONG, "the server's list of what it serves can't be read");
 		else
@@ -174,7 +179,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		enter(e, OVER);
 		return;
 	}
-	for (size_t i = 0; i < array_size(kinds); i++) {
+	for (int i = 0; i < n; i++) {
 		if (!kinds[i])
 			continue;
 		say(e, BACKEND_FINE, "%s of %s %s", kinds[i]->plural, kinds[i]->api_version,
@@ -243,11 +248,7 @@ static bool is_needed(const struct examine *e, const struct spec_right *right)
 	bool kueue =
 		streq(right->group, SPEC_KUEUE_GROUP) || streq(right->group, SPEC_KUEUE_VISIBILITY);
 
-	for (size_t i = 0; i < e->n_kinds; i++)
-		if (spec_right_is_for(right, e->kinds[i]))
-			return (!kueue || e->kueue) &&
-			       (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
-	return false;
+	return (!kueue || e->kueue) && (!streq(right->group, SPEC_METRICS_GROUP) || e->has_metrics);
 }
 
 static char *words(const struct spec_right *right, const bool *only)
@@ -266,11 +267,10 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	cleanup_free char *resource =
 		text_print("%s%s%s", right->resource, *right->group ? "." : "", right->group);
 
-	/* Only a right to jobs has kinds and no cost: any mount needs pods. */
-	e->may_list |= !*missing && right->kinds[0] && !right->cost;
+	e->may_list |= !*missing && right->jobs;
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
-	else if (is_of_all(e) && right->kinds[0] && !right->cost)
+	else if (is_of_all(e) && right->jobs)
 		say(e, BACKEND_LACKS, "%s: may not %s: its jobs are not shown", resource, missing);
 	else if (right->cost)
 		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
@@ -281,17 +281,17 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* The first row from I on that is about jobs of these kinds. */
+/* The first row from I on that a mount of this cluster needs. */
 static size_t right_from(const struct examine *e, size_t i)
 {
-	while (spec_right_at(i) && !is_needed(e, spec_right_at(i)))
+	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
 		i++;
 	return i;
 }
 
 static void right_replied(struct examine *e, const struct http_reply *reply)
 {
-	const struct spec_right *right = spec_right_at(e->i);
+	const struct spec_right *right = &e->rights[e->i];
 	bool allowed = false;
 
 	if (!http_succeeded(reply) || spec_review_reply(reply->body, reply->len, &allowed) < 0) {
@@ -307,7 +307,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 		e->i = right_from(e, e->i + 1);
 		e->verb = 0;
 	}
-	if (spec_right_at(e->i)) {
+	if (e->i < e->n_rights) {
 		ask(e);
 		return;
 	}
@@ -382,7 +382,7 @@ static void ask(struct examine *e)
 	};
 
 	if (e->state == RIGHTS) {
-		const struct spec_right *right = spec_right_at(e->i);
+		const struct spec_right *right = &e->rights[e->i];
 
 		body = spec_review_ask(right->group, right->resource, right->verbs[e->verb],
 				       right->cluster ? "" : e->connection.namespace);
@@ -439,4 +439,5 @@ void backend_examine(const struct backend_config *config,
 	if (err)
 		say(&e, BACKEND_WRONG, "%s", text ? text : strerror(-err));
 	spec_connection_clear(&e.connection);
+	free(e.rights);
 }

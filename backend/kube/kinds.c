@@ -56,7 +56,8 @@ struct kinds {
 	enum { IDLE, GROUPS, RULES, PROBES } state;
 	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE, in a mount of all kinds */
-	struct slot slots[SPEC_MAX_SLOTS];
+	struct slot slots[SPEC_MAX_KINDS];
+	size_t n_slots;	 /* those that SOURCE means */
 	size_t n_probes; /* probes that are under way */
 	size_t turn;	 /* the slot that was last probed in turn */
 	bool no_rules;	 /* the server can't tell all rules of the user */
@@ -114,7 +115,7 @@ static void set_slot(struct slot *at, const struct spec_kind *kind)
 /* The survey is over. */
 static void surveyed(struct kinds *k)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	cleanup_free char *jobs = NULL, *why = NULL;
 	int err = -EOPNOTSUPP;
 
@@ -133,12 +134,12 @@ static void surveyed(struct kinds *k)
 		say_found(k, 0, "");
 		return;
 	}
-	jobs = spec_kinds_text(k->config.source);
+	jobs = spec_kinds_text(k->config.kinds, k->config.source);
 	why = text_print(
 		"the cluster serves no %s\nIs it the right cluster? Otherwise ask who runs "
 		"it to install them.",
 		jobs);
-	for (size_t i = SPEC_MAX_SLOTS; i-- > 0;) {
+	for (size_t i = k->n_slots; i-- > 0;) {
 		if (!k->slots[i].refused)
 			continue;
 		err = -EACCES;
@@ -221,8 +222,8 @@ static bool is_kept_out(const struct slot *at)
 /* Probe all slots that are wanted; if IN_TURN, also the one of those that are kept out whose turn it is. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
-	for (size_t i = 1; in_turn && i <= SPEC_MAX_SLOTS; i++) {
-		size_t next = (k->turn + i) % SPEC_MAX_SLOTS;
+	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
+		size_t next = (k->turn + i) % k->n_slots;
 
 		if (!is_kept_out(&k->slots[next]))
 			continue;
@@ -232,7 +233,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 	}
 	k->state = PROBES;
 	k->n_probes = 1; /* so that the probes are not over before all are sent */
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);
 	if (--k->n_probes == 0)
@@ -245,7 +246,7 @@ static void on_rules(void *data, const struct http_reply *reply)
 	int err = http_succeeded(reply) ? 0 : -EINVAL;
 
 	k->request = NULL;
-	for (size_t i = 0; i < SPEC_MAX_SLOTS && !err; i++) {
+	for (size_t i = 0; i < k->n_slots && !err; i++) {
 		struct slot *at = &k->slots[i];
 		cleanup_free char *group = NULL;
 
@@ -266,7 +267,7 @@ static void look(struct kinds *k, bool open)
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
 	size_t kept_out = 0;
 
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++) {
+	for (size_t i = 0; i < k->n_slots; i++) {
 		struct slot *at = &k->slots[i];
 		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
 
@@ -302,7 +303,7 @@ static void look(struct kinds *k, bool open)
 static void on_groups(void *data, const struct http_reply *reply)
 {
 	struct kinds *k = data;
-	const struct spec_kind *served[SPEC_MAX_SLOTS];
+	const struct spec_kind *served[SPEC_MAX_KINDS];
 	const struct spec_asked asked = {
 		.verb = "get",
 		.resource = "/apis",
@@ -315,11 +316,14 @@ static void on_groups(void *data, const struct http_reply *reply)
 
 	k->request = NULL;
 	if (closed)
-		err = k->found ? -EACCES : spec_kinds_served(NULL, 0, k->config.source, served);
+		err = k->found ? -EACCES
+			       : spec_kinds_served(k->config.kinds, NULL, 0, k->config.source,
+						   served);
 	else if (http_succeeded(reply))
-		err = spec_kinds_served(reply->body, reply->len, k->config.source, served);
-	if (!err) {
-		for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+		err = spec_kinds_served(k->config.kinds, reply->body, reply->len, k->config.source,
+					served);
+	if (err >= 0) {
+		for (size_t i = 0; i < k->n_slots; i++)
 			k->slots[i].served = served[i];
 		look(k, !closed);
 		return;
@@ -365,17 +369,18 @@ static void on_survey(void *data)
 
 void kinds_start(struct kinds *k)
 {
-	if (spec_kind_meant(k->config.source, 1)) {
+	if (spec_kind_meant(k->config.kinds, k->config.source, 1)) {
 		survey(k);
 		return;
 	}
-	set_slot(&k->slots[0], spec_kind_meant(k->config.source, 0));
+	set_slot(&k->slots[0], spec_kind_meant(k->config.kinds, k->config.source, 0));
 	say_found(k, 0, "");
 }
 
 void kinds_unserved(struct kinds *k)
 {
-	if (k->stopped || k->state != IDLE || k->hurried || !spec_kind_meant(k->config.source, 1))
+	if (k->stopped || k->state != IDLE || k->hurried ||
+	    !spec_kind_meant(k->config.kinds, k->config.source, 1))
 		return;
 	k->hurried = true;
 	survey(k);
@@ -383,12 +388,14 @@ void kinds_unserved(struct kinds *k)
 
 struct kinds *kinds_new(const struct kinds_config *config)
 {
+	const struct spec_kind *newest[SPEC_MAX_KINDS];
 	struct kinds *k = new0(struct kinds);
 
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&k->timer, config->loop, on_survey, k);
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+	k->n_slots = (size_t)spec_kinds_served(config->kinds, NULL, 0, config->source, newest);
+	for (size_t i = 0; i < k->n_slots; i++)
 		k->slots[i].k = k;
 	return k;
 }
@@ -398,7 +405,7 @@ void kinds_stop(struct kinds *k)
 	k->stopped = true;
 	loop_timer_stop(&k->timer);
 	http_drop(&k->request);
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+	for (size_t i = 0; i < k->n_slots; i++)
 		http_drop(&k->slots[i].request);
 }
 
@@ -406,7 +413,7 @@ void kinds_free(struct kinds *k)
 {
 	if (!k)
 		return;
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+	for (size_t i = 0; i < k->n_slots; i++)
 		free(k->slots[i].refused);
 	free(k);
 }
@@ -415,14 +422,9 @@ void kinds_free(struct kinds *k)
 
 void kinds_info(struct kinds *k, FILE *out)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(k->config.world, kinds);
 
-	if (!is_of_all(k)) {
-		if (n)
-			print_text(out, "api", kinds[0]->api_version);
-		return;
-	}
 	if (n)
 		print_text(out, "default_kind", kinds[0]->name);
 	fputs(n ? "kinds:\n" : "kinds: []\n", out);
@@ -440,7 +442,7 @@ void kinds_info(struct kinds *k, FILE *out)
 
 void kinds_refused(struct kinds *k, struct watches_refused *list)
 {
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++) {
+	for (size_t i = 0; i < k->n_slots; i++) {
 		const struct slot *at = &k->slots[i];
 		const struct spec_kind *kind = NULL;
 		cleanup_free char *resource = NULL, *text = NULL;

@@ -29,7 +29,8 @@ struct kinds_config {
 	struct http *http;
 	struct world *world;
 	struct watches *watches;
-	const char *source; /* the word of SOURCE; "": all kinds */
+	const struct spec_kinds *kinds; /* the table of kinds */
+	const char *source;		/* the word of SOURCE; "": all kinds */
 	const char *namespace;
 	struct kinds_events events;
 };

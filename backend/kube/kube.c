@@ -60,7 +60,7 @@ static struct kube *kube_of(struct backend *b)
 /* Can jobs of a kind that is shown be in queues of Kueue? */
 static bool is_in_kueue(const struct kube *k)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(k->parts.world, kinds);
 
 	for (size_t i = 0; i < n; i++)
@@ -204,7 +204,7 @@ static void on_loaded(void *data, int err)
 static void on_found(void *data, int err, const char *text)
 {
 	struct kube *k = data;
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(k->parts.world, kinds);
 	cleanup_free char *why = NULL;
 
@@ -275,6 +275,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.http = k->http,
 		.world = parts->world,
 		.watches = parts->watches,
+		.kinds = b->config.kinds,
 		.source = b->config.kind,
 		.namespace = namespace,
 		.events = {on_found, on_kinds_changed, fits, k},
@@ -470,7 +471,7 @@ static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, con
 
 static void kube_wanted(struct backend *b, const struct spec_job *job)
 {
-	const struct spec_kind *kind = spec_kind_find(job->backend);
+	const struct spec_kind *kind = spec_kind_find(b->config.kinds, job->backend);
 
 	if (kind && kind->in_kueue && *job->queue &&
 	    (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))

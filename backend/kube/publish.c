@@ -165,7 +165,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 static const char *need_id(const struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	const char *name = job->view->meta.name;
 	cleanup_free char *other = NULL;
 
@@ -350,7 +350,7 @@ static void tell_launched(const struct publish *p, const struct folder *folder, 
 static bool is_unheard(const struct publish *p, const struct spec_job *job)
 {
 	const struct world *w = p->config.world;
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(w, kinds);
 
 	for (size_t i = 0; i < n; i++)
@@ -888,7 +888,7 @@ static void add_claim(void *data, const struct world_job *job)
 
 void publish_begin(struct publish *p)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	bool several = world_kinds(p->config.world, kinds) > 1;
 	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
 	struct shown *s, *next;

@@ -62,7 +62,7 @@
 struct submit {
 	struct request r;
 	const struct kube_parts *k;
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS]; /* the kinds that the mount shows */
+	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that the mount shows */
 	size_t n_kinds;
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
@@ -118,6 +118,7 @@ static int make_manifest(struct submit *s)
 		.kind = *config->kind ? s->kinds[0] : NULL,
 		.kinds = s->kinds,
 		.n_kinds = s->n_kinds,
+		.known = config->kinds,
 		.options = config->args,
 		.n_options = config->n_args,
 		.home = config->home,

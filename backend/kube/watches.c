@@ -402,7 +402,7 @@ static void on_state(void *data, int err, const char *text)
 /* The API that the objects of SORT are of; NULL: no kind has one. */
 static const char *api_version(const struct watches *w, enum world_sort sort)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(w->config.world, kinds);
 
 	switch (def_of(sort)->api) {
@@ -423,7 +423,7 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 /* The selector of the objects of SORT that are asked for; malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_sort sort)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = sort == WORLD_PODS ? world_kinds(w->config.world, kinds) : 0;
 	const char *labels = world_is_of_jobs(sort) ? w->config.selector
 			     : n		    ? kinds[n - 1]->pod_selector

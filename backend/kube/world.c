@@ -99,9 +99,9 @@ struct world {
 	world_changed_fn changed;
 	void *data;
 	/* the kinds of the sorts from WORLD_JOBS on */
-	const struct spec_kind *_Atomic kinds[SPEC_MAX_SLOTS];
-	const struct spec_kind *refused[SPEC_MAX_SLOTS];
-	const struct spec_reader *readers[SPEC_MAX_SLOTS]; /* the readers of these kinds */
+	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
+	const struct spec_kind *refused[SPEC_MAX_KINDS];
+	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
 	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];
 	bool lists[WORLD_N_SORTS]; /* a list of the sort has begun, and not ended */
@@ -236,7 +236,7 @@ static struct spec_job_view *read_job(struct world *w, enum world_sort sort, con
 /* Is the object of VIEW a part of a job of another kind that is shown? Where one kind is shown, all its jobs are. */
 static bool is_part(const struct world *w, const struct spec_job_view *view)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = *view->meta.owner_uid ? world_kinds(w, kinds) : 0;
 
 	for (size_t i = 0; n > 1 && i < n; i++)
@@ -1173,7 +1173,7 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data)
 
 void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 
 	w->kinds[sort - WORLD_JOBS] = kind;
 	w->n_readers = world_kinds(w, kinds);
@@ -1188,7 +1188,7 @@ void world_set_refused(struct world *w, enum world_sort sort, const struct spec_
 
 bool world_is_refused(const struct world *w, const char *name)
 {
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++)
+	for (size_t i = 0; i < SPEC_MAX_KINDS; i++)
 		if (w->refused[i] && (!name || streq(w->refused[i]->name, name)))
 			return true;
 	return false;
@@ -1199,11 +1199,11 @@ const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
 	return w->kinds[sort - WORLD_JOBS];
 }
 
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS])
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < SPEC_MAX_SLOTS; i++) {
+	for (size_t i = 0; i < SPEC_MAX_KINDS; i++) {
 		const struct spec_kind *kind = w->kinds[i];
 
 		if (kind)

@@ -26,7 +26,7 @@ enum world_sort {
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
 	WORLD_JOBS, /* jobs of one kind; the jobs of each other kind are a sort after it */
-	WORLD_N_SORTS = WORLD_JOBS + SPEC_MAX_SLOTS
+	WORLD_N_SORTS = WORLD_JOBS + SPEC_MAX_KINDS
 };
 
 static inline bool world_is_of_jobs(enum world_sort sort)
@@ -72,7 +72,7 @@ bool world_is_refused(const struct world *w, const char *name);
 /* Any thread: the kind of the jobs of SORT; NULL: there are none. */
 const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);
 /* Any thread: all kinds, in the order of their sorts. Returns how many. */
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS]);
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* Of which sort jobs of KIND are; WORLD_N_SORTS: there are none. */
 enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind);
 /* End all timers of W. */

@@ -167,6 +167,7 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 	const struct backend_config *config = &s->c->b->config;
 	const struct backend_request *rq = s->rq;
 	struct spec_dry_run d = {
+		.kinds = config->kinds,
 		.backend = "local",
 		.namespace = "",
 		.args = config->args,

@@ -35,6 +35,7 @@ int dry_run_main(const struct options *o)
 	size_t len = 0, manifest_len = 0;
 	int err;
 	struct spec_dry_run d = {
+		.kinds = &o->kinds,
 		.backend = o->backend,
 		.namespace = o->namespace,
 		.args = o->args,

@@ -16,6 +16,7 @@
 #include "fs/cli/source.h"
 #include "spec/base/error.h"
 #include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
 
 static void set_defaults(struct options *o)
 {
@@ -43,6 +44,7 @@ static void set_defaults(struct options *o)
 		.namespace = text_copy(""),
 		.mount_options = text_copy(""),
 	};
+	spec_kinds_init(&o->kinds);
 }
 
 /*
@@ -98,7 +100,7 @@ static int refuse_option(const char *word, const char *dashes, const char *near,
 
 /* --- the list of -o --- */
 
-static int unknown_word(const char *word, char **ret_text)
+static int unknown_word(const struct options *o, const char *word, char **ret_text)
 {
 	const char *words[OPTIONS_MAX + array_size(generic_kernel) + array_size(generic_ignored) +
 			  RUN_OPTIONS_MAX + 1];
@@ -117,7 +119,7 @@ static int unknown_word(const char *word, char **ret_text)
 		words[n++] = generic_kernel[i];
 	for (size_t i = 0; i < array_size(generic_ignored); i++)
 		words[n++] = generic_ignored[i];
-	n += run_option_names(words + n, array_size(words) - 1 - n);
+	n += run_option_names(&o->kinds, words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
 	return refuse_option(given, "", spec_suggest(word, words), ret_text);
 }
@@ -141,7 +143,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	run_option = run_option_find(name);
 	if (run_option)
 		return run_option_add(o, run_option, eq ? eq + 1 : NULL, ret_text);
-	return set_generic(o, word, name) ? 0 : unknown_word(name, ret_text);
+	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
 /* Set the options of LIST, which is split at commas; a comma that belongs to a value is written "\\,". */
@@ -173,7 +175,7 @@ static int set_list(struct options *o, const char *list, char **ret_text)
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
 	struct source s;
-	int r = source_parse(text, &s, ret_text);
+	int r = source_parse(&o->kinds, text, &s, ret_text);
 
 	free(o->backend);
 	free(o->context);
@@ -225,10 +227,10 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
-	if (n == 1 && source_has_backend(v[0]))
+	if (n == 1 && source_has_backend(&o->kinds, v[0]))
 		return refuse(-EINVAL, ret_text, "the mount point is missing: kxfs %s MOUNTPOINT",
 			      v[0]);
-	if (n == 2 && source_has_backend(v[1]) && !source_has_backend(v[0]))
+	if (n == 2 && source_has_backend(&o->kinds, v[1]) && !source_has_backend(&o->kinds, v[0]))
 		return refuse(-EINVAL, ret_text, "the source comes first: kxfs %s %s", v[1], v[0]);
 	if (n == 2 && (streq(v[0], "umount") || streq(v[0], "unmount")))
 		return refuse(
@@ -391,7 +393,11 @@ static void help_row(FILE *out, const struct option_def *d)
 
 void options_help(FILE *out)
 {
-	cleanup_free char *backends = source_backends_text();
+	cleanup_free char *backends = NULL;
+	struct spec_kinds kinds;
+
+	spec_kinds_init(&kinds);
+	backends = source_backends_text(&kinds);
 
 	fprintf(out,
 		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
@@ -414,7 +420,7 @@ void options_help(FILE *out)
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (!d->letter)
 			help_row(out, d);
-	run_options_help(out);
+	run_options_help(&kinds, out);
 	fprintf(out, "\nSizes end in K, M, G or T, times in s, m, h or d. A comma in a value is\n"
 		     "written \\, . The generic options of mount(8) are accepted too.\n"
 		     "See kxfs(1). To unmount: fusermount3 -u MOUNTPOINT\n");

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "backend/base/diag.h"
-#include "spec/app/app.h"
+#include "spec/pods/kind.h"
 
 enum options_capture { OPTIONS_CAPTURE_OWN, OPTIONS_CAPTURE_ALL, OPTIONS_CAPTURE_NONE };
 enum options_cancel {
@@ -34,11 +34,12 @@ enum options_action {
 /* What the command line says. Plain data. */
 struct options {
 	enum options_action action;
-	char *source;	  /* SOURCE as it was given, or a word that means the same */
-	char *backend;	  /* "local", "volcano" ...; "": not given */
-	char *context;	  /* "" not given */
-	char *namespace;  /* "" not given */
-	char *mountpoint; /* as given */
+	struct spec_kinds kinds; /* the table of kinds */
+	char *source;		 /* SOURCE as it was given, or a word that means the same */
+	char *backend;		 /* "local", "volcano" ...; "": not given */
+	char *context;		 /* "" not given */
+	char *namespace;	 /* "" not given */
+	char *mountpoint;	 /* as given */
 	bool foreground;
 	bool debug;
 	bool read_only;

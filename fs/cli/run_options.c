@@ -33,10 +33,11 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 /* The kind that has the option NAME, of those that the mount's SOURCE may turn out to mean. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
-	const struct spec_kind *kind = spec_kind_find(o->backend);
+	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
 	const struct spec_kind *meant;
 
-	for (size_t i = 0; o->action == OPTIONS_MOUNT && (meant = spec_kind_meant(o->backend, i));
+	for (size_t i = 0;
+	     o->action == OPTIONS_MOUNT && (meant = spec_kind_meant(&o->kinds, o->backend, i));
 	     i++) {
 		if (spec_option_find(meant->options, name))
 			return meant;
@@ -57,24 +58,24 @@ int run_options_check(const struct options *o, char **ret_text)
 	return r;
 }
 
-size_t run_option_names(const char **ret, size_t max)
+size_t run_option_names(const struct spec_kinds *kinds, const char **ret, size_t max)
 {
-	const struct spec_kind *kind;
 	size_t n = 0;
 
-	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
-		for (const struct spec_option *d = kind->options; d->name && n < max; d++)
+	for (size_t i = 0; i < kinds->n; i++) {
+		for (const struct spec_option *d = kinds->v[i]->options; d->name && n < max; d++)
 			ret[n++] = d->name;
 	}
 	return n;
 }
 
-void run_options_help(FILE *out)
+void run_options_help(const struct spec_kinds *kinds, FILE *out)
 {
 	static const char *const types[] = {"=TEXT", "=NAME", "=N", "", "=TIME"};
-	const struct spec_kind *kind;
 
-	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct spec_kind *kind = kinds->v[i];
+
 		fprintf(out, "\nRun options (-o) of %s:\n", kind->name);
 		for (const struct spec_option *d = kind->options; d->name; d++) {
 			char head[64];

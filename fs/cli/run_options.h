@@ -21,7 +21,7 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 int run_options_check(const struct options *o, char **ret_text);
 
 /* Set RET to the names of all run options, at most MAX; returns how many. */
-size_t run_option_names(const char **ret, size_t max);
+size_t run_option_names(const struct spec_kinds *kinds, const char **ret, size_t max);
 
 /* Print the part of --help about them. */
-void run_options_help(FILE *out);
+void run_options_help(const struct spec_kinds *kinds, FILE *out);

@@ -12,55 +12,51 @@
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 
-const char *source_backend_at(size_t i)
+const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
 {
-	const struct spec_kind *kind = spec_kind_at(i);
-
-	if (kind)
-		return kind->name;
-	return i == 0 || spec_kind_at(i - 1) ? "local" : NULL;
+	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
 }
 
-char *source_backends_text(void)
+char *source_backends_text(const struct spec_kinds *kinds)
 {
 	char *text = text_copy("");
 
-	for (size_t i = 0; source_backend_at(i); i++)
+	for (size_t i = 0; source_backend_at(kinds, i); i++)
 		text_set(&text, "%s%s%s:", text,
-			 i == 0			    ? ""
-			 : source_backend_at(i + 1) ? ", "
-						    : " and ",
-			 source_backend_at(i));
+			 i == 0				   ? ""
+			 : source_backend_at(kinds, i + 1) ? ", "
+							   : " and ",
+			 source_backend_at(kinds, i));
 	return text;
 }
 
 /* The name of the backend with which TEXT begins; NULL: none. */
-static const char *find_backend(const char *text)
+static const char *find_backend(const struct spec_kinds *kinds, const char *text)
 {
 	const char *colon = strchr(text, ':'), *name;
 
-	for (size_t i = 0; colon && (name = source_backend_at(i)); i++)
+	for (size_t i = 0; colon && (name = source_backend_at(kinds, i)); i++)
 		if (strlen(name) == (size_t)(colon - text) &&
 		    strncmp(name, text, strlen(name)) == 0)
 			return name;
 	return NULL;
 }
 
-bool source_has_backend(const char *text)
+bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 {
-	return find_backend(text) != NULL;
+	return find_backend(kinds, text) != NULL;
 }
 
 /* Refuse TEXT, which has no known backend: most probably its backend does not exist, or the colon is missing. */
-static int refuse_unknown(const char *text, char **ret_text)
+static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
 	const char *colon = strchr(text, ':');
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
-	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
-	cleanup_free char *all = source_backends_text();
+	const char *names[SPEC_MAX_KINDS + 2] = {NULL};
+	cleanup_free char *all = source_backends_text(kinds);
 	const char *near;
 
-	for (size_t i = 0; i < SPEC_MAX_SCHEDULERS && (names[i] = source_backend_at(i)); i++)
+	for (size_t i = 0; (names[i] = source_backend_at(kinds, i)); i++)
 		;
 	near = spec_suggest(word, names);
 
@@ -76,9 +72,10 @@ static int refuse_unknown(const char *text, char **ret_text)
 	return 0;
 }
 
-int source_parse(const char *text, struct source *ret, char **ret_text)
+int source_parse(const struct spec_kinds *kinds, const char *text, struct source *ret,
+		 char **ret_text)
 {
-	const char *backend = find_backend(text);
+	const char *backend = find_backend(kinds, text);
 	const char *rest = backend ? text + strlen(backend) + 1 : text;
 	const char *slash = strrchr(rest, '/');
 	int r;
@@ -100,7 +97,7 @@ int source_parse(const char *text, struct source *ret, char **ret_text)
 		return 0;
 	}
 	if (!ret->backend[0]) {
-		r = refuse_unknown(text, ret_text);
+		r = refuse_unknown(kinds, text, ret_text);
 		if (r < 0)
 			return r;
 	}

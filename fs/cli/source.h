@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "spec/base/base.h"
+#include "spec/pods/kind.h"
 
 struct source {
 	char *backend;	 /* "" not given */
@@ -15,12 +15,13 @@ struct source {
 };
 
 /* Parse TEXT. 0, or -EINVAL with *RET_TEXT (malloc'ed). The caller owns the texts of *RET in both cases. */
-int source_parse(const char *text, struct source *ret, char **ret_text);
+int source_parse(const struct spec_kinds *kinds, const char *text, struct source *ret,
+		 char **ret_text);
 
 /* Does TEXT begin with a backend and a colon? */
-bool source_has_backend(const char *text);
+bool source_has_backend(const struct spec_kinds *kinds, const char *text);
 
 /* The name of the I-th backend, without its colon: the kinds of a cluster, then local. NULL: there are no more. */
-const char *source_backend_at(size_t i);
+const char *source_backend_at(const struct spec_kinds *kinds, size_t i);
 /* All backends, for people: "volcano:, job: and local:"; malloc'ed. */
-char *source_backends_text(void);
+char *source_backends_text(const struct spec_kinds *kinds);

@@ -5,7 +5,7 @@
 struct options;
 
 /* --version: print the version, the libraries that this process runs with, what these can do, the backends. */
-void about_version(void);
+void about_version(const struct options *o);
 
 /*
  * --list-sources: print a line for each backend with its colon, then one for each context of the kubeconfig with its

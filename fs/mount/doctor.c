@@ -90,7 +90,7 @@ int doctor_main(const struct options *o)
 	int err;
 
 	diag_setup(o->log_level, true);
-	about_version();
+	about_version(o);
 	look_at_machine(o, &r);
 	here = !r.wrong && !r.no_fuse && !o->backend[0];
 	if (!streq(o->backend, "local")) {

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 		options_help(stdout);
 		return printed();
 	case OPTIONS_VERSION:
-		about_version();
+		about_version(&o);
 		return printed();
 	case OPTIONS_LIST_SOURCES:
 		return about_sources(&o) < 0 ? EXIT_FAILURE : printed();

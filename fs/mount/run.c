@@ -98,6 +98,7 @@ struct backend_config run_config(const struct options *o)
 	};
 
 	return (struct backend_config){
+		.kinds = &o->kinds,
 		.kind = o->backend,
 		.context = o->context,
 		.namespace = o->namespace,

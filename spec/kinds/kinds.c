@@ -10,66 +10,69 @@
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
 
+/* A sentence names so many kinds, and counts the others. */
+#define MAX_NAMED 5u
+
 /* In the order of preference; of those that share a slot the last one is the newest, and is preferred. */
-static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
-						&spec_jobset, &spec_job};
+static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
+						   &spec_jobset, &spec_job};
 
-const struct spec_kind *const *spec_kind_all(size_t *ret_n)
+void spec_kinds_init(struct spec_kinds *ret)
 {
-	*ret_n = array_size(kinds);
-	return kinds;
+	static_assert(array_size(compiled) <= SPEC_MAX_KINDS, "there is room for each kind");
+	*ret = (struct spec_kinds){.n = array_size(compiled)};
+	memcpy(ret->v, compiled, sizeof(compiled));
 }
 
-const struct spec_kind *spec_kind_at(size_t i)
+const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name)
 {
-	return i < array_size(kinds) ? kinds[i] : NULL;
-}
-
-const struct spec_kind *spec_kind_find(const char *name)
-{
-	for (size_t i = 0; i < array_size(kinds); i++) {
-		if (streq(kinds[i]->name, name))
-			return kinds[i];
+	for (size_t i = 0; i < kinds->n; i++) {
+		if (streq(kinds->v[i]->name, name))
+			return kinds->v[i];
 	}
 	return NULL;
 }
 
+/* --- what AppDefs may become --- */
+
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
 {
-	for (size_t i = 0; i < array_size(kinds); i++) {
-		if (streq(kinds[i]->name, scheduler) || streq(kinds[i]->scheduler, scheduler))
-			return kinds[i];
+	for (size_t i = 0; i < array_size(compiled); i++) {
+		if (streq(compiled[i]->name, scheduler) || streq(compiled[i]->scheduler, scheduler))
+			return compiled[i];
 	}
 	return NULL;
 }
 
 const struct spec_kind *spec_kind_of_option(const char *name)
 {
-	for (size_t i = 0; i < array_size(kinds); i++) {
-		if (spec_option_find(kinds[i]->options, name))
-			return kinds[i];
+	for (size_t i = 0; i < array_size(compiled); i++) {
+		if (spec_option_find(compiled[i]->options, name))
+			return compiled[i];
 	}
 	return NULL;
 }
 
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind, const char *home)
 {
-	const size_t n = array_size(kinds);
+	const size_t n = array_size(compiled);
 
 	*ret = (struct spec_app_rules){.home = home,
 				       .n_known = n + 1,
 				       .scheduler = kind ? kind->name : NULL};
-	static_assert(array_size(kinds) < SPEC_MAX_SCHEDULERS, "there is room for each kind");
+	static_assert(array_size(compiled) < SPEC_MAX_SCHEDULERS, "there is room for each kind");
 	for (size_t i = 0; i < n; i++)
-		ret->known[i] = (struct spec_scheduler){.name = kinds[i]->name,
-							.also = kinds[i]->also,
-							.torchx = kinds[i]->scheduler,
-							.pod_name_len = kinds[i]->pod_name_len};
+		ret->known[i] = (struct spec_scheduler){.name = compiled[i]->name,
+							.also = compiled[i]->also,
+							.torchx = compiled[i]->scheduler,
+							.pod_name_len = compiled[i]->pod_name_len};
 	/* A job that runs here today should run in a cluster tomorrow, and Volcano has the strictest rules. */
 	ret->known[n] = (struct spec_scheduler){.name = "local",
 						.torchx = "local_cwd",
 						.pod_name_len = spec_volcano.pod_name_len};
 }
+
+/* --- what SOURCE means --- */
 
 /* The word of SOURCE that names the slot of KIND. */
 static const char *slot_of(const struct spec_kind *kind)
@@ -82,25 +85,30 @@ static bool is_meant(const struct spec_kind *kind, const char *source)
 	return !*source || streq(source, kind->name) || streq(source, slot_of(kind));
 }
 
-const struct spec_kind *spec_kind_meant(const char *source, size_t i)
+const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
+					size_t i)
 {
-	for (size_t k = 0; k < array_size(kinds); k++)
-		if (is_meant(kinds[k], source) && i-- == 0)
-			return kinds[k];
+	for (size_t k = 0; k < kinds->n; k++)
+		if (is_meant(kinds->v[k], source) && i-- == 0)
+			return kinds->v[k];
 	return NULL;
 }
 
-char *spec_kinds_text(const char *source)
+char *spec_kinds_text(const struct spec_kinds *kinds, const char *source)
 {
-	const char *words[array_size(kinds)];
+	const char *words[SPEC_MAX_KINDS];
 	char *text = text_copy("");
-	size_t n = 0;
+	size_t n = 0, named;
 
-	for (size_t i = 0; i < array_size(kinds); i++)
-		if (is_meant(kinds[i], source) && (!n || !streq(words[n - 1], kinds[i]->jobs)))
-			words[n++] = kinds[i]->jobs;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < kinds->n; i++)
+		if (is_meant(kinds->v[i], source) &&
+		    (!n || !streq(words[n - 1], kinds->v[i]->jobs)))
+			words[n++] = kinds->v[i]->jobs;
+	named = n > MAX_NAMED ? MAX_NAMED : n;
+	for (size_t i = 0; i < named; i++)
 		text_set(&text, "%s%s%s", text, i == 0 ? "" : i < n - 1 ? ", " : " or ", words[i]);
+	if (named < n)
+		text_set(&text, "%s or %zu other kinds of jobs", text, n - named);
 	return text;
 }
 
@@ -121,29 +129,32 @@ static bool lists(const struct spec_value *list, const char *version)
 	return false;
 }
 
-int spec_kinds_served(const char *list, size_t len, const char *source,
-		      const struct spec_kind *ret[SPEC_MAX_SLOTS])
+int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
+		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS])
 {
-	const char *slots[SPEC_MAX_SLOTS] = {NULL};
+	const char *slots[SPEC_MAX_KINDS];
 	cleanup_free struct spec_value *value = NULL;
+	size_t n = 0;
 
 	if (list &&
 	    (spec_value_parse_map(list, len, &value) < 0 || !spec_read_list(value, "groups")))
 		return -EINVAL;
-	memset(ret, 0, SPEC_MAX_SLOTS * sizeof(struct spec_kind *));
-	for (size_t i = 0; i < array_size(kinds); i++) {
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct spec_kind *kind = kinds->v[i];
 		size_t at = 0;
 
-		if (!is_meant(kinds[i], source))
+		if (!is_meant(kind, source))
 			continue;
-		while (slots[at] && !streq(slots[at], slot_of(kinds[i])))
+		while (at < n && !streq(slots[at], slot_of(kind)))
 			at++;
-		assert(at < SPEC_MAX_SLOTS);
-		slots[at] = slot_of(kinds[i]);
-		if (!list || lists(value, kinds[i]->api_version))
-			ret[at] = kinds[i];
+		if (at == n) {
+			ret[n] = NULL;
+			slots[n++] = slot_of(kind);
+		}
+		if (!list || lists(value, kind->api_version))
+			ret[at] = kind;
 	}
-	return 0;
+	return (int)n;
 }
 
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of kinds. Whatever lists or names the kinds is made from it. A new kind is a folder of its own and a row in
- * kinds.c.
+ * The table of kinds. Everything that lists or names kinds is made from it. A kind in C is a folder of its own and a
+ * row in kinds.c.
  */
 #pragma once
 
@@ -23,17 +23,16 @@ extern const struct spec_control spec_appwrapper_control;
 extern const struct spec_control spec_jobset_control;
 extern const struct spec_control spec_job_control;
 
-/* All kinds, *RET_N of them, in the order of preference. */
-const struct spec_kind *const *spec_kind_all(size_t *ret_n);
-/* The I-th kind, in the order of preference; NULL: there are no more. */
-const struct spec_kind *spec_kind_at(size_t i);
+/* Set RET to the kinds of this program. */
+void spec_kinds_init(struct spec_kinds *ret);
 /* The kind of this name; NULL if there is none. */
-const struct spec_kind *spec_kind_find(const char *name);
+const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*
  * The I-th kind that a mount of SOURCE may show: "" means all of them; a kind's name means this kind; and a word that
  * kinds share (struct spec_kind, source) means each of these. NULL: there are no more.
  */
-const struct spec_kind *spec_kind_meant(const char *source, size_t i);
+const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
+					size_t i);
 /* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL if there is none. */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
 /* The first kind that has the run option NAME; NULL if there is none. */
@@ -42,16 +41,15 @@ const struct spec_kind *spec_kind_of_option(const char *name);
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
 /* The jobs that a mount of SOURCE may show, for people: "Volcano jobs, AppWrappers or Jobs"; malloc'ed. */
-char *spec_kinds_text(const char *source);
+char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
-/* How many slots a mount has: kinds that share a word of SOURCE share a slot. */
-#define SPEC_MAX_SLOTS 4
 /*
- * Find what a mount of SOURCE may show of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList):
- * for each slot, in the order of preference, the newest kind that is served; NULL if none is. If LIST is NULL it is not
- * known what is served, and each slot gets its newest kind. 0; -EINVAL: LIST is not such a list.
+ * Find what a mount of SOURCE may show of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList).
+ * Kinds that share a word of SOURCE share a slot. For each slot, in the order of preference, RET gets the newest kind
+ * that is served, or NULL if none is. If LIST is NULL it is not known what is served, and each slot gets its newest
+ * kind. Returns the number of slots; -EINVAL: LIST is not such a list.
  */
-int spec_kinds_served(const char *list, size_t len, const char *source,
-		      const struct spec_kind *ret[SPEC_MAX_SLOTS]);
+int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
+		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* True if the object of VIEW is made by a job of KIND, as a JobSet makes Jobs. It is not shown beside that job. */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);

@@ -190,7 +190,7 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    struct spec_errors *e)
 {
 	const struct spec_kind *const *kinds = rq->kind ? &rq->kind : rq->kinds;
-	const struct spec_kind *kind = spec_ready_kind(root);
+	const struct spec_kind *kind = spec_ready_kind(rq->known, root);
 	size_t n = rq->kind ? 1 : rq->n_kinds;
 
 	if (n == 0)

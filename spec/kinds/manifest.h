@@ -17,6 +17,7 @@ struct spec_manifest_request {
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
+	const struct spec_kinds *known;	 /* all kinds that there are */
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* see spec_app_parse */

@@ -21,16 +21,18 @@
 #include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
-const struct spec_kind *spec_ready_kind(const struct spec_yaml *root)
+const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
+					const struct spec_yaml *root)
 {
 	const struct spec_yaml *version = spec_yaml_get(root, "apiVersion");
 	const struct spec_yaml *name = spec_yaml_get(root, "kind");
-	const struct spec_kind *kind;
 
 	if (!version || !name || version->type != SPEC_YAML_SCALAR ||
 	    name->type != SPEC_YAML_SCALAR)
 		return NULL;
-	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+	for (size_t i = 0; i < known->n; i++) {
+		const struct spec_kind *kind = known->v[i];
+
 		if (streq(version->text, kind->api_version) && streq(name->text, kind->kind))
 			return kind;
 	}

@@ -8,8 +8,9 @@
 #include "spec/pods/pod.h"
 #include "spec/yaml/yaml.h"
 
-/* The kind of the manifest ROOT, by its apiVersion and kind; NULL: none that is known. */
-const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
+/* The kind of KNOWN that the manifest ROOT is of, by its apiVersion and kind; NULL: none. */
+const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
+					const struct spec_yaml *root);
 
 /* Add the error that the manifest ROOT is none of KINDS (N of them), the only ones that can be submitted WHERE. */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,

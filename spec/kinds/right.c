@@ -1,173 +1,162 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of rights, the ones without which there is no mount first. */
+/* The rights: those to the jobs of each kind follow from the kind, the others are a table. */
 #include "spec/kinds/right.h"
 
-#include "spec/kinds/kinds.h"
+#include "spec/base/mem.h"
+#include "spec/view/control.h"
 #include "spec/view/view.h"
 
-static const struct spec_right rights[] = {
-	{{&spec_volcano}, "batch.volcano.sh", "jobs", {"get", "list", "watch"}, false, NULL},
-	{{&spec_mcad, &spec_appwrapper},
-	 "workload.codeflare.dev",
-	 "appwrappers",
-	 {"get", "list", "watch"},
-	 false,
-	 NULL},
-	{{&spec_jobset}, "jobset.x-k8s.io", "jobsets", {"get", "list", "watch"}, false, NULL},
-	{{&spec_job}, "batch", "jobs", {"get", "list", "watch"}, false, NULL},
-	{{NULL}, "", "pods", {"list", "watch"}, false, NULL},
-	{{NULL},
-	 "",
-	 "pods/log",
-	 {"get"},
-	 false,
-	 "logs of which nothing was captured can't be opened"},
-	{{&spec_volcano},
-	 "batch.volcano.sh",
-	 "jobs",
-	 {"create"},
-	 false,
-	 "no job can be submitted (a mount with -o ro needs none)"},
-	{{&spec_volcano},
-	 "batch.volcano.sh",
-	 "jobs",
-	 {"delete"},
-	 false,
-	 "no job can be cancelled (a mount with -o ro needs none)"},
-	{{&spec_mcad, &spec_appwrapper},
-	 "workload.codeflare.dev",
-	 "appwrappers",
-	 {"create"},
-	 false,
-	 "no job can be submitted (a mount with -o ro needs none)"},
-	{{&spec_mcad, &spec_appwrapper},
-	 "workload.codeflare.dev",
-	 "appwrappers",
-	 {"delete"},
-	 false,
-	 "no job can be cancelled (a mount with -o ro needs none)"},
-	{{&spec_appwrapper},
-	 "workload.codeflare.dev",
-	 "appwrappers",
-	 {"patch"},
-	 false,
-	 "ctl can't suspend and resume"},
-	{{&spec_jobset},
-	 "jobset.x-k8s.io",
-	 "jobsets",
-	 {"create"},
-	 false,
-	 "no job can be submitted (a mount with -o ro needs none)"},
-	{{&spec_jobset},
-	 "jobset.x-k8s.io",
-	 "jobsets",
-	 {"delete"},
-	 false,
-	 "no job can be cancelled (a mount with -o ro needs none)"},
-	{{&spec_jobset},
-	 "jobset.x-k8s.io",
-	 "jobsets",
-	 {"patch"},
-	 false,
-	 "ctl can't suspend and resume"},
-	{{&spec_job},
-	 "batch",
-	 "jobs",
-	 {"create"},
-	 false,
-	 "no job can be submitted (a mount with -o ro needs none)"},
-	{{&spec_job},
-	 "batch",
-	 "jobs",
-	 {"delete"},
-	 false,
-	 "no job can be cancelled (a mount with -o ro needs none)"},
-	{{&spec_job}, "batch", "jobs", {"patch"}, false, "ctl can't suspend, resume and terminate"},
-	{{&spec_volcano}, "bus.volcano.sh", "commands", {"create"}, false, "ctl does nothing"},
-	{{&spec_volcano},
-	 "scheduling.volcano.sh",
-	 "podgroups",
-	 {"list", "watch"},
-	 false,
-	 "why can't tell of gangs, and of jobs that the scheduler does not let in"},
-	{{NULL},
-	 "",
-	 "events",
-	 {"list", "watch"},
-	 false,
-	 "there is no events file; why can't tell of pods that can't be made, of volumes that "
-	 "can't be mounted, of queues and a cluster that are full"},
-	{{NULL}, SPEC_METRICS_GROUP, "pods", {"list"}, false, "usage has only what was requested"},
-	{{&spec_volcano},
-	 "scheduling.volcano.sh",
-	 "queues",
-	 {"list", "watch"},
-	 true,
-	 "queues/ has at most the queue of this mount"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "workloads",
-	 {"list", "watch"},
-	 false,
-	 "why can't tell what a job in a queue of Kueue waits for, nor that it was deactivated; ctl "
-	 "can't suspend and resume it"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "workloads",
-	 {"patch"},
-	 false,
-	 "ctl can't suspend and resume jobs in a queue of Kueue"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "localqueues",
-	 {"list", "watch"},
-	 false,
-	 "there is no queues/; why can't tell who has stopped a queue"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "localqueues",
-	 {"get"},
-	 false,
-	 "ctl moves a job to a queue that is not there too"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "visibility.kueue.x-k8s.io",
-	 "localqueues/pendingworkloads",
-	 {"get"},
-	 false,
-	 "status has no queue_position"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "clusterqueues",
-	 {"list", "watch"},
-	 true,
-	 "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster queues that are "
-	 "stopped"},
-	{{&spec_appwrapper, &spec_jobset, &spec_job},
-	 "kueue.x-k8s.io",
-	 "workloadpriorityclasses",
-	 {"get"},
-	 true,
-	 "ctl takes a priority class that is not there too, with which Kueue looks at the job no more"},
+/* For whose jobs a right is needed. */
+enum who { ANY, SCHEDULED, QUEUED };
+
+static const struct row {
+	enum who who;
+	struct spec_right right;
+} rows[] = {
+	/* The first is needed by any mount. */
+	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
+	{ANY,
+	 {.group = "",
+	  .resource = "pods/log",
+	  .verbs = {"get"},
+	  .cost = "logs of which nothing was captured can't be opened"}},
+	{SCHEDULED,
+	 {.group = "bus.volcano.sh",
+	  .resource = "commands",
+	  .verbs = {"create"},
+	  .cost = "ctl does nothing"}},
+	{SCHEDULED,
+	 {.group = "scheduling.volcano.sh",
+	  .resource = "podgroups",
+	  .verbs = {"list", "watch"},
+	  .cost = "why can't tell of gangs, and of jobs that the scheduler does not let in"}},
+	{ANY,
+	 {.group = "",
+	  .resource = "events",
+	  .verbs = {"list", "watch"},
+	  .cost = "there is no events file; why can't tell of pods that can't be made, of volumes "
+		  "that can't be mounted, of queues and a cluster that are full"}},
+	{ANY,
+	 {.group = SPEC_METRICS_GROUP,
+	  .resource = "pods",
+	  .verbs = {"list"},
+	  .cost = "usage has only what was requested"}},
+	{SCHEDULED,
+	 {.group = "scheduling.volcano.sh",
+	  .resource = "queues",
+	  .verbs = {"list", "watch"},
+	  .cluster = true,
+	  .cost = "queues/ has at most the queue of this mount"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "workloads",
+	  .verbs = {"list", "watch"},
+	  .cost = "why can't tell what a job in a queue of Kueue waits for, nor that it was "
+		  "deactivated; ctl can't suspend and resume it"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "workloads",
+	  .verbs = {"patch"},
+	  .cost = "ctl can't suspend and resume jobs in a queue of Kueue"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "localqueues",
+	  .verbs = {"list", "watch"},
+	  .cost = "there is no queues/; why can't tell who has stopped a queue"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "localqueues",
+	  .verbs = {"get"},
+	  .cost = "ctl moves a job to a queue that is not there too"}},
+	{QUEUED,
+	 {.group = "visibility.kueue.x-k8s.io",
+	  .resource = "localqueues/pendingworkloads",
+	  .verbs = {"get"},
+	  .cost = "status has no queue_position"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "clusterqueues",
+	  .verbs = {"list", "watch"},
+	  .cluster = true,
+	  .cost = "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster "
+		  "queues that are stopped"}},
+	{QUEUED,
+	 {.group = "kueue.x-k8s.io",
+	  .resource = "workloadpriorityclasses",
+	  .verbs = {"get"},
+	  .cluster = true,
+	  .cost = "ctl takes a priority class that is not there too, with which Kueue looks at the "
+		  "job no more"}},
 };
 
-const struct spec_right *spec_right_at(size_t i)
+/* What may be done with the jobs of a kind. */
+static const struct spec_right of_jobs[] = {
+	{.verbs = {"get", "list", "watch"}, .jobs = true},
+	{.verbs = {"create"}, .cost = "no job can be submitted (a mount with -o ro needs none)"},
+	{.verbs = {"delete"}, .cost = "no job can be cancelled (a mount with -o ro needs none)"},
+	{.verbs = {"patch"}},
+};
+
+static bool is_for(const struct row *row, const struct spec_kind *const *kinds, size_t n)
 {
-	return i < array_size(rights) ? &rights[i] : NULL;
+	for (size_t i = 0; i < n; i++)
+		if (row->who == ANY || (row->who == QUEUED && kinds[i]->in_kueue) ||
+		    (row->who == SCHEDULED && kinds[i]->scheduling_api))
+			return true;
+	return false;
+}
+
+/* What ctl lacks without the right to patch jobs of KIND; NULL: ctl patches none. */
+static const char *cost_of_patch(const struct spec_kind *kind)
+{
+	/* Volcano takes commands. */
+	if (!kind->control || kind->scheduling_api)
+		return NULL;
+	return kind->control->known & 1u << SPEC_TERMINATE
+		       ? "ctl can't suspend, resume and terminate"
+		       : "ctl can't suspend and resume";
+}
+
+/* Append right K to the jobs of each of the N KINDS to the *M rights of V. */
+static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
+			const struct spec_kind *const *kinds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *api = kinds[i]->api_version;
+		struct spec_right right = of_jobs[k];
+
+		if (streq(right.verbs[0], "patch"))
+			right.cost = cost_of_patch(kinds[i]);
+		if (!right.cost && !right.jobs)
+			continue;
+		snprintf(right.group, sizeof(right.group), "%.*s", (int)strcspn(api, "/"), api);
+		right.resource = kinds[i]->plural;
+		v[(*m)++] = right;
+	}
+}
+
+struct spec_right *spec_rights(const struct spec_kind *const *kinds, size_t n, size_t *ret_n)
+{
+	struct spec_right *v =
+		new0_n(struct spec_right, array_size(rows) + n * array_size(of_jobs));
+	size_t m = 0;
+
+	add_of_jobs(v, &m, 0, kinds, n);
+	v[m++] = rows[0].right;
+	for (size_t k = 1; k < array_size(of_jobs); k++)
+		add_of_jobs(v, &m, k, kinds, n);
+	for (size_t i = 1; i < array_size(rows); i++)
+		if (is_for(&rows[i], kinds, n))
+			v[m++] = rows[i].right;
+	*ret_n = m;
+	return v;
 }
 
 const char *spec_right_cost(const char *resource)
 {
-	for (size_t i = 0; i < array_size(rights); i++)
-		if (streq(rights[i].resource, resource) && streq(rights[i].verbs[0], "list") &&
-		    rights[i].verbs[1])
-			return rights[i].cost;
+	for (size_t i = 0; i < array_size(rows); i++)
+		if (streq(rows[i].right.resource, resource) &&
+		    streq(rows[i].right.verbs[0], "list") && rows[i].right.verbs[1])
+			return rows[i].right.cost;
 	return NULL;
-}
-
-bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind)
-{
-	for (size_t i = 0; i < array_size(right->kinds); i++)
-		if (right->kinds[i] == kind)
-			return true;
-	return !right->kinds[0];
 }

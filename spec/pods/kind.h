@@ -59,3 +59,11 @@ struct spec_kind {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL: ctl does nothing to its jobs */
 };
+
+#define SPEC_MAX_KINDS 32
+
+/* The table of kinds, in the order of preference. Plain data: main makes it, and all who need it get it from there. */
+struct spec_kinds {
+	const struct spec_kind *v[SPEC_MAX_KINDS];
+	size_t n;
+};

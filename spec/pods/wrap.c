@@ -399,11 +399,6 @@ size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_jo
 	return n;
 }
 
-bool wrap_owns(const struct spec_value *pod)
-{
-	return spec_view_is_of(pod, "workload.codeflare.dev/", "AppWrapper");
-}
-
 void wrap_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	char key[sizeof(((struct spec_task_source *)NULL)->key)];

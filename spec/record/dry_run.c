@@ -57,6 +57,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	char submission[37];
 	struct spec_manifest_request rq = {
 		.kind = kind,
+		.known = d->kinds,
 		.home = d->machine.home,
 		.identity = {.namespace = *d->namespace ? d->namespace : "default",
 			     .submission = submission,
@@ -78,12 +79,12 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 /* --- either --- */
 
 /* The kind of cluster job that a document says it is; NULL: none. */
-static const struct spec_kind *kind_of(const struct spec_yaml *root)
+static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;
 
 	if (spec_app_is_manifest(root))
-		return spec_ready_kind(root);
+		return spec_ready_kind(known, root);
 	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)
 		return NULL;
@@ -134,14 +135,14 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 		 size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	const struct spec_kind *kind = spec_kind_find(d->backend);
+	const struct spec_kind *kind = spec_kind_find(d->kinds, d->backend);
 	int err;
 
 	if (!kind) {
 		err = spec_app_parse(text, len, &root, e);
 		if (!root)
 			return err;
-		kind = kind_of(root);
+		kind = kind_of(d->kinds, root);
 	}
 	if (!kind)
 		return make_local(d, root, text, len, ret, ret_len, e);

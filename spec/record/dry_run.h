@@ -10,8 +10,9 @@
 
 /* A dry run. Plain data. */
 struct spec_dry_run {
-	const char *backend;   /* "local", "volcano", "mcad"; "": what the document says */
-	const char *namespace; /* namespace in a cluster; "": "default" */
+	const struct spec_kinds *kinds; /* the table of kinds */
+	const char *backend;		/* "local", "volcano", "mcad"; "": what the document says */
+	const char *namespace;		/* namespace in a cluster; "": "default" */
 	/* Run options. With local:, those that the document's kind does not have are ignored. */
 	const struct spec_pair *args;
 	size_t n_args;

@@ -10,24 +10,17 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 #include "spec/kinds/kinds.h"
-#include "spec/kinds/ready_manifest.h"
 #include "spec/record/turns.h"
 
-/* Refuse a manifest: it is no AppDef at all, and to list its fields as unknown would only mislead. */
+/* Refuse a manifest: it is not an AppDef at all, and to list its fields as unknown would only mislead. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
-	const struct spec_kind *kind = spec_ready_kind(root);
-	size_t n;
-	const struct spec_kind *const *all = spec_kind_all(&n);
+	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
 
-	if (kind)
-		return spec_errors_add(
-			e, -EINVAL, root->line, root->column, "",
-			"this is a ready manifest (kind: %s), which only the mount of "
-			"a cluster can send; write an AppDef, see appdef(5)",
-			kind->kind);
-	spec_ready_refuse(root, all, n, "", e);
-	return e->err;
+	return spec_errors_add(e, -EINVAL, root->line, root->column, "",
+			       "this is a ready manifest (kind: %s), which only the mount of "
+			       "a cluster can send; write an AppDef, see appdef(5)",
+			       kind && kind->type == SPEC_YAML_SCALAR ? kind->text : "");
 }
 
 /* --- run options --- */

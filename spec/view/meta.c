@@ -93,14 +93,6 @@ const struct spec_value *spec_view_controller(const struct spec_value *object)
 	return NULL;
 }
 
-bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind)
-{
-	const struct spec_value *owner = spec_view_controller(object);
-
-	return owner && streq(spec_read_text(owner, "kind"), kind) &&
-	       strncmp(spec_read_text(owner, "apiVersion"), group, strlen(group)) == 0;
-}
-
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
 {
 	if (is_uid(uid))

@@ -506,13 +506,32 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
+/* The first of the N READERS whose kind has pods with the controller of POD, or the only one; NULL: there is none. */
+static const struct spec_reader *reader_of(const struct spec_reader *const *readers, size_t n,
+					   const struct spec_value *pod)
+{
+	const struct spec_value *controller = spec_view_controller(pod);
+	const char *kind = spec_read_text(controller, "kind");
+	const char *api = spec_read_text(controller, "apiVersion");
+
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_reader *r = readers[i];
+
+		if (n == 1 || (streq(r->of_kind, kind) &&
+			       strncmp(r->of_group, api, strlen(r->of_group)) == 0 &&
+			       (!r->has || r->has(pod))))
+			return r;
+	}
+	return NULL;
+}
+
 int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
 			size_t len, struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *spec;
-	size_t i = 0;
+	const struct spec_reader *reader;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
@@ -525,10 +544,9 @@ int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, cons
 	spec_read_copy_word(&v->node, spec, "nodeName");
 	v->reruns = reruns(spec);
 	v->deadline = deadline(o);
-	while (n > 1 && i < n && !readers[i]->owns(o))
-		i++;
-	if (i < n)
-		readers[i]->pod(o, v);
+	reader = reader_of(readers, n, o);
+	if (reader)
+		reader->pod(o, v);
 	else
 		spec_set(&v->meta.owner_uid, "");
 	v->main_reruns = main_reruns(v, spec);

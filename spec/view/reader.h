@@ -46,8 +46,10 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status and its metadata: phase, reason, message, retries, changed. */
 	void (*status)(const struct spec_value *object, struct spec_job_view *v);
-	/* Is this a pod of a job of the kind? Called where jobs of several kinds are shown. */
-	bool (*owns)(const struct spec_value *pod);
+	/* The controller of its pods: an OF_KIND of an API that begins with OF_GROUP ("batch/"). */
+	const char *of_group, *of_kind;
+	/* Of the pods with such a controller, true for those of the kind. NULL: all are. */
+	bool (*has)(const struct spec_value *pod);
 	/* Set task, index, retry and main. OBJECT has the members in the table of pod.c, perhaps no others. */
 	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
 	/*
@@ -88,8 +90,6 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* The reference to the controller of OBJECT, borrowed; NULL: it has none, or one that can't be. */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
-/* Is the controller of OBJECT a KIND of an API that begins with GROUP ("batch/")? */
-bool spec_view_is_of(const struct spec_value *object, const char *group, const char *kind);
 /* The labels of an object, borrowed; NULL: it has none. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* The condition TYPE that stands in a status, borrowed; NULL: none does. */

@@ -165,8 +165,8 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 			spec_job_view_find find, void *data, struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 /*
- * Read a pod by the first of the N readers that owns it (reader.h); a single reader is not asked. A pod that none owns
- * has no controller, as if nobody had made it.
+ * Read a pod by the first of the N readers whose kind has pods with its controller; a single reader reads any pod. A
+ * pod for which there is no reader has no controller in its view.
  */
 int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
 			size_t len, struct spec_pod_view **ret);

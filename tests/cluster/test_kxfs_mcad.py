@@ -90,7 +90,7 @@ def test_to_the_end(kx, world):
         running(job, replica)
     job.until("RUNNING")
     wait_for(lambda: job.status()["phase"] == "Running", what="MCAD's word")
-    assert yaml.safe_load(kx.read(".kxfs", "info"))["api"] == "workload.codeflare.dev/v1beta1"
+    assert yaml.safe_load(kx.read(".kxfs", "info"))["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
     world.release_all(job.id)
     job.finish()
     assert job.status()["phase"] == "Running"

@@ -13,6 +13,7 @@
 #include "spec/kinds/manifest.h"
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
+#include "tests/unit/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_pair options[] = {{(char[]){"queue"}, (char[]){"q"}}};
 	struct spec_manifest_request rq = {
+		.known = test_table_of_kinds(),
 		.options = options,
 		.home = "/var/empty",
 		.identity = {.random = {UINT64_MAX, UINT64_MAX},
@@ -51,11 +53,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			     .user = "ada"},
 	};
 
-	for (size_t i = 0; (rq.kind = spec_kind_at(i)); i++) {
+	for (size_t i = 0; i < rq.known->n; i++) {
 		cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
 		struct spec_errors e = SPEC_ERRORS_INIT;
 		int err;
 
+		rq.kind = rq.known->v[i];
 		rq.n_options = rq.kind == &spec_volcano;
 		err = spec_manifest_make((const char *)data, size, &rq, &m, &e);
 		assert((err == 0) == (m != NULL) && (err == 0) == (e.n == 0) && err == e.err);

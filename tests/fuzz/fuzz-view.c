@@ -14,6 +14,7 @@
 #include "spec/base/name.h"
 #include "spec/job/status.h"
 #include "spec/view/kueue.h"
+#include "tests/unit/table.h"
 
 #define MAX_PODS   32
 #define MAX_EVENTS 64
@@ -112,9 +113,9 @@ struct cluster {
 /* The I-th, or the first. */
 static const struct spec_kind *choose_kind(size_t i)
 {
-	const struct spec_kind *ret = spec_kind_at(i);
+	const struct spec_kinds *kinds = test_table_of_kinds();
 
-	return ret ? ret : spec_kind_at(0);
+	return kinds->v[i < kinds->n ? i : 0];
 }
 
 static const struct spec_job_view *find(void *data, const char *uid)

@@ -43,9 +43,9 @@ def test_all_is_well(doctor, server):
   ok       what pods use is told by metrics.k8s.io/v1beta1
   ok       jobs.batch.volcano.sh: get, list, watch
   ok       pods: list, watch
-  ok       pods/log: get
   ok       jobs.batch.volcano.sh: create
   ok       jobs.batch.volcano.sh: delete
+  ok       pods/log: get
   ok       commands.bus.volcano.sh: create
   ok       podgroups.scheduling.volcano.sh: list, watch
   ok       events: list, watch

@@ -275,7 +275,7 @@ def test_option_of_another_kind(said, server, source, option, what):  # noqa: F8
 def test_volcano_first(make_mount, server):
     server.install(*st.VOLCANO)
     assert info(make_mount(server, source="test"))["default_kind"] == "volcano"
-    assert info(make_mount(server, source="mcad:test"))["api"] == "workload.codeflare.dev/v1beta1"
+    assert info(make_mount(server, source="mcad:test"))["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
 
 
 def test_successor(kx, server, mcad):
@@ -283,7 +283,7 @@ def test_successor(kx, server, mcad):
     the others are gone, and what is submitted is of the new kind."""
     job = kx.submit(APP)
     stays = server.store.find(st.APPWRAPPERS, "test", kx.submit(APP).id).tree()
-    assert info(kx)["api"] == "workload.codeflare.dev/v1beta1"
+    assert info(kx)["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
     server.uninstall(st.APPWRAPPERS)
     server.install(st.NEW_APPWRAPPERS)
     mcad.keep_pods = True
@@ -292,7 +292,7 @@ def test_successor(kx, server, mcad):
         "spec": {"components": [{"template": item["generictemplate"]}
                                 for item in stays["spec"]["resources"]["GenericItems"]]}})
     server.end_streams("end", verb="watch", resource="appwrappers")
-    harness.wait_for(lambda: info(kx)["api"] == "workload.codeflare.dev/v1beta2" and info(kx)["connected"],
+    harness.wait_for(lambda: info(kx)["kinds"][0]["api"] == "workload.codeflare.dev/v1beta2" and info(kx)["connected"],
                      what="the other kind")
     name = stays["metadata"]["name"]
     assert kx.ls("jobs") == [name] and job.id in kx.ls("history") + [job.id]

@@ -16,6 +16,7 @@
 #include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
+#include "tests/unit/table.h"
 
 #define STATE	   "/state"
 #define ME	   "ann@sim"
@@ -75,6 +76,7 @@ static int make(struct kxfs *k, char **why)
 	bool volcano = one && streq(server_kind(0), "volcano");
 	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
 	const struct backend_config config = {
+		.kinds = test_table_of_kinds(),
 		.kind = sim_machine ? "local"
 			: one	    ? server_kind(0)
 				    : "",

@@ -127,15 +127,11 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 	spec_read_copy(&v->main, spec_pod_choose_main(object, role), READ_MAX_WORD);
 }
 
-static bool owns(const struct spec_value *pod)
-{
-	return spec_view_is_of(pod, "batch/", "Job");
-}
-
 const struct spec_reader spec_job_reader = {
 	.job = read_job,
 	.status = read_status,
-	.owns = owns,
+	.of_group = "batch/",
+	.of_kind = "Job",
 	.pod = read_pod,
 	.phases = phases,
 	.remade = true,

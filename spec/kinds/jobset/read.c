@@ -134,8 +134,7 @@ static bool is_made(const struct spec_value *pod)
 			   spec_read_text(labels, JOBSET_LABEL "replicatedjob-name"),
 			   indexed_number(labels, JOBSET_LABEL "job-index", 0));
 
-	return spec_view_is_of(pod, "batch/", "Job") &&
-	       streq(spec_read_text(spec_view_controller(pod), "name"), job);
+	return streq(spec_read_text(spec_view_controller(pod), "name"), job);
 }
 
 static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
@@ -158,7 +157,9 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 const struct spec_reader spec_jobset_reader = {
 	.job = read_job,
 	.status = read_status,
-	.owns = is_made,
+	.of_group = "batch/",
+	.of_kind = "Job",
+	.has = is_made,
 	.pod = read_pod,
 	.phases = phases,
 	.remade = true,

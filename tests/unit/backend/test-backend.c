@@ -11,6 +11,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/impl/impl.h"
+#include "tests/unit/table.h"
 
 static struct {
 	char state[64];
@@ -120,6 +121,7 @@ const struct backend_ops local_ops = {
 static int make(const char *kind, char **text)
 {
 	struct backend_config config = {
+		.kinds = test_table_of_kinds(),
 		.kind = kind,
 		.state_dir = world.state,
 		.work_dir = "/",

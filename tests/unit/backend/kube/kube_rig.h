@@ -17,6 +17,7 @@
 #include "backend/base/file.h"
 #include "backend/client/podlog.h"
 #include "backend/kube/parts.h"
+#include "tests/unit/table.h"
 
 #define RIG_JOBS "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
 #define RIG_MAX	 4096
@@ -181,6 +182,7 @@ static inline void rig_new(void)
 {
 	static const struct backend_events events = {.launched = rig_on_launched};
 	const struct backend_config config = {
+		.kinds = test_table_of_kinds(),
 		.kind = "volcano",
 		.context = "",
 		.namespace = "ns",

@@ -11,6 +11,7 @@
 #include "backend/base/diag.h"
 #include "backend/kube/kinds.h"
 #include "spec/base/mem.h"
+#include "tests/unit/table.h"
 
 #define HOUR_MS	  3600000u
 #define SURVEY_MS 600000u
@@ -51,7 +52,7 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 
 static void on_found(void *data, int err, const char *text)
 {
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(rig.w, kinds);
 
 	note("found %d", err);
@@ -75,6 +76,7 @@ static int setup(void **state)
 	rig.w = world_new(NULL);
 	rig.k = kinds_new(&(struct kinds_config){
 		.world = rig.w,
+		.kinds = test_table_of_kinds(),
 		.source = "",
 		.namespace = "ns",
 		.events = {.found = on_found, .changed = on_changed},

@@ -84,7 +84,7 @@ const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
 	return &spec_volcano;
 }
 
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS])
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS])
 {
 	ret[0] = &spec_volcano;
 	return 1;

@@ -14,6 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
+#include "tests/unit/table.h"
 
 #define UUID "00000001-0000-4000-8000-000000000000"
 #define APP                                                                                        \
@@ -287,7 +288,7 @@ int folder_files_resume(const char *state_dir, const struct folder_submission *s
 
 /* --- world.h, publish.h, watches.h --- */
 
-size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_SLOTS])
+size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS])
 {
 	size_t n = 0;
 
@@ -355,6 +356,7 @@ static int setup(void **state)
 	forget_noted();
 	memset(&fake, 0, sizeof(fake));
 	diag_setup(DIAG_DEBUG, false);
+	rig.b.config.kinds = test_table_of_kinds();
 	rig.b.config.kind = "volcano";
 	rig.b.config.state_dir = "/state";
 	rig.b.config.home = "/home/ada";

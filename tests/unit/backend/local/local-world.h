@@ -22,6 +22,7 @@
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
 #include "spec/record/record.h"
+#include "tests/unit/table.h"
 
 #define WAIT_S 240
 
@@ -149,6 +150,7 @@ static inline void world_prepare(struct world *w)
 	mkdir(w->state, 0700);
 	mkdir(w->work, 0700);
 	w->config = (struct backend_config){
+		.kinds = test_table_of_kinds(),
 		.kind = "local",
 		.state_dir = w->state,
 		.work_dir = w->work,

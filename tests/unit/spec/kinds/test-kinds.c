@@ -5,16 +5,17 @@
 
 #include "spec/kinds/kinds.h"
 #include "tests/unit/unit.h"
+#include "tests/unit/table.h"
 
 static void test_table(void **state)
 {
-	assert_ptr_equal(spec_kind_find("volcano"), &spec_volcano);
-	assert_ptr_equal(spec_kind_find("mcad"), &spec_mcad);
-	assert_null(spec_kind_find("local"));
-	for (size_t i = 0; spec_kind_at(i); i++) {
-		const struct spec_kind *kind = spec_kind_at(i);
+	assert_ptr_equal(spec_kind_find(test_table_of_kinds(), "volcano"), &spec_volcano);
+	assert_ptr_equal(spec_kind_find(test_table_of_kinds(), "mcad"), &spec_mcad);
+	assert_null(spec_kind_find(test_table_of_kinds(), "local"));
+	for (size_t i = 0; i < test_table_of_kinds()->n; i++) {
+		const struct spec_kind *kind = test_table_of_kinds()->v[i];
 
-		assert_ptr_equal(spec_kind_find(kind->name), kind);
+		assert_ptr_equal(spec_kind_find(test_table_of_kinds(), kind->name), kind);
 		assert_non_null(spec_option_find(kind->options, "no_annotations"));
 		assert_null(spec_option_find(kind->options, "namespace"));
 	}
@@ -70,20 +71,21 @@ static void test_served(void **state)
 		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"batch/v1\"}]},{\"versions\":["
 		"{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"},"
 		"{\"groupVersion\":\"workload.codeflare.dev/v1beta2\"}]},{},7]}";
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 
-	assert_int_equal(spec_kinds_served(list, strlen(list), "", kinds), 0);
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), list, strlen(list), "", kinds),
+			 4);
 	assert_null(kinds[0]);
 	assert_ptr_equal(kinds[1], &spec_appwrapper);
 	assert_null(kinds[2]);
 	assert_ptr_equal(kinds[3], &spec_job);
-	assert_int_equal(spec_kinds_served(NULL, 0, "", kinds), 0);
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "", kinds), 4);
 	assert_ptr_equal(kinds[0], &spec_volcano);
 	assert_ptr_equal(kinds[1], &spec_appwrapper);
 	assert_ptr_equal(kinds[2], &spec_jobset);
 	assert_ptr_equal(kinds[3], &spec_job);
-	assert_int_equal(spec_kinds_served("{}", 2, "", kinds), -EINVAL);
-	assert_int_equal(spec_kinds_served("<p>", 3, "", kinds), -EINVAL);
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "{}", 2, "", kinds), -EINVAL);
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "<p>", 3, "", kinds), -EINVAL);
 }
 
 /* A word of SOURCE means one slot, of which the newest kind that is served is shown. */
@@ -91,19 +93,21 @@ static void test_meant(void **state)
 {
 	static const char list[] =
 		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"workload.codeflare.dev/v1beta1\"}]}]}";
-	const struct spec_kind *kinds[SPEC_MAX_SLOTS];
-	char *all = spec_kinds_text(""), *some = spec_kinds_text("mcad");
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
+	char *all = spec_kinds_text(test_table_of_kinds(), ""),
+	     *some = spec_kinds_text(test_table_of_kinds(), "mcad");
 
-	assert_ptr_equal(spec_kind_meant("mcad", 0), &spec_mcad);
-	assert_ptr_equal(spec_kind_meant("mcad", 1), &spec_appwrapper);
-	assert_null(spec_kind_meant("mcad", 2));
-	assert_ptr_equal(spec_kind_meant("appwrapper", 0), &spec_appwrapper);
-	assert_null(spec_kind_meant("appwrapper", 1));
-	assert_int_equal(spec_kinds_served(list, strlen(list), "mcad", kinds), 0);
+	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "mcad", 0), &spec_mcad);
+	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "mcad", 1), &spec_appwrapper);
+	assert_null(spec_kind_meant(test_table_of_kinds(), "mcad", 2));
+	assert_ptr_equal(spec_kind_meant(test_table_of_kinds(), "appwrapper", 0), &spec_appwrapper);
+	assert_null(spec_kind_meant(test_table_of_kinds(), "appwrapper", 1));
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), list, strlen(list), "mcad",
+					   kinds),
+			 1);
 	assert_ptr_equal(kinds[0], &spec_mcad);
-	assert_int_equal(spec_kinds_served(NULL, 0, "mcad", kinds), 0);
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "mcad", kinds), 1);
 	assert_ptr_equal(kinds[0], &spec_appwrapper);
-	assert_null(kinds[1]);
 	assert_string_equal(all, "Volcano jobs, AppWrappers, JobSets or Jobs");
 	assert_string_equal(some, "AppWrappers");
 	free(all);

@@ -13,6 +13,7 @@
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
 #include "tests/unit/unit.h"
+#include "tests/unit/table.h"
 
 #define APP                                                                                        \
 	"name: app\nroles:\n- name: r\n  image: i\n  entrypoint: e\n  resource: {cpu: 1, gpu: 0, " \
@@ -23,6 +24,7 @@ static struct spec_pair queue[] = {{(char[]){"queue"}, (char[]){"q"}}};
 static struct spec_manifest_request request(const struct spec_kind *kind)
 {
 	return (struct spec_manifest_request){
+		.known = test_table_of_kinds(),
 		.kind = kind,
 		.options = queue,
 		.n_options = kind == &spec_volcano,
@@ -250,7 +252,7 @@ static void test_values(void **state)
 	};
 
 	for (size_t i = 0; i < 2 * array_size(cases); i++) {
-		struct spec_manifest_request rq = request(spec_kind_at(i % 2));
+		struct spec_manifest_request rq = request(test_table_of_kinds()->v[i % 2]);
 		char *document cleanup_free = NULL, *text cleanup_free = NULL;
 
 		assert_true(asprintf(&document, "name: a\nroles: [{name: r, %s}]\n",

@@ -3,6 +3,7 @@
 
 #include "spec/record/dry_run.h"
 #include "tests/unit/unit.h"
+#include "tests/unit/table.h"
 
 #define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
 #define ROLES  ROLES1 "\n"
@@ -12,6 +13,7 @@ static char *make(const char *backend, const char *text, const char *key, const 
 {
 	struct spec_pair option = {(char *)(uintptr_t)key, (char *)(uintptr_t)value};
 	struct spec_dry_run d = {
+		.kinds = test_table_of_kinds(),
 		.backend = backend,
 		.namespace = "",
 		.args = &option,

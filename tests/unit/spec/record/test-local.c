@@ -69,10 +69,8 @@ static void test_local(void **state)
 		"send; write an AppDef, see appdef(5)\n");
 	check_local(
 		"apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
-		"2:7: kind: is Pod of v1, which can't be submitted: write an AppDef, or a manifest "
-		"of Job (batch.volcano.sh/v1alpha1), AppWrapper (workload.codeflare.dev/v1beta1), "
-		"AppWrapper (workload.codeflare.dev/v1beta2), JobSet (jobset.x-k8s.io/v1alpha2) or "
-		"Job (batch/v1)\n");
+		"1:1: this is a ready manifest (kind: Pod), which only the mount of a cluster can "
+		"send; write an AppDef, see appdef(5)\n");
 	check_local(
 		"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n", -EINVAL,
 		"2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
