@@ -371,7 +371,7 @@ const struct node_class dryrun_class = {.name = "dryrun", DIR_OPS};
 
 /* --- life --- */
 
-static int submit_open(struct submit *s)
+static int submit_open(struct submit *s, char **ret_text)
 {
 	int err = disk_mkdir(AT_FDCWD, s->dir);
 
@@ -383,7 +383,7 @@ static int submit_open(struct submit *s)
 	err = records_open(s->config.state_dir, s->name, &s->records);
 	s->files = uploads_new(s->dir_fd, s->us, &s->lock);
 	s->names = names_new(&s->lock, s->us);
-	return err ? err : save_open(s, &s->saver);
+	return err ? err : save_open(s, &s->saver, ret_text);
 }
 
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
@@ -400,9 +400,11 @@ int submit_new(struct fs *fs, const struct submit_config *config, const struct n
 	s->dir = text_print("%s/%s", config->state_dir, s->name);
 	s->dir_fd = -1;
 	s->lock = (struct lock)LOCK_INIT;
-	err = submit_open(s);
+	*ret_text = NULL;
+	err = submit_open(s, ret_text);
 	if (err) {
-		*ret_text = text_print("%s: %s", s->dir, strerror(-err));
+		if (!*ret_text)
+			*ret_text = text_print("%s: %s", s->dir, strerror(-err));
 		submit_free(s);
 		return err;
 	}

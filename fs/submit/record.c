@@ -303,7 +303,7 @@ int records_read(struct records *all, const char *name, struct record *ret)
 }
 
 struct each {
-	void (*fn)(void *data, const char *name);
+	int (*fn)(void *data, const char *name);
 	void *data;
 };
 
@@ -311,11 +311,10 @@ static int each_name(void *data, int at, const char *name, unsigned char type)
 {
 	const struct each *each = data;
 
-	each->fn(each->data, name);
-	return 0;
+	return each->fn(each->data, name);
 }
 
-int records_each(struct records *all, void (*fn)(void *data, const char *name), void *data)
+int records_each(struct records *all, int (*fn)(void *data, const char *name), void *data)
 {
 	struct each each = {fn, data};
 
@@ -325,7 +324,7 @@ int records_each(struct records *all, void (*fn)(void *data, const char *name), 
 void records_aside(struct records *all, const char *name, int err)
 {
 	char *from cleanup_free = text_print("%s/%s", all->path, name);
-	char *dir cleanup_free = text_print("%s/unread", all->state_dir);
+	char *dir cleanup_free = text_print("%s/aside", all->state_dir);
 	/* The name leaves room for the number that file_aside may add. */
 	char *to cleanup_free = text_print("%s/%.*s.record", dir, NAME_MAX - 20, name);
 	char *place cleanup_free = NULL;
@@ -334,7 +333,7 @@ void records_aside(struct records *all, const char *name, int err)
 	if (!moved || moved == -EEXIST)
 		moved = file_keep_aside(from, to, &place);
 	if (moved)
-		diag(DIAG_WARNING, "%s %s, and can't be kept in unread/: %s", from, file_fault(err),
+		diag(DIAG_WARNING, "%s %s, and can't be kept in aside/: %s", from, file_fault(err),
 		     strerror(-moved));
 	else
 		diag(DIAG_WARNING, "%s %s; it is in %s now, and what became of %s is not known",

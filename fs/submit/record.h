@@ -78,10 +78,10 @@ const char *records_path(const struct records *all);
 int records_write(struct records *all, const char *name, const struct record *r);
 /* Read the record of NAME. 0, -ENOENT, or as record_parse. */
 int records_read(struct records *all, const char *name, struct record *ret);
-/* Call FN for the name of each record. 0 or a negative errno. */
-int records_each(struct records *all, void (*fn)(void *data, const char *name), void *data);
+/* Call FN for the name of each record until it returns something else than 0. 0 or a negative errno. */
+int records_each(struct records *all, int (*fn)(void *data, const char *name), void *data);
 /*
- * Keep a record that can't be read in STATE/unread/, before another takes its place. Until then it also keeps its name,
+ * Keep a record that can't be read in STATE/aside/, before another takes its place. Until then it also keeps its name,
  * if the disk has links, so that a power cut leaves one of the two. The message about it has ERR, as records_read gave
  * it.
  */

@@ -216,17 +216,8 @@ void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 
 /* --- until when all have their verdict --- */
 
-/* Does ERR mean that the disk does not give the file now, but may another time? */
-static bool is_away(int err)
-{
-	return err == -EIO || err == -ESTALE;
-}
-
-/*
- * If the number is damaged, it is not known; but if the disk does not give it now, the start fails, or names would stay
- * without their verdict.
- */
-static int reported_load(const struct submit *s, uint64_t *ret)
+/* If the number is damaged, it is not known. */
+static int reported_load(const struct submit *s, uint64_t *ret, char **ret_text)
 {
 	char *path cleanup_free = reported_path(s);
 	char *text cleanup_free = NULL;
@@ -237,8 +228,9 @@ static int reported_load(const struct submit *s, uint64_t *ret)
 	if (err == -ENOENT || (!err && len == 0))
 		/* Nothing was launched before, or a crash came right after the first launch. */
 		return 0;
-	if (is_away(err)) {
-		diag(DIAG_WARNING, "%s: %s", path, strerror(-err));
+	if (err && file_fault_may_pass(err)) {
+		*ret_text = text_print("%s can't be read: %s; to start without it, mv it elsewhere",
+				       path, strerror(-err));
 		return err;
 	}
 	if (err || sscanf(text, "%" SCNu64, ret) != 1)
@@ -367,9 +359,14 @@ void save_reported(struct submit *s)
 
 /* --- from the disk --- */
 
+struct load {
+	const struct submit *s;
+	char *text; /* why the start fails; NULL if it does not, or if a whole directory can't be read */
+};
+
 static int load_file(void *data, int at, const char *name, unsigned char type)
 {
-	const struct submit *s = data;
+	const struct submit *s = ((struct load *)data)->s;
 	struct stat st;
 	int err = disk_stat(at, name, &st);
 
@@ -382,29 +379,32 @@ static int load_file(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-static void load_record(void *data, const char *name)
+static int load_record(void *data, const char *name)
 {
-	const struct submit *s = data;
+	struct load *load = data;
+	const struct submit *s = load->s;
+	const char *dir = records_path(s->records);
 	struct record r cleanup(record_clear) = {0}, lost cleanup(record_clear) = {0};
 	bool is_name = submit_name_check(name) == 0;
 	int err = is_name ? records_read(s->records, name, &r) : -EINVAL;
-	bool unreadable = is_away(err);
-	const char *fault = unreadable ? "could not be read at the start" : file_fault(err);
 	struct upload *u cleanup_upload = NULL, *file cleanup_upload = NULL;
 	char *text cleanup_free = NULL;
 
 	if (!err) {
 		names_take_record(s->names, name, &r);
-		return;
+		return 0;
 	}
-	if (unreadable)
-		diag(DIAG_WARNING, "%s/%s: %s; what became of %s is not known",
-		     records_path(s->records), name, strerror(-err), name);
-	else
-		records_aside(s->records, name, err);
+	if (file_fault_may_pass(err)) {
+		load->text =
+			text_print("%s/%s can't be read: %s; to start without that file, mv it "
+				   "and %s/%s elsewhere",
+				   dir, name, strerror(-err), s->dir, name);
+		return err;
+	}
+	records_aside(s->records, name, err);
 	if (!is_name) {
 		(void)records_write(s->records, name, &lost);
-		return;
+		return 0;
 	}
 	/*
 	 * The record may have said that the file was launched. So neither this mount nor a later one launches it again,
@@ -416,34 +416,34 @@ static void load_record(void *data, const char *name)
 	text = text_print(
 		"%s: what became of it is not known: %s/%s %s. Whether there is a job of it is to be seen "
 		"in jobs/ and history/. Write it again to launch it.",
-		name, records_path(s->records), name, fault);
+		name, dir, name, file_fault(err));
 	names_refused(s->names, name, names_next(s->names), text, s->us);
-	/* A record that the disk can't read now may be read by the next start. */
-	if (unreadable)
-		return;
 	names_record(s->names, name, &lost, &file);
 	set_written(s->saver, name, write_record(s, name, &lost, file) == 0);
 	/*
 	 * This is synced now, since this mount may never come up: after another power cut the file would count as never
 	 * launched.
 	 */
-	sync_path(records_path(s->records), name, 0);
-	sync_path(records_path(s->records), "", O_DIRECTORY);
+	sync_path(dir, name, 0);
+	sync_path(dir, "", O_DIRECTORY);
+	return 0;
 }
 
-int save_open(struct submit *s, struct saver **ret)
+int save_open(struct submit *s, struct saver **ret, char **ret_text)
 {
 	struct saver *saver = new0(struct saver);
+	struct load load = {.s = s};
 	uint64_t reported;
 	int err;
 
 	*ret = saver;
 	loop_timer_init(&saver->timer, s->fs->loop, sync_start, s);
-	err = disk_list(AT_FDCWD, s->dir, load_file, s);
+	err = disk_list(AT_FDCWD, s->dir, load_file, &load);
 	if (!err)
-		err = records_each(s->records, load_record, s);
+		err = records_each(s->records, load_record, &load);
 	if (!err)
-		err = reported_load(s, &reported);
+		err = reported_load(s, &reported, &load.text);
+	*ret_text = load.text;
 	if (!err)
 		names_set_reported(s->names, reported);
 	return err;

@@ -41,8 +41,11 @@ struct submit {
 	atomic_bool recovered; /* the start is over: the backend's news are shown at once */
 };
 
-/* Make the saver, and read all files and records of S. 0 or a negative errno. Before the mount is up. */
-int save_open(struct submit *s, struct saver **ret);
+/*
+ * Make the saver, and read all files and records of S. 0, or a negative errno with *RET_TEXT (malloc'ed; NULL if there
+ * is no more to say). Before the mount is up.
+ */
+int save_open(struct submit *s, struct saver **ret, char **ret_text);
 /*
  * To be called when the mount is up, before anybody is served: refuse files whose writers were not done when the last
  * mount ended.

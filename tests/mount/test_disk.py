@@ -167,22 +167,27 @@ def start_without(slow, path):
 
 
 def test_a_record_that_cannot_be_read(slow):
-    """What became of a file can't be read at the start: its name says so, and the next start that can read it knows."""
+    """The disk does not give what became of a file: the start fails, and names the file and what to do."""
     kx, disk, job = start_without(slow, "^/submit.records/x.yaml$")
-    kx.start()
-    assert kx.ls("submit") == ["x.yaml", "x.yaml.error"]
-    error = kx.read("submit/x.yaml.error")
-    assert "what became of it is not known" in error and "could not be read at the start" in error
-    kx.end()
+    record, file = kx.state / "submit.records/x.yaml", kx.state / "submit/x.yaml"
+    with pytest.raises(AssertionError) as refused:
+        kx.start()
+    assert f"{record} can't be read: Input/output error" in str(refused.value)
+    assert f"to start without that file, mv it and {file} elsewhere" in str(refused.value)
     disk.go_on()
     kx.start()
     assert kx.ls("submit") == ["x.yaml", "x.yaml.job"] and kx.job_of("x.yaml").id == job.id
+    kx.end()
+    for path in record, file:
+        os.rename(path, kx.state / f"{path.parent.name}.x.yaml")
+    kx.start()
+    assert kx.ls("submit") == [] and kx.ls("jobs") == [job.id]
 
 
 def test_until_when_all_is_told_cannot_be_read(slow):
     """Names whose verdict is not on disk would be left without it: such a mount refuses, and names the file."""
     kx, disk, job = start_without(slow, "^/submit.reported$")
-    with pytest.raises(AssertionError, match="submit.reported: Input/output error"):
+    with pytest.raises(AssertionError, match="submit.reported can't be read: Input/output error; to start without it, mv it"):
         kx.start()
     disk.go_on()
     kx.start()

@@ -362,7 +362,7 @@ def test_damaged_submission(kx):
     assert kx.ls("submit") == ["bad.yaml", "bad.yaml.error", "good.yaml", "good.yaml.job"]
     assert f"{record} is damaged" in kx.read(".kxfs", "log")
     assert "what became of it is not known" in kx.read("submit/bad.yaml.error")
-    assert (kx.state / "unread" / "bad.yaml.record").exists()
+    assert (kx.state / "aside" / "bad.yaml.record").exists()
     os.rename(kx / "submit/bad.yaml", kx / "submit/other.yaml")
     assert kx.ls("jobs") == jobs
     kx.end()

@@ -178,10 +178,11 @@ static void write_file(const char *dir, const char *name, const char *text)
 	fclose(f);
 }
 
-static void count_name(void *data, const char *name)
+static int count_name(void *data, const char *name)
 {
 	assert_string_equal(name, "x.yaml");
 	++*(size_t *)data;
+	return 0;
 }
 
 static void test_files(void **state)
@@ -208,7 +209,7 @@ static void test_files(void **state)
 	assert_int_equal(records_read(all, "bad.yaml", &got), -EINVAL);
 	record_clear(&got);
 	records_aside(all, "bad.yaml", -EINVAL);
-	snprintf(path, sizeof(path), "%s/unread/bad.yaml.record", top);
+	snprintf(path, sizeof(path), "%s/aside/bad.yaml.record", top);
 	assert_int_equal(access(path, F_OK), 0);
 	/*
 	 * A damaged record stays until another takes its place: without any record its file would count as never
