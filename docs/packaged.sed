@@ -3,4 +3,4 @@
 /^On Debian 12, the first command/,/tests\/run$/d
 s|`(man )?docs/([a-z-]+)\.[0-9]`|`man \2`|g
 s|\]\(contrib/rbac\.yaml\)|](rbac.yaml)|g
-s,\[([^]]*)\]\((CONTRIBUTING\.md|docs/(architecture|design|good-first-changes)\.md|tests/[^)]*)\),\1 of the sources,g
+s,\[([^]]*)\]\((CONTRIBUTING\.md|docs/(architecture|first-change)\.md|tests/[^)]*)\),\1 of the sources,g

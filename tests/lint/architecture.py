@@ -14,7 +14,7 @@ from files import ROOT
 BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
 TOPS = ("spec", "backend", "fs")
 
-# The drawing of docs/design.md: which libraries each may use. The order is the order of the floors.
+# The drawing of docs/architecture.md: which libraries each may use. The order is the order of the floors.
 USES = {
     "spec/base": (),
     "spec/yaml": ("spec/base",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rules of docs/design.md on folders and files (A1, A2), by what the build has made: dependencies run one way,
+"""The rules of docs/rules.md on folders and files (A1, A2), by what the build has made: dependencies run one way,
 no circle, no other folder's private header, a struct's fields are written in one file."""
 
 import collections

@@ -3,6 +3,7 @@
 
 import re
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -77,3 +78,13 @@ def test_needed_versions_agree():
     said = re.search(r"^Needed are (.*?), and gcc", (ROOT / "docs/install.md").read_text(), re.M | re.S)[1]
     needed = dict(part.split(" ") for part in re.split(r",\s+", said) if " " in part)
     assert {"fuse3" if name == "libfuse" else name: v for name, v in needed.items() if name != "libyaml"} == wanted
+
+
+def test_first_change_fits(tmp_path):
+    """The diffs of docs/first-change.md apply to the source, and nothing of them is there already."""
+    diffs = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "docs/first-change.md").read_text(), re.M | re.S)
+    assert len(diffs) > 5
+    for path in re.findall(r"^\+\+\+ b/(.*)$", "".join(diffs), re.M):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
+    subprocess.run(["patch", "-p1", "-N", "-F2"], cwd=tmp_path, input="".join(diffs), text=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The rules that CONTRIBUTING.md states and a machine can check: which folder may include what
+"""The rules that docs/rules.md states and a machine can check: which folder may include what
 (D1-D4), what a library may refer to, how a file looks."""
 
 import functools

@@ -250,7 +250,7 @@ static void do_releasedir(struct fuse_req *r)
 }
 
 /*
- * For how long each of them may be parked (docs/design.md, "Threads"): a close waits for what becomes of what is
+ * For how long each of them may be parked (docs/architecture.md, "Threads"): a close waits for what becomes of what is
  * submitted, an fsync for its bytes, and who renames or removes has the directory to himself meanwhile.
  */
 static void promise(struct fuse_req *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulator: kxfs as it is, on one thread, with another loop, pool, disk, server, kernel and clock linked in place
- * of the real ones (docs/design.md, "The simulator"). A history is one seed: users write files, a server acts on what
+ * of the real ones (tests/sim/README.md). A history is one seed: users write files, a server acts on what
  * it is asked, things fail, kxfs is killed and started again; what must hold is checked meanwhile.
  *
  *	sched.c   (here) events in virtual time, tasks that wait, streams of random numbers, the trace
