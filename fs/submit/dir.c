@@ -234,14 +234,10 @@ static void change_free(struct change *c)
 static void dir_unlinked(void *data, int err)
 {
 	struct change *c = data;
-	struct names *names = c->s->names;
 	fuse_req_t req;
 
-	if (!err) {
-		launch_displace(c->s, c->upload, c->process, c->ticket);
-		names_drop(names, c->upload);
-		save_name(c->s, c->name, NULL, NULL);
-	}
+	if (!err)
+		launch_removed(c->s, c->upload, c->name, c->process, c->ticket);
 	req = park_claim(c->s->fs->park, c->ticket);
 	if (req)
 		fuse_reply_err(req, -err);
@@ -283,12 +279,6 @@ static void dir_renamed(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/*
-	 * A process that still writes the file would close it without a launch: it has lost the file, as if that had
-	 * been removed.
-	 */
-	if (spec_name_submits(c->name) && !spec_name_submits(c->newname))
-		launch_displace(c->s, c->upload, c->process, c->ticket);
 	launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
 	/* The request is answered when both records are on disk, since the end of the mount may be next. */
 	save_name(c->s, c->newname, dir_rename_over, c);

@@ -489,37 +489,53 @@ static char *process_text(pid_t process)
 		     : text_print("process %d", (int)process);
 }
 
-void launch_displace(struct submit *s, struct upload *u, pid_t process, uint64_t ticket)
+/* PROCESS has taken the file from its writer: say so under the name that the file had. */
+static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid_t process)
 {
-	/* The process that was told of the failure may be writing the file since. */
-	pid_t writer = upload_displace(u, park_waits(s->fs->park, ticket) ? process : 0);
 	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
-	char name[NAME_MAX + 1];
 
-	if (!writer || !names_of(s->names, u, name) || !spec_name_submits(name))
+	if (!loss->writer)
 		return;
 	who = process_text(process);
-	whom = process_text(writer);
+	whom = process_text(loss->writer);
 	text = text_print("%s: %s removed or replaced it while %s wrote it: nothing of what that "
 			  "wrote was launched. Write it again, or under another name.",
-			  name, who, whom);
-	names_refused(s->names, name, names_next(s->names), text, s->us);
+			  loss->name, who, whom);
+	names_refused(s->names, loss->name, loss->number, text, s->us);
+}
+
+/*
+ * PROCESS, which has sent the request with TICKET, keeps what it writes itself, unless the request has timed out: then
+ * it may have opened the file since, after it read of the failure. Return the process that keeps it; 0: none.
+ */
+static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
+{
+	return park_waits(s->fs->park, ticket) ? process : 0;
 }
 
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket)
 {
-	struct upload *there cleanup_upload = names_file(s->names, name);
 	char old[NAME_MAX + 1] = "";
+	struct name_loss loss;
 
-	if (there && there != u)
-		launch_displace(s, there, process, ticket);
 	names_of(s->names, u, old);
-	names_move(s->names, u, name);
+	names_move(s->names, u, name, launch_keeper(s, process, ticket), &loss);
+	launch_show_loss(s, &loss, process);
 	/* The records are written in this order, so that in between both say that the file was launched. */
 	save_name(s, name, NULL, NULL);
 	if (*old && !streq(old, name))
 		save_name(s, old, NULL, NULL);
+}
+
+void launch_removed(struct submit *s, struct upload *u, const char *name, pid_t process,
+		    uint64_t ticket)
+{
+	struct name_loss loss;
+
+	names_drop(s->names, u, launch_keeper(s, process, ticket), &loss);
+	launch_show_loss(s, &loss, process);
+	save_name(s, name, NULL, NULL);
 }
 
 /* --- what the last mount left: it was killed, or the machine went down --- */

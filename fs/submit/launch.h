@@ -32,9 +32,12 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 		   pid_t process, uint64_t ticket);
 /*
  * U, which has the name NAME on disk already, gets it in the tree, too; PROCESS has asked for that by the request with
- * TICKET.
+ * TICKET. A writer that loses its file by that reads so in NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
+		    uint64_t ticket);
+/* U, which no longer has the name NAME on disk, loses it in the tree, too; the rest is as above. */
+void launch_removed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
 /* Answer a rename with ERR, but not with EINVAL, which mv takes for "cannot move to a subdirectory of itself". */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
@@ -42,8 +45,3 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 /* The content of W is not what its writer meant (upload_flaw): report that in NAME.error, if U's name submits. */
 void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
 		      struct record_owner owner);
-/*
- * PROCESS removes or replaces U, by the request with TICKET: whoever writes U is told that they have lost the file. So
- * is PROCESS itself if nobody waits for the request any more.
- */
-void launch_displace(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);

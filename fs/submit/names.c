@@ -183,6 +183,21 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 	all->changed = loop_time_ns();
 }
 
+/*
+ * PROCESS takes the file of N from its other writers. The caller changes the name before it drops the lock: a process
+ * that opens the file in between would write it, close it with success, and launch nothing.
+ */
+static void displace(struct names *all, const struct name *n, pid_t process, struct name_loss *ret)
+{
+	pid_t writer = upload_displace(n->file, process);
+
+	if (!writer || !spec_name_submits(n->text))
+		return;
+	ret->writer = writer;
+	ret->number = ++all->number;
+	memcpy(ret->name, n->text, strlen(n->text) + 1);
+}
+
 /* Take the file from N; its reference is the caller's. */
 static struct upload *detach(struct names *all, struct name *n)
 {
@@ -214,8 +229,10 @@ void names_free(struct names *all)
 	if (!all)
 		return;
 	HASH_ITER(hh, all->table, n, next) {
+		struct name_loss none;
+
 		if (n->file)
-			names_drop(all, n->file);
+			names_drop(all, n->file, 0, &none);
 	}
 	HASH_ITER(hh, all->table, n, next)
 		free_name(all, n);
@@ -309,25 +326,28 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
 	return n;
 }
 
-void names_drop(struct names *all, struct upload *u)
+void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret)
 {
 	struct name *n;
 
+	ret->writer = 0;
 	{
 		lock_scope(all->lock);
 		n = find_file(all, u);
 		if (!n)
 			return;
+		displace(all, n, process, ret);
 		detach(all, n);
 		show(all, n);
 	}
 	upload_unref(u);
 }
 
-/* Give U the name TO. Returns the file that loses that name; its reference is the caller's. */
-static struct upload *move(struct names *all, struct upload *u, const char *to)
+/* As names_move. Returns the file that loses the name TO; its reference is the caller's. */
+static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
+			   struct name_loss *ret)
 {
-	struct upload *lost;
+	struct upload *lost = NULL;
 	struct name *n, *target, content;
 
 	lock_scope(all->lock);
@@ -336,7 +356,12 @@ static struct upload *move(struct names *all, struct upload *u, const char *to)
 		return NULL;
 	content = *n;
 	target = make(all, to);
-	lost = target->file ? detach(all, target) : NULL;
+	if (target->file) {
+		displace(all, target, process, ret);
+		lost = detach(all, target);
+	}
+	if (spec_name_submits(n->text) && !spec_name_submits(to))
+		displace(all, n, process, ret);
 	detach(all, n);
 	attach(all, target, u);
 	target->state = content.state;
@@ -362,9 +387,11 @@ static struct upload *move(struct names *all, struct upload *u, const char *to)
 	return lost;
 }
 
-void names_move(struct names *all, struct upload *u, const char *to)
+void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
+		struct name_loss *ret)
 {
-	upload_unref(move(all, u, to));
+	ret->writer = 0;
+	upload_unref(move(all, u, to, process, ret));
 }
 
 int names_expire(struct names *all, const char *name, int64_t before, struct upload **ret)

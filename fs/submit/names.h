@@ -67,13 +67,22 @@ int names_make(struct names *all, struct uploads *files, const char *name, mode_
 void names_add(struct names *all, const char *name, struct upload *u);
 /* Find the present name of U; false: it has none any more. */
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
-/* Take its name from U, if it has one. */
-void names_drop(struct names *all, struct upload *u);
+
+/* A writer has lost its file, whose name submitted, to the process that removed, replaced or renamed that. */
+struct name_loss {
+	pid_t writer;	 /* -1: it is not known which process it was; 0: nobody has lost anything */
+	uint64_t number; /* number for the verdict */
+	char name[NAME_MAX + 1];
+};
+
+/* PROCESS (0: none) takes its name from U, if it has one, and U from all other writers. */
+void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
- * Give U the name TO; a file that has that name loses it. A content that was launched takes its verdict along, if both
- * names submit.
+ * PROCESS gives U the name TO. A file that has that name loses it, and is taken from all other writers; so is U, if its
+ * name submits and TO does not. A content that was launched takes its verdict along, if both names submit.
  */
-void names_move(struct names *all, struct upload *u, const char *to);
+void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
+		struct name_loss *ret);
 /*
  * Drop the file NAME if it was not changed after BEFORE, in ns (INT64_MAX: whenever it was), its content was launched,
  * and nobody has it open: *RET is a reference. -ENOENT; -EBUSY; -EAGAIN: it has to be read first (names_loaded).

@@ -261,6 +261,26 @@ void upload_set_name(struct upload *u, const char *name)
 		}
 }
 
+static bool is_of(const struct upload_writer *w, pid_t process)
+{
+	return process != 0 && w->opener == process;
+}
+
+pid_t upload_displace(struct upload *u, pid_t process)
+{
+	struct upload_writer *w;
+	pid_t ret = 0;
+
+	DL_FOREACH(u->writers, w) {
+		if (is_of(w, process))
+			continue;
+		if (w->dirty && !w->lost)
+			ret = w->opener ? w->opener : -1;
+		w->lost = true;
+	}
+	return ret;
+}
+
 bool upload_has_dirty(const struct upload *u)
 {
 	const struct upload_writer *w;
@@ -580,11 +600,6 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 
 /* --- writers --- */
 
-static bool is_of(const struct upload_writer *w, pid_t process)
-{
-	return process != 0 && w->opener == process;
-}
-
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener)
 {
 	w->opener = opener;
@@ -625,22 +640,6 @@ void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
 	w->unseen = true;
 	if (strange)
 		w->opener = 0;
-}
-
-pid_t upload_displace(struct upload *u, pid_t process)
-{
-	struct upload_writer *w;
-	pid_t ret = 0;
-
-	lock_scope(u->all->lock);
-	DL_FOREACH(u->writers, w) {
-		if (is_of(w, process))
-			continue;
-		if (w->dirty && !w->lost)
-			ret = w->opener ? w->opener : -1;
-		w->lost = true;
-	}
-	return ret;
 }
 
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w)

@@ -139,11 +139,6 @@ size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t proc
  * either.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
-/*
- * PROCESS removes or replaces the file: other writers lose it. Returns the process of a writer that has changed the
- * file since its last submission, -1 if that process is not known; 0: there is no such writer.
- */
-pid_t upload_displace(struct upload *u, pid_t process);
 /* True if W has changed the bytes since its last submission, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
@@ -189,5 +184,10 @@ bool upload_is_idle(const struct upload *u);
 int64_t upload_ctime(const struct upload *u);
 bool upload_is_empty(const struct upload *u);
 bool upload_has_dirty(const struct upload *u);
+/*
+ * PROCESS removes or replaces the file: other writers lose it. Returns the process of a writer that has changed the
+ * file since its last submission, -1 if that process is not known; 0: there is no such writer.
+ */
+pid_t upload_displace(struct upload *u, pid_t process);
 /* From now on U has the name NAME, or none. A file whose name submits counts in no bound. */
 void upload_set_name(struct upload *u, const char *name);

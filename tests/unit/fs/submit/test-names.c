@@ -178,17 +178,26 @@ static void test_content(void **state)
 	upload_close(u);
 }
 
+static void rename_to(struct fixture *f, struct upload *u, const char *name)
+{
+	struct name_loss loss;
+
+	names_move(f->names, u, name, 0, &loss);
+	assert_int_equal(loss.writer, 0);
+}
+
 static void test_move(void **state)
 {
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml", "one"), *y = made(f, "y.yaml", "two"), *again;
 	char name[NAME_MAX + 1];
+	struct name_loss loss;
 
 	upload_ref(y);
 	launch(f, u, "x.yaml", true);
 	names_accepted(f->names, "x.yaml", names_next(f->names), "job-1", them);
 	names_refused(f->names, "y.yaml", names_next(f->names), "bad", us);
-	names_move(f->names, u, "y.yaml");
+	rename_to(f, u, "y.yaml");
 	assert_shows(f, "x.yaml", NULL, NULL);
 	assert_shows(f, "y.yaml", "job-1", NULL);
 	assert_true(names_of(f->names, u, name));
@@ -197,28 +206,71 @@ static void test_move(void **state)
 	assert_false(names_of(f->names, y, name)); /* it goes on for whoever has it open */
 	upload_unref(y);
 	/* The state of the content goes along, the verdict stays. */
-	names_move(f->names, u, "scratch");
+	rename_to(f, u, "scratch");
 	assert_shows(f, "y.yaml", "job-1", NULL);
 	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
 	/* A new file of the first name is another upload. */
 	again = made(f, "x.yaml", "three");
 	assert_string_not_equal(upload_tag(again), upload_tag(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
-	names_drop(f->names, u);
+	names_drop(f->names, u, 0, &loss);
+	assert_int_equal(loss.writer, 0);
 	assert_null(names_file(f->names, "scratch"));
 	/* A file that no longer has a verdict takes none away. */
 	u = made(f, "z.yaml", "four");
 	launch(f, u, "z.yaml", true);
-	names_move(f->names, u, "y.yaml");
+	rename_to(f, u, "y.yaml");
 	assert_shows(f, "y.yaml", "job-1", NULL);
 	/* A verdict is about a content: one that was written since does not take the verdict along. */
 	u = made(f, "w.yaml", "five");
 	launch(f, u, "w.yaml", true);
 	names_accepted(f->names, "w.yaml", names_next(f->names), "job-2", us);
 	assert_true(names_writing(f->names, u));
-	names_move(f->names, u, "v.yaml");
+	rename_to(f, u, "v.yaml");
 	assert_shows(f, "w.yaml", "job-2", NULL);
 	assert_shows(f, "v.yaml", NULL, NULL);
+}
+
+enum { REMOVED, REPLACED, RENAMED_AWAY, RENAMED };
+
+/*
+ * A name never goes without taking the file from its writers, whose close would return 0, and nothing would be launched.
+ */
+static void test_loss(void **state)
+{
+	const pid_t writer = 1, other = 2, processes[] = {writer, other};
+	struct fixture *f = *state;
+	struct name_loss loss;
+
+	for (int how = REMOVED; how <= RENAMED; how++)
+		for (size_t i = 0; i < array_size(processes); i++) {
+			struct upload *u = made(f, "x.yaml", "one"), *by = made(f, "tmp", "two");
+			bool lost = processes[i] == other && how != RENAMED;
+			struct upload_writer w = {0};
+			uint64_t number = names_next(f->names);
+
+			upload_ref(u);
+			assert_int_equal(upload_open(u, false), 0);
+			upload_add_writer(u, &w, writer);
+			assert_int_equal(upload_write(u, &w, "three", 5, 0), 0);
+			if (how == REMOVED)
+				names_drop(f->names, u, processes[i], &loss);
+			else if (how == REPLACED)
+				names_move(f->names, by, "x.yaml", processes[i], &loss);
+			else
+				names_move(f->names, u, how == RENAMED ? "y.yaml" : "x.yaml~",
+					   processes[i], &loss);
+			assert_int_equal(loss.writer, lost ? writer : 0);
+			if (lost)
+				assert_string_equal(loss.name, "x.yaml");
+			assert_true(!lost || loss.number > number);
+			assert_int_equal(upload_is_lost(u, &w), lost);
+			upload_remove_writer(u, &w);
+			upload_close(u);
+			names_drop(f->names, u, 0, &loss);
+			names_drop(f->names, by, 0, &loss);
+			upload_unref(u);
+		}
 }
 
 /* Begin the next mount, which finds of NAME what the record of this mount says, and the file. */
@@ -518,6 +570,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_error_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_older_is_told_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_records, setup, teardown),

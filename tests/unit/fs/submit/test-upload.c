@@ -346,6 +346,12 @@ static void test_launch(void **state)
 	unmade(f, u);
 }
 
+static pid_t displace(struct fixture *f, struct upload *u, pid_t process)
+{
+	lock_scope(&f->lock);
+	return upload_displace(u, process);
+}
+
 static void test_displaced(void **state)
 {
 	struct fixture *f = *state;
@@ -354,11 +360,11 @@ static void test_displaced(void **state)
 
 	upload_add_writer(u, &a, 1);
 	upload_add_writer(u, &b, 2);
-	assert_int_equal(upload_displace(u, 1), 0); /* nobody has written yet */
+	assert_int_equal(displace(f, u, 1), 0); /* nobody has written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(upload_displace(u, 1), 0); /* its writer may */
+	assert_int_equal(displace(f, u, 1), 0); /* its writer may */
 	assert_false(upload_is_lost(u, &a));
-	assert_int_equal(upload_displace(u, 2), 1);
+	assert_int_equal(displace(f, u, 2), 1);
 	assert_true(upload_is_lost(u, &a));
 	assert_false(upload_is_dirty(u, &a));
 	assert_false(upload_show(u, &a));
