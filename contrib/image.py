@@ -3,6 +3,7 @@
 """What contrib/package needs to make an image, of programs that this machine may not be able to run.
 
     image.py rootfs KXFS VERSION SYSROOT DIRECTORY    fill DIRECTORY with KXFS and what it needs; prints the licences
+    image.py bill KXFS VERSION SYSROOT PACKAGE...     print the bill of materials of KXFS with these packages
     image.py index LAYOUT NAME VERSION                the images of an OCI layout, one per architecture, become one,
                                                       NAME:VERSION and NAME:latest
 
@@ -96,6 +97,10 @@ def rootfs(program, version, sysroot, top):
     print(" AND ".join(sorted(f"({one})" if " " in one else one for one in licences)))
 
 
+def bill(program, version, sysroot, *packages):
+    print(sbom.bill(program, version, packages, Archives(pathlib.Path(sysroot)).about))
+
+
 def index(layout, name, version):
     """One image of several architectures is an index of their manifests; index.json names it alone."""
     layout = pathlib.Path(layout)
@@ -117,4 +122,4 @@ def index(layout, name, version):
 
 
 if __name__ == "__main__":
-    {"rootfs": rootfs, "index": index}[sys.argv[1]](*sys.argv[2:])
+    {"rootfs": rootfs, "bill": bill, "index": index}[sys.argv[1]](*sys.argv[2:])

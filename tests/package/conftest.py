@@ -13,6 +13,7 @@ KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for 
 
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,13 +50,15 @@ exec chroot "$root" /bin/bash -eux /kx/script
 """
 
 
-def archives():
-    """The lines of a sources.list for what apt gets from Debian here; no third party's."""
+def archives(release):
+    """The lines of a sources.list for what apt gets from Debian here; no third party's. Of another RELEASE the main archive alone."""
     text = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(RELEASE) $(COMPONENT)|$(ORIGIN)"
     out = subprocess.run(["apt-get", "indextargets", "--format", text, "Created-By: Packages"], stdout=subprocess.PIPE,
                          check=True, text=True).stdout
     found = sorted({line.rsplit("|", 1)[0] for line in out.splitlines() if line.endswith("|Debian")})
     assert found, f"apt-get update has not been run, or apt knows no archive of Debian:\n{out}"
+    if release != codename():
+        found = [re.sub(rf" {codename()} ", f" {release} ", line) for line in found if f" {codename()} " in line]
     return "\n".join(found) + "\n"
 
 
@@ -66,14 +69,15 @@ def apt_options():
     return [f"--aptopt={line}" for line in [*proxies, 'Acquire::Retries "8";']]
 
 
-def mmdebstrap(target, variant, packages, *options):
-    """Begin to make TARGET; more than one may be under way."""
+def mmdebstrap(target, variant, packages, *options, release=None):
+    """Begin to make TARGET, of this Debian or another RELEASE; more than one may be under way."""
+    release = release or codename()
     env = {**os.environ, "KXFS_TEST_MARK": MARK}
     process = subprocess.Popen(
         ["unshare", "--mount", "mmdebstrap", "--mode=root", f"--variant={variant}", f"--include={','.join(packages)}",
-         *apt_options(), *options, codename(), target, "-"],
+         *apt_options(), *options, release, target, "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
-    process.stdin.write(archives())
+    process.stdin.write(archives(release))
     process.stdin.close()
     process.stdin = None
     return process
@@ -89,6 +93,10 @@ def codename():
 def finish(process):
     out, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, out[-4000:]
+
+
+def mmdebstrap_and_wait(target, variant, packages, release):
+    finish(mmdebstrap(target, variant, packages, release=release))
 
 
 @pytest.fixture(scope="session")

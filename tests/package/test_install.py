@@ -34,9 +34,7 @@ FILES = {
     "share/licenses/kxfs/LICENSE",
     "share/zsh/site-functions/_kxfs",
     *(f"share/doc/kxfs/{p.relative_to(ROOT)}" for p in (ROOT / "contrib/kubernetes").rglob("*.yaml")),
-    *(f"share/doc/kxfs/contrib/torchx/{p.name}" for p in (ROOT / "contrib/torchx").iterdir() if p.is_file()),
-    *(f"share/doc/kxfs/contrib/torchx/torchx_kxfs/{p.name}" for p in (ROOT / "contrib/torchx/torchx_kxfs").iterdir()
-      if p.is_file()),
+    "share/doc/kxfs/contrib/torchx/README.md",
     *(f"share/doc/kxfs/examples/{p.name}" for p in (ROOT / "contrib/examples").iterdir()),
     *(f"share/man/man{p.suffix[1:]}/{p.name}" for p in (ROOT / "docs").glob("*.[0-9]")),
 }

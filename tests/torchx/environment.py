@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and the nightly that
+"""Python environments with a real TorchX, from PyPI, and the wheel of kxfs in it: TorchX 0.7.0 and the nightly that
 tests/golden/torchx_env.py chooses. KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the
 next."""
 
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import sys
 import venv
 
 import pypi
-from harness import ROOT
+from harness import BINARY, ROOT, run
 
 sys.path.insert(1, str(ROOT / "tests/golden"))
 
 import torchx_env  # noqa: E402
 
 SOURCE = ROOT / "contrib/torchx"
+VERSION = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
 PACKAGES = {"0.7.0": ["torchx==0.7.0"], "nightly": [torchx_env.PACKAGES[torchx_env.LATER][0], "mypy==2.4.1"]}
 
 
@@ -35,11 +37,14 @@ class Environment:
         return self.version != "0.7.0"
 
     def install(self):
-        """As a user does it, from a copy of the source, in which the build leaves files."""
-        copy = self.path / "source"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-        pypi.install(self.python, "--force-reinstall", copy)
+        """As a user does it: the wheel, made of the program that is tested."""
+        top = self.path / "wheel"
+        shutil.rmtree(top, ignore_errors=True)
+        build = pathlib.Path(BINARY).resolve().parents[1]
+        run(["meson", "install", "-C", build, "--no-rebuild"], env={"DESTDIR": str(top / "installed")}, timeout=300)
+        [program] = (top / "installed").rglob("bin/kxfs")
+        name = run([ROOT / "contrib/wheel", program.parents[1], VERSION, os.uname().machine, top]).stdout.strip()
+        pypi.install(self.python, "--force-reinstall", top / name)
 
 
 def make(version, config, tmp_path_factory, kept=None):
