@@ -12,7 +12,7 @@ import sys
 import venv
 
 import pypi
-from harness import BINARY, ROOT, run
+from harness import ROOT, run
 
 sys.path.insert(1, str(ROOT / "tests/golden"))
 
@@ -40,7 +40,7 @@ class Environment:
         """As a user does it: the wheel, made of the program that is tested."""
         top = self.path / "wheel"
         shutil.rmtree(top, ignore_errors=True)
-        build = pathlib.Path(BINARY).resolve().parents[1]
+        build = pathlib.Path(os.environ.get("KXFS_BINARY", ROOT / "build/fs/kxfs")).resolve().parents[1]
         run(["meson", "install", "-C", build, "--no-rebuild"], env={"DESTDIR": str(top / "installed")}, timeout=300)
         [program] = (top / "installed").rglob("bin/kxfs")
         name = run([ROOT / "contrib/wheel", program.parents[1], VERSION, os.uname().machine, top]).stdout.strip()
