@@ -15,10 +15,10 @@
 #include <utlist.h>
 
 #include "backend/archive/copy.h"
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
-#include "backend/base/random.h"
 #include "backend/base/thread.h"
 #include "backend/base/wait.h"
 #include "backend/base/work.h"
@@ -35,7 +35,7 @@ struct entry {
 	char *uid;
 	const struct spec_job *job; /* NULL: DIR has it, and the entry is not in the queue */
 	uint64_t at;		    /* when it is due, by loop_now_ms */
-	unsigned failures;	    /* in a row */
+	struct backoff again;	    /* after failures of its copy */
 	struct entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -47,7 +47,8 @@ struct archive {
 	struct copy copy; /* it is under way if it has a JOB, which is a reference */
 	struct work work;
 	bool begun;
-	unsigned failing, away; /* jobs whose last copy has failed; errors of DIR in a row */
+	unsigned failing;    /* jobs whose last copy has failed */
+	struct backoff away; /* after errors of DIR */
 	uint64_t retry_at;
 	struct loop_timer timer, late;
 	atomic_bool cancel;
@@ -129,7 +130,7 @@ bool archive_lacks(const struct archive *a, const char *uid)
 
 bool archive_gives_up(const struct archive *a, const char *uid)
 {
-	return a->away && !(a->copy.job && streq(a->copy.job->uid, uid));
+	return a->away.failures && !(a->copy.job && streq(a->copy.job->uid, uid));
 }
 
 /* --- the queue --- */
@@ -147,10 +148,10 @@ static void leave(struct archive *a, struct entry *e)
 		return;
 	DL_DELETE(a->queue, e);
 	spec_job_unref(take_ptr(e->job));
-	a->failing -= e->failures > 0;
-	e->failures = 0;
+	a->failing -= e->again.failures > 0;
+	backoff_reset(&e->again);
 	atomic_fetch_sub(&a->waiting, 1);
-	if (!a->failing && !a->away)
+	if (!a->failing && !a->away.failures)
 		set_trouble(a, NULL);
 }
 
@@ -177,6 +178,7 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 		e = new0(struct entry);
 		e->uid = text_copy(new_job->uid);
 		e->at = loop_now_ms() + SOON_MS;
+		e->again = backoff_begin(JOB_MS, JOB_MAX);
 		HASH_ADD_KEYPTR(hh, a->all, e->uid, strlen(e->uid), e);
 		DL_APPEND(a->queue, e);
 		atomic_fetch_add(&a->waiting, 1);
@@ -204,11 +206,11 @@ static void failed(struct archive *a, struct entry *e, int err)
 
 	atomic_fetch_add(&a->failures, 1);
 	if (c->away)
-		a->retry_at = now + random_pause(AWAY_MS, a->away++, AWAY_MAX, 0);
+		a->retry_at = now + backoff_next(&a->away, 0);
 	if (!e || !e->job)
 		return;
-	a->failing += !e->failures;
-	e->at = now + random_pause(JOB_MS, e->failures++, JOB_MAX, 0);
+	a->failing += !e->again.failures;
+	e->at = now + backoff_next(&e->again, 0);
 	set_trouble(a, text_copy(c->why ? c->why : strerror(-err)));
 }
 
@@ -219,7 +221,7 @@ static void finished(void *data)
 	struct entry *e = find(a, c->job->uid);
 
 	if (!c->away)
-		a->away = 0;
+		backoff_reset(&a->away);
 	if (c->there && e)
 		leave(a, e);
 	atomic_fetch_add(&a->copied, c->there && *c->temp);
@@ -299,12 +301,12 @@ static void step(void *data)
 
 	if (!a->namespace || a->copy.job || a->cancel)
 		return;
-	if (a->stopped && a->away)
+	if (a->stopped && a->away.failures)
 		return on_stopped(a);
 	if (now < a->retry_at)
 		return wait(a, a->retry_at - now);
 	DL_FOREACH(a->queue, e) {
-		bool due = e->at <= now || (a->stopped && !e->failures);
+		bool due = e->at <= now || (a->stopped && !e->again.failures);
 
 		if (due && is_settled(a, e->job))
 			return begin(a, e);
@@ -382,6 +384,7 @@ struct archive *archive_new(const struct archive_config *config)
 {
 	struct archive *a = new0(struct archive);
 
+	a->away = backoff_begin(AWAY_MS, AWAY_MAX);
 	a->config = *config;
 	a->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&a->timer, config->loop, step, a);

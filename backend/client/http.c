@@ -30,8 +30,8 @@
 #include <stdatomic.h>
 #include <utlist.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/process.h"
-#include "backend/base/random.h"
 #include "backend/base/uv.h"
 #include "backend/client/curl_loop.h"
 #include "backend/client/http_easy.h"
@@ -104,7 +104,8 @@ struct http_request {
 	uv_timer_t timer;
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0: none */
-	unsigned tries;
+	struct backoff backoff;
+	bool tried;	/* it was sent once */
 	bool told_when; /* in WAITING: until the time that the server has asked for */
 	bool renewed;	/* it was sent again with other credentials after a 401 */
 	bool again;	/* it was sent again after a reply which said that nothing was done */
@@ -458,7 +459,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 
 	if (!rq->call.retry)
 		return false;
-	wait = random_pause(BACKOFF_MIN, rq->tries - 1, BACKOFF_MAX, asked);
+	wait = backoff_next(&rq->backoff, asked);
 	if (now + wait >= rq->deadline || !take_token(rq->http, now))
 		return false;
 	atomic_fetch_add(&rq->http->n_retried, 1);
@@ -533,9 +534,9 @@ static void try_request(struct http_request *rq)
 	}
 	rq->starting = true;
 	m->starting++;
-	if (rq->call.hurried && rq->tries == 0)
+	if (rq->call.hurried && !rq->tried)
 		credential_hurry(rq->http->credential);
-	rq->tries++;
+	rq->tried = true;
 	rq->state = ASKING;
 	/* RQ's memory stays until the loop goes on, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -719,6 +720,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->call.path = rq->path = text_copy(call->path);
 	rq->call.body = rq->call_body = call->body ? mem_copy(call->body, call->len) : NULL;
 	rq->deadline = loop_now_ms() + call->deadline_ms;
+	rq->backoff = backoff_begin(BACKOFF_MIN, BACKOFF_MAX);
 	uv_timer_init(loop_uv(http->loop), &rq->timer);
 	group_enter(&http->group);
 	DL_APPEND(http->requests, rq);

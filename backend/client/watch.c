@@ -48,6 +48,7 @@
 
 #include <errno.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/random.h"
 #include "backend/base/tally.h"
@@ -130,7 +131,7 @@ struct watch {
 	/* Refusals that are left before an optional resource counts as forbidden. */
 	unsigned refusals;
 	/* The last pause in ms; 0: all was in order. Only a watch that stands for long resets it. */
-	unsigned backoff;
+	struct backoff backoff;
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
 	unsigned head_ms; /* ms until the head of the next reply has to be there */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
@@ -208,16 +209,16 @@ void watch_hurry(struct watch *w)
 		return;
 	}
 	w->hurried = now;
-	w->backoff /= 2; /* should this request fail again, the next pause is as long as this one */
+	/* Should this request fail again, the next pause is as long as this one. */
+	backoff_undo(&w->backoff);
 	on_timer(w);
 }
 
 /* Pause longer each time, and at least AT_LEAST ms, which the server asked for. */
 static void back_off(struct watch *w, unsigned at_least)
 {
-	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
 	w->may_hurry = at_least == 0;
-	wait_ms(w, random_pause(w->backoff, 0, w->backoff, at_least));
+	wait_ms(w, backoff_next(&w->backoff, at_least));
 }
 
 /* The request failed: tell the owner, and try again later. */
@@ -264,9 +265,9 @@ static void expired(struct watch *w)
 	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew", w->resource);
 	forget_version(w);
 	/* At once if the last request was in order; a server that says so again and again is given a pause. */
-	if (w->backoff)
+	if (w->backoff.failures)
 		return back_off(w, 0);
-	w->backoff = BACKOFF_MIN;
+	(void)backoff_next(&w->backoff, 0);
 	return send_next(w);
 }
 
@@ -492,7 +493,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
-		w->backoff = 0;
+		backoff_reset(&w->backoff);
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
@@ -512,7 +513,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 		return failed(w, reply);
 	if (steady)
 		return send_next(w);
-	flaps = reply->err && w->backoff;
+	flaps = reply->err && w->backoff.failures;
 	back_off(w, reply->wait_ms);
 	if (flaps)
 		return notify(w, -EAGAIN, reply->text);
@@ -756,6 +757,7 @@ struct watch *watch_new(const struct watch_config *config)
 	w->config.selector = w->config.field = NULL; /* SELECTORS has them */
 	w->selectors = text_print("%s%s", labels, fields);
 	w->page = config->page;
+	w->backoff = backoff_begin(BACKOFF_MIN, BACKOFF_MAX);
 	w->silent = SILENT_MS;
 	w->head_ms = HEAD_MS;
 	w->err = ERR_NONE_YET;

@@ -43,6 +43,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
@@ -82,15 +83,15 @@ struct entry {
 	struct spec_held *rec;
 	struct spec_job *shape;
 	enum entry_state state;
-	size_t writes;	/* writes of its record that are under way */
-	bool dirty;	/* the record has to be written */
-	bool gone;	/* it was removed, which could not be synced yet */
-	bool unsure;	/* it is not known whether the last launch made the job */
-	bool unsettled; /* the jobs that it waits for have to be looked up */
-	bool changed;	/* its snapshot has to be made again */
-	bool begun;	/* its time to begin had come when it was shown */
-	char *refusal;	/* why the last launch was refused; NULL: none was */
-	unsigned tries; /* launches that were refused */
+	size_t writes;	      /* writes of its record that are under way */
+	bool dirty;	      /* the record has to be written */
+	bool gone;	      /* it was removed, which could not be synced yet */
+	bool unsure;	      /* it is not known whether the last launch made the job */
+	bool unsettled;	      /* the jobs that it waits for have to be looked up */
+	bool changed;	      /* its snapshot has to be made again */
+	bool begun;	      /* its time to begin had come when it was shown */
+	char *refusal;	      /* why the last launch was refused; NULL: none was */
+	struct backoff again; /* after launches that were refused */
 	/* When the next launch is due, or the next try to write the record, by loop_now_ms. */
 	uint64_t next;
 	uint64_t launched;   /* when it was launched, by loop_now_ms */
@@ -328,7 +329,7 @@ static void launch_ended(struct entry *e, int err, const char *text)
 		if (!streq(e->refusal, why))
 			diag(DIAG_WARNING, "%s: could not be launched yet: %s", e->rec->id, why);
 		text_set(&e->refusal, "%s", why);
-		e->next = loop_now_ms() + random_pause(AGAIN_MS, e->tries++, AGAIN_MAX_MS, 0);
+		e->next = loop_now_ms() + backoff_next(&e->again, 0);
 		e->changed = true;
 	}
 	if (!is_busy(e))
@@ -571,6 +572,7 @@ static struct entry *entry_new(struct held *h, struct spec_held *rec, struct spe
 	e->shape = shape;
 	e->begun = rec->begin <= loop_time_ns();
 	e->unsettled = rec->n_after > 0;
+	e->again = backoff_begin(AGAIN_MS, AGAIN_MAX_MS);
 	HASH_ADD_KEYPTR(hh, h->all, rec->submission, strlen(rec->submission), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
 	return e;

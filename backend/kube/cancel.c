@@ -65,7 +65,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	}
 	/* A DELETE may be sent again: the second one changes nothing. */
 	c->lost |= unknown;
-	if (unknown && (reply->err || c->r.tries < SERVER_TRIES) &&
+	if (unknown && (reply->err || c->r.backoff.failures < SERVER_TRIES) &&
 	    request_again(&c->r, reply->wait_ms))
 		return;
 	request_answer(&c->r, err, NULL, text);

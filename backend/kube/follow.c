@@ -32,8 +32,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
-#include "backend/base/random.h"
 #include "backend/client/podlog.h"
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
@@ -287,12 +287,11 @@ static void pause_shortly(struct follow *f)
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
+	unsigned last = f->place.leaving ? DELAY_HURRY_MS : has_ended(f) ? DELAY_ENDED_MS : max;
+	struct backoff pause = {DELAY_MS, last, n};
+
 	f->step = PAUSING;
-	loop_timer_set(&f->timer, random_pause(DELAY_MS, n,
-					       f->place.leaving ? DELAY_HURRY_MS
-					       : has_ended(f)	? DELAY_ENDED_MS
-								: max,
-					       asked));
+	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
 /* The try brought nothing: pause, longer each time. */
@@ -396,8 +395,8 @@ static void over(struct follow *f)
 static void pause_long(struct follow *f)
 {
 	struct places *places = &f->context->places;
-	unsigned refused = f->tries > TRIES_MAX ? f->tries - TRIES_MAX : 0;
-	unsigned ms;
+	struct backoff pause = {REFUSED_MS, REFUSED_MAX_MS,
+				f->tries > TRIES_MAX ? f->tries - TRIES_MAX : 0};
 
 	f->step = PAUSED;
 	stop(f);
@@ -408,8 +407,8 @@ static void pause_long(struct follow *f)
 		f->place.retried = true;
 		f->tries = max_of(f->tries, (unsigned)TRIES_MAX) + 1;
 	}
-	ms = (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS;
-	loop_timer_set(&f->timer, random_pause(REFUSED_MS, refused, REFUSED_MAX_MS, ms));
+	loop_timer_set(&f->timer,
+		       backoff_next(&pause, (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS));
 	changed(f);
 	room(f);
 }

@@ -6,7 +6,6 @@
 
 #include <utlist.h>
 
-#include "backend/base/random.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
@@ -100,6 +99,7 @@ void request_begin(struct requests *all, struct request *r, struct backend_reque
 	r->rq = rq;
 	r->all = all;
 	r->since = loop_now_ms();
+	r->backoff = backoff_begin(RETRY_MIN_MS, RETRY_MAX_MS);
 	loop_timer_init(&r->timer, all->loop, on_retry, r);
 	DL_APPEND(all->list, r);
 	group_enter(all->group);
@@ -109,7 +109,7 @@ bool request_again(struct request *r, unsigned wait_ms)
 {
 	if (request_age(r) > REQUEST_FIND_OUT_MS)
 		return false;
-	loop_timer_set(&r->timer, random_pause(RETRY_MIN_MS, r->tries++, RETRY_MAX_MS, wait_ms));
+	loop_timer_set(&r->timer, backoff_next(&r->backoff, wait_ms));
 	return true;
 }
 

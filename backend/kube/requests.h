@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backend/base/backoff.h"
 #include "backend/base/group.h"
 #include "backend/client/http.h"
 #include "backend/impl/impl.h"
@@ -38,7 +39,7 @@ struct request {
 	struct http_request *call; /* the call that is under way; NULL: none */
 	struct loop_timer timer;   /* runs until the next try */
 	uint64_t since;		   /* when the request began, by loop_now_ms */
-	unsigned tries;
+	struct backoff backoff;
 	struct request *prev, *next;
 };
 

@@ -407,8 +407,8 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 	s->in_flight |= unknown && (reply->err || (reply->status > 500 && reply->status <= 504));
 	request_set_unclear(&s->r, s->lost);
 	/* A server that answers with failures is tried a few times; one that can't be reached is tried until it can. */
-	if (s->lost &&
-	    (reply->err || ((unknown || s->err == -EAGAIN) && s->r.tries < SERVER_TRIES))) {
+	if (s->lost && (reply->err ||
+			((unknown || s->err == -EAGAIN) && s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
 		     s->m->id, text);
 		post_again(s, reply, text);

@@ -30,6 +30,7 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/print.h"
@@ -66,15 +67,16 @@ struct local_replica {
 	unsigned reopened, to_reopen;
 	/* Number of the record's change that has to be on disk before the attempt is started. */
 	uint64_t change;
-	/* The pause before the next start; 0: no attempt has failed since this daemon was started. */
+	/* After attempts that have failed, and the last pause; 0 if none has failed since this daemon was started. */
+	struct backoff slow;
 	unsigned delay_ms;
 	/* When the attempt was started, by loop_now_ms; 0: it was not, or by an earlier daemon. */
 	uint64_t since;
-	unsigned tries;	 /* tries to start this attempt that have failed */
-	char *lost;	 /* why output of the attempt is lost; NULL: none is lost */
-	bool tried;	 /* its start was tried at least once */
-	bool begun;	 /* the attempt's log has begun */
-	bool terminated; /* SIGTERM has been sent */
+	struct backoff start; /* after failures to start this attempt */
+	char *lost;	      /* why output of the attempt is lost; NULL: none is lost */
+	bool tried;	      /* its start was tried at least once */
+	bool begun;	      /* the attempt's log has begun */
+	bool terminated;      /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 
@@ -268,7 +270,7 @@ static void on_started(void *data, int64_t time)
 		set_step(rep, RUNNING);
 	atomic_fetch_add(&rep->job->all->n_started, 1);
 	mark_tried(rep);
-	rep->tries = 0;
+	backoff_reset(&rep->start);
 	rec->state = SPEC_RUNNING;
 	rec->started = time;
 	rep->since = loop_now_ms();
@@ -379,7 +381,7 @@ static void renew(struct local_replica *rep)
 	rec->finished = 0;
 	rep->begun = false;
 	rep->since = 0;
-	rep->tries = 0;
+	backoff_reset(&rep->start);
 	free(take_ptr(rep->lost));
 	set_step(rep, RECORDING);
 	local_replica_open_log(rep);
@@ -503,17 +505,18 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	struct spec_replica *rec = rep->rec;
 	const bool many_open = end->err == EMFILE || end->err == ENFILE;
 	cleanup_free char *text = NULL;
+	unsigned delay_ms;
 
 	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again)
 		return false;
-	rep->tries = min_of(rep->tries + 1, (unsigned)MAX_TRIES);
-	if (rep->tries == MAX_TRIES && !many_open)
+	delay_ms = backoff_next(&rep->start, 0);
+	if (rep->start.failures >= MAX_TRIES && !many_open)
 		return false;
 	text = outcome_text(record_of(rep), rec, end);
 	spec_set(&rec->reason, "StartDelayed");
 	spec_set(&rec->message, text);
 	set_step(rep, IDLE);
-	local_replica_begin(rep, min_of(LOCAL_DELAY_MIN_MS << (rep->tries - 1), DELAY_MAX_MS));
+	local_replica_begin(rep, delay_ms);
 	local_record_changed(rep->job->record);
 	return true;
 }
@@ -586,11 +589,9 @@ unsigned local_replica_slow_down(struct local_replica *rep)
 {
 	uint64_t ran = rep->since ? loop_now_ms() - rep->since : 0;
 
-	if (ran >= STEADY_MS || rep->delay_ms == 0)
-		rep->delay_ms = LOCAL_DELAY_MIN_MS;
-	else
-		rep->delay_ms = min_of(2 * rep->delay_ms, DELAY_MAX_MS);
-	return rep->delay_ms;
+	if (ran >= STEADY_MS)
+		backoff_reset(&rep->slow);
+	return rep->delay_ms = backoff_next(&rep->slow, 0);
 }
 
 unsigned local_replica_delay(const struct local_replica *rep)
@@ -786,6 +787,7 @@ struct local_replica *local_replica_new(const struct local_replica_job *job, siz
 	const struct spec_record *rec = local_record_spec(job->record);
 	struct local_replica *rep = new0(struct local_replica);
 
+	rep->slow = rep->start = backoff_begin(LOCAL_DELAY_MIN_MS, DELAY_MAX_MS);
 	rep->job = job;
 	rep->i = i;
 	rep->rec = &rec->job->replicas[i];

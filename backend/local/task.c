@@ -34,6 +34,7 @@
 #include <sys/wait.h>
 #include <utlist.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
@@ -44,10 +45,10 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper has to say that its program runs */
-/* The pauses between two tries to find a helper: each is twice the last. From SAY_MS on a message says so. */
+/* The pauses between two tries to find a helper. After this many a message reports it. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
-#define SAY_MS	    1000u
+#define SEEK_TRIES  5
 /*
  * Descriptors that no task gets, kept for what must work when all others are used. Helpers that run already may take
  * half of these, since the next start finds as many helpers as the last daemon has left.
@@ -85,7 +86,7 @@ struct task {
 	struct task_found found; /* SEEKING: its result */
 	struct loop_timer timer; /* PAUSING: the pause */
 	/* The last pause; 0: there was none since the task was last connected. */
-	unsigned pause_ms;
+	struct backoff seek;
 	atomic_bool released;	      /* the owner has gone while WORK was under way */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
 	int pid;		      /* pid of the program; 0: not known yet */
@@ -222,13 +223,12 @@ static void sought(void *data)
 		break;
 	}
 	task->step = PAUSING;
-	if (task->pause_ms < SAY_MS && 2 * task->pause_ms >= SAY_MS)
+	if (task->seek.failures == SEEK_TRIES)
 		diag(DIAG_WARNING,
 		     "%s/" HELPER_DIR
 		     "/%s: the process that runs it does not answer: %s; it is asked again until it does",
 		     task->dir, task->name, strerror(-task->found.err));
-	task->pause_ms = task->pause_ms ? min_of(2 * task->pause_ms, SEEK_MAX_MS) : SEEK_MIN_MS;
-	loop_timer_set(&task->timer, task->pause_ms);
+	loop_timer_set(&task->timer, backoff_next(&task->seek, 0));
 }
 
 static void seek(void *data)
@@ -309,7 +309,7 @@ static void connected(struct task *task, int fd)
 {
 	task->step = CONNECTED;
 	task->fd = fd;
-	task->pause_ms = 0;
+	backoff_reset(&task->seek);
 	task->watch = loop_watch_new(task->tasks->loop, fd, false, on_news, task);
 	assert(task->watch); /* a socket can be polled */
 	if (task->stop_sig)
@@ -329,6 +329,7 @@ static struct task *task_new(struct tasks *tasks, const char *dir, const char *n
 	task->instructions_fd = task->listen_fd = task->fd = -1;
 	task->work = (struct work){.group = tasks->group, .data = task};
 	loop_timer_init(&task->timer, tasks->loop, seek, task);
+	task->seek = backoff_begin(SEEK_MIN_MS, SEEK_MAX_MS);
 	task->events = events;
 	task->data = data;
 	return task;

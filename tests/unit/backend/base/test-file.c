@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backend/base/backoff.h"
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "spec/base/mem.h"
@@ -264,6 +265,29 @@ static void test_about(void **state)
 	assert_int_equal(random_about(0), 0);
 }
 
+static void test_backoff(void **state)
+{
+	static const unsigned pauses[] = {100, 200, 400, 800, 1000, 1000};
+	struct backoff b = backoff_begin(100, 1000);
+
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < array_size(pauses); i++) {
+			assert_in_range(backoff_next(&b, 0), pauses[i] * 3 / 4, pauses[i] * 5 / 4);
+			assert_int_equal(b.failures, i + 1);
+		}
+		backoff_reset(&b);
+		backoff_undo(&b);
+	}
+	(void)backoff_next(&b, 0);
+	(void)backoff_next(&b, 0);
+	backoff_undo(&b);
+	assert_in_range(backoff_next(&b, 0), 150, 250);
+	for (int i = 0; i < 100; i++)
+		assert_in_range(backoff_next(&b, 5000), 5000, 8400);
+	b.failures = UINT32_MAX - 1;
+	assert_in_range(backoff_next(&b, 0), 750, 1250);
+}
+
 /* Of one random number in 2 000 the suffix is too short to be known as one: another is drawn. */
 static void test_name(void **state)
 {
@@ -297,8 +321,9 @@ int main(void)
 		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_links),	       cmocka_unit_test(test_places),
 		cmocka_unit_test(test_aside),	       cmocka_unit_test(test_about),
-		cmocka_unit_test(test_name),	       cmocka_unit_test(test_room),
-		cmocka_unit_test(test_remove_dir),     cmocka_unit_test(test_two_names),
+		cmocka_unit_test(test_backoff),	       cmocka_unit_test(test_name),
+		cmocka_unit_test(test_room),	       cmocka_unit_test(test_remove_dir),
+		cmocka_unit_test(test_two_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

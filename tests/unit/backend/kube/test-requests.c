@@ -81,7 +81,7 @@ static void test_pauses(void **state)
 		assert_pause(&r, 0, pauses[i]);
 	assert_true(request_again(&r, 40000));
 	assert_false(fake_wait(39999));
-	assert_true(fake_wait(67000)); /* it is only longer at random, as in random_pause */
+	assert_true(fake_wait(67000)); /* it is only longer at random, as in backoff_next */
 	fake.now = REQUEST_FIND_OUT_MS;
 	assert_true(request_again(&r, 0));
 	fake_pass(20000);

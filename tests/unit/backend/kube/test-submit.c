@@ -140,7 +140,7 @@ void request_replied(struct request *r)
 
 bool request_again(struct request *r, unsigned wait_ms)
 {
-	r->tries++;
+	r->backoff.failures++;
 	rig.waits = !rig.over;
 	return rig.waits;
 }
