@@ -341,7 +341,18 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
-static void put_cause(FILE *out, const struct spec_job *job)
+/* Print how to resume a suspended job, unless nobody can through a mount that allows only the actions in ALLOWED. */
+static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
+{
+	unsigned actions = job->actions & allowed;
+
+	if (actions & 1u << SPEC_RESUME)
+		fprintf(out,
+			" To resume it, write resume to its ctl; to end it, %sremove its directory.",
+			actions & 1u << SPEC_TERMINATE ? "write terminate there or " : "");
+}
+
+static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	if (!job->cause.of_replica)
 		fputs(strncmp(job->cause.text, "waits ", 6) == 0 ? "The job "
@@ -355,21 +366,21 @@ static void put_cause(FILE *out, const struct spec_job *job)
 		fprintf(out, " Its place in the queue is %u.", job->queue_position);
 	if (*job->cause.advice)
 		fprintf(out, " %s", job->cause.advice);
+	if (job->actions & allowed & 1u << SPEC_RELEASE)
+		fputs(" Write release to its ctl to release it.", out);
+	if (job->suspended || job->cause.stops)
+		put_resume(out, job, allowed);
 }
 
-static void why_cancelled(FILE *out, const struct spec_job *job)
+static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	if (job->suspended && *job->cause.reason) {
-		put_cause(out, job);
+		put_cause(out, job, allowed);
 		return;
 	}
 	if (job->suspended) {
 		fputs("The job is suspended.", out);
-		if (job->actions & 1u << SPEC_RESUME)
-			fprintf(out,
-				" To let it go on, write resume to its ctl; to end it, %sremove its directory.",
-				job->actions & 1u << SPEC_TERMINATE ? "write terminate there or "
-								    : "");
+		put_resume(out, job, allowed);
 		return;
 	}
 	fputs("The job was cancelled", out);
@@ -531,7 +542,7 @@ char *spec_status_obstacle(const struct spec_job *job)
 	return ret;
 }
 
-static void why_unfinished(FILE *out, const struct spec_job *job)
+static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	size_t n;
 	const struct spec_replica *r = spec_job_first_waiting(job, &n), *failed;
@@ -541,7 +552,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	failed = spec_job_first_failed(job, &n_failed);
 	/* The failure may be of an earlier try: what the job waits for now comes first. */
 	if (caused)
-		put_cause(out, job);
+		put_cause(out, job, allowed);
 	if (failed) {
 		fputs(caused ? " Before that, " : "", out);
 		put_clean(out, failed->name);
@@ -616,7 +627,7 @@ static void put_behind(FILE *out, const struct spec_job *job)
 		n > 1 ? "s" : "");
 }
 
-void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
+void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
 	FILE *out = text_stream(&text, ret_len);
@@ -631,9 +642,9 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 				fputs("    ", out);
 		}
 	} else if (job->state == SPEC_CANCELLED)
-		why_cancelled(out, job);
+		why_cancelled(out, job, allowed);
 	else if (job->state != SPEC_SUCCEEDED)
-		why_unfinished(out, job);
+		why_unfinished(out, job, allowed);
 	else if (streq(job->reason, "OutputLost"))
 		put_end(out, job->message);
 	put_disk(out, job);

@@ -49,7 +49,7 @@ static void assert_why(const struct spec_job *job, const char *want)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	spec_status_why(job, &text, &len);
+	spec_status_why(job, ~0u, &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(text, want);
 }
@@ -257,13 +257,11 @@ static void test_cancelled(void **state)
 	/* Where ctl can't resume the job, nobody is told to try. */
 	assert_why(job, "The job is suspended.\n");
 	job->actions = 1u << SPEC_RESUME;
-	assert_why(job,
-		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
-		   "remove its directory.\n");
+	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
+			"remove its directory.\n");
 	job->actions |= 1u << SPEC_TERMINATE;
-	assert_why(job,
-		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
-		   "write terminate there or remove its directory.\n");
+	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
+			"write terminate there or remove its directory.\n");
 }
 
 static void test_waiting(void **state)
