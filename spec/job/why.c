@@ -611,20 +611,33 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
-/* Say that output of a cluster's job that has ended is not here yet. */
+/* Print why logs of a cluster's job that has ended are not complete: pods still run, or the rest is on its way. */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
-	size_t n = 0;
+	size_t n_late = 0, n_running = 0;
 
-	for (size_t i = 0; i < job->n_replicas; i++)
-		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
-			n += job->replicas[i].logs[j].waiting && !job->replicas[i].logs[j].disk;
-	if (!job->behind || n == 0)
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+		size_t n = 0;
+
+		for (size_t j = 0; j < r->n_logs; j++)
+			n += r->logs[j].waiting && !r->logs[j].disk;
+		if (r->state == SPEC_RUNNING)
+			n_running += n > 0;
+		else
+			n_late += n;
+	}
+	if (!job->behind || n_late + n_running == 0)
 		return;
 	if (ftell(out) > 0)
 		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
-	fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.", n,
-		n > 1 ? "s" : "");
+	if (n_running > 0)
+		fprintf(out, "%zu pod%s of the job still run%s, and kxfs captures what %s.%s",
+			n_running, n_running > 1 ? "s" : "", n_running > 1 ? "" : "s",
+			n_running > 1 ? "they print" : "it prints", n_late > 0 ? " " : "");
+	if (n_late > 0)
+		fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.",
+			n_late, n_late > 1 ? "s" : "");
 }
 
 void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len)

@@ -460,6 +460,12 @@ static void test_behind(void **state)
 	assert_why(job, "The end of 1 log has not been fetched from the cluster yet.\n");
 	job->replicas[2].logs[0].waiting = true;
 	assert_why(job, "The end of 2 logs has not been fetched from the cluster yet.\n");
+	job->replicas[1].state = SPEC_RUNNING;
+	assert_why(job, "1 pod of the job still runs, and kxfs captures what it prints. The end of "
+			"1 log has not been fetched from the cluster yet.\n");
+	job->replicas[2].state = SPEC_RUNNING;
+	assert_why(job, "2 pods of the job still run, and kxfs captures what they print.\n");
+	job->replicas[1].state = job->replicas[2].state = SPEC_SUCCEEDED;
 	job->replicas[1].logs[0].waiting = job->replicas[2].logs[0].waiting = false;
 	assert_why(job, "");
 }
