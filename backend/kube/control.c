@@ -293,6 +293,7 @@ static int make_request(struct control *c, const struct spec_control_job *job)
 		.action = c->action,
 		.argument = c->r.rq->argument,
 		.name = name,
+		.control = c->r.kind->control,
 	};
 
 	if (err)

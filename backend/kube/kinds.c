@@ -426,7 +426,7 @@ void kinds_info(struct kinds *k, FILE *out)
 	size_t n = world_kinds(k->config.world, kinds);
 
 	if (n)
-		print_text(out, "default_kind", kinds[0]->name);
+		print_text(out, "default_kind", spec_kind_default(kinds, n)->name);
 	fputs(n ? "kinds:\n" : "kinds: []\n", out);
 	for (size_t i = 0; i < n; i++) {
 		cleanup_free char *trouble =

@@ -353,6 +353,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 
 void options_clear(struct options *o)
 {
+	spec_kinds_clear(&o->kinds);
 	free(o->source);
 	free(o->backend);
 	free(o->context);
@@ -394,7 +395,7 @@ static void help_row(FILE *out, const struct option_def *d)
 void options_help(FILE *out)
 {
 	cleanup_free char *backends = NULL;
-	struct spec_kinds kinds;
+	struct spec_kinds kinds cleanup(spec_kinds_clear);
 
 	spec_kinds_init(&kinds);
 	backends = source_backends_text(&kinds);

@@ -9,19 +9,52 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
+#include "spec/kindfile/kindfile.h"
+#include "spec/kinds/shipped.h"
 
 /* A sentence names so many kinds, and counts the others. */
 #define MAX_NAMED 5u
 
-/* In the order of preference; of those that share a slot the last one is the newest, and is preferred. */
+/*
+ * In the order of preference; of those that share a slot the last one is the newest, and is preferred. A kind without a
+ * reader is read by its file in share/kinds/, and here is what an AppDef becomes.
+ */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
+/* The part of the kind NAME that is compiled; NULL: there is none. */
+static const struct spec_kind *find_compiled(const char *name)
+{
+	for (size_t i = 0; i < array_size(compiled); i++)
+		if (streq(compiled[i]->name, name))
+			return compiled[i];
+	return NULL;
+}
+
 void spec_kinds_init(struct spec_kinds *ret)
 {
-	static_assert(array_size(compiled) <= SPEC_MAX_KINDS, "there is room for each kind");
-	*ret = (struct spec_kinds){.n = array_size(compiled)};
-	memcpy(ret->v, compiled, sizeof(compiled));
+	*ret = (struct spec_kinds){0};
+	for (size_t i = 0; i < array_size(compiled); i++)
+		if (compiled[i]->reader)
+			ret->v[ret->n++] = compiled[i];
+	for (size_t i = 0; spec_shipped_kinds[i]; i++) {
+		const char *text = spec_shipped_kinds[i];
+		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+		cleanup_free char *name = spec_kind_file_name(text, strlen(text));
+		struct spec_kind *kind = NULL;
+
+		spec_kind_file_read(text, strlen(text), find_compiled(name ? name : ""), &kind, &e);
+		assert(kind && ret->n < SPEC_MAX_KINDS); /* a test reads all of them */
+		ret->v[ret->n++] = kind;
+	}
+}
+
+void spec_kinds_clear(struct spec_kinds *kinds)
+{
+	for (size_t i = 0; i < kinds->n; i++)
+		if (spec_kind_is_file(kinds->v[i]))
+			spec_kind_file_free(kinds->v[i]);
+	kinds->n = 0;
 }
 
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name)
@@ -51,6 +84,14 @@ const struct spec_kind *spec_kind_of_option(const char *name)
 			return compiled[i];
 	}
 	return NULL;
+}
+
+const struct spec_kind *spec_kind_default(const struct spec_kind *const *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (all[i]->build)
+			return all[i];
+	return all[0];
 }
 
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind, const char *home)

@@ -16,15 +16,13 @@ extern const struct spec_kind spec_job;
 extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
-extern const struct spec_reader spec_jobset_reader;
-extern const struct spec_reader spec_job_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
-extern const struct spec_control spec_jobset_control;
 extern const struct spec_control spec_job_control;
 
-/* Set RET to the kinds of this program. */
+/* Set RET to the kinds of this program; it is to be cleared. */
 void spec_kinds_init(struct spec_kinds *ret);
+void spec_kinds_clear(struct spec_kinds *kinds);
 /* The kind of this name; NULL if there is none. */
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*
@@ -37,6 +35,8 @@ const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const ch
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
 /* The first kind that has the run option NAME; NULL if there is none. */
 const struct spec_kind *spec_kind_of_option(const char *name);
+/* The first of the N KINDS that an AppDef can become; if there is none, the first. N is not 0. */
+const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, size_t n);
 /* The rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any kind, or on this machine. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);

@@ -220,6 +220,8 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 	for (size_t i = 0; i < rq->n_kinds; i++) {
 		const struct spec_kind *kind = rq->kinds[i];
 
+		if (!kind->build)
+			continue;
 		if (scheduler && is_meant(kind, scheduler->text))
 			return kind;
 		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", kind->name);
@@ -228,10 +230,10 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 		spec_errors_add(e, -EINVAL, scheduler->line, scheduler->column, "scheduler",
 				"is %s, which this mount does not show; jobs here are run by %s",
 				scheduler->text, all);
-	else if (rq->n_kinds)
-		return rq->kinds[0];
-	else
+	else if (!rq->n_kinds)
 		return refuse_all(e);
+	else
+		return spec_kind_default(rq->kinds, rq->n_kinds);
 	return NULL;
 }
 
@@ -256,6 +258,12 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	if (spec_app_is_manifest(root)) {
 		if (spec_ready_read(root, &b) < 0)
 			return e->err;
+	} else if (!kind->build) {
+		return spec_errors_add(
+			e, -EINVAL, root->line, root->column, "",
+			"%s are submitted as ready manifests (apiVersion and kind); an AppDef "
+			"needs volcano, appwrapper, jobset or job",
+			kind->jobs);
 	} else {
 		spec_kind_app_rules(&rules, kind, rq->home);
 		spec_app_read(root, &rules, &app, e);

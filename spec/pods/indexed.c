@@ -14,8 +14,6 @@
 #define INDEX		  "JOB_COMPLETION_INDEX"
 #define NOTES		  "batch.kubernetes.io/"
 
-/* --- making --- */
-
 void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
 {
 	p->build = b;
@@ -77,56 +75,4 @@ struct json_object *indexed_object(struct spec_pods *p)
 	spec_tree_add(metadata, "labels", labels);
 	spec_tree_add(ret, "metadata", metadata);
 	return ret;
-}
-
-/* --- reading --- */
-
-const struct spec_value *indexed_condition(const struct spec_value *status, const char *type)
-{
-	const struct spec_value *c = spec_view_condition(status, type);
-
-	return spec_view_is_true(c) ? c : NULL;
-}
-
-const char *indexed_phase(const struct spec_value *status, const char *const *types)
-{
-	if (!status || status->n == 0)
-		return "";
-	for (; *types; types++)
-		if (indexed_condition(status, *types))
-			return *types;
-	return "Running";
-}
-
-void indexed_status(struct spec_job_view *v, const struct spec_value *object, const char *phase)
-{
-	cleanup_free char *text = NULL;
-
-	spec_job_view_labelled(v, object);
-	v->changed = max_of(v->changed, spec_view_changed(spec_read_map(object, "status")));
-	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	if (streq(phase, "Suspended") && *v->queue) {
-		spec_job_view_queued(v, v->queue);
-	} else if (streq(phase, "Suspended") && v->owned) {
-		text = text_print("The job waits for its owner, %s, which has not let it run yet",
-				  v->meta.owner);
-		spec_set(&v->reason, "SuspendedByOwner");
-		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
-	}
-}
-
-int indexed_number(const struct spec_value *labels, const char *key, int none)
-{
-	int n = spec_read_digits(spec_read_text(labels, key));
-
-	return n < 0 ? none : n;
-}
-
-void indexed_pod(const struct spec_value *object, struct spec_pod_view *v)
-{
-	const struct spec_value *notes =
-		spec_read_map(spec_read_map(object, "metadata"), "annotations");
-
-	v->index = (unsigned)indexed_number(notes, NOTES "job-completion-index", -1);
-	v->failures = (unsigned)indexed_number(notes, NOTES "job-index-failure-count", 0);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A role as one Indexed Job of Kubernetes, whose completions are the replicas: all its pods are made from one template.
- * This file has what the kinds have in common that are such Jobs, or make them: the Job itself, the object around it,
- * and how the conditions and the pods are read back.
+ * This file makes the Job itself, and the object around it.
  */
 #pragma once
 
@@ -35,17 +34,3 @@ struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t paral
 						const struct spec_role *role));
 /* The object of P's build without its spec, with the labels by which Kueue knows it. */
 struct json_object *indexed_object(struct spec_pods *p);
-
-/* The condition of this type in STATUS if it holds; NULL: it does not. */
-const struct spec_value *indexed_condition(const struct spec_value *status, const char *type);
-/*
- * The first of TYPES (which end with NULL) that holds in STATUS; if none does: "Running", or "" if no controller has
- * said anything.
- */
-const char *indexed_phase(const struct spec_value *status, const char *const *types);
-/* Set in V what OBJECT's labels say, the phase, when that changed, and why the job is suspended, if it is. */
-void indexed_status(struct spec_job_view *v, const struct spec_value *object, const char *phase);
-/* The number that KEY of LABELS holds; NONE: there is none. */
-int indexed_number(const struct spec_value *labels, const char *key, int none);
-/* Set index and failures of a pod; the index is UINT32_MAX if its Job does not number it. */
-void indexed_pod(const struct spec_value *object, struct spec_pod_view *v);

@@ -10,6 +10,8 @@
 struct spec_control; /* spec/view/control.h: what ctl does */
 struct spec_build;   /* spec/pods/pod.h: what a kind is given, and what it makes */
 struct spec_reader;  /* spec/view/reader.h: how its objects are read */
+struct spec_job_view;
+struct spec_value;
 
 /* Who submits, and what. Plain data, chosen by the caller, since spec/ has no randomness of its own. */
 struct spec_identity {
@@ -42,9 +44,10 @@ struct spec_kind {
 	/*
 	 * The path of the list that its pods stand in, and in each item of it the path of the pod or its template:
 	 * "spec.tasks" and "template". Items that are no pods are passed over. If there is no list, the value at the
-	 * path is the only item.
+	 * path is the only item; or, if it is a map and PODS_MAP, each of its members is.
 	 */
 	const char *pods, *pod;
+	bool pods_map;
 	/* The API version of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
 	/* The object has the pods of a role once, however many replicas that has. */
@@ -53,11 +56,16 @@ struct spec_kind {
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* See struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
-	/* Make the object's name and the object. 0, or an errno that is in the build's errors. */
+	/*
+	 * Make the object's name and the object. 0, or an errno that is in the build's errors. NULL: an AppDef can't
+	 * become such a job; it is submitted as a ready manifest.
+	 */
 	int (*build)(struct spec_build *b);
 	/* How its objects are read back. */
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL: ctl does nothing to its jobs */
+	/* Of a kind that is read by a file: sets what the file can't say, after the status was read. May be NULL. */
+	void (*hook)(const struct spec_value *object, struct spec_job_view *v);
 };
 
 #define SPEC_MAX_KINDS 32

@@ -601,6 +601,14 @@ struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_objec
 	struct json_object *at = spec_tree_find(object, kind->pods);
 	bool list = json_object_is_type(at, json_type_array);
 
+	if (kind->pods_map && json_object_is_type(at, json_type_object)) {
+		json_object_object_foreach(at, key, member) {
+			(void)key;
+			if (i-- == 0)
+				return member;
+		}
+		return NULL;
+	}
 	if (i >= (list ? json_object_array_length(at) : at ? 1 : 0))
 		return NULL;
 	return list ? json_object_array_get_idx(at, i) : at;

@@ -17,22 +17,9 @@ static const char no_right[] =
 	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its manifest.yaml, copied into "
 	"submit/, runs it again";
 
-/* Is PHASE on the way to Suspended, or there? */
-static bool is_suspended(const char *phase)
-{
-	return streq(phase, "Suspending") || streq(phase, "Suspended");
-}
-
 static bool is_over(const struct spec_job_view *job)
 {
-	static const char *const last[] = {"Succeeded",		 "Completed",	  "Complete",
-					   "SuccessCriteriaMet", "FailureTarget", "Failed",
-					   "Terminating",	 "Terminated"};
-
-	for (size_t i = 0; i < array_size(last); i++)
-		if (streq(job->phase, last[i]))
-			return true;
-	return job->meta.deleted;
+	return job->over || job->meta.deleted;
 }
 
 /* Is it Kueue that suspends and resumes JOB, as its Workload says? */
@@ -60,11 +47,11 @@ static bool is_out_for_good(const struct spec_control_job *job)
 static bool is_waiting(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
-	const char *phase = job->view->phase;
+	const struct spec_job_view *view = job->view;
 
 	return workload->active && !workload->conditions[SPEC_WORKLOAD_RESERVED].is_true &&
 	       !workload->conditions[SPEC_WORKLOAD_FINISHED].is_true &&
-	       (is_suspended(phase) || !*phase);
+	       (view->suspends || !*view->phase);
 }
 
 /* Does Kueue, which has a Workload of JOB, heed the label that ACTION sets? */
@@ -137,50 +124,60 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * The merge patch of the object NAME of PLURAL in API_VERSION that sets KEY of the map PART ("labels", of its metadata;
- * "spec"), if it still is of VERSION ("": whatever it is by now).
+ * The merge patch of the object that META names, PLURAL of API_VERSION, that sets KEY of its labels, or if KEY is NULL
+ * what JSON has of its spec, if it still is of VERSION ("": whatever it is by now).
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
-		  const char *version, const char *part, const char *key, const char *value)
+		  const char *version, const char *key, const char *json)
 {
-	bool is_label = streq(part, "labels");
-
 	ret->patch = true;
 	ret->path = text_print("/apis/%s/namespaces/%s/%s/%s?fieldManager=kxfs", api_version,
 			       asked->namespace, plural, meta->name);
-	ret->body =
-		text_print("{\"metadata\":{\"uid\":\"%s\"%s%s%s%s,\"%s\":{\"%s\":%s}}%s", meta->uid,
-			   *version ? ",\"resourceVersion\":\"" : "", version, *version ? "\"" : "",
-			   is_label ? "" : "}", part, key, value, is_label ? "}" : "");
+	ret->body = text_print(key ? "{\"metadata\":{\"uid\":\"%s\"%s%s%s,\"labels\":{\"%s\":%s}}}"
+				   : "{\"metadata\":{\"uid\":\"%s\"%s%s%s},\"%s\":%s}",
+			       meta->uid, *version ? ",\"resourceVersion\":\"" : "", version,
+			       *version ? "\"" : "", key ? key : "spec", json);
+}
+
+/* The patch of the job itself. */
+static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
+		      const char *key, const char *json)
+{
+	const struct spec_control *control = asked->control;
+	const struct spec_job_view *job = asked->job->view;
+
+	patch(ret, asked, control->api_version, control->plural, &job->meta, job->resource_version,
+	      key, json);
 }
 
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
-		   const char *api_version, const char *plural, const char *field,
-		   const char *value)
+		   const char *field, const char *value)
 {
-	const struct spec_job_view *job = asked->job->view;
+	cleanup_free char *json = text_copy(value);
 
-	patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "spec", field,
-	      value);
+	for (const char *end = field + strlen(field), *from = end; end; end = from) {
+		for (from = end; from > field && from[-1] != '.';)
+			from--;
+		text_set(&json, "{\"%.*s\":%s}", (int)(end - from), from, json);
+		from = from > field ? from - 1 : NULL;
+	}
+	patch_job(ret, asked, NULL, json);
 }
 
-void suspend_request(const char *api_version, const char *plural, const char *resource,
-		     const struct spec_control_asked *asked, struct spec_control_request *ret)
+void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	bool suspend = asked->action == SPEC_SUSPEND;
-	const struct spec_job_view *job = asked->job->view;
 	const char *named = asked->argument;
 	cleanup_free char *value = named ? text_print("\"%s\"", named) : NULL;
 
-	*ret = (struct spec_control_request){.resource = resource};
+	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
 	 * A LocalQueue that does not exist would keep the job waiting, and a class that does not exist would keep Kueue
 	 * from looking at it at all.
 	 */
 	if (asked->action == SPEC_QUEUE) {
-		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
-		      SPEC_KUEUE_QUEUE, value);
+		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
 		ret->needed = text_print("/apis/%s/namespaces/%s/localqueues/%s", asked->kueue,
 					 asked->namespace, named);
 		ret->missing = text_print("there is no queue %s in namespace %s; queues/ has those "
@@ -189,8 +186,7 @@ void suspend_request(const char *api_version, const char *plural, const char *re
 		return;
 	}
 	if (asked->action == SPEC_PRIORITY) {
-		patch(ret, asked, api_version, plural, &job->meta, job->resource_version, "labels",
-		      SPEC_KUEUE_PRIORITY, value);
+		patch_job(ret, asked, SPEC_KUEUE_PRIORITY, value);
 		ret->needed =
 			text_print("/apis/%s/workloadpriorityclasses/%s", asked->kueue, named);
 		ret->missing = text_print("there is no priority class %s of Kueue: kubectl get "
@@ -204,10 +200,10 @@ void suspend_request(const char *api_version, const char *plural, const char *re
 			.forbidden = no_right,
 		};
 		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta, "",
-		      "spec", "active", suspend ? "false" : "true");
+		      NULL, suspend ? "{\"active\":false}" : "{\"active\":true}");
 		return;
 	}
-	suspend_patch(ret, asked, api_version, plural, "suspend", suspend ? "true" : "false");
+	suspend_patch(ret, asked, asked->control->suspend, suspend ? "true" : "false");
 }
 
 /* Has the Workload what the label that ACTION sets asks for? */
@@ -245,5 +241,5 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 		return SPEC_CONTROL_OPEN;
 	if (!wanted && in_queue(now))
 		return SPEC_CONTROL_OBEYED;
-	return is_suspended(now->view->phase) == wanted ? SPEC_CONTROL_OBEYED : SPEC_CONTROL_OPEN;
+	return now->view->suspends == wanted ? SPEC_CONTROL_OBEYED : SPEC_CONTROL_OPEN;
 }

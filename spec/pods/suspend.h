@@ -19,12 +19,13 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
 					  const struct spec_control_job *now);
 /*
- * Make the patch of the job that ASKED is about (one of PLURAL in API_VERSION, which messages call RESOURCE, static),
- * or of its Workload. The uid in it tells the server which object of this name is meant.
+ * Make the patch of the job that ASKED is about, or of its Workload. The uid in it tells the server which object of
+ * this name is meant.
  */
-void suspend_request(const char *api_version, const char *plural, const char *resource,
-		     const struct spec_control_asked *asked, struct spec_control_request *ret);
-/* Make the patch that sets FIELD of the spec of that job to VALUE (JSON), if the job is still as it was read. */
+void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret);
+/*
+ * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of that job to VALUE (JSON), if the job is
+ * still as it was read.
+ */
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
-		   const char *api_version, const char *plural, const char *field,
-		   const char *value);
+		   const char *field, const char *value);

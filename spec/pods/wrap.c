@@ -399,7 +399,8 @@ size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_jo
 	return n;
 }
 
-void wrap_pod(const struct spec_value *object, struct spec_pod_view *v)
+void wrap_pod(const struct spec_reader *reader, const struct spec_value *object,
+	      struct spec_pod_view *v)
 {
 	char key[sizeof(((struct spec_task_source *)NULL)->key)];
 

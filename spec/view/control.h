@@ -7,6 +7,7 @@
 
 #include "spec/job/job.h"
 
+struct spec_control;
 struct spec_job_view;
 struct spec_kueue_facts;
 
@@ -26,6 +27,7 @@ struct spec_control_asked {
 	const char *argument; /* the name of a queue or class; NULL: the action has none */
 	/* The name of an object that asks for the action: new, but the same when the request is repeated. */
 	const char *name;
+	const struct spec_control *control; /* of the job's kind */
 };
 
 /* The request to the server that asks for the action. Plain data. */
@@ -66,7 +68,11 @@ enum spec_control_outcome {
 };
 
 struct spec_control {
-	unsigned known; /* bit set: actions that the kind has at all */
+	/* Of kinds whose objects are patched: their resource, and the path below spec that suspends a job. */
+	const char *api_version, *plural;
+	const char *resource; /* "jobs.batch" */
+	const char *suspend;  /* "suspend" */
+	unsigned known;	      /* bit set: actions that the kind has at all */
 	/*
 	 * Bit set: actions that might be done twice if they were asked for twice, so that a request must not be
 	 * repeated when it may have arrived. The controller ignores any other action that it has obeyed.

@@ -268,7 +268,7 @@ static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 		      const struct spec_value *object)
 {
 	struct spec_task_source *tasks cleanup_free = NULL;
-	size_t n = reader->job(object, v, &tasks);
+	size_t n = reader->job(reader, object, v, &tasks);
 
 	if (!*v->app)
 		spec_set(&v->app, v->meta.name);
@@ -336,7 +336,13 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		copy_spec(v, from);
 	else
 		read_spec(v, reader, o);
-	reader->status(o, v);
+	reader->status(reader, o, v);
+	for (const struct spec_phase *p = reader->phases; p->name; p++) {
+		if (!streq(p->name, v->phase))
+			continue;
+		v->suspends |= p->asked;
+		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
+	}
 	/* The controller also counts the failure after which it makes no further attempt. */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);

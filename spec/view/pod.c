@@ -519,7 +519,7 @@ static const struct spec_reader *reader_of(const struct spec_reader *const *read
 
 		if (n == 1 || (streq(r->of_kind, kind) &&
 			       strncmp(r->of_group, api, strlen(r->of_group)) == 0 &&
-			       (!r->has || r->has(pod))))
+			       (!r->has || r->has(r, pod))))
 			return r;
 	}
 	return NULL;
@@ -546,7 +546,7 @@ int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, cons
 	v->deadline = deadline(o);
 	reader = reader_of(readers, n, o);
 	if (reader)
-		reader->pod(o, v);
+		reader->pod(reader, o, v);
 	else
 		spec_set(&v->meta.owner_uid, "");
 	v->main_reruns = main_reruns(v, spec);

@@ -36,22 +36,25 @@ struct spec_phase {
 /* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
+/* How the objects of a kind are read. Each function gets the reader itself. */
 struct spec_reader {
 	/*
 	 * Set what follows from the object's spec, which is not read again before the server says that it has changed;
 	 * a change of its metadata alone does not count. Returns the number of its tasks, which are malloc'ed in
 	 * *RET_TASKS, in the object's order.
 	 */
-	size_t (*job)(const struct spec_value *object, struct spec_job_view *v,
-		      struct spec_task_source **ret_tasks);
+	size_t (*job)(const struct spec_reader *reader, const struct spec_value *object,
+		      struct spec_job_view *v, struct spec_task_source **ret_tasks);
 	/* Set what follows from its status and its metadata: phase, reason, message, retries, changed. */
-	void (*status)(const struct spec_value *object, struct spec_job_view *v);
+	void (*status)(const struct spec_reader *reader, const struct spec_value *object,
+		       struct spec_job_view *v);
 	/* The controller of its pods: an OF_KIND of an API that begins with OF_GROUP ("batch/"). */
 	const char *of_group, *of_kind;
 	/* Of the pods with such a controller, true for those of the kind. NULL: all are. */
-	bool (*has)(const struct spec_value *pod);
+	bool (*has)(const struct spec_reader *reader, const struct spec_value *pod);
 	/* Set task, index, retry and main. OBJECT has the members in the table of pod.c, perhaps no others. */
-	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
+	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
+		    struct spec_pod_view *v);
 	/*
 	 * The objects that this object makes under names of their own: a list in it, where each is the member *RET_KEY
 	 * of an item. NULL: the kind makes none.

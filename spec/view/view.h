@@ -137,7 +137,9 @@ struct spec_job_view {
 	bool remakes;
 	/* It may do something else than end the job when all pods have succeeded. */
 	bool acts_on_success;
-	bool asked; /* its spec asks for it to be suspended */
+	bool asked;    /* its spec asks for it to be suspended */
+	bool suspends; /* its phase is that of a job that is suspended, or is about to be */
+	bool over;     /* its phase is the last one, or leads to it */
 	/* Its controller suspends and resumes it, and may make it anew after a deletion. */
 	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */

@@ -286,7 +286,8 @@ class Cluster(Running):
 
     def apply_definitions(self):
         """Volcano's resources."""
-        self.kubectl("apply", "--server-side", f"--filename={HERE.parent / 'replay/data/crds/volcano.yaml'}")
+        crds = sorted((HERE.parent / "replay/data/crds").glob("*.yaml"))
+        self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in crds))
         for resource in ("jobs", "commands", "podgroups", "queues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), f"{resource} to be served")
 

@@ -54,11 +54,12 @@ def command(cluster, namespace, name, action):
 
 
 def until(tell, wanted, what):
-    """Wait until a watcher's tale is WANTED."""
+    """Wait until a watcher's tale is WANTED, and compare once more for what differs."""
     try:
         wait_for(lambda: tell() == wanted, what)
-    except AssertionError as e:
-        raise AssertionError(f"{what}: {tell()}, not {wanted}") from e
+    except AssertionError:
+        assert tell() == wanted, what
+        raise
 
 
 def let_end(world, code):

@@ -14,7 +14,7 @@ import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
-PATH = re.compile(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+)`")
+PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
 @pytest.mark.parametrize("page", PAGES)

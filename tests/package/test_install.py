@@ -32,6 +32,7 @@ FILES = {
     "share/doc/kxfs/rbac.yaml",
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",
+    *(f"share/kxfs/kinds/{p.name}" for p in (ROOT / "share/kinds").glob("*.yaml")),
     "share/zsh/site-functions/_kxfs",
     *(f"share/doc/kxfs/{p.relative_to(ROOT)}" for p in (ROOT / "contrib/kubernetes").rglob("*.yaml")),
     "share/doc/kxfs/contrib/torchx/README.md",

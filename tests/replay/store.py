@@ -46,6 +46,9 @@ APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppW
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
+PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+XGBOOSTJOBS = Resource("kubeflow.org", "v1", "xgboostjobs", "XGBoostJob")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
 RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",

@@ -307,7 +307,8 @@ def test_nothing_is_served(said, server):  # noqa: F811
     assert said(source="mcad:test") == (
         "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask who runs it to install them.\n")
     assert said(source="test") == (
-        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\nIs it the right cluster? Otherwise ask "
+        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 2 other kinds of jobs\n"
+        "Is it the right cluster? Otherwise ask "
         "who runs it to install them.\n")
 
 

@@ -12,3 +12,9 @@ static inline const struct spec_kinds *test_table_of_kinds(void)
 		spec_kinds_init(&kinds);
 	return &kinds;
 }
+
+/* The kind of this name. */
+static inline const struct spec_kind *test_kind(const char *name)
+{
+	return spec_kind_find(test_table_of_kinds(), name);
+}

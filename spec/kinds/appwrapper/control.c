@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* ctl on AppWrappers of v1beta2: spec.suspend. */
+/* ctl on AppWrappers v1beta2, by their spec.suspend. */
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
 
-static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
-{
-	suspend_request("workload.codeflare.dev/v1beta2", "appwrappers",
-			"appwrappers.workload.codeflare.dev", asked, ret);
-}
-
 const struct spec_control spec_appwrapper_control = {
+	.api_version = "workload.codeflare.dev/v1beta2",
+	.plural = "appwrappers",
+	.resource = "appwrappers.workload.codeflare.dev",
+	.suspend = "suspend",
 	.known = SUSPEND_KNOWN,
 	.actions = suspend_actions,
 	.refusal = suspend_refusal,
-	.request = request,
+	.request = suspend_request,
 	.outcome = suspend_outcome,
 };

@@ -36,8 +36,8 @@ static const struct spec_value *wrapped(const struct spec_value *object, const c
 	return spec_read_list(spec_read_map(object, "spec"), "components");
 }
 
-static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
-		       struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const char *key;
@@ -91,7 +91,8 @@ static int64_t began(const struct spec_value *status, const char *phase)
 	return max_of(ret, INT64_C(1));
 }
 
-static void read_status(const struct spec_value *object, struct spec_job_view *v)
+static void read_status(const struct spec_reader *reader, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *notes =

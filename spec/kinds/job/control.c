@@ -12,7 +12,7 @@
 /* A Job that is suspended has no time that a deadline could count. */
 static unsigned actions(const struct spec_control_job *job)
 {
-	unsigned ret = suspend_actions(job);
+	unsigned ret = streq(job->view->phase, "SuccessCriteriaMet") ? 0 : suspend_actions(job);
 	bool runs =
 		streq(job->view->phase, "Running") && !job->view->meta.deleted && !job->view->owned;
 
@@ -32,11 +32,11 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
 	if (asked->action != SPEC_TERMINATE) {
-		suspend_request("batch/v1", "jobs", "jobs.batch", asked, ret);
+		suspend_request(asked, ret);
 		return;
 	}
 	*ret = (struct spec_control_request){.resource = "jobs.batch"};
-	suspend_patch(ret, asked, "batch/v1", "jobs", "activeDeadlineSeconds", "0");
+	suspend_patch(ret, asked, "activeDeadlineSeconds", "0");
 }
 
 static enum spec_control_outcome outcome(enum spec_action action,

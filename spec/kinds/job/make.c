@@ -7,6 +7,7 @@
 
 #include "spec/app/macro.h"
 #include "spec/base/name.h"
+#include "spec/kinds/job/hook.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/indexed.h"
 
@@ -111,21 +112,14 @@ static int job_build(struct spec_build *b)
 	return 0;
 }
 
+/* How its objects are read stands in share/kinds/job.yaml. */
 const struct spec_kind spec_job = {
 	.name = "job",
-	.jobs = "Jobs",
 	.scheduler = "job",
-	.api_version = "batch/v1",
-	.kind = "Job",
-	.plural = "jobs",
-	.pod_selector = INDEXED_POD_SELECTOR,
-	.pods = "spec",
-	.pod = "template",
-	.in_kueue = true,
 	.one_template = true,
 	.options = options,
 	.pod_name_len = pod_name_len,
 	.build = job_build,
-	.reader = &spec_job_reader,
 	.control = &spec_job_control,
+	.hook = job_hook,
 };

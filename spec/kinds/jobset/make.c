@@ -110,22 +110,13 @@ static int jobset_build(struct spec_build *b)
 	return 0;
 }
 
+/* How its objects are read stands in share/kinds/jobset.yaml. */
 const struct spec_kind spec_jobset = {
 	.name = "jobset",
-	.jobs = "JobSets",
 	.scheduler = "jobset",
-	.api_version = "jobset.x-k8s.io/v1alpha2",
-	.kind = "JobSet",
-	.plural = "jobsets",
-	.pod_selector = JOBSET_LABEL "jobset-name",
 	.pods_also = INDEXED_POD_SELECTOR,
-	.pods = "spec.replicatedJobs",
-	.pod = "template.spec.template",
-	.in_kueue = true,
 	.one_template = true,
 	.options = options,
 	.pod_name_len = pod_name_len,
 	.build = jobset_build,
-	.reader = &spec_jobset_reader,
-	.control = &spec_jobset_control,
 };

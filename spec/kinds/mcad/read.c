@@ -44,8 +44,8 @@ static const struct spec_value *wrapped(const struct spec_value *object, const c
 	return spec_read_list(resources, "GenericItems");
 }
 
-static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
-		       struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *scheduling = spec_read_map(spec, "schedulingSpec");
@@ -157,7 +157,8 @@ static const struct spec_value *last_of(const struct spec_value *list)
 	return ret;
 }
 
-static void read_status(const struct spec_value *object, struct spec_job_view *v)
+static void read_status(const struct spec_reader *reader, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *list = spec_read_list(status, "conditions");

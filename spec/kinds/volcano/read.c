@@ -80,7 +80,8 @@ static void read_task(const struct spec_value *task, struct spec_task_source *re
 	ret->replica = id < 0 ? 0 : (unsigned)id;
 }
 
-static void read_status(const struct spec_value *object, struct spec_job_view *v)
+static void read_status(const struct spec_reader *reader, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *state = spec_read_map(status, "state");
@@ -103,8 +104,8 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	}
 }
 
-static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
-		       struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *list = spec_read_list(spec, "tasks");
@@ -144,7 +145,8 @@ static const char *note_of(const struct spec_value *object, const char *key)
 	return *text ? text : spec_read_text(spec_view_labels(object), key);
 }
 
-static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_reader *reader, const struct spec_value *object,
+		     struct spec_pod_view *v)
 {
 	int index = spec_read_digits(note_of(object, "volcano.sh/task-index"));
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));

@@ -166,7 +166,7 @@ static void test_refused(void **state)
 	serve(JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
 	assert_done("switch, changed");
-	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
 	assert_false(world_is_refused(rig.w, "jobset"));
 	list.out = open_memstream(&text, &len);
 	kinds_refused(rig.k, &list);
@@ -235,7 +235,7 @@ static void test_cost_of_several(void **state)
 	answer("/jobsets", 200, "{}");
 	assert_null(fake.requests);
 	assert_done("found 0, job, switch, changed");
-	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), &spec_jobset);
+	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 2), test_kind("jobset"));
 }
 
 /*
@@ -344,6 +344,9 @@ static void test_closed(void **state)
 	answer(WRAPPER, 404, "{}");
 	answer("/jobsets", 404, "{}");
 	answer("/batch/v1", 200, "{}");
+	answer("/pytorchjobs", 404, "{}");
+	answer("/tfjobs", 404, "{}");
+	answer("/xgboostjobs", 404, "{}");
 	assert_done("found 0, job");
 	fake_pass(SURVEY_MS); /* each time one of them is asked for */
 	answer("/apis", 403, "{}");
@@ -355,7 +358,8 @@ static void test_nothing(void **state)
 {
 	kinds_start(rig.k);
 	serve("apps/v1");
-	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\n"
+	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, "
+		    "PyTorchJobs or 2 other kinds of jobs\n"
 		    "Is it the right cluster? Otherwise ask who runs it to install them.");
 }
 

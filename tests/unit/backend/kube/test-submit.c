@@ -980,7 +980,7 @@ static void test_held_kind(void **state)
 	static char volcano[] = "volcano", jobset[] = "jobset";
 
 	rig.held = true;
-	rig.first_kind = &spec_job;
+	rig.first_kind = test_kind("job");
 	rig.backend = volcano;
 	submit(APP);
 	answer(201, rig.body);

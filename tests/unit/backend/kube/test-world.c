@@ -12,6 +12,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
+#include "tests/unit/table.h"
 
 static struct {
 	struct world *w;
@@ -296,7 +297,7 @@ static void test_cluster_queue(void **state)
 	struct spec_cluster_queue_view *queue;
 
 	fill();
-	world_set_kind(rig.w, WORLD_JOBS + 1, &spec_job);
+	world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("job"));
 	/* A Volcano job of the same queue name is in another queue. */
 	tell(WORLD_JOBS + 1, false,
 	     "{'metadata':{'name':'%s','uid':'%s','labels':{'kueue.x-k8s.io/queue-name':'q2'}}}",

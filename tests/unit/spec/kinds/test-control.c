@@ -9,6 +9,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 #include "tests/unit/unit.h"
+#include "tests/unit/table.h"
 
 #define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
 #define CONTROL (&spec_volcano_control)
@@ -92,7 +93,8 @@ static void test_request(void **state)
 {
 	const struct spec_job_view v = job("Running", 0);
 	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
-						 SPEC_TERMINATE,  NULL, "kxfs-1"};
+						 SPEC_TERMINATE,  NULL, "kxfs-1",
+						 CONTROL};
 	struct spec_control_request rq;
 
 	CONTROL->request(&asked, &rq);
@@ -153,6 +155,9 @@ static void test_outcome(void **state)
 static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
 {
 	return (struct spec_job_view){
+		.suspends = streq(phase, "Suspending") || streq(phase, "Suspended"),
+		.over = streq(phase, "Terminating") || streq(phase, "Succeeded") ||
+			streq(phase, "Failed"),
 		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
 		.resource_version = version,
 		.phase = (char *)(uintptr_t)phase,
@@ -199,8 +204,8 @@ static void test_wrapper_actions(void **state)
 static void test_wrapper_request(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "");
-	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL,
-						 SPEC_SUSPEND,	  NULL, "kxfs-1"};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns",	  NULL, SPEC_SUSPEND, NULL,
+						 "kxfs-1",	  WRAPPER};
 	struct spec_control_request rq;
 
 	WRAPPER->request(&asked, &rq);
@@ -275,7 +280,7 @@ static void test_queued_fixed(void **state)
 
 static void test_queued_request(void **state)
 {
-	static const struct spec_control *const kinds[] = {WRAPPER, &spec_jobset_control};
+	const struct spec_control *const kinds[] = {WRAPPER, test_kind("jobset")->control};
 	const struct spec_job_view v = wrapper("Running", false, "research");
 	struct spec_control_asked asked = {.namespace = "ns", .kueue = "kueue.x-k8s.io/v1beta1"};
 	struct spec_control_request rq;
@@ -283,6 +288,7 @@ static void test_queued_request(void **state)
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		asked.job = known(&v, &on);
 		asked.action = SPEC_SUSPEND;
+		asked.control = kinds[i];
 		kinds[i]->request(&asked, &rq);
 		assert_true(rq.patch);
 		assert_string_equal(rq.resource, "workloads.kueue.x-k8s.io");
@@ -403,7 +409,8 @@ static void test_label_request(void **state)
 					   .argument = "other"};
 	struct spec_control_request rq;
 
-	spec_job_control.request(&asked, &rq);
+	asked.control = test_kind("job")->control;
+	asked.control->request(&asked, &rq);
 	assert_true(rq.patch);
 	assert_string_equal(rq.resource, "jobs.batch");
 	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/trainer?fieldManager=kxfs");
@@ -415,6 +422,7 @@ static void test_label_request(void **state)
 	spec_control_request_clear(&rq);
 	asked.action = SPEC_PRIORITY;
 	asked.argument = "high";
+	asked.control = WRAPPER;
 	WRAPPER->request(&asked, &rq);
 	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\","
 				     "\"labels\":{\"kueue.x-k8s.io/priority-class\":\"high\"}}}");

@@ -7,6 +7,7 @@
 #include "spec/job/status.h"
 #include "spec/view/control.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
+#include "tests/unit/table.h"
 
 #define SPEC_OF(more)                                                                              \
 	"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':0,"                      \
@@ -52,7 +53,7 @@ static const char *why(const struct world *w)
 	size_t len;
 
 	free(text);
-	spec_status_why(w->last, ~0u, &text, &len);
+	spec_status_why(w->last, &text, &len);
 	return text;
 }
 
@@ -263,7 +264,7 @@ static const struct scenario {
 static void test_recordings(void **state)
 {
 	for (size_t i = 0; i < array_size(scenarios); i++) {
-		struct world w = {.kind = &spec_job, .only = "app"};
+		struct world w = {.kind = test_kind("job"), .only = "app"};
 
 		world_play(&w, scenarios[i].name);
 		assert_string_equal(w.told, scenarios[i].told);
@@ -315,7 +316,7 @@ static void test_restarts(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(ends); i++) {
-		struct world w = {.kind = &spec_job};
+		struct world w = {.kind = test_kind("job")};
 
 		job(&w, "", ONE_POD, "'active':1");
 		rerun_pod(&w, 1, "{'running':{}}", "", false);
@@ -343,7 +344,7 @@ static void test_late_retries(void **state)
 		"'failed':4,'conditions':[{'type':'Failed','status':'True','reason':'PodFailurePolicy',"
 		"'message':'Container c for pod ns/%s failed with exit code 3 matching FailJob rule at "
 		"index 12'}]";
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "", ONE_POD, "'failed':1," EXCEEDED);
 	assert_int_equal(w.last->retries, 2);
@@ -378,7 +379,7 @@ static void test_ranges(void **state)
 		"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimitPerIndex':0,"
 		"'completionMode':'Indexed','completions':8,'parallelism':2";
 	static const unsigned failed[] = {1, 3, 4, 5};
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 	char uid[16], index[64];
 
 	job(&w, "", spec, "'active':2");
@@ -423,7 +424,7 @@ static void test_reasons(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		struct world w = {.kind = &spec_job};
+		struct world w = {.kind = test_kind("job")};
 
 		job(&w, "", SPEC_OF(""), "'active':2");
 		pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
@@ -442,7 +443,7 @@ static void test_unnumbered(void **state)
 {
 	const char *spec = "'template':{'spec':{'containers':[{'name':'c'}]}},'completions':3,"
 			   "'parallelism':2,'backoffLimit':2";
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "", spec, "'active':2");
 	pod(&w, "z", 10, "", "Running", false);
@@ -472,7 +473,7 @@ static void test_unnumbered(void **state)
 /* A job that works through a queue has no number of completions: it has as many replicas as run at a time. */
 static void test_work_queue(void **state)
 {
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "",
 	    "'template':{'spec':{'containers':[{'name':'c'}]}},'parallelism':2,"
@@ -486,10 +487,11 @@ static void test_work_queue(void **state)
 static void test_owned(void **state)
 {
 #define OWNER(kind)                                                                                \
-	",'ownerReferences':[{'kind':'" kind "','name':'o','uid':'ou','controller':true}]"
+	",'ownerReferences':[{'apiVersion':'batch/v1','kind':'" kind                               \
+	"','name':'o','uid':'ou','controller':true}]"
 	static const char suspended[] =
 		"'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]";
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, OWNER("JobSet"), SPEC_OF(",'suspend':true"), suspended);
 	assert_int_equal(w.last->state, SPEC_PENDING);
@@ -508,7 +510,7 @@ static void test_owned(void **state)
 /* A webhook may put a container into a pod, also before that of the role. */
 static void test_injected(void **state)
 {
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "", SPEC_OF(""), "'active':1");
 	world_pod(&w,
@@ -524,7 +526,7 @@ static void test_injected(void **state)
 /* The pods of the job can't be made, and its controller goes on trying for ever. */
 static void test_quota(void **state)
 {
-	struct world w = {.kind = &spec_job, .events_known = true};
+	struct world w = {.kind = test_kind("job"), .events_known = true};
 
 	job(&w, "", SPEC_OF(""), "'active':0");
 	world_event(&w, world_json("{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':"
@@ -542,30 +544,33 @@ static void test_quota(void **state)
 /* What ctl asks for holds only for the Job as it was when it was read. */
 static void test_requests(void **state)
 {
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 	const struct spec_kueue_facts none = {0};
 	struct spec_control_job about = {.kueue = &none};
-	struct spec_control_asked asked = {.job = &about, .namespace = "ns"};
+	struct spec_control_asked asked = {.job = &about,
+					   .namespace = "ns",
+					   .control = w.kind->control};
 	struct spec_control_request rq;
 	const char *text;
 
 	job(&w, "", SPEC_OF(""), "'active':2");
 	about.view = w.job;
 	asked.action = SPEC_SUSPEND;
-	spec_job_control.request(&asked, &rq);
+	test_kind("job")->control->request(&asked, &rq);
 	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/j?fieldManager=kxfs");
 	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
 				     "\"spec\":{\"suspend\":true}}");
 	spec_control_request_clear(&rq);
 	asked.action = SPEC_TERMINATE;
-	spec_job_control.request(&asked, &rq);
+	test_kind("job")->control->request(&asked, &rq);
 	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
 				     "\"spec\":{\"activeDeadlineSeconds\":0}}");
 	spec_control_request_clear(&rq);
 	job(&w, "", SPEC_OF(",'suspend':true"),
 	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
 	about.view = w.job;
-	assert_int_equal(spec_job_control.refusal(&about, SPEC_TERMINATE, &text), -EINVAL);
+	assert_int_equal(test_kind("job")->control->refusal(&about, SPEC_TERMINATE, &text),
+			 -EINVAL);
 	assert_non_null(strstr(text, "it is suspended"));
 	world_clear(&w);
 }
@@ -573,7 +578,7 @@ static void test_requests(void **state)
 /* Numbers that no cluster could run are bounded. */
 static void test_hostile(void **state)
 {
-	struct world w = {.kind = &spec_job};
+	struct world w = {.kind = test_kind("job")};
 
 	job(&w, "", "'completions':2147483647,'backoffLimit':2147483647",
 	    "'failed':2147483647,'failedIndexes':[1]");

@@ -5,6 +5,7 @@
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
+#include "tests/unit/table.h"
 
 #define TASK(name, replicas, job)                                                                  \
 	"{'name':'" name "','replicas':" replicas ",'template':{'spec':{" job "}}}"
@@ -82,7 +83,7 @@ static const struct scenario {
 static void test_recordings(void **state)
 {
 	for (size_t i = 0; i < array_size(scenarios); i++) {
-		struct world w = {.kind = &spec_jobset, .only = "app"};
+		struct world w = {.kind = test_kind("jobset"), .only = "app"};
 
 		world_play(&w, scenarios[i].name);
 		assert_string_equal(w.told, scenarios[i].told);
@@ -95,7 +96,7 @@ static void test_recordings(void **state)
 /* One pod fails, and all pods are made anew; when one fails again the job is over. */
 static void test_restarts(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 	const char *spec = "'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" PAIR "]";
 
 	job(&w, "", spec, "'restarts':0");
@@ -122,7 +123,7 @@ static void test_restarts(void **state)
 /* All pods are made anew, whatever those say that there were. */
 static void test_succeeded_too_late(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 	const char *spec =
 		"'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" TASK("a", "1", "") "]";
 
@@ -139,7 +140,7 @@ static void test_succeeded_too_late(void **state)
 /* The controller has said nothing yet, or nothing since somebody changed the object. */
 static void test_no_word(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 
 	job(&w, "", "'replicatedJobs':[" PAIR "]", "");
 	assert_int_equal(w.last->state, SPEC_SUBMITTED);
@@ -152,7 +153,7 @@ static void test_no_word(void **state)
 /* The pods were deleted, or took too long: all that is known is what the controller says. */
 static void test_failed_without(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 	char *why cleanup_free = NULL;
 	size_t len;
 
@@ -163,7 +164,7 @@ static void test_failed_without(void **state)
 	assert_int_equal(w.last->state, SPEC_FAILED);
 	assert_string_equal(w.last->reason, "R");
 	assert_string_equal(w.last->message, "m");
-	spec_status_why(w.last, ~0u, &why, &len);
+	spec_status_why(w.last, &why, &len);
 	assert_string_equal(why, "The job failed: m.\n");
 	world_clear(&w);
 }
@@ -171,7 +172,7 @@ static void test_failed_without(void **state)
 /* Only the replica that has failed is made anew, as another attempt. */
 static void test_retried_alone(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 	const char *spec =
 		"'replicatedJobs':[" TASK("trainer", "1",
 					  "'completions':2,'backoffLimitPerIndex':1") "]";
@@ -197,7 +198,7 @@ static void test_retried_alone(void **state)
 	job(&w, "", spec,
 	    world_json("'restarts':0,'conditions':[" CONDITION "]", "Failed", "True"));
 	assert_int_equal(w.last->state, SPEC_FAILED);
-	spec_status_why(w.last, ~0u, &why, &len);
+	spec_status_why(w.last, &why, &len);
 	assert_non_null(strstr(why, "Retries used: 1; max_retries is 1."));
 	assert_null(strstr(why, "not tried again"));
 	world_clear(&w);
@@ -206,7 +207,7 @@ static void test_retried_alone(void **state)
 /* JobSets as others make them: several Jobs of one sort, several pods each, and beside these one that stands alone. */
 static void test_of_others(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 	const char *spec = "'replicatedJobs':[" TASK("leader", "1", "'parallelism':1") "," TASK(
 		"slice", "2", "'parallelism':1,'completions':2") "]";
 
@@ -232,7 +233,7 @@ static void workload(struct world *w, bool active)
 
 static void test_suspended(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 
 	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
@@ -269,7 +270,7 @@ static void test_suspended(void **state)
 /* Numbers that no cluster could run are bounded. */
 static void test_hostile(void **state)
 {
-	struct world w = {.kind = &spec_jobset};
+	struct world w = {.kind = test_kind("jobset")};
 
 	job(&w, "", "'replicatedJobs':[" TASK("a", "2147483647", "'completions':2147483647") "]",
 	    "'restarts':0");

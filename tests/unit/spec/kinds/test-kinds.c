@@ -74,16 +74,16 @@ static void test_served(void **state)
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), list, strlen(list), "", kinds),
-			 4);
+			 7);
 	assert_null(kinds[0]);
 	assert_ptr_equal(kinds[1], &spec_appwrapper);
 	assert_null(kinds[2]);
-	assert_ptr_equal(kinds[3], &spec_job);
-	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "", kinds), 4);
+	assert_ptr_equal(kinds[3], test_kind("job"));
+	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "", kinds), 7);
 	assert_ptr_equal(kinds[0], &spec_volcano);
 	assert_ptr_equal(kinds[1], &spec_appwrapper);
-	assert_ptr_equal(kinds[2], &spec_jobset);
-	assert_ptr_equal(kinds[3], &spec_job);
+	assert_ptr_equal(kinds[2], test_kind("jobset"));
+	assert_ptr_equal(kinds[3], test_kind("job"));
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "{}", 2, "", kinds), -EINVAL);
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "<p>", 3, "", kinds), -EINVAL);
 }
@@ -108,7 +108,9 @@ static void test_meant(void **state)
 	assert_ptr_equal(kinds[0], &spec_mcad);
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "mcad", kinds), 1);
 	assert_ptr_equal(kinds[0], &spec_appwrapper);
-	assert_string_equal(all, "Volcano jobs, AppWrappers, JobSets or Jobs");
+	assert_string_equal(
+		all,
+		"Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 2 other kinds of jobs");
 	assert_string_equal(some, "AppWrappers");
 	free(all);
 	free(some);
@@ -124,7 +126,8 @@ static struct spec_job_view *owned_by(const char *api, const char *kind)
 		"{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":\"%s\","
 		"\"kind\":\"%s\",\"name\":\"o\",\"uid\":\"o\",\"controller\":true}]}}",
 		api, kind);
-	assert_int_equal(spec_job_view_parse(spec_job.reader, json, strlen(json), NULL, NULL, &v),
+	assert_int_equal(spec_job_view_parse(test_kind("job")->reader, json, strlen(json), NULL,
+					     NULL, &v),
 			 0);
 	return v;
 }
@@ -140,24 +143,24 @@ static void check_makes(const struct spec_kind *kind, const char *api, const cha
 /* The owner of an object is known by its group and its kind, whatever its version. */
 static void test_makes(void **state)
 {
-	check_makes(&spec_jobset, "jobset.x-k8s.io/v1alpha2", "JobSet", true);
-	check_makes(&spec_jobset, "jobset.x-k8s.io/v2", "JobSet", true);
-	check_makes(&spec_jobset, "jobset.example.com/v1alpha2", "JobSet", false);
-	check_makes(&spec_jobset, "jobset.x-k8s.io/v1alpha2", "JobSets", false);
-	check_makes(&spec_job, "batch/v1", "CronJob", false);
+	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSet", true);
+	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v2", "JobSet", true);
+	check_makes(test_kind("jobset"), "jobset.example.com/v1alpha2", "JobSet", false);
+	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSets", false);
+	check_makes(test_kind("job"), "batch/v1", "CronJob", false);
 	check_makes(&spec_volcano, "batch/v1", "Job", false);
-	check_makes(&spec_job, "batch.volcano.sh/v1alpha1", "Job", false);
+	check_makes(test_kind("job"), "batch.volcano.sh/v1alpha1", "Job", false);
 }
 
 /* To which of several kinds the job of a pod belongs; if to none, the pod has no job. */
 #define OF_SET(name)                                                                               \
 	"\"jobset.sigs.k8s.io/jobset-uid\":\"s\",\"jobset.sigs.k8s.io/jobset-name\":\"" name       \
-	"\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"r\""
+	"\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"r\",\"jobset.sigs.k8s.io/job-index\":\"0\""
 
 static void test_owners(void **state)
 {
-	static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_appwrapper,
-							&spec_jobset, &spec_job};
+	const struct spec_kind *const kinds[] = {&spec_volcano, &spec_appwrapper,
+						 test_kind("jobset"), test_kind("job")};
 	static const struct {
 		const char *api, *kind, *labels, *owner;
 	} cases[] = {
@@ -177,7 +180,7 @@ static void test_owners(void **state)
 		readers[i] = kinds[i]->reader;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct spec_pod_view *v;
-		char json[512];
+		char json[1024];
 
 		snprintf(
 			json, sizeof(json),

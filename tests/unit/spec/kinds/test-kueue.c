@@ -5,6 +5,7 @@
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
+#include "tests/unit/table.h"
 
 /* --- stories ---------------------------------------------------------------------------------- */
 
@@ -30,7 +31,7 @@ static void look(struct world *w, void *data)
 	if (!w->last)
 		return;
 	reason = *w->last->cause.reason ? w->last->cause.reason : w->last->reason;
-	spec_status_why(w->last, ~0u, &why, &len);
+	spec_status_why(w->last, &why, &len);
 	line = text_print("%s%s %s%s%s", spec_state_name(w->last->state),
 			  w->last->suspended ? "/suspended" : "", reason, *why ? ": " : "\n", why);
 	if (!streq(line, s->last)) {
@@ -141,13 +142,15 @@ static const struct {
 	{"kueue_appwrapper_deactivated",
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Deactivated: The job is being stopped: its "
-	 "Workload WORKLOAD was deactivated. It resumes when spec.active of its "
-	 "Workload is set to true again. To resume it, write resume to its ctl; to end it, "
-	 "remove its directory.\n"
+	 "Workload WORKLOAD was deactivated. It goes on when "
+	 "resume is written to its ctl, or "
+	 "spec.active of its Workload is set to true again; to end "
+	 "it, remove its directory.\n"
 	 "CANCELLED/suspended Deactivated: The job is suspended: "
-	 "its Workload WORKLOAD was deactivated. It resumes when spec.active of its "
-	 "Workload is set to true again. To resume it, write resume to its ctl; to end it, "
-	 "remove its directory.\n"
+	 "its Workload WORKLOAD was deactivated. It goes on "
+	 "when resume is written to its ctl, or "
+	 "spec.active of its Workload is set to true again; to "
+	 "end it, remove its directory.\n"
 	 "PENDING Evicted: The job waits: it was deactivated at TIME. "
 	 "It is admitted again by itself.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
@@ -501,7 +504,7 @@ static void assert_why(const struct world *w, const char *reason, const char *ex
 	char *why cleanup_free = NULL;
 	size_t len;
 
-	spec_status_why(w->last, ~0u, &why, &len);
+	spec_status_why(w->last, &why, &len);
 	assert_string_equal(w->last->cause.reason, reason);
 	assert_string_equal(why, expected);
 }
@@ -768,7 +771,9 @@ static void test_quota(void **state)
 /* A TrainJob suspends and resumes its JobSet, and Kueue the TrainJob: nobody has asked for the JobSet to be stopped. */
 static void test_owned(void **state)
 {
-	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	struct world w = {.kind = test_kind("jobset"),
+			  .since = INT64_MAX / 2,
+			  .kueue = {.known = true}};
 	static const char workload[] =
 		"{'metadata':{'name':'trainjob-t-5d40e','uid':'w','ownerReferences':[{'kind':"
 		"'TrainJob','uid':'t','controller':true}]},'spec':{'queueName':'team','active':%s},"
@@ -808,7 +813,9 @@ static void test_owned(void **state)
  */
 static void test_kept(void **state)
 {
-	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	struct world w = {.kind = test_kind("jobset"),
+			  .since = INT64_MAX / 2,
+			  .kueue = {.known = true}};
 	static const char job[] =
 		"{'metadata':{'name':'j','uid':'u','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
 		"'spec':{'suspend':%s,'replicatedJobs':[{'name':'w','template':{'spec':"
@@ -865,7 +872,9 @@ static void test_kept(void **state)
 /* What a job waits for is told before the end of a pod in an earlier try, which is not what keeps the job. */
 static void test_failed_before(void **state)
 {
-	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	struct world w = {.kind = test_kind("jobset"),
+			  .since = INT64_MAX / 2,
+			  .kueue = {.known = true}};
 	static const char job[] =
 		"{'metadata':{'name':'j','uid':'u','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
 		"'spec':{'suspend':%s,'failurePolicy':{'maxRestarts':%d},'replicatedJobs':[{'name':'w',"

@@ -270,7 +270,7 @@ static void test_values(void **state)
  */
 static void test_several_kinds(void **state)
 {
-	static const struct spec_kind *const kinds[] = {&spec_appwrapper, &spec_job};
+	const struct spec_kind *const kinds[] = {&spec_appwrapper, test_kind("job")};
 	struct spec_manifest_request rq = request(NULL);
 	static const struct {
 		const char *scheduler, *kind;
@@ -446,7 +446,7 @@ static struct json_object *at(struct json_object *o, const char *path)
 /* In all kinds the object and each pod of an AppDef have the label; an overlay does not change it. */
 static void test_user(void **state)
 {
-	static const struct {
+	const struct {
 		const struct spec_kind *kind;
 		const char *pods[2];
 	} kinds[] = {
@@ -455,7 +455,7 @@ static void test_user(void **state)
 		 {"/spec/resources/GenericItems/0/generictemplate",
 		  "/spec/resources/GenericItems/1/generictemplate"}},
 		{&spec_appwrapper, {"/spec/components/0/template", "/spec/components/1/template"}},
-		{&spec_jobset,
+		{test_kind("jobset"),
 		 {"/spec/replicatedJobs/0/template/spec/template",
 		  "/spec/replicatedJobs/1/template/spec/template"}},
 	};
@@ -602,7 +602,7 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 /* What Kueue, Volcano and others have put into a job is left out of its copy: it would keep that from running. */
 static void test_ready_admitted(void **state)
 {
-	again(&spec_jobset,
+	again(test_kind("jobset"),
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'uid': 'u', 'finalizers': ['orphan', 'x'], "
 	      "'labels': {'kueue.x-k8s.io/queue-name': 'team', "
 	      "'kueue.x-k8s.io/prebuilt-workload-name': 'w', "
@@ -664,13 +664,13 @@ static void test_ready_by_hand(void **state)
 	"{'template': {'metadata': {'annotations': "                                               \
 	"{'autoscaling.x-k8s.io/consume-provisioning-request': 'p'}}, 'spec': "                    \
 	"{'schedulingGates': [{'name': 'kueue.x-k8s.io/topology'}]}}}}}, 1, {'template': []}]}"
-	again(&spec_jobset,
+	again(test_kind("jobset"),
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['orphan'], "
 	      "'labels': {'kueue.x-k8s.io/prebuilt-workload-name': 'w'}}, " HAND "}",
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['orphan'], "
 	      "'labels': {'kueue.x-k8s.io/prebuilt-workload-name': 'w'}, "
 	      "'annotations': {}}, " HAND "}");
-	again(&spec_jobset,
+	again(test_kind("jobset"),
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'uid': 'u', 'labels': 1}, 'spec': 2}",
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'labels': 1, 'annotations': {}}, 'spec': 2}");
 }

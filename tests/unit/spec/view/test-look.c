@@ -7,8 +7,8 @@
 
 #define SECOND INT64_C(1000000000)
 
-static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
-		       struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *self, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	*ret_tasks = new0_n(struct spec_task_source, 1);
 	(*ret_tasks)->name = "t";
@@ -17,12 +17,14 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	return 1;
 }
 
-static void read_status(const struct spec_value *object, struct spec_job_view *v)
+static void read_status(const struct spec_reader *self, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	spec_set(&v->phase, "Up");
 }
 
-static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_reader *self, const struct spec_value *object,
+		     struct spec_pod_view *v)
 {
 	spec_set(&v->task, "t");
 	spec_set(&v->main, spec_pod_choose_main(object, ""));

@@ -10,8 +10,8 @@
 #include "tests/unit/unit.h"
 
 /* The reader of that kind: a job has "n" tasks of one pod each, T0, T1 ...; its phase is its status. */
-static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
-		       struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *self, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	size_t n = (size_t)spec_read_int(spec, "n", 0);
@@ -30,12 +30,14 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	return n;
 }
 
-static void read_status(const struct spec_value *object, struct spec_job_view *v)
+static void read_status(const struct spec_reader *self, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	spec_set(&v->phase, spec_read_text(object, "status"));
 }
 
-static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_reader *self, const struct spec_value *object,
+		     struct spec_pod_view *v)
 {
 	spec_set(&v->task, spec_read_text(spec_view_labels(object), "task"));
 	spec_set(&v->main, spec_pod_choose_main(object, ""));

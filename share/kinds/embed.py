@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+"""embed.py OUTPUT FILE...: a C file that has the texts of kind files, so that a program is whole without its share/."""
+import sys
+from pathlib import Path
+
+with open(sys.argv[1], "w") as out:
+    out.write('/* Made by share/kinds/embed.py. */\n#include "spec/kinds/shipped.h"\n\n'
+              "const char *const spec_shipped_kinds[] = {\n")
+    for name in sys.argv[2:]:
+        for line in Path(name).read_text().splitlines():
+            text = line.replace("\\", "\\\\").replace('"', '\\"')
+            out.write(f'\t"{text}\\n"\n')
+        out.write("\t,\n")
+    out.write("\tNULL,\n};\n")

@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads a kind file. The keys of each map are a table; a key that is in no table is a mistake, and so is a value of
+ * another type. All mistakes of a file are found. What the file says is then the row of the table of kinds.
+ */
+#include "spec/kindfile/file.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/pods/suspend.h"
+#include "spec/yaml/yaml.h"
+
+#define FORMAT	 "kxfs-kind/1"
+#define MAX_ROWS 64 /* items of a list */
+#define MAX_NAME 20
+
+/* A place in the file: NODE, and the path to it for messages. */
+struct place {
+	struct spec_errors *e;
+	const struct spec_yaml *node;
+	const char *path;
+};
+
+/* A key of a map, and what its value sets. */
+struct key {
+	const char *name;
+	void (*set)(const struct place *p, void *field);
+	size_t at;
+};
+
+static void printf_like(2, 3) bad(const struct place *p, const char *fmt, ...)
+{
+	cleanup_free char *text = text_of_args(fmt);
+
+	spec_errors_add(p->e, -EINVAL, p->node->line, p->node->column, p->path, "%s", text);
+}
+
+/* --- maps and lists --- */
+
+static void unknown_key(const struct place *p, const struct key *keys, size_t n)
+{
+	const char *words[32] = {NULL};
+	const char *near;
+
+	for (size_t i = 0; i < n && i + 1 < array_size(words); i++)
+		words[i] = keys[i].name;
+	near = spec_suggest(p->node->text, words);
+	bad(p, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "",
+	    near ? "?" : "");
+}
+
+/* Set the fields of the struct at BASE from the map at P. */
+static void read_map(const struct place *p, const struct key *keys, size_t n, void *base)
+{
+	const struct spec_yaml *map = p->node;
+
+	if (map->type != SPEC_YAML_MAP) {
+		bad(p, "has to be a map");
+		return;
+	}
+	for (size_t i = 0; i < map->n; i += 2) {
+		const char *name = map->v[i]->text;
+		cleanup_free char *path = text_print("%s%s%s", p->path, *p->path ? "." : "", name);
+		struct place at = {p->e, map->v[i], path};
+		size_t k = 0;
+
+		while (k < n && !streq(keys[k].name, name))
+			k++;
+		if (k == n) {
+			unknown_key(&at, keys, n);
+			continue;
+		}
+		at.node = map->v[i + 1];
+		keys[k].set(&at, (char *)base + keys[k].at);
+	}
+}
+
+/* Call FN for each item of the list at P; for P itself if it is not a list and ONE. */
+static void read_list(const struct place *p, bool one,
+		      void (*fn)(const struct place *p, void *data), void *data)
+{
+	const struct spec_yaml *list = p->node;
+
+	if (list->type != SPEC_YAML_LIST && one) {
+		fn(p, data);
+		return;
+	}
+	if (list->type != SPEC_YAML_LIST || list->n > MAX_ROWS) {
+		bad(p, "has to be a list of at most %d", MAX_ROWS);
+		return;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
+
+		fn(&(struct place){p->e, list->v[i], path}, data);
+	}
+}
+
+/* --- scalars --- */
+
+/* The text at P; NULL: it is not text, and that was reported. */
+static const char *text_at(const struct place *p)
+{
+	if (p->node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(p->node) &&
+	    strlen(p->node->text) == p->node->len)
+		return p->node->text;
+	bad(p, "has to be text");
+	return NULL;
+}
+
+static void set_text(const struct place *p, void *field)
+{
+	const char *text = text_at(p);
+
+	if (text)
+		text_set(field, "%s", text);
+}
+
+static void set_bool(const struct place *p, void *field)
+{
+	bool is = p->node->type == SPEC_YAML_SCALAR && spec_yaml_resolve(p->node) == SPEC_YAML_BOOL;
+
+	if (!is)
+		bad(p, "has to be true or false");
+	else
+		*(bool *)field = (p->node->text[0] | ' ') == 't';
+}
+
+static void set_number(const struct place *p, void *field)
+{
+	int n = p->node->type == SPEC_YAML_SCALAR ? spec_read_digits(p->node->text) : -1;
+
+	if (n < 0)
+		bad(p, "has to be a number");
+	else
+		*(int *)field = n;
+}
+
+static void add_text(const struct place *p, void *field)
+{
+	struct texts *texts = field;
+	const char *text = text_at(p);
+
+	if (!text)
+		return;
+	texts->v = mem_grow(texts->v, texts->n + 1, sizeof(*texts->v));
+	texts->v[texts->n++] = text_copy(text);
+}
+
+static void set_texts(const struct place *p, void *field)
+{
+	read_list(p, true, add_text, field);
+}
+
+static void set_value(const struct place *p, void *field)
+{
+	const char *text = text_at(p);
+	cleanup_free char *why = NULL;
+
+	value_clear(field);
+	if (text && value_parse(text, field, &why) < 0)
+		bad(p, "%s", why);
+}
+
+static void add_value(const struct place *p, void *field)
+{
+	struct values *values = field;
+
+	values->v = mem_grow(values->v, values->n + 1, sizeof(*values->v));
+	values->v[values->n] = (struct value){0};
+	set_value(p, &values->v[values->n++]);
+}
+
+static void set_values(const struct place *p, void *field)
+{
+	read_list(p, true, add_value, field);
+}
+
+/* A path that does not go through a list. */
+static void set_path(const struct place *p, void *field)
+{
+	struct value *v = field;
+
+	set_value(p, v);
+	if (v->text && (v->from != FROM_PATH || v->many))
+		bad(p, "has to be a path without [*]");
+}
+
+static void add_path(const struct place *p, void *field)
+{
+	struct values *values = field;
+
+	values->v = mem_grow(values->v, values->n + 1, sizeof(*values->v));
+	values->v[values->n] = (struct value){0};
+	set_path(p, &values->v[values->n++]);
+}
+
+/* --- roles --- */
+
+#define KEY(type, name, member, fn)                                                                \
+	{                                                                                          \
+		name, fn, offsetof(struct type, member)                                            \
+	}
+
+static void add_role(const struct place *p, void *file)
+{
+	static const struct key keys[] = {
+		KEY(kind_role, "each", each, set_path),
+		KEY(kind_role, "name", name, set_values),
+		KEY(kind_role, "replicas", replicas, set_values),
+		KEY(kind_role, "default", replicas_default, set_number),
+		KEY(kind_role, "copies", copies, set_values),
+		KEY(kind_role, "template", template, set_path),
+	};
+	struct spec_kind_file *f = file;
+	struct kind_role *role;
+
+	f->roles = mem_grow(f->roles, f->n_roles + 1, sizeof(*f->roles));
+	role = &f->roles[f->n_roles++];
+	*role = (struct kind_role){.replicas_default = 1};
+	read_map(p, keys, array_size(keys), role);
+	if (!role->template.text)
+		bad(p, "template is missing: the path of the pod's template");
+	if (!role->replicas.n)
+		bad(p, "replicas is missing");
+}
+
+static void set_roles(const struct place *p, void *file)
+{
+	read_list(p, false, add_role, file);
+}
+
+/* --- pods --- */
+
+static void set_pods(const struct place *p, void *field)
+{
+	static const struct key keys[] = {
+		KEY(kind_pod, "role", role, set_values),
+		KEY(kind_pod, "index", index, set_values),
+		KEY(kind_pod, "copy", copy, set_values),
+		KEY(kind_pod, "copies", copies, set_values),
+		KEY(kind_pod, "attempt", attempt, set_values),
+		KEY(kind_pod, "failures", failures, set_values),
+		KEY(kind_pod, "main", main, set_values),
+	};
+
+	read_map(p, keys, array_size(keys), field);
+}
+
+static void set_part(const struct place *p, void *field)
+{
+	static const struct key keys[] = {
+		KEY(kind_part, "group", group, set_text),
+		KEY(kind_part, "kind", kind, set_text),
+		KEY(kind_part, "owner_uid", owner_uid, set_values),
+		KEY(kind_part, "named", named, set_values),
+	};
+	struct kind_part *part = field;
+
+	read_map(p, keys, array_size(keys), part);
+	if (!part->group || !part->kind || !part->owner_uid.n || !part->named.n)
+		bad(p, "needs group, kind, owner_uid and named");
+}
+
+/* --- states --- */
+
+static void read_test(const struct place *p, const char *key, struct kind_test *test)
+{
+	static const char *const words[] = {
+		[TEST_CONDITION] = "condition",
+		[TEST_PHASE] = "phase",
+		[TEST_REASON] = "reason",
+	};
+	cleanup_free char *why = NULL;
+
+	test->what = TEST_VALUE;
+	for (unsigned i = 0; i < array_size(words); i++)
+		if (streq(key, words[i]))
+			test->what = i;
+	if (test->what == TEST_VALUE && (value_parse(key, &test->value, &why) < 0 ||
+					 test->value.from != FROM_PATH || test->value.many))
+		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
+	set_texts(p, &test->any);
+}
+
+static void set_tests(const struct place *p, void *field)
+{
+	struct kind_state *state = container_of(field, struct kind_state, tests);
+
+	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
+		bad(p, "has to be a map of what has to be so");
+		return;
+	}
+	state->n = p->node->n / 2;
+	state->tests = new0_n(struct kind_test, state->n);
+	for (size_t i = 0; i < state->n; i++) {
+		const char *key = p->node->v[2 * i]->text;
+		cleanup_free char *path = text_print("%s.%s", p->path, key);
+
+		read_test(&(struct place){p->e, p->node->v[2 * i + 1], path}, key,
+			  &state->tests[i]);
+	}
+	/* A row's condition is found before its reason is looked at. */
+	for (size_t i = 1; i < state->n; i++)
+		if (state->tests[i].what == TEST_CONDITION) {
+			struct kind_test first = state->tests[i];
+
+			state->tests[i] = state->tests[0];
+			state->tests[0] = first;
+		}
+}
+
+static void set_is(const struct place *p, void *field)
+{
+	cleanup_free char *all = text_copy("");
+	const char *text = text_at(p);
+
+	for (unsigned i = 0; i < N_IS; i++) {
+		if (text && streq(text, kind_words[i].word)) {
+			*(enum kind_is *)field = i;
+			return;
+		}
+		text_set(&all, "%s%s%s", all, i ? ", " : "", kind_words[i].word);
+	}
+	if (text)
+		bad(p, "\"%s\" is not a state; use one of %s", text, all);
+}
+
+static void add_state(const struct place *p, void *file)
+{
+	static const struct key keys[] = {
+		KEY(kind_state, "if", tests, set_tests),
+		KEY(kind_state, "is", is, set_is),
+		KEY(kind_state, "shown", shown, set_text),
+		KEY(kind_state, "firm", firm, set_bool),
+		KEY(kind_state, "vague", vague, set_bool),
+		KEY(kind_state, "exact", exact, set_texts),
+		KEY(kind_state, "tells", tells, set_texts),
+	};
+	struct spec_kind_file *f = file;
+	struct kind_state *state;
+
+	f->states = mem_grow(f->states, f->n_states + 1, sizeof(*f->states));
+	state = &f->states[f->n_states++];
+	*state = (struct kind_state){.is = N_IS};
+	read_map(p, keys, array_size(keys), state);
+	for (size_t i = 0; i < 2 && p->node->type == SPEC_YAML_MAP; i++)
+		if (!spec_yaml_get(p->node, keys[i].name))
+			bad(p, "%s is missing", keys[i].name);
+	for (size_t i = 0; i < state->n; i++)
+		if (state->tests[i].what == TEST_REASON && state->tests[0].what != TEST_CONDITION)
+			bad(p, "reason is that of a condition, and the row asks for none");
+}
+
+static void set_states(const struct place *p, void *file)
+{
+	read_list(p, false, add_state, file);
+}
+
+/* --- attempts, ctl --- */
+
+static void set_count(const struct place *p, struct kind_attempts *a, unsigned counts)
+{
+	if (a->counts)
+		bad(p, "failed, started and restarted: only one of them can be given");
+	a->counts = counts;
+	set_path(p, &a->count);
+}
+
+static void set_failed(const struct place *p, void *field)
+{
+	set_count(p, field, COUNT_FAILED);
+}
+
+static void set_started(const struct place *p, void *field)
+{
+	set_count(p, field, COUNT_STARTED);
+}
+
+static void set_restarted(const struct place *p, void *field)
+{
+	set_count(p, field, COUNT_RESTARTED);
+}
+
+static void set_attempts(const struct place *p, void *field)
+{
+	static const struct key keys[] = {
+		{"failed", set_failed, 0},
+		{"started", set_started, 0},
+		{"restarted", set_restarted, 0},
+		KEY(kind_attempts, "allowed", allowed, set_path),
+		KEY(kind_attempts, "default", allowed_default, set_number),
+		KEY(kind_attempts, "alone", alone, set_value),
+		KEY(kind_attempts, "pods", pods, set_value),
+	};
+
+	read_map(p, keys, array_size(keys), field);
+}
+
+static void set_suspend(const struct place *p, void *file)
+{
+	struct spec_kind_file *f = file;
+
+	set_path(p, &f->suspended);
+	if (!f->suspended.text || f->suspended.from != FROM_PATH)
+		return;
+	if (strncmp(f->suspended.text, ".spec.", 6) != 0 || strchr(f->suspended.text, '['))
+		bad(p, "has to be a path below .spec, of names alone");
+	else
+		text_set(&f->suspend, "%s", f->suspended.text + strlen(".spec."));
+}
+
+static void set_ctl(const struct place *p, void *file)
+{
+	static const struct key keys[] = {{"suspend", set_suspend, 0}};
+
+	read_map(p, keys, array_size(keys), file);
+}
+
+/* --- the object --- */
+
+static void set_format(const struct place *p, void *file)
+{
+	const char *text = text_at(p);
+
+	if (text && !streq(text, FORMAT))
+		bad(p, "is %s; this version of kxfs reads " FORMAT, text);
+}
+
+static bool is_of(const char *text, const char *set, size_t max)
+{
+	size_t n = strlen(text);
+
+	return n > 0 && n <= max && strspn(text, set) == n;
+}
+
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+#define DIGITS "0123456789"
+
+static void set_name(const struct place *p, void *field)
+{
+	set_text(p, field);
+	if (*(char **)field && (!is_of(*(char **)field, LOWER DIGITS, MAX_NAME) ||
+				!is_of((char[]){**(char **)field, 0}, LOWER, 1)))
+		bad(p,
+		    "has to begin with a letter and to have at most %d lower case letters and digits",
+		    MAX_NAME);
+}
+
+static void set_plural(const struct place *p, void *field)
+{
+	set_text(p, field);
+	if (*(char **)field && !is_of(*(char **)field, LOWER DIGITS "-", 63))
+		bad(p, "has to be the name of a resource, like jobsets");
+}
+
+static void set_kind(const struct place *p, void *field)
+{
+	set_text(p, field);
+	if (*(char **)field &&
+	    !is_of(*(char **)field, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ", 63))
+		bad(p, "has to be the kind of an object, like JobSet");
+}
+
+static void set_api(const struct place *p, void *field)
+{
+	const char *slash;
+
+	set_text(p, field);
+	if (!*(char **)field)
+		return;
+	slash = strchr(*(char **)field, '/');
+	if (!slash)
+		bad(p, "objects of the core group (%s) can't be jobs", *(char **)field);
+	else if (slash == *(char **)field || !is_of(slash + 1, LOWER DIGITS, 20) ||
+		 strspn(*(char **)field, LOWER DIGITS "-.") != (size_t)(slash - *(char **)field))
+		bad(p, "has to be GROUP/VERSION, like batch/v1");
+}
+
+static void set_object(const struct place *p, void *file)
+{
+	static const struct key keys[] = {
+		KEY(spec_kind_file, "api", api_version, set_api),
+		KEY(spec_kind_file, "kind", object_kind, set_kind),
+		KEY(spec_kind_file, "plural", plural, set_plural),
+	};
+	struct spec_kind_file *f = file;
+
+	read_map(p, keys, array_size(keys), f);
+	if (!f->api_version || !f->object_kind || !f->plural)
+		bad(p, "needs api, kind and plural");
+}
+
+/* --- the kind --- */
+
+static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enum kind_is is,
+		      bool firm)
+{
+	static const struct spec_phase rows[N_IS][2] = {
+		[IS_PENDING] = {{.state = SPEC_PENDING}},
+		[IS_RUNNING] = {{.state = SPEC_RUNNING, .by_pods = true}},
+		[IS_BETWEEN] = {{.state = SPEC_RUNNING, .between = true}},
+		[IS_ENDING] = {{.state = SPEC_RUNNING, .ending = true}},
+		[IS_SUSPENDING] = {{.state = SPEC_RUNNING, .ending = true, .asked = true},
+				   {.state = SPEC_RUNNING, .by_pods = true}},
+		[IS_SUSPENDED] = {{.state = SPEC_CANCELLED,
+				   .ending = true,
+				   .suspended = true,
+				   .asked = true},
+				  {.state = SPEC_PENDING}},
+		[IS_SUCCEEDED] = {{.state = SPEC_SUCCEEDED, .ending = true}},
+		[IS_FAILED] = {{.state = SPEC_FAILED, .ending = true}},
+		[IS_CANCELLED] = {{.state = SPEC_CANCELLED, .ending = true}},
+	};
+	const size_t rows_of = is == IS_SUSPENDING || is == IS_SUSPENDED ? 2 : 1;
+
+	f->phases = mem_grow(f->phases, *n + rows_of + 1, sizeof(*f->phases));
+	for (size_t i = 0; i < rows_of; i++) {
+		f->phases[*n] = rows[is][i];
+		f->phases[*n].name = name;
+		f->phases[(*n)++].by_pods &= !firm;
+	}
+	f->phases[*n] = (struct spec_phase){0};
+}
+
+/* The I-th name that STATE may be shown by; NULL: there are no more. */
+static const char *shown_name(const struct kind_state *state, size_t i)
+{
+	const struct kind_test *test = &state->tests[0];
+
+	for (size_t k = 0; k < state->n && test->what != TEST_CONDITION; k++)
+		if (state->tests[k].what == TEST_PHASE)
+			test = &state->tests[k];
+	if (state->shown)
+		return i == 0 ? state->shown : NULL;
+	if (test->what != TEST_CONDITION && test->what != TEST_PHASE)
+		return i == 0 ? kind_words[state->is].shown : NULL;
+	return i < test->any.n ? test->any.v[i] : NULL;
+}
+
+static void make_phases(const struct place *p, struct spec_kind_file *f)
+{
+	bool succeeds = false;
+	size_t n = 0;
+
+	f->phases = new0(struct spec_phase);
+	for (size_t i = 0; i < f->n_states && !p->e->n; i++) {
+		const struct kind_state *state = &f->states[i];
+		const char *name;
+
+		succeeds |= state->is == IS_SUCCEEDED;
+		for (size_t k = 0; (name = shown_name(state, k)); k++) {
+			if (streq(name, "*") || !*name)
+				bad(p,
+				    "states[%zu] has no name to be shown by: give it one by shown",
+				    i);
+			add_phase(f, &n, name, state->is, state->firm);
+		}
+	}
+	if (!succeeds && !p->e->n)
+		bad(p, "states: no row is succeeded, so a job could never end well");
+}
+
+/* Where the pods' templates are in an object, for labels. */
+static void find_templates(struct spec_kind_file *f)
+{
+	const struct kind_role *role = &f->roles[0];
+	const char *template = role->template.text + 1;
+	const char *dot = strrchr(template, '.');
+
+	if (role->each.text) {
+		f->pods = text_copy(role->each.text + 1);
+		f->pod = text_copy(template);
+	} else {
+		f->pods = dot ? mem_copy(template, (size_t)(dot - template)) : text_copy("");
+		f->pod = text_copy(dot ? dot + 1 : template);
+	}
+}
+
+static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool kueue)
+{
+	/* What a ready manifest of a kind without C takes. */
+	static const struct spec_option options[] = {
+		{.name = "no_annotations",
+		 .type = SPEC_OPTION_BOOL,
+		 .help = "leave the annotations and the label kxfs/... out"},
+		{0},
+	};
+	struct spec_kind *k = &f->kind;
+
+	*k = built ? *built
+		   : (struct spec_kind){.options = options, .scheduler = "", .one_template = true};
+	find_templates(f);
+	f->jobs = text_print("%ss", f->object_kind);
+	f->resource =
+		text_print("%s.%.*s", f->plural, (int)strcspn(f->api_version, "/"), f->api_version);
+	f->group = f->part.name
+			   ? text_print("%s/", f->part.group)
+			   : text_print("%.*s/", (int)strcspn(f->api_version, "/"), f->api_version);
+	k->name = f->name;
+	k->jobs = f->jobs;
+	k->api_version = f->api_version;
+	k->kind = f->object_kind;
+	k->plural = f->plural;
+	k->pod_selector = f->pods_have ? f->pods_have : "";
+	k->pods = f->pods;
+	k->pod = f->pod;
+	k->pods_map = f->roles[0].each.text;
+	k->in_kueue = kueue;
+	k->reader = &f->reader;
+	f->reader = (struct spec_reader){
+		.job = kind_file_job,
+		.status = kind_file_status,
+		.of_group = f->group,
+		.of_kind = f->part.name ? f->part.kind : f->object_kind,
+		.has = f->part.name ? kind_file_has : NULL,
+		.pod = kind_file_pod,
+		.phases = f->phases,
+		.remade = true,
+		.recounted = f->attempts.counts == COUNT_FAILED,
+	};
+	if (!f->suspend)
+		return;
+	f->control = k->control ? *k->control
+				: (struct spec_control){
+					  .known = SUSPEND_KNOWN,
+					  .actions = suspend_actions,
+					  .refusal = suspend_refusal,
+					  .request = suspend_request,
+					  .outcome = suspend_outcome,
+				  };
+	f->control.api_version = f->api_version;
+	f->control.plural = f->plural;
+	f->control.resource = f->resource;
+	f->control.suspend = f->suspend;
+	k->control = &f->control;
+}
+
+static void set_part_of_pods(const struct place *p, void *file)
+{
+	struct spec_kind_file *f = file;
+
+	f->part.name = text_copy("part");
+	set_part(p, &f->part);
+}
+
+static void set_kueue(const struct place *p, void *file)
+{
+	set_bool(p, &((struct spec_kind_file *)file)->kind.in_kueue);
+}
+
+int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
+			struct spec_kind **ret, struct spec_errors *e)
+{
+	static const struct key keys[] = {
+		{"format", set_format, 0},
+		KEY(spec_kind_file, "name", name, set_name),
+		{"object", set_object, 0},
+		{"kueue", set_kueue, 0},
+		KEY(spec_kind_file, "released_by", released_by, set_texts),
+		KEY(spec_kind_file, "released_at_end", released_at_end, set_bool),
+		KEY(spec_kind_file, "pods_have", pods_have, set_text),
+		{"part", set_part_of_pods, 0},
+		{"roles", set_roles, 0},
+		KEY(spec_kind_file, "pods", placed, set_pods),
+		KEY(spec_kind_file, "phase", phase, add_path),
+		{"states", set_states, 0},
+		KEY(spec_kind_file, "reason", reason, set_values),
+		KEY(spec_kind_file, "message", message, set_values),
+		KEY(spec_kind_file, "began", began, add_path),
+		KEY(spec_kind_file, "finished", finished, add_path),
+		KEY(spec_kind_file, "minimum", minimum, set_values),
+		KEY(spec_kind_file, "attempts", attempts, set_attempts),
+		{"ctl", set_ctl, 0},
+	};
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	struct spec_kind_file *f;
+	struct place p = {e, NULL, ""};
+
+	*ret = NULL;
+	if (len > SPEC_MAX_KIND_FILE)
+		return spec_errors_add(e, -EFBIG, 0, 0, "", "has more than %u bytes",
+				       SPEC_MAX_KIND_FILE);
+	if (spec_yaml_parse(text, len, &root, e) < 0)
+		return e->err;
+	f = new0(struct spec_kind_file);
+	p.node = root;
+	read_map(&p, keys, array_size(keys), f);
+	if (root->type == SPEC_YAML_MAP) {
+		static const char *const needed[] = {"format", "name", "object", "roles", "states"};
+
+		for (size_t i = 0; i < array_size(needed); i++)
+			if (!spec_yaml_get(root, needed[i]))
+				bad(&p, "%s is missing", needed[i]);
+	}
+	if (!e->n && !f->n_roles)
+		bad(&p, "roles: there are none");
+	if (!e->n)
+		make_phases(&p, f);
+	if (e->n || e->err) {
+		spec_kind_file_free(&f->kind);
+		return e->err;
+	}
+	finish(f, built, f->kind.in_kueue);
+	*ret = &f->kind;
+	return 0;
+}
+
+char *spec_kind_file_name(const char *text, size_t len)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	const struct spec_yaml *name;
+
+	if (len > SPEC_MAX_KIND_FILE || spec_yaml_parse(text, len, &root, &e) < 0 ||
+	    root->type != SPEC_YAML_MAP)
+		return NULL;
+	name = spec_yaml_get(root, "name");
+	return name && name->type == SPEC_YAML_SCALAR ? text_copy(name->text) : NULL;
+}
+
+/* --- freeing --- */
+
+static void texts_clear(struct texts *texts)
+{
+	for (size_t i = 0; i < texts->n; i++)
+		free(texts->v[i]);
+	free(texts->v);
+}
+
+static void state_clear(struct kind_state *state)
+{
+	for (size_t i = 0; i < state->n; i++) {
+		value_clear(&state->tests[i].value);
+		texts_clear(&state->tests[i].any);
+	}
+	free(state->tests);
+	free(state->shown);
+	texts_clear(&state->exact);
+	texts_clear(&state->tells);
+}
+
+static void role_clear(struct kind_role *role)
+{
+	value_clear(&role->each);
+	value_clear(&role->template);
+	values_clear(&role->name);
+	values_clear(&role->replicas);
+	values_clear(&role->copies);
+}
+
+void spec_kind_file_free(const struct spec_kind *kind)
+{
+	struct spec_kind_file *f =
+		kind ? (struct spec_kind_file *)container_of(kind, struct spec_kind_file, kind)
+		     : NULL;
+
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n_roles; i++)
+		role_clear(&f->roles[i]);
+	for (size_t i = 0; i < f->n_states; i++)
+		state_clear(&f->states[i]);
+	{
+		struct values *const lists[] = {
+			&f->placed.role,    &f->placed.index,	 &f->placed.copy, &f->placed.copies,
+			&f->placed.attempt, &f->placed.failures, &f->placed.main, &f->part.named,
+			&f->reason,	    &f->message,	 &f->began,	  &f->finished,
+			&f->minimum,	    &f->part.owner_uid,	 &f->phase,
+		};
+		struct value *const values[] = {&f->attempts.count, &f->attempts.allowed,
+						&f->attempts.alone, &f->attempts.pods,
+						&f->suspended};
+		char *const texts[] = {f->name,	     f->jobs,	  f->api_version, f->object_kind,
+				       f->plural,    f->group,	  f->pods_have,	  f->pods,
+				       f->pod,	     f->resource, f->part.name,	  f->part.group,
+				       f->part.kind, f->suspend};
+
+		for (size_t i = 0; i < array_size(lists); i++)
+			values_clear(lists[i]);
+		for (size_t i = 0; i < array_size(values); i++)
+			value_clear(values[i]);
+		for (size_t i = 0; i < array_size(texts); i++)
+			free(texts[i]);
+	}
+	texts_clear(&f->released_by);
+	free(f->roles);
+	free(f->states);
+	free(f->phases);
+	free(f);
+}
+
+bool spec_kind_is_file(const struct spec_kind *kind)
+{
+	return kind->reader->job == kind_file_job;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* What a kind file holds. Plain data, which file.c makes and read.c goes by. Private to spec/kindfile. */
+#pragma once
+
+#include "spec/kindfile/kindfile.h"
+#include "spec/kindfile/path.h"
+#include "spec/view/control.h"
+#include "spec/view/reader.h"
+
+struct texts {
+	char **v;
+	size_t n;
+};
+
+/* What has to be so for a row to fit: the value of WHAT is one of ANY. */
+struct kind_test {
+	enum { TEST_CONDITION, TEST_PHASE, TEST_REASON, TEST_VALUE } what;
+	struct value value; /* of TEST_VALUE */
+	struct texts any;   /* "*": it is there and not empty; "": it is not there */
+};
+
+/* A row of "roles": a role for each item of a list or a map; or for the object itself. */
+struct kind_role {
+	struct value each; /* TEXT is NULL: the object itself */
+	struct values name, replicas, copies;
+	int replicas_default;
+	struct value template;
+};
+
+/* Where a pod says to which replica of its job it belongs. */
+struct kind_pod {
+	struct values role, index, copy, copies, attempt, failures, main;
+};
+
+enum kind_is {
+	IS_PENDING,
+	IS_RUNNING,
+	IS_BETWEEN,
+	IS_ENDING,
+	IS_SUSPENDING,
+	IS_SUSPENDED,
+	IS_SUCCEEDED,
+	IS_FAILED,
+	IS_CANCELLED,
+	N_IS
+};
+
+/* The words of a state in a file, and how it is shown without a name of its own. */
+extern const struct kind_word {
+	const char *word, *shown;
+} kind_words[N_IS];
+
+/* A row of "states". */
+struct kind_state {
+	struct kind_test *tests;
+	size_t n;
+	enum kind_is is;
+	char *shown; /* NULL: the condition, the phase, or what it is */
+	bool firm;
+	bool vague;
+	struct texts exact, tells;
+};
+
+/* An object between pods and job, of which the pods themselves say whose it is. */
+struct kind_part {
+	char *name, *group, *kind;
+	struct values owner_uid;
+	struct values named; /* its name is these, joined by dashes */
+};
+
+struct kind_attempts {
+	struct value count;
+	enum { COUNT_NONE, COUNT_FAILED, COUNT_STARTED, COUNT_RESTARTED } counts;
+	struct value allowed, alone, pods; /* TEXT is NULL: not given */
+	int allowed_default;
+};
+
+struct spec_kind_file {
+	struct spec_kind kind;
+	struct spec_reader reader;
+	struct spec_control control;
+	char *name, *jobs, *api_version, *object_kind, *plural, *group, *pods_have, *pods, *pod,
+		*resource;
+	struct texts released_by;
+	bool released_at_end;
+	struct kind_part part; /* NAME is NULL: there is none */
+	struct kind_role *roles;
+	size_t n_roles;
+	struct kind_pod placed;
+	struct values phase;
+	struct kind_state *states;
+	size_t n_states;
+	struct spec_phase *phases; /* made of the states; ends with {0} */
+	struct values reason, message, began, finished, minimum;
+	struct kind_attempts attempts;
+	char *suspend; /* the path below spec, as "runPolicy.suspend"; NULL: there is none */
+	struct value suspended;
+};
+
+/* The functions of struct spec_reader for such kinds. */
+size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *object,
+		     struct spec_job_view *v, struct spec_task_source **ret_tasks);
+void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
+		      struct spec_job_view *v);
+void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
+		   struct spec_pod_view *v);
+bool kind_file_has(const struct spec_reader *reader, const struct spec_value *pod);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Paths are a subset of JSONPath: ".a.b", "['a/b']" and "[*]". There are no expressions, so the cost of a value is
+ * linear in the object.
+ */
+#include "spec/kindfile/path.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/view/reader.h"
+
+#define MAX_STEPS 16
+
+void value_clear(struct value *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		free(v->steps[i].key);
+	free(v->steps);
+	free(v->text);
+	*v = (struct value){0};
+}
+
+void values_clear(struct values *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		value_clear(&v->v[i]);
+	free(v->v);
+	*v = (struct values){0};
+}
+
+/* --- parsing --- */
+
+static bool is_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
+}
+
+/* Parse the step at *P, which is moved behind it. What is wrong with it is returned, static; NULL: nothing. */
+static const char *parse_step(const char **p, struct value_step *ret)
+{
+	const char *from = *p, *end;
+
+	if (strncmp(from, "[*]", 3) == 0) {
+		*p = from + 3;
+		return NULL;
+	}
+	if (strncmp(from, "['", 2) == 0) {
+		end = strstr(from, "']");
+		if (!end || end == from + 2)
+			return "a key in brackets is written ['KEY']";
+		ret->key = mem_copy(from + 2, (size_t)(end - from - 2));
+		*p = end + 2;
+		return NULL;
+	}
+	if (*from != '.')
+		return "a step begins with a dot, [' or [*]";
+	for (end = ++from; is_name(*end);)
+		end++;
+	if (end == from)
+		return "there is no name behind a dot; a name has letters, digits, - and _, and any "
+		       "other key is written ['KEY']";
+	ret->key = mem_copy(from, (size_t)(end - from));
+	*p = end;
+	return NULL;
+}
+
+static int parse_path(const char *text, struct value *ret, char **ret_why)
+{
+	const char *p = text, *why = NULL;
+
+	ret->from = FROM_PATH;
+	ret->steps = new0_n(struct value_step, MAX_STEPS);
+	while (*p && !why) {
+		if (ret->n == MAX_STEPS) {
+			why = "it has more than 16 steps";
+			break;
+		}
+		why = parse_step(&p, &ret->steps[ret->n]);
+		if (!why && !ret->steps[ret->n].key && ret->many)
+			why = "it has [*] twice";
+		ret->many |= !why && !ret->steps[ret->n].key;
+		ret->n += !why;
+	}
+	if (!why && !ret->steps[ret->n - 1].key)
+		why = "it has to end with a name";
+	if (why)
+		*ret_why = text_print("'%s' is not a path: %s", text, why);
+	return why ? -EINVAL : 0;
+}
+
+int value_parse(const char *text, struct value *ret, char **ret_why)
+{
+	static const struct {
+		const char *word;
+		enum value_from from;
+	} words[] = {{"label ", FROM_LABEL}, {"annotation ", FROM_ANNOTATION}};
+
+	*ret = (struct value){.text = text_copy(text)};
+	if (*text == '.' || *text == '[')
+		return parse_path(text, ret, ret_why);
+	if (streq(text, "key"))
+		ret->from = FROM_KEY;
+	for (size_t i = 0; i < array_size(words); i++) {
+		size_t n = strlen(words[i].word);
+
+		if (strncmp(text, words[i].word, n) != 0)
+			continue;
+		ret->from = words[i].from;
+		text_set(&ret->text, "%s", text + n);
+	}
+	if (*ret->text)
+		return 0;
+	*ret_why = text_copy("is empty");
+	return -EINVAL;
+}
+
+/* --- evaluating --- */
+
+/* Follow the first N steps of V. */
+static const struct spec_value *follow(const struct value *v, size_t n, const struct spec_value *o)
+{
+	for (size_t i = 0; i < n && o; i++)
+		o = spec_read_member(o, v->steps[i].key);
+	return o && o->type != SPEC_VALUE_NULL ? o : NULL;
+}
+
+const struct spec_value *value_at(const struct value *v, const struct spec_value *object)
+{
+	return v->from == FROM_PATH && !v->many ? follow(v, v->n, object) : NULL;
+}
+
+static const struct spec_value *notes_of(const struct spec_value *object)
+{
+	return spec_read_map(spec_read_map(object, "metadata"), "annotations");
+}
+
+static const char *text_of(const struct value *v, const struct spec_value *object, const char *key)
+{
+	const struct spec_value *at;
+
+	switch (v->from) {
+	case FROM_CONSTANT:
+		return v->text;
+	case FROM_KEY:
+		return key;
+	case FROM_LABEL:
+		return spec_read_text(spec_view_labels(object), v->text);
+	case FROM_ANNOTATION:
+		return spec_read_text(notes_of(object), v->text);
+	case FROM_PATH:
+		break;
+	}
+	at = value_at(v, object);
+	return at && at->type != SPEC_VALUE_MAP && at->type != SPEC_VALUE_LIST ? at->text : "";
+}
+
+const char *values_text(const struct values *v, const struct spec_value *object, const char *key)
+{
+	const char *ret = "";
+
+	for (size_t i = 0; i < v->n && !*ret; i++)
+		ret = text_of(&v->v[i], object, key);
+	return ret;
+}
+
+/* Labels and constants have digits; a path leads to a number, or it leads nowhere. */
+static int number_of(const struct value *v, const struct spec_value *object)
+{
+	if (v->from != FROM_PATH)
+		return spec_read_digits(text_of(v, object, ""));
+	return spec_read_int(follow(v, v->n - 1, object), v->steps[v->n - 1].key, -1);
+}
+
+int values_number(const struct values *v, const struct spec_value *object, int none)
+{
+	int ret = -1;
+
+	for (size_t i = 0; i < v->n && ret < 0; i++)
+		ret = number_of(&v->v[i], object);
+	return ret < 0 ? none : ret;
+}
+
+int value_largest(const struct value *v, const struct spec_value *object, int each, int none)
+{
+	const struct spec_value *list = object;
+	size_t at = 0;
+	int ret = none;
+
+	if (!v->many)
+		return number_of(v, object) < 0 ? none : number_of(v, object);
+	while (v->steps[at].key)
+		at++;
+	list = follow(v, at, object);
+	if (!list || list->type != SPEC_VALUE_LIST)
+		return none;
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct value rest = {.from = FROM_PATH,
+					   .steps = v->steps + at + 1,
+					   .n = v->n - at - 1};
+		int n = number_of(&rest, spec_read_at(list, i));
+
+		ret = max_of(ret, n < 0 ? each : n);
+	}
+	return ret;
+}

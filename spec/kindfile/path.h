@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values of a kind file: a path into an object, one of its labels or annotations, the key of a map, or a constant.
+ * Private to spec/kindfile.
+ */
+#pragma once
+
+#include "spec/base/read.h"
+
+enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY };
+
+/* One step of a path: the member KEY; or, if KEY is NULL, each item of a list. */
+struct value_step {
+	char *key;
+};
+
+/* A value. Plain data, to be cleared with value_clear. */
+struct value {
+	enum value_from from;
+	char *text; /* a constant, or the key of a label or an annotation; of a path as it was written */
+	struct value_step *steps;
+	size_t n;
+	bool many; /* a step goes through a list */
+};
+
+/* Values of which the first that is there counts. */
+struct values {
+	struct value *v;
+	size_t n;
+};
+
+/* Parse TEXT. 0, or -EINVAL with *RET_WHY (malloc'ed), what is wrong with it. */
+int value_parse(const char *text, struct value *ret, char **ret_why);
+void value_clear(struct value *v);
+void values_clear(struct values *v);
+
+/* What the path V, which has no [*], leads to in OBJECT, borrowed; NULL: nothing, or null, or V is not a path. */
+const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
+/*
+ * The text of the first of V that OBJECT has, borrowed: a string, a number or a boolean as it is written. KEY is that
+ * of the map in which OBJECT is. "": there is none.
+ */
+const char *values_text(const struct values *v, const struct spec_value *object, const char *key);
+/* The number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE: there is none. */
+int values_number(const struct values *v, const struct spec_value *object, int none);
+/*
+ * The largest number that V leads to in OBJECT, where an item of a list that has no such number counts as EACH. NONE:
+ * V leads to no item.
+ */
+int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads objects and pods as a kind file says. A role is a task; the names of roles are put in lower case, since an
+ * operator may write them so into the labels of its pods.
+ */
+#include <ctype.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/kindfile/file.h"
+#include "spec/view/kueue.h"
+
+const struct kind_word kind_words[N_IS] = {
+	[IS_PENDING] = {"pending", "Pending"},		[IS_RUNNING] = {"running", "Running"},
+	[IS_BETWEEN] = {"between", "Restarting"},	[IS_ENDING] = {"ending", "Ending"},
+	[IS_SUSPENDING] = {"suspending", "Suspending"}, [IS_SUSPENDED] = {"suspended", "Suspended"},
+	[IS_SUCCEEDED] = {"succeeded", "Succeeded"},	[IS_FAILED] = {"failed", "Failed"},
+	[IS_CANCELLED] = {"cancelled", "Cancelled"},
+};
+
+static const struct spec_kind_file *file_of(const struct spec_reader *reader)
+{
+	return container_of(reader, struct spec_kind_file, reader);
+}
+
+/* --- what follows from the spec --- */
+
+/* The items of the row ROLE in OBJECT: of a list, of a map, or the object itself. */
+static const struct spec_value *item_of(const struct kind_role *role,
+					const struct spec_value *object, size_t i)
+{
+	const struct spec_value *each = role->each.text ? value_at(&role->each, object) : NULL;
+
+	if (!role->each.text)
+		return i == 0 ? object : NULL;
+	return i < spec_read_count(each) ? spec_read_at(each, i) : NULL;
+}
+
+/* The name of copy I of the N copies of the role NAME: NAME.I, or NAME if there is one. */
+static void name_task(const char *name, int i, int n, char *ret, size_t size)
+{
+	if (n == 1)
+		snprintf(ret, size, "%s", name);
+	else
+		snprintf(ret, size, "%.*s.%d", (int)size - 12, name, i);
+	for (char *c = ret; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+}
+
+/* Append the tasks of ITEM, a role of the row ROLE, to the N of TASKS, which has room for MAX. */
+static size_t add_tasks(const struct kind_role *role, const struct spec_value *item,
+			struct spec_task_source *tasks, size_t n, size_t max)
+{
+	const struct spec_value *template = value_at(&role->template, item);
+	const char *name = role->name.n ? values_text(&role->name, item, item->key)
+					: spec_pod_choose_main(template, "");
+	int copies = values_number(&role->copies, item, 1);
+	int pods = values_number(&role->replicas, item, role->replicas_default);
+
+	for (int i = 0; i < copies && n < max; i++, n++) {
+		name_task(name, i, copies, tasks[n].key, sizeof(tasks[n].key));
+		tasks[n].name = tasks[n].key;
+		tasks[n].role = "";
+		tasks[n].replicas = tasks[n].minimum = (unsigned)pods;
+		tasks[n].time_limit = spec_view_time_limit(template);
+	}
+	return n;
+}
+
+static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value *object,
+			 struct spec_job_view *v, struct spec_task_source **ret)
+{
+	const struct spec_value *item, *first = NULL;
+	uint64_t tasks = 0, replicas = 0;
+	size_t n = 0, max;
+
+	for (size_t i = 0; i < f->n_roles; i++)
+		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++)
+			tasks += (unsigned)values_number(&f->roles[i].copies, item, 1);
+	max = min_of(tasks, (uint64_t)SPEC_MAX_REPLICAS);
+	*ret = new0_n(struct spec_task_source, max);
+	for (size_t i = 0; i < f->n_roles; i++) {
+		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++) {
+			first = first ? first : value_at(&f->roles[i].template, item);
+			n = add_tasks(&f->roles[i], item, *ret, n, max);
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		replicas += (*ret)[i].replicas;
+	v->hidden = tasks > max || replicas > SPEC_MAX_REPLICAS;
+	v->minimum = (unsigned)min_of(replicas, (uint64_t)INT32_MAX);
+	spec_read_copy_word(&v->app, spec_view_labels(first), "torchx.pytorch.org/app-name");
+	return n;
+}
+
+static int number(const struct value *v, const struct spec_value *object, int none)
+{
+	return v->text ? value_largest(v, object, none, none) : none;
+}
+
+/* How often the job, or each of its replicas alone, may be tried again. */
+static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
+			  struct spec_job_view *v)
+{
+	int allowed = number(&a->allowed, object, a->allowed_default);
+	int alone = number(&a->alone, object, -1);
+	/* Kubernetes' own default of a Job, where none is given. */
+	bool pods = a->pods.text && value_largest(&a->pods, object, 6, 0) > 0;
+
+	/* A controller that counts restarts of all retries single pods only where it may not restart all. */
+	v->alone = a->counts == COUNT_RESTARTED ? allowed == 0 && alone > 0 : alone >= 0;
+	v->max_retries = (unsigned)(v->alone ? alone : allowed);
+	v->retry_limit = a->counts == COUNT_FAILED && !v->alone ? v->max_retries + 1 : 0;
+	v->restarts = v->max_retries > 0 || alone > 0 || pods;
+}
+
+size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *object,
+		     struct spec_job_view *v, struct spec_task_source **ret_tasks)
+{
+	const struct spec_kind_file *f = file_of(reader);
+	size_t n = read_tasks(f, object, v, ret_tasks);
+
+	v->minimum = (unsigned)values_number(&f->minimum, object, (int)v->minimum);
+	read_attempts(&f->attempts, object, v);
+	return n;
+}
+
+/* --- what follows from the status --- */
+
+static const struct spec_value *true_condition(const struct spec_value *status, const char *type)
+{
+	const struct spec_value *c = spec_view_condition(status, type);
+
+	return spec_view_is_true(c) ? c : NULL;
+}
+
+/* An object while it is compared with the rows. */
+struct reading {
+	const struct spec_kind_file *file;
+	const struct spec_value *object, *status;
+	const char *phase;
+	/* The condition that the row has found; NULL: it asks for none. */
+	const struct spec_value *condition;
+};
+
+/* True if VALUE is one of what TEST allows. */
+static bool is_any(const struct kind_test *test, const char *value, bool there)
+{
+	for (size_t i = 0; i < test->any.n; i++) {
+		if (streq(test->any.v[i], "*") ? there : streq(test->any.v[i], value))
+			return true;
+	}
+	return false;
+}
+
+static bool passes(struct reading *r, const struct kind_test *test)
+{
+	const struct spec_value *at;
+
+	switch (test->what) {
+	case TEST_CONDITION:
+		for (size_t i = 0; i < test->any.n && !r->condition; i++)
+			r->condition = true_condition(r->status, test->any.v[i]);
+		return r->condition;
+	case TEST_PHASE:
+		return is_any(test, r->phase, *r->phase);
+	case TEST_REASON:
+		at = r->condition;
+		return is_any(test, spec_read_text(at, "reason"), *spec_read_text(at, "reason"));
+	case TEST_VALUE:
+		break;
+	}
+	at = value_at(&test->value, r->object);
+	return is_any(test, at ? at->text : "", at && (at->n > 0 || *at->text));
+}
+
+static const struct kind_state *state_of(struct reading *r)
+{
+	const struct spec_kind_file *f = r->file;
+
+	for (size_t i = 0; i < f->n_states; i++) {
+		bool fits = true;
+
+		r->condition = NULL;
+		for (size_t k = 0; k < f->states[i].n && fits; k++)
+			fits = passes(r, &f->states[i].tests[k]);
+		if (fits)
+			return &f->states[i];
+	}
+	r->condition = NULL;
+	return NULL;
+}
+
+/* The name of the phase in which the job is by STATE; NULL: by none. */
+static const char *phase_of(const struct reading *r, const struct kind_state *state)
+{
+	if (!state)
+		return r->status && r->status->n > 0 ? *r->phase ? r->phase : "Unknown" : "";
+	if (state->shown)
+		return state->shown;
+	if (r->condition)
+		return spec_read_text(r->condition, "type");
+	for (size_t i = 0; i < state->n; i++)
+		if (state->tests[i].what == TEST_PHASE && *r->phase)
+			return r->phase;
+	return kind_words[state->is].shown;
+}
+
+/* True if the reason in V says no more than that pods have failed. */
+static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
+{
+	for (size_t i = 0; i < state->exact.n; i++)
+		if (streq(state->exact.v[i], v->reason))
+			return false;
+	for (size_t i = 0; i < state->tells.n; i++)
+		if (strcasestr(v->message, state->tells.v[i]))
+			return false;
+	return state->vague || state->exact.n || state->tells.n;
+}
+
+/* Why the job has ended, or is about to. */
+static void explain_end(const struct reading *r, const struct kind_state *state,
+			struct spec_job_view *v)
+{
+	if (r->condition) {
+		spec_read_copy_word(&v->reason, r->condition, "reason");
+		spec_read_copy_message(&v->message, r->condition);
+	}
+	if (r->file->reason.n)
+		spec_read_copy(&v->reason, values_text(&r->file->reason, r->object, ""),
+			       READ_MAX_WORD);
+	if (r->file->message.n)
+		spec_read_copy(&v->message, values_text(&r->file->message, r->object, ""),
+			       READ_MAX_MESSAGE);
+	v->vague = is_vague(state, v);
+}
+
+static void explain_suspended(struct spec_job_view *v)
+{
+	cleanup_free char *text = NULL;
+
+	if (*v->queue) {
+		spec_job_view_queued(v, v->queue);
+	} else if (v->owned) {
+		text = text_print("The job waits for its owner, %s, which has not let it run yet",
+				  v->meta.owner);
+		spec_set(&v->reason, "SuspendedByOwner");
+		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+	}
+}
+
+/* True if the controller of the job makes such jobs and then leaves them alone. */
+static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
+{
+	const char *slash = strchr(v->owner_api, '/');
+	size_t kind = strcspn(v->meta.owner, " ");
+	size_t group = slash ? (size_t)(slash - v->owner_api) : 0;
+
+	for (size_t i = 0; i < f->released_by.n; i++) {
+		const char *name = f->released_by.v[i];
+
+		if (strncmp(name, v->meta.owner, kind) == 0 && name[kind] == '.' &&
+		    strlen(name + kind + 1) == group &&
+		    strncmp(name + kind + 1, v->owner_api, group) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void read_owner(const struct spec_kind_file *f, const struct spec_value *object,
+		       struct spec_job_view *v)
+{
+	const struct spec_value *suspend = f->suspend ? value_at(&f->suspended, object) : NULL;
+
+	spec_read_copy(&v->queue,
+		       f->kind.in_kueue ? spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE)
+					: "",
+		       READ_MAX_WORD);
+	v->owned = *v->meta.owner_uid && !is_released(f, v);
+	v->asked = suspend && suspend->type == SPEC_VALUE_BOOL && streq(suspend->text, "true") &&
+		   !*v->queue && !v->owned;
+}
+
+/* The retries that the object counts. */
+static unsigned retries_of(const struct kind_attempts *a, const struct spec_value *object,
+			   const struct spec_job_view *v)
+{
+	int n = number(&a->count, object, 0);
+
+	if (a->counts == COUNT_STARTED)
+		return n > 0 ? (unsigned)n - 1 : 0;
+	return a->counts == COUNT_FAILED && v->alone ? 0 : (unsigned)n;
+}
+
+/* The time at the path V; 0: there is none. */
+static int64_t time_at(const struct values *v, const struct spec_value *object)
+{
+	const struct spec_value *parent = object;
+
+	if (!v->n)
+		return 0;
+	for (size_t i = 0; i + 1 < v->v[0].n; i++)
+		parent = spec_read_member(parent, v->v[0].steps[i].key);
+	return spec_read_time(parent, v->v[0].steps[v->v[0].n - 1].key);
+}
+
+void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
+		      struct spec_job_view *v)
+{
+	const struct spec_kind_file *f = file_of(reader);
+	struct reading r = {
+		.file = f,
+		.object = object,
+		.status = spec_read_map(object, "status"),
+		.phase = values_text(&f->phase, object, ""),
+	};
+	const struct kind_state *state = state_of(&r);
+
+	read_owner(f, object, v);
+	v->changed = max_of(v->changed, spec_view_changed(r.status));
+	v->changed = max_of(v->changed, time_at(&f->finished, object));
+	v->began = time_at(&f->began, object);
+	spec_read_copy(&v->phase, phase_of(&r, state), READ_MAX_WORD);
+	if (state && state->is == IS_SUSPENDED)
+		explain_suspended(v);
+	else if (state &&
+		 (state->is == IS_FAILED || state->is == IS_ENDING || state->is == IS_CANCELLED))
+		explain_end(&r, state, v);
+	if (f->released_at_end && state &&
+	    (state->is == IS_SUCCEEDED || state->is == IS_FAILED || state->is == IS_CANCELLED))
+		v->owned = false;
+	v->retries = retries_of(&f->attempts, object, v);
+	if (f->kind.hook)
+		f->kind.hook(object, v);
+}
+
+/* --- pods --- */
+
+/* True if the controller of POD has the name that labels of the pod give to the part. */
+bool kind_file_has(const struct spec_reader *reader, const struct spec_value *pod)
+{
+	const struct kind_part *part = &file_of(reader)->part;
+	cleanup_free char *name = text_copy("");
+
+	for (size_t i = 0; i < part->named.n; i++) {
+		const struct values one = {&part->named.v[i], 1};
+
+		text_set(&name, "%s%s%s", name, i ? "-" : "", values_text(&one, pod, ""));
+	}
+	return streq(spec_read_text(spec_view_controller(pod), "name"), name);
+}
+
+void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
+		   struct spec_pod_view *v)
+{
+	const struct spec_kind_file *f = file_of(reader);
+	const struct kind_pod *row = &f->placed;
+	const char *role = values_text(&row->role, object, "");
+	char task[READ_MAX_WORD + 1];
+
+	name_task(role, values_number(&row->copy, object, 0),
+		  values_number(&row->copies, object, 1), task, sizeof(task));
+	v->index = (unsigned)values_number(&row->index, object, -1);
+	v->failures = (unsigned)values_number(&row->failures, object, 0);
+	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)
+				  : SPEC_RETRY_UNKNOWN;
+	if (f->part.name && kind_file_has(reader, object))
+		spec_pod_view_owned(v, values_text(&f->part.owner_uid, object, ""));
+	spec_read_copy(&v->task, task, READ_MAX_WORD);
+	spec_read_copy(&v->main,
+		       spec_pod_choose_main(object, row->main.n
+							    ? values_text(&row->main, object, "")
+							    : role),
+		       READ_MAX_WORD);
+}

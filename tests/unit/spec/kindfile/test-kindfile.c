@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Kind files: each mistake is named where it is, and the shipped files show what the real operators have done. */
+#include "spec/kindfile/kindfile.h"
+
+#include "spec/kinds/shipped.h"
+#include "tests/unit/spec/kinds/cluster-world.h"
+#include "tests/unit/table.h"
+
+/* --- mistakes --- */
+
+#define HEAD   "format: kxfs-kind/1\nname: foo\nobject: {api: foo.io/v1, kind: Foo, plural: foos}\n"
+#define ROLES  "roles: [{name: a, replicas: .spec.n, template: .spec.template}]\n"
+#define STATES "states: [{if: {condition: Done}, is: succeeded}]\n"
+
+static void check(const char *text, const char *expected)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *errors = NULL;
+	struct spec_kind *kind;
+	int err;
+
+	err = spec_kind_file_read(text, strlen(text), NULL, &kind, &e);
+	assert_int_equal(err, e.err);
+	errors = spec_errors_text(&e, "foo.yaml");
+	assert_string_equal(errors, expected);
+	assert_int_equal(kind == NULL, *expected != '\0');
+	spec_kind_file_free(kind);
+}
+
+static void test_mistakes(void **state)
+{
+	check(HEAD ROLES STATES, "");
+	check(HEAD ROLES "states:\n- {if: {condition: Done}, is: finished}\n",
+	      "foo.yaml:6:31: states[0].is: \"finished\" is not a state; use one of pending, running, "
+	      "between, ending, suspending, suspended, succeeded, failed, cancelled\n");
+	check(HEAD "roles: [{name: a, repicas: 1, template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
+	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
+	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: there is no name behind a "
+	      "dot; a name has letters, digits, - and _, and any other key is written ['KEY']\n");
+	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
+		      STATES,
+	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
+	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
+	      "foo.yaml:1:1: states: no row is succeeded, so a job could never end well\n");
+	check("format: kxfs-kind/2\nname: Foo\n",
+	      "foo.yaml:1:1: object is missing\nfoo.yaml:1:1: roles is missing\n"
+	      "foo.yaml:1:1: states is missing\n"
+	      "foo.yaml:1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
+	      "foo.yaml:2:7: name: has to begin with a letter and to have at most 20 lower case "
+	      "letters and digits\n");
+	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
+	      "foo.yaml:6:16: ctl.suspend: has to be a path below .spec, of names alone\n");
+	check("- a\n", "foo.yaml:1:1: has to be a map\n");
+}
+
+/* --- what operators have done --- */
+
+/* An event of a watch. */
+struct told {
+	struct json_object *object;
+	bool gone;
+};
+
+struct story {
+	struct told v[256];
+	size_t n;
+	char name[64];
+	struct json_object *lines[256]; /* which own what V has */
+};
+
+static bool is_of(struct json_object *object, const char *kind)
+{
+	return streq(json_object_get_string(json_object_object_get(object, "kind")), kind);
+}
+
+/* Play the jobs of STORY (JOBS) or its pods. */
+static void play(struct world *w, const struct story *story, bool jobs, bool pods)
+{
+	for (size_t i = 0; i < story->n; i++) {
+		const struct told *t = &story->v[i];
+		const char *json = json_object_to_json_string(t->object);
+
+		if (jobs && is_of(t->object, w->kind->kind))
+			world_job(w, json, t->gone);
+		if (pods && is_of(t->object, "Pod"))
+			world_pod(w, json, t->gone);
+	}
+}
+
+static void describe(FILE *out, const struct spec_job *job)
+{
+	char line[4096];
+
+	world_describe(job, line);
+	fprintf(out, "  in the end: %s", line);
+	fprintf(out, "  reason %s; %s\n", *job->reason ? job->reason : "-",
+		*job->message ? job->message : "-");
+}
+
+/* Add to OUT what a user sees of STORY. The order in which jobs and pods come does not change the end. */
+static void tell(FILE *out, const struct spec_kind *kind, const struct story *story)
+{
+	static const bool orders[][2][2] = {
+		{{true, true}, {false, false}},
+		{{false, true}, {true, false}},
+		{{true, false}, {false, true}},
+	};
+	char ends[array_size(orders)][4096];
+
+	for (size_t i = 0; i < array_size(orders); i++) {
+		struct world w = {.kind = kind};
+
+		play(&w, story, orders[i][0][0], orders[i][0][1]);
+		play(&w, story, orders[i][1][0], orders[i][1][1]);
+		assert_non_null(w.last);
+		world_describe(w.last, ends[i]);
+		if (i == 0) {
+			fprintf(out, "%s\n%s", story->name, w.told);
+			describe(out, w.last);
+		}
+		if (!streq(ends[i], ends[0]))
+			fail_msg("%s %s: order %zu ends in %s, not in %s", kind->name, story->name,
+				 i, ends[i], ends[0]);
+		world_clear(&w);
+	}
+}
+
+static void story_clear(struct story *story)
+{
+	for (size_t i = 0; i < story->n; i++)
+		json_object_put(story->lines[i]);
+	story->n = 0;
+}
+
+static char *tell_all(const struct spec_kind *kind, const char *path)
+{
+	cleanup_file FILE *f = fopen(path, "re");
+	struct story *story = calloc(1, sizeof(*story));
+	cleanup_free char *line = NULL;
+	size_t cap = 0, len;
+	char *ret;
+	FILE *out = text_stream(&ret, &len);
+
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0) {
+		struct json_object *o = json_tokener_parse(line), *name;
+
+		assert_non_null(o);
+		if (json_object_object_get_ex(o, "story", &name)) {
+			if (story->n)
+				tell(out, kind, story);
+			story_clear(story);
+			snprintf(story->name, sizeof(story->name), "%s",
+				 json_object_get_string(name));
+			json_object_put(o);
+			continue;
+		}
+		assert_true(story->n < array_size(story->v));
+		story->lines[story->n] = o;
+		story->v[story->n++] = (struct told){
+			json_object_object_get(o, "object"),
+			streq(json_object_get_string(json_object_object_get(o, "type")), "DELETED"),
+		};
+	}
+	tell(out, kind, story);
+	story_clear(story);
+	free(story);
+	text_stream_close(out);
+	return ret;
+}
+
+/*
+ * Each recording shows what stands in its golden file. KXFS_GOLDEN_WRITE writes these anew, for somebody who reads the
+ * difference.
+ */
+static void test_recordings(void **state)
+{
+	static const char *const names[] = {"pytorchjob", "tfjob", "xgboostjob"};
+
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup_free char *path =
+			text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", names[i]);
+		cleanup_free char *recorded =
+			text_print(TEST_SOURCE "/tests/kinds/recordings/%s.jsonl", names[i]);
+		cleanup_free char *text = tell_all(test_kind(names[i]), recorded);
+		cleanup_free char *golden = mem_zero(1u << 20);
+		FILE *f;
+
+		if (getenv("KXFS_GOLDEN_WRITE")) {
+			f = fopen(path, "we");
+			assert_non_null(f);
+			fputs(text, f);
+			fclose(f);
+		}
+		f = fopen(path, "re");
+		assert_non_null(f);
+		assert_true(fread(golden, 1, (1u << 20) - 1, f) > 0);
+		fclose(f);
+		assert_string_equal(text, golden);
+	}
+}
+
+/* The shipped files have no mistake, and no two describe the same object. */
+static void test_shipped(void **state)
+{
+	const struct spec_kinds *kinds = test_table_of_kinds();
+
+	for (size_t i = 0; spec_shipped_kinds[i]; i++)
+		check(spec_shipped_kinds[i], "");
+	for (size_t i = 0; i < kinds->n; i++)
+		for (size_t k = i + 1; k < kinds->n; k++)
+			assert_false(streq(kinds->v[i]->api_version, kinds->v[k]->api_version) &&
+				     streq(kinds->v[i]->kind, kinds->v[k]->kind));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_shipped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
