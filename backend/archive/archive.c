@@ -29,7 +29,8 @@
 #define AWAY_MAX 60000
 #define JOB_MS	 5000 /* and that of one job */
 #define JOB_MAX	 300000
-#define CHECK_S	 10 /* how long the start waits for DIR */
+#define CHECK_S                                                                                    \
+	10 /* how long the start waits for DIR; a copy that takes longer for a step is reported */
 
 struct entry {
 	char *uid;
@@ -57,6 +58,8 @@ struct archive {
 	struct lock lock; /* protects TROUBLE */
 	char *trouble;	  /* why a job could not be copied; NULL: all could */
 	atomic_ullong waiting, copied, failures;
+	atomic_ullong
+		answered; /* when DIR has answered last, by loop_now_ms; 0 if no copy is under way */
 };
 
 static void step(void *data);
@@ -89,8 +92,18 @@ static void set_trouble(struct archive *a, char *text)
 	free(old);
 }
 
+/* A copy is under way, and DIR does not answer it. */
+static bool hangs(const struct archive *a)
+{
+	uint64_t answered = atomic_load(&a->answered);
+
+	return answered && loop_now_ms() - answered > CHECK_S * 1000;
+}
+
 static char *get_trouble(struct archive *a)
 {
+	if (hangs(a))
+		return text_print("%s: does not answer", a->config.dir);
 	lock_scope(&a->lock);
 
 	return a->trouble ? text_copy(a->trouble) : NULL;
@@ -130,7 +143,7 @@ bool archive_lacks(const struct archive *a, const char *uid)
 
 bool archive_gives_up(const struct archive *a, const char *uid)
 {
-	return a->away.failures && !(a->copy.job && streq(a->copy.job->uid, uid));
+	return (a->away.failures || hangs(a)) && !(a->copy.job && streq(a->copy.job->uid, uid));
 }
 
 /* --- the queue --- */
@@ -220,6 +233,7 @@ static void finished(void *data)
 	struct copy *c = &a->copy;
 	struct entry *e = find(a, c->job->uid);
 
+	a->answered = 0;
 	if (!c->away)
 		backoff_reset(&a->away);
 	if (c->there && e)
@@ -272,8 +286,10 @@ static void begin(struct archive *a, const struct entry *e)
 				.namespace = a->namespace,
 				.job = spec_job_ref(e->job),
 				.clean = !a->begun,
-				.cancel = &a->cancel};
+				.cancel = &a->cancel,
+				.answered = &a->answered};
 	a->begun = true;
+	a->answered = loop_now_ms();
 	a->work = (struct work){.run = make_work, .done = made, .data = a};
 	work_start(&a->work, a->config.loop);
 }

@@ -37,6 +37,7 @@ static int say(char **why, int err, const char *dir, const char *name)
 static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
+	atomic_store(c->answered, loop_now_ms());
 	return say(&c->why, err, c->config->dir, name);
 }
 
@@ -86,6 +87,9 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return -ENODEV;
 	}
 	err = lacks ? mark(fd) : 0;
+	/* The mark outlives a crash of the machine that the record outlives. */
+	if (!err && !streq(known, dir))
+		err = disk_sync(fd);
 	if (!err && !streq(known, dir))
 		err = file_write(state_dir, KNOWN, dir, strlen(dir));
 	return err ? say(why, err, dir, MARK) : take_fd(&fd);

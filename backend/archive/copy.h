@@ -16,6 +16,7 @@ struct copy {
 	const struct spec_job *job;
 	bool clean;		   /* before, remove what a crash has left */
 	const atomic_bool *cancel; /* true: end with -ECANCELED */
+	atomic_ullong *answered;   /* when DIR has answered last, by loop_now_ms */
 	char temp[64];		   /* its temporary directory in DIR/NAMESPACE; "": none */
 	bool there;		   /* the archive has the job */
 	bool away;		   /* the error is that of DIR, not of the job */

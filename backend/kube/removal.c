@@ -95,11 +95,24 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- when nobody asks --- */
 
+/* Is each log of JOB known to be complete, or to lack its end? */
+static bool has_its_ends(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t k = 0; k < job->replicas[i].n_logs; k++)
+			if (!job->replicas[i].logs[k].complete &&
+			    !job->replicas[i].logs[k].lost_end)
+				return false;
+	return true;
+}
+
+/* When the mount ends, no log is followed any more, and the next mount may still get the rest of it. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
 
-	return folders_holds(all->folders, job->id, job->uid) &&
+	return (all->expiry || has_its_ends(job)) &&
+	       folders_holds(all->folders, job->id, job->uid) &&
 	       capture_is_quiet(all->capture, job->uid) &&
 	       publish_has_shown(all->publish, job->uid);
 }

@@ -7,6 +7,7 @@ import signal
 
 import harness
 import pytest
+from disk import Disk
 from harness import app, run, wait_for
 
 
@@ -103,3 +104,31 @@ def test_removed_before(make_kx, place):
     harness.remove(job.dir)
     harness.remove(job.old)
     wait_for(lambda: "archive_waiting: 0" in kx.read(".kxfs/info"), what=kx.said)
+
+
+def test_does_not_answer(make_kx, place):
+    """An archive that hangs holds nobody up: it is reported, and the job gets there when it answers again."""
+    kx = make_kx(options=f"archive={place}", start=False)
+    disk = Disk(kx, place)
+    try:
+        kx.start()
+        disk.hang("mkdir", "local")
+        with disk.still():
+            job = kx.submit(app("echo first"))
+            job.finish()
+            wait_for(lambda: f'archive_error: "{place}: does not answer"' in kx.read(".kxfs/info"), what=kx.said)
+            assert "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
+            other = kx.submit(app("echo second"))
+            other.finish()
+            assert other.read("log") == "main/0 second\n" and sorted(kx.ls("jobs")) == sorted([job.id, other.id])
+            disk.hang("mkdir", "kxfs-doctor")
+            said = run([kx.binary, "doctor", "-o", f"archive={place},state={kx.base}/other", "local:"], check=False).stdout
+            assert f"{place}: does not answer" in said
+            disk.hang("mkdir", "local")
+        disk.go_on()
+        for one in job, other:
+            wait_for(lambda one=one: folder(place, one), what=kx.said)
+            assert (folder(place, one) / "log").read_bytes() == one.read("log", binary=True)
+        wait_for(lambda: 'archive_error: ""' in kx.read(".kxfs/info"))
+    finally:
+        disk.close()

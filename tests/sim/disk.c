@@ -19,7 +19,6 @@
 
 #define FIRST_FD  (1 << 20)
 #define MOST_FDS  1024 /* a log has one open, and what is called now; a helper two */
-#define MOUNTED	  "/state"
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
 #define HANGS_S	  60
@@ -63,7 +62,11 @@ struct descriptor {
 	struct sim_process *owner; /* NULL: kxfs */
 };
 
-static struct inode *root;
+/* Which is mounted where. */
+static struct {
+	const char *path;
+	struct inode *root;
+} mounts[] = {{.path = "/state"}, {.path = SIM_ARCHIVE_DIR}};
 static struct descriptor fds[MOST_FDS];
 static ino_t last_ino;
 static bool mended;
@@ -196,13 +199,16 @@ static struct descriptor *descriptor(int fd)
 /* The directory and the last name of PATH. */
 static int walk(int at, const char *path, struct inode **ret_dir, char name[NAME_MAX + 1])
 {
-	struct inode *dir;
+	struct inode *dir = NULL;
 
 	if (*path == '/') {
-		if (strncmp(path, MOUNTED, strlen(MOUNTED)) != 0)
+		for (size_t i = 0; i < array_size(mounts) && !dir; i++)
+			if (strncmp(path, mounts[i].path, strlen(mounts[i].path)) == 0) {
+				path += strlen(mounts[i].path);
+				dir = mounts[i].root;
+			}
+		if (!dir)
 			return -ENOENT;
-		path += strlen(MOUNTED);
-		dir = root;
 	} else {
 		dir = descriptor(at)->inode;
 	}
@@ -658,8 +664,10 @@ void sim_disk_close_of(const struct sim_process *p)
 
 void sim_disk_make(void)
 {
-	root = inode_new(S_IFDIR | 0700);
-	root->links = 1;
+	for (size_t i = 0; i < array_size(mounts); i++) {
+		mounts[i].root = inode_new(S_IFDIR | 0700);
+		mounts[i].root->links = 1;
+	}
 }
 
 void sim_disk_mend(void)
@@ -729,6 +737,9 @@ static void undo(struct inode *dir, size_t k)
 		struct inode *moved = c->from && e ? e->inode : NULL;
 
 		put(dir, c->name, c->was);
+		/* It was renamed, which is one step: a directory never has two names. */
+		if (c->was && S_ISDIR(c->was->mode) && c->was->links > 1)
+			put(dir, c->name, NULL);
 		if (moved && moved->links == 0 && !find(c->from, c->from_name))
 			put(c->from, c->from_name, moved);
 	}
@@ -739,7 +750,8 @@ void sim_disk_power_cut(void)
 	struct inode **v = NULL;
 	size_t n = 0;
 
-	collect(root, &v, &n);
+	for (size_t i = 0; i < array_size(mounts); i++)
+		collect(mounts[i].root, &v, &n);
 	for (size_t i = 0; i < n; i++)
 		if (S_ISDIR(v[i]->mode))
 			undo(v[i],
@@ -753,11 +765,41 @@ void sim_disk_power_cut(void)
 
 const unsigned char *sim_disk_look(const char *path, size_t *ret_n)
 {
-	cleanup_free char *full = text_print("%s%s", MOUNTED, path);
 	struct inode *i;
 
-	if (lookup(-1, full, &i) || !S_ISREG(i->mode))
+	if (lookup(-1, path, &i) || !S_ISREG(i->mode))
 		return NULL;
 	*ret_n = i->size;
-	return (const unsigned char *)i->data;
+	return (const unsigned char *)(i->size ? i->data : "");
+}
+
+const char *sim_disk_name(const char *path, size_t i)
+{
+	struct inode *dir;
+
+	return !lookup(-1, path, &dir) && i < dir->n_entries ? dir->v[i].name : NULL;
+}
+
+static void print(const struct inode *i, const char *name, FILE *out)
+{
+	fprintf(out, "%s %zu\n", name, i->size);
+	if (i->size)
+		fwrite(i->data, 1, i->size, out);
+	for (size_t k = 0; k < i->n_entries; k++)
+		print(i->v[k].inode, i->v[k].name, out);
+}
+
+char *sim_disk_text(const char *path)
+{
+	struct inode *i;
+	char *text;
+	size_t len;
+	FILE *out;
+
+	if (lookup(-1, path, &i))
+		return NULL;
+	out = text_stream(&text, &len);
+	print(i, "", out);
+	text_stream_close(out);
+	return text;
 }

@@ -4,7 +4,10 @@
 
 #include "spec/base/base.h"
 
-/* An empty one, mounted on /state. */
+/* The archive is a disk of its own, which fails when the other one does. */
+#define SIM_ARCHIVE_DIR "/archive"
+
+/* Two that are empty, mounted on /state and SIM_ARCHIVE_DIR. */
 void sim_disk_make(void);
 /* Its process is gone, and with it all descriptors. What it has called for is there. */
 void sim_disk_kill(void);
@@ -27,5 +30,9 @@ size_t sim_disk_n_open(void);
 void sim_disk_close_of(const struct sim_process *p);
 /* From now on none of its calls fails or takes long. */
 void sim_disk_mend(void);
-/* The bytes of the file PATH, below where it is mounted, as they are; NULL: it is not there. */
+/* The bytes of the file PATH as they are; NULL: it is not there. */
 const unsigned char *sim_disk_look(const char *path, size_t *ret_n);
+/* The I-th name of the directory PATH; NULL: there are not so many. */
+const char *sim_disk_name(const char *path, size_t i);
+/* All files below PATH, with their bytes, as a text, malloc'ed; NULL: it is not there. */
+char *sim_disk_text(const char *path);

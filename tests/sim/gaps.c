@@ -35,8 +35,8 @@ struct shown {
 /* The places of gaps in the log of RUN, 8 bytes each, and their count; of a folder that is not there: none. */
 static size_t places_of(const char *folder, const struct server_run *run, const unsigned char **ret)
 {
-	cleanup_free char *path = text_print("/jobs/%s/lines/%s.%s.%u.gaps", folder, run->pod_uid,
-					     run->container, run->restart);
+	cleanup_free char *path = text_print("/state/jobs/%s/lines/%s.%s.%u.gaps", folder,
+					     run->pod_uid, run->container, run->restart);
 	size_t n;
 
 	*ret = sim_disk_look(path, &n);

@@ -96,6 +96,8 @@ static int make(struct kxfs *k, char **why)
 		.n_args = volcano || (!sim_machine && kueue_is_here()) ? array_size(args) : 0,
 		.jobs = machine_places(),
 		.spool_limit = 1u << 30,
+		.archive = archive_is_here() ? SIM_ARCHIVE_DIR : NULL,
+		.archives = archive_is_here(),
 		.history_keep = HISTORY_S,
 	};
 	const struct backend_events events = {.job = on_job,
@@ -162,7 +164,9 @@ static void kill_it(bool power_cut)
 	sim_process_kill_kxfs();
 	if (power_cut) {
 		machine_power_cut();
+		archive_look();
 		sim_disk_power_cut();
+		archive_after_power_cut();
 	}
 	kernel_disconnect();
 	sim_after(mended ? SIM_S : sim_delay(SIM_FAULTS, DOWN_S * SIM_S), SIM_WORLD, live,

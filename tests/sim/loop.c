@@ -17,6 +17,7 @@
 #include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
+#include "backend/base/wait.h"
 #include "backend/base/uv.h"
 #include "backend/impl/end.h"
 #include "spec/base/mem.h"
@@ -383,10 +384,41 @@ char *diag_text(size_t *ret_len)
 
 /* --- what a simulated kxfs has not: threads of its own, libuv --- */
 
+struct thread {
+	void *(*fn)(void *data);
+	void *data;
+};
+
+static void run_thread(void *data)
+{
+	struct thread *t = data;
+
+	t->fn(t->data);
+	free(t);
+}
+
+/* A thread that nobody joins is a task. */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 {
-	(void)fn, (void)data, (void)ret;
-	sim_fail("a thread is started");
+	struct thread *t = new0(struct thread);
+
+	if (ret)
+		sim_fail("a thread is started");
+	*t = (struct thread){fn, data};
+	sim_task_start(SIM_OF_KXFS, run_thread, t);
+	return 0;
+}
+
+bool wait_for(sem_t *sem, unsigned seconds)
+{
+	uint64_t until = sim_now() + seconds * SIM_S;
+
+	while (sem_trywait(sem) < 0) {
+		if (sim_now() >= until)
+			return false;
+		sim_sleep(10 * SIM_MS);
+	}
+	return true;
 }
 
 uv_loop_t *loop_uv(struct loop *loop)

@@ -56,6 +56,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	sim_kxfs_begin();
 	users_begin(shape->writers);
 	readers_begin();
+	archive_begin_looking();
 	lookers_begin();
 	waiters_begin();
 	ctl_begin();

@@ -172,6 +172,7 @@ void sim_draw_faults(uint64_t set)
 		{"several", &sim_faults.several, 1000},
 		{"kueue", &sim_faults.kueue, 1000},
 		{"passed", &sim_faults.passed, 1000},
+		{"archived", &sim_faults.archived, 1000},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);

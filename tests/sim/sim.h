@@ -24,6 +24,7 @@
  *	looker.c  those who look at all else, and rm -r (world.h)
  *	reader.c  those who read logs, and what these may show (world.h)
  *	gaps.c    what is told where output is missing (world.h)
+ *	archive.c what is in the archive (world.h)
  *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
  *	ctl.c     those who write to ctl
  *	main.c    histories, one process each
@@ -137,6 +138,7 @@ struct sim_faults {
 	unsigned several;  /* histories of a cluster with jobs of several kinds */
 	unsigned kueue;	   /* histories of a cluster that has Kueue */
 	unsigned passed;   /* who write a file and send its descriptor to somebody */
+	unsigned archived; /* histories with an archive */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */

@@ -741,6 +741,7 @@ static void judge(void *data)
 	else
 		judge_jobs(pid);
 	bounds_judge(); /* before logs are opened: those of others are fetched then */
+	archive_judge();
 	readers_judge();
 	waiters_judge();
 	kueue_judge();

@@ -180,6 +180,20 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 void readers_waited(const char *job, pid_t pid);
 /* What is to be read by now? In a task. */
 void readers_judge(void);
+/* TEXT is a log of JOB in the archive, "REPLICA/log", where its STATUS is status.json. */
+void readers_archived(const char *job, const char *log, const char *text, const char *status);
+
+/* --- archive.c: what is in the archive --- */
+
+bool archive_is_here(void);
+void archive_begin_looking(void);
+/* Check what is there now. */
+void archive_look(void);
+void archive_after_power_cut(void);
+/* Has some job in the archive a FILE that begins with TEXT? */
+bool archive_has(const char *file, const char *text);
+/* In a task. */
+void archive_judge(void);
 
 /* --- gaps.c --- */
 

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The archive, a directory beside the state directory. Whatever fails, and whenever kxfs is killed or the machine goes
+ * down:
+ *
+ *	a job that has its name there is whole: all its files, and of each run all that it has printed, unless its
+ *	status says what is missing; and it never changes
+ *
+ * In the end each job that is over is there, and what was read of a log is there where the state directory has no room
+ * for it any more (reader.c).
+ */
+#include "spec/base/mem.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define EACH_S 1
+
+/* A job's directory, when it was seen first. */
+struct copy {
+	char *path, *text;
+	bool there;
+	struct copy *next;
+};
+
+static struct copy *copies;
+
+bool archive_is_here(void)
+{
+	return sim_faults.archived;
+}
+
+static char *file_of(const char *dir, const char *name)
+{
+	cleanup_free char *path = text_print("%s/%s", dir, name);
+	size_t n;
+	const unsigned char *bytes = sim_disk_look(path, &n);
+
+	return bytes ? mem_copy((const char *)bytes, n) : NULL;
+}
+
+/* The directory PATH, whose job was called ID. */
+static void check_whole(const char *path, const char *id)
+{
+	static const char *const names[] = {"uid",	   "state", "status",
+					    "status.json", "why",   "manifest.yaml"};
+	cleanup_free char *status = NULL, *uid = NULL;
+	cleanup_free char *job = mem_copy(id, strcspn(id, "~"));
+	const char *name;
+
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup_free char *text = file_of(path, names[i]);
+
+		/* A job that has succeeded needs no words. */
+		if (!text || (*text ? text[strlen(text) - 1] != '\n' : !streq(names[i], "why")))
+			sim_fail("%s/%s is not whole", path, names[i]);
+	}
+	status = file_of(path, "status.json");
+	uid = file_of(path, "uid");
+	for (size_t i = 0; (name = sim_disk_name(path, i)); i++) {
+		cleanup_free char *log = text_print("%s/log", name);
+		cleanup_free char *dir = text_print("%s/%s", path, name);
+		cleanup_free char *text = file_of(dir, "log");
+
+		if (text)
+			readers_archived(job, log, text, status);
+	}
+	sim_say("archive", "%s has all of %.*s", path, (int)strcspn(uid, "\n"), uid);
+}
+
+static void check_job(const char *path, const char *id)
+{
+	struct copy *c = copies;
+	char *text = sim_disk_text(path);
+
+	while (c && !streq(c->path, path))
+		c = c->next;
+	if (c && c->there && !streq(c->text, text))
+		sim_fail("%s has changed", path);
+	if (!c) {
+		c = new0(struct copy);
+		c->path = text_copy(path);
+		c->next = copies;
+		copies = c;
+	}
+	if (!c->there)
+		check_whole(path, id);
+	c->there = true;
+	free(c->text);
+	c->text = text;
+}
+
+void archive_look(void)
+{
+	const char *namespace, *day, *id;
+
+	if (!archive_is_here())
+		return;
+	for (size_t i = 0; (namespace = sim_disk_name(SIM_ARCHIVE_DIR, i)); i++) {
+		cleanup_free char *all = text_print(SIM_ARCHIVE_DIR "/%s", namespace);
+
+		for (size_t j = 0; *namespace != '.' && (day = sim_disk_name(all, j)); j++) {
+			cleanup_free char *jobs = text_print("%s/%s", all, day);
+
+			for (size_t k = 0; *day != '.' && (id = sim_disk_name(jobs, k)); k++) {
+				cleanup_free char *path = text_print("%s/%s", jobs, id);
+
+				check_job(path, id);
+			}
+		}
+	}
+}
+
+static void look(void *data)
+{
+	(void)data;
+	archive_look();
+	sim_after(EACH_S * SIM_S, SIM_WORLD, look, NULL);
+}
+
+void archive_begin_looking(void)
+{
+	if (archive_is_here())
+		sim_after(EACH_S * SIM_S, SIM_WORLD, look, NULL);
+}
+
+void archive_after_power_cut(void)
+{
+	for (struct copy *c = copies; c; c = c->next) {
+		cleanup_free char *text = sim_disk_text(c->path);
+
+		/* The rename may not have come to the disk; then the job is copied again. */
+		c->there = text != NULL;
+	}
+	archive_look();
+}
+
+bool archive_has(const char *file, const char *text)
+{
+	for (const struct copy *c = copies; c; c = c->next) {
+		cleanup_free char *is = file_of(c->path, file);
+
+		if (is && strncmp(is, text, strlen(text)) == 0)
+			return true;
+	}
+	return false;
+}
+
+void archive_judge(void)
+{
+	cleanup_free char *info = NULL;
+	pid_t pid = kernel_fork(KERNEL_SEEN);
+
+	if (!archive_is_here() || kernel_read(pid, ".kxfs/info", &info))
+		return;
+	archive_look();
+	for (const struct copy *c = copies; c; c = c->next)
+		if (c->there && !sim_disk_name(c->path, 0))
+			sim_fail("%s is gone", c->path);
+	if (!strstr(info, "archive_error: \"\"\n"))
+		sim_fail("the archive is in order, and kxfs reports %s", strstr(info, "archive_e"));
+}
