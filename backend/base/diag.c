@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages: one ring of text for the whole process, the oldest lines give way
- * to new ones. This is the one global of backend/: a message must be possible anywhere.
+ * The daemon's own messages: one ring of text for the whole process, where new lines overwrite the
+ * oldest ones. This is the only global of backend/: any code must be able to report a message.
  */
 #include "backend/base/diag.h"
 
@@ -14,7 +14,7 @@
 #include "spec/base/utf8.h"
 
 #define DIAG_RING    (128u << 10) /* bytes of text kept */
-#define DIAG_MESSAGE 1024	  /* bytes of one message; what is longer ends in "..." */
+#define DIAG_MESSAGE 1024	  /* bytes of one message; a longer one ends in "..." */
 
 static atomic_int diag_level_max = DIAG_INFO;
 static atomic_bool diag_stderr = true;
@@ -37,7 +37,7 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-/* Copy TEXT as one line to RET, which has as much room as spec_utf8_clean asks for. */
+/* Copy TEXT as one line to RET, which is as large as spec_utf8_clean requires. */
 static void diag_escape(char *text, char *ret)
 {
 	char *next;
@@ -51,7 +51,7 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/* Put LINE into the ring, and take so many of the oldest lines out as it needs. */
+/* Append LINE to the ring; remove as many of the oldest lines as needed. */
 static void diag_append(const char *line, size_t len)
 {
 	char c = '\n';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages ("log" always means a job's output). A message goes to standard
- * error while somebody reads it there (start-up, foreground), and into a bounded ring that
- * .kxfs/log shows. No credential may be part of a message. Any thread. Rule E2: a function that
- * returns an error does not also report it here. Public: fs/ uses it too.
+ * The daemon's own messages ("log" always means a job's output). A message goes to standard error
+ * at start-up and in the foreground, and into a bounded ring that .kxfs/log shows. No credential
+ * may be part of a message. Any thread. Rule E2: a function that returns an error does not also
+ * report it here. Public: fs/ uses it too.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 
 enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
 
-/* Messages above LEVEL are dropped. TO_STDERR: also to standard error. */
+/* Drop messages above LEVEL. TO_STDERR: write messages to standard error too. */
 void diag_setup(enum diag_level level, bool to_stderr);
 
-/* Do messages go to standard error? Somebody reads it there then. */
+/* True if messages go to standard error. */
 bool diag_to_stderr(void);
 
 /*
@@ -23,5 +23,5 @@ bool diag_to_stderr(void);
  */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
-/* The ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
+/* Return the ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
 char *diag_text(size_t *ret_len);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The owner of the state directory: one system call for each of its functions, made again after a signal. */
+/* The owner of the state directory: one system call for each function, retried after a signal. */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#define ENTRIES 4096 /* bytes of a directory's entries that are read at once */
+#define ENTRIES 4096 /* bytes of directory entries per read */
 
-/* The value of CALL, which is made again after a signal; an error becomes a negative errno. */
+/* The value of CALL, which is retried after a signal; an error becomes a negative errno. */
 #define retry(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
@@ -113,7 +113,10 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-/* By getdents(2): opendir(3) takes 32 KiB and three calls more, and a start lists the folders of all jobs. */
+/*
+ * Use getdents(2): opendir(3) takes 32 KiB and three more calls, and a start lists the folders of
+ * all jobs.
+ */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
 	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner of the state directory STATE, which may stand on a disk that is slow, full or hangs. All that kxfs does to
- * it is one of the calls below, or one of file.h's, which are made of these; they stand in functions that the pool
- * runs, never on the I/O thread or the FUSE thread. What must happen in order goes through a queue (work.h).
+ * The owner of the state directory STATE, whose disk may be slow, full or hang. kxfs accesses it
+ * only by the calls below, or by those of file.h, which use them. They run on the pool, never on
+ * the I/O thread or a FUSE thread. Calls that must run in order go through a queue (work.h).
  *
- * Whatever stands behind these calls sees all of the state directory: another one may be linked in its place.
+ * These calls see every access to the state directory, so that another implementation may be linked
+ * in their place.
  *
- * After a crash of the machine a file has what it had when disk_sync last returned 0 for it, and a directory the names
- * that it had then; anything later may be there or not. A crash of kxfs undoes none of these calls.
+ * After a crash of the machine a file has the contents of the last successful disk_sync, and a
+ * directory has the names of its last one; later changes may be there or not. A crash of kxfs
+ * undoes none of these calls.
  */
 #pragma once
 
@@ -18,42 +20,46 @@
 #include "spec/base/base.h"
 
 /*
- * For any thread that may wait for a disk. Each function returns 0 (or what its comment says) or a negative errno. AT
- * is an open directory, or AT_FDCWD for an absolute PATH. A symbolic link at the end of PATH is not followed, and a
- * signal ends no call early. Whoever opens a descriptor closes it, as any other (cleanup_fd); it is close-on-exec.
+ * For any thread that may wait for a disk. Each function returns 0 (or what its comment states) or
+ * a negative errno. AT is an open directory, or AT_FDCWD for an absolute PATH. A symbolic link at
+ * the end of PATH is not followed, and a signal does not interrupt a call. The caller closes
+ * returned descriptors (cleanup_fd), which are close-on-exec.
  */
 
 /*
- * Returns a descriptor; FLAGS are those of open(2). A file or directory that is made is for its owner alone (0600,
- * 0700).
+ * Return a descriptor; FLAGS are those of open(2). New files and directories have the mode 0600 or
+ * 0700.
  */
 int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
-/* What stat(2) says of PATH, or with PATH "" of AT, which may be any open file. */
+/* Call stat(2) on PATH, or with PATH "" on AT, which may be any open file. */
 int disk_stat(int at, const char *path, struct stat *ret);
-/* May this process do MODE (R_OK, W_OK, X_OK) with PATH? A link is followed. */
+/* Check if this process may access PATH with MODE (R_OK, W_OK, X_OK). A link is followed. */
 int disk_access(int at, const char *path, int mode);
 
-/* Returns how many bytes were read: sometimes fewer than N although the file goes on. */
+/* Return the number of bytes read: sometimes fewer than N before the end of the file. */
 ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off);
 ssize_t disk_pwrite(int fd, const void *buf, size_t n, uint64_t off);
-/* Write at the end of a file that was opened with O_APPEND, else where FD stands. */
+/* Write at the end of a file that was opened with O_APPEND, else at FD's offset. */
 ssize_t disk_append(int fd, const void *buf, size_t n);
 int disk_truncate(int fd, uint64_t size);
 /*
- * Keep room for the first SIZE bytes; with GROW the file has that size from now on. -EOPNOTSUPP: the disk has no such
- * call.
+ * Reserve space for the first SIZE bytes; GROW also sets the file's size. -EOPNOTSUPP: the disk has
+ * no such call.
  */
 int disk_reserve(int fd, uint64_t size, bool grow);
 
-/* When this has returned 0, the bytes and the size of the file FD, or the names in the directory FD, are on disk. */
+/* Sync the bytes and the size of the file FD, or the names in the directory FD. */
 int disk_sync(int fd);
-/* Like disk_sync, but the file's times and mode may be missing. */
+/* Like disk_sync, but without the file's times and mode. */
 int disk_sync_data(int fd);
 
-/* If TO is there, it is replaced in one step. */
+/* Replace TO, if it exists, in one step. */
 int disk_rename(int from_at, const char *from, int to_at, const char *to);
-/* Give the file FROM the name TO as well. -EEXIST: TO is taken. A disk that has no links answers with another error. */
+/*
+ * Give the file FROM the name TO as well. -EEXIST: TO is taken. Disks without hard links return
+ * another error.
+ */
 int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* Remove a file, or an empty directory. */
 int disk_unlink(int at, const char *path);
@@ -65,8 +71,9 @@ int disk_chmod(int at, const char *path, mode_t mode);
 int disk_touch(int at, const char *path, int64_t mtime_ns);
 
 /*
- * Call FN for each name in the directory but "." and ".."; FN is told the open directory as AT, and a DT_ constant of
- * readdir(3) as TYPE. FN may remove the name. If FN returns other than 0, the listing ends and returns that value.
+ * Call FN for each name in the directory except "." and "..". AT is the open directory and TYPE a
+ * DT_ constant of readdir(3). FN may remove the name. If FN returns a value other than 0, end the
+ * listing and return that value.
  */
 typedef int (*disk_name_fn)(void *data, int at, const char *name, unsigned char type);
 int disk_list(int at, const char *path, disk_name_fn fn, void *data);

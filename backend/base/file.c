@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small file is replaced in one step: its text is written to a temporary name and synced, that name is renamed to the
- * file's, and the directory is synced. A file that is new is renamed first, and synced with its directory afterwards:
- * the first sync then finds all that is to be written in one transaction of the disk's journal, and the second finds
- * nothing left to do. Reads and writes that were interrupted by a signal, or did a part, go on.
+ * A small file is replaced in one step: its text is written to a temporary name and synced, that
+ * name is renamed to the file's, and the directory is synced. A new file is renamed first, and
+ * synced with its directory afterwards: the first sync then writes everything in one transaction of
+ * the disk's journal, and the second has nothing left to do. Interrupted and partial reads and
+ * writes are continued.
  */
 #include "backend/base/file.h"
 
@@ -22,7 +23,7 @@ char *file_path(const char *state_dir, const char *id, const char *name)
 
 /* --- bytes --- */
 
-/* Write all of P at OFF, or with OFF -1 where FD stands. */
+/* Write all of P at OFF, or at FD's offset if OFF is -1. */
 static int write_all(int fd, const char *p, size_t n, off_t off)
 {
 	while (n > 0) {
@@ -32,7 +33,7 @@ static int write_all(int fd, const char *p, size_t n, off_t off)
 		if (written < 0)
 			return (int)written;
 		if (written == 0)
-			return -EIO; /* a write of nothing would be repeated for ever */
+			return -EIO; /* a write of 0 bytes would be repeated for ever */
 		p += written;
 		n -= (size_t)written;
 		off += off < 0 ? 0 : written;
@@ -97,7 +98,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
-			break; /* somebody has cut it meanwhile */
+			break; /* the file was truncated meanwhile */
 		len += (size_t)n;
 	}
 	text[len] = '\0';
@@ -143,7 +144,10 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Make FILE have TEXT. REPLACE: FILE exists, so the new text is on disk before it gets the name. */
+/*
+ * Set the contents of FILE to TEXT. REPLACE: FILE exists, so the new text is on disk before it gets
+ * the name.
+ */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -213,7 +217,7 @@ int file_remove_dir(const char *dir, const char *const names[], size_t n)
 	return err ? err : disk_rmdir(AT_FDCWD, dir);
 }
 
-/* The name of the file that keeps room for FILE, below its directory. */
+/* The name of the file that reserves space for FILE, below its directory. */
 static void room_name(const char *file, char ret[64])
 {
 	snprintf(ret, 64, ".%s.room", file);
@@ -238,7 +242,7 @@ int file_keep_room(const char *dir, const char *file, size_t len)
 	return err;
 }
 
-/* The file that keeps room becomes FILE. */
+/* Write TEXT into the file with the reserved space, and rename it to FILE. */
 static int write_into_room(int at, const char *file, const char *text, size_t len)
 {
 	cleanup_fd int fd = -1;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A count of what is under way. */
+/* Counts operations in progress. */
 #include "backend/base/group.h"
 
 #include <assert.h>
 
-/* Something may have begun since this call was posted; then the last one that leaves posts it again. */
+/*
+ * If an operation has started since this call was posted, the last one that leaves posts it again.
+ */
 static void call(void *data)
 {
 	struct group *g = data;

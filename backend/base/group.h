@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A count of what is under way, for "is all of it over?" (rule A4): whoever begins something enters the group,
- * and leaves it when that is over; who wants to end waits until the group is empty. I/O thread only.
+ * A count of operations in progress (rule A4). Each operation enters the group at its start and
+ * leaves it at its end; an owner that shuts down waits until the group is empty. I/O thread only.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 struct group {
 	struct loop *loop;
 	size_t n;
-	loop_fn fn; /* NULL: nobody waits */
+	loop_fn fn; /* NULL if nobody waits */
 	void *data;
 	bool posted; /* the call of FN is posted */
 };
@@ -23,7 +23,7 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Call FN(DATA) once, posted to the loop, when nothing is under way any more, nor has begun before that call. FN may
- * free the group. Only one may wait at a time.
+ * Call FN(DATA) once, posted to the loop, when the group is empty and stays so until that call. FN
+ * may free the group. Only one caller may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocked signals, seen through signalfd(2), which is only polled: reading it would take the signal away. */
+/* Polls blocked signals through signalfd(2) without reading it, which would consume the signal. */
 #include "backend/base/interrupt.h"
 
 #include <sys/signalfd.h>

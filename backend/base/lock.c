@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread counts the locks that it holds, so that a second one, or a call that must not run under a lock,
- * is found in a debug build where it happens and not as a deadlock some day.
+ * Each thread counts the locks that it holds, so that a debug build catches a second lock, or a
+ * call that must not run under a lock, where it happens instead of as an occasional deadlock.
  */
 #include "backend/base/lock.h"
 

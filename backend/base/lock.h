@@ -31,7 +31,10 @@ extern _Thread_local int lock_held;
 
 void lock_take(struct lock *l);
 void lock_drop(struct lock *l);
-/* Stands at the top of everything that must not run under a lock. */
+/*
+ * Assert that this thread holds no lock. Called at the start of every function that must not run
+ * under a lock.
+ */
 void lock_assert_none(void);
 
 static inline void lock_scope_end(struct lock **l)

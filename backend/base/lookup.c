@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup belongs to two: the thread that looks, and the loop, where its timer runs. The one that is done with it last
- * frees it. The process has one table of all lookups whose thread is still there, since a thread that hangs may outlive
- * its loop.
+ * A lookup is shared by the thread that looks, and by the loop, where its timer runs. Whichever is
+ * done with it last frees it. The process has one table of all lookups whose thread still exists,
+ * since a thread that hangs may outlive its loop.
  *
  *	state  | what is under way         | what ends it           | next
  *	asked  | the thread, and the timer | the thread has looked  | over: DONE with the question
@@ -17,7 +17,7 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* A thread more than this would cost too much memory. */
+/* More threads than this would cost too much memory. */
 #define LOOKUP_MAX 256
 
 enum looking {
@@ -49,8 +49,8 @@ static void asked_free(struct asked *a)
 	free(a);
 }
 
-/* Tell the owner; QUESTION is NULL when there is no answer. */
-static void tell(const struct lookup *l, void *question)
+/* Call the owner's DONE; QUESTION is NULL without an answer. */
+static void finish(const struct lookup *l, void *question)
 {
 	l->done(l->data, question);
 	if (l->group)
@@ -62,7 +62,7 @@ static void on_looked(void *data)
 	struct asked *a = data;
 
 	loop_timer_stop(&a->timer);
-	tell(&a->l, a->l.question);
+	finish(&a->l, a->l.question);
 	asked_free(a);
 }
 
@@ -70,7 +70,7 @@ static void on_refused(void *data)
 {
 	struct asked *a = data;
 
-	tell(&a->l, NULL);
+	finish(&a->l, NULL);
 	asked_free(a);
 }
 
@@ -85,7 +85,7 @@ static void on_late(void *data)
 			return; /* on_looked is posted */
 		a->state = HANGS;
 	}
-	tell(&l, NULL);
+	finish(&l, NULL);
 }
 
 static void *look(void *data)
@@ -108,7 +108,10 @@ static void *look(void *data)
 	return NULL;
 }
 
-/* Enter A into the table of those that have a thread. False: it may not have one. */
+/*
+ * Enter A into the table of lookups that have a thread. False if the limit is reached or its key
+ * hangs.
+ */
 static bool admit(struct asked *a)
 {
 	struct asked *other;

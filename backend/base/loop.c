@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop, which takes the
- * whole list and runs it. Timers stand in a heap, and one handle wakes the loop for the first of them; descriptors and
- * signals are in lists, so that loop_stop can release those that nobody has freed. libuv closes a handle in a later
- * round, so the memory of each is freed by its close callback. Threads of the pool post the ends of their work; libuv's
- * own pool is not used, since four calls that hang would stop it.
+ * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop,
+ * which takes the whole list and runs it. Timers are in a heap, and one handle wakes the loop for
+ * the first of them. Descriptors and signals are in lists, so that loop_stop can release those that
+ * are left. libuv closes a handle in a later round, so the memory of each is freed by its close
+ * callback. Threads of the pool post the end of their work. libuv's own pool is not used, since
+ * four calls that hang would stop it.
  *
  *	state    | what is under way                     | what ends it          | next
  *	new      | posts are kept, there is no thread    | loop_start            | running
@@ -13,8 +14,8 @@
  *	waiting  | work of the pool and its posts, 5 s   | none is left          | closing
  *	closing  | all handles close                     | the loop is not alive | new (only loop_free is useful)
  *
- * The memory stays until loop_free was called and nobody refers to the loop any more (loop_ref): a thread that hangs at
- * the end may still post, and what it posts is not run.
+ * The memory remains until loop_free was called and all references are dropped (loop_ref): a thread
+ * that hangs at the end may still post, but what it posts is not run.
  */
 #include "backend/base/loop.h"
 
@@ -31,11 +32,11 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* loop_stop runs posts that make new posts no longer than this. */
+/* How long loop_stop runs posts that make new posts. */
 #define LOOP_DRAIN_MS 5000
 /* How long loop_stop waits for work on the pool, which may hang. */
 #define LOOP_HANG_MS 5000
-/* While work waits for a thread, the pool is asked this often whether all its threads hang. */
+/* While work waits for a thread, ask the pool this often if all its threads hang. */
 #define LOOP_CHECK_MS 100
 
 struct loop_post {
@@ -80,9 +81,9 @@ struct loop {
 		bool closed; /* no timer may be set any more */
 	} timers;	     /* of the I/O thread, like all members below */
 	struct pool *pool;
-	/* Pieces of work that loop_work was given and that have not ended. */
+	/* Pool work that has not ended. */
 	size_t working;
-	struct loop_timer check; /* asks whether the pool hangs */
+	struct loop_timer check; /* checks whether the pool hangs */
 	struct loop_watch *watches;
 	struct loop_signal_handle *signals;
 };
@@ -115,7 +116,7 @@ static struct loop_post *loop_take_posts(struct loop *loop)
 	return posts;
 }
 
-/* Run all that was posted until now. False: nothing was. */
+/* Run all that was posted until now. Return false if nothing was. */
 static bool loop_run_posts(struct loop *loop)
 {
 	struct loop_post *post = loop_take_posts(loop);
@@ -174,7 +175,7 @@ static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 	t->place = i + 1;
 }
 
-/* Put T at place I of the heap, or nearer to its root or farther from it, where its time belongs. */
+/* Put T at position I of the heap, or sift it up or down to where its time belongs. */
 static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	struct loop_timer **v = loop->timers.v;
@@ -207,8 +208,9 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 }
 
 /*
- * Run the timers that are due, but none that one of them sets meanwhile: a timer that sets itself to 0 ms again and
- * again must not keep the loop from everything else. Such a timer sorts behind all that were due before it was set.
+ * Run the expired timers, but not those that one of them sets meanwhile: a timer that keeps setting
+ * itself to 0 ms must not starve everything else. Such a timer sorts behind all that expired before
+ * it was set.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -276,7 +278,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* When FD has an error, FN learns of it as it reads. */
+	/* If FD has an error, FN sees it when it reads. */
 	watch->fn(watch->data);
 }
 
@@ -480,7 +482,7 @@ static void loop_on_late(void *data)
 	*(bool *)data = true;
 }
 
-/* Stop all timers, which stay their owners'; then wait for the pool. */
+/* Stop all timers, which their owners keep; then wait for the pool. */
 static void loop_wait_for_work(struct loop *loop)
 {
 	struct loop_timer deadline;
@@ -590,7 +592,7 @@ void loop_unref(struct loop *loop)
 	while (post) {
 		struct loop_post *next = post->next;
 
-		if (post->fn == loop_on_done) /* a piece of work that came back too late */
+		if (post->fn == loop_on_done) /* pool work that returned too late */
 			free(post->data);
 		free(post);
 		post = next;

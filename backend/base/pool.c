@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread is made when there is work and no thread is idle, up to the usual number, and beyond that one after the
- * other while all threads hang. As many as are usual may be idle, since those that hang serve nobody; an idle thread
- * beyond that number ends. The threads refer to the pool, and the last one frees it.
+ * The pool starts a thread when there is work and no thread is idle, up to the usual number. Beyond
+ * that it starts one at a time while all threads hang. An idle thread beyond the usual number ends.
+ * The threads refer to the pool, and the last one frees it.
  */
 #include "backend/base/pool.h"
 
@@ -10,9 +10,12 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* As many threads serve as libuv's pool has: more would make no disk faster, and each costs memory. */
+/* As many threads as libuv's pool has: more would not make a disk faster, and each costs memory. */
 #define POOL_USUAL 4
-/* When this many calls hang at once, the disk as a whole hangs, and another thread would not help. */
+/*
+ * When this many calls hang at the same time, the whole disk hangs, and another thread would not
+ * help.
+ */
 #define POOL_MOST 64
 
 struct queue {
@@ -23,11 +26,11 @@ struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
 	/* All members below are under the lock. */
-	struct queue queues[2]; /* jobs that wait; [true]: those that are of many */
-	bool of_many;		/* which queue is looked at first the next time */
-	unsigned waiting;	/* how many jobs wait */
+	struct queue queues[2]; /* waiting jobs; [true]: those with OF_MANY */
+	bool of_many;		/* the queue to check first the next time */
+	unsigned waiting;	/* number of waiting jobs */
 	unsigned n, idle;	/* threads */
-	/* Jobs that were begun so far, and that had been begun at the last pool_check. */
+	/* Jobs started so far, and those started before the last pool_check. */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -49,7 +52,7 @@ static void pool_free(struct pool *p)
 	free(p);
 }
 
-/* Take the next job. NULL: this thread is to end; *LAST: it is the last one of a pool that is over. */
+/* Take the next job. NULL: this thread must end; *LAST: it is the last thread of an ended pool. */
 static struct pool_job *pool_take(struct pool *p, bool *last)
 {
 	struct pool_job *job;
@@ -90,7 +93,7 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/* Start the thread that P->N already counts. If it can't be made, pool_check tries again. */
+/* Start the thread that P->N already counts. If that fails, pool_check tries again. */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)

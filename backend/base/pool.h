@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads for calls that may wait for a disk. A few serve; when all of them hang, more are made, so that calls which
- * hang hold up nobody else. Private to base/: others use loop_work.
+ * Threads for calls that may wait for a disk. A few threads serve. While all of them hang, more are
+ * started, so that a hanging call does not hold up others. Private to base/: others use loop_work.
  */
 #pragma once
 
@@ -10,22 +10,25 @@
 struct pool;
 
 struct pool_job {
-	void (*run)(struct pool_job *job); /* on a thread of the pool; may free JOB */
-	struct pool_job *next;		   /* used by the pool alone */
-	/* Of a sort of which there may be ten thousands: the pool takes turns between these jobs and all others. */
+	void (*run)(struct pool_job *job); /* runs on a thread of the pool; may free JOB */
+	struct pool_job *next;		   /* used only by the pool */
+	/*
+	 * There may be ten thousands of this kind: the pool alternates between these jobs and all
+	 * others.
+	 */
 	bool of_many;
 };
 
 void pool_new(struct pool **ret);
-/* No job is begun any more, and threads that run none end. This does not wait: a job that hangs is left to itself. */
+/* Start no more jobs, and end idle threads. This does not wait: a job that hangs is abandoned. */
 void pool_end(struct pool *pool);
 /*
- * Have JOB, which stays the caller's, run after all earlier jobs of its sort (of many, or not) have begun. Not before a
- * fork.
+ * Run JOB, which the caller still owns, after all earlier jobs of the same kind (OF_MANY or not)
+ * have started. Not before a fork.
  */
 void pool_add(struct pool *pool, struct pool_job *job);
 /*
- * The owner calls this again and again while jobs wait: if none has begun since the last call, all threads hang, and
- * another one is made, up to the bound. False: no job waits.
+ * The owner calls this periodically while jobs wait. If no job has started since the last call, all
+ * threads hang, so start another one, up to the limit. Return false if no job waits.
  */
 bool pool_check(struct pool *pool);

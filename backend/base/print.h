@@ -19,5 +19,5 @@ struct print_metric {
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
 /* Print the lines HELP and TYPE of a metric whose samples follow. */
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
-/* Print KEY="VALUE" as it stands between the braces, with the escapes that any VALUE needs. */
+/* Print KEY="VALUE" for use between the braces, with the escapes that any VALUE needs. */
 void print_label(FILE *out, const char *key, const char *value);

@@ -97,7 +97,7 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/* The soft limit before it was raised; 0: it was not raised. */
+/* The soft limit before it was raised; 0 if it was not raised. */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)

@@ -6,10 +6,16 @@
 
 #include "spec/base/base.h"
 
-/* 0 or -EIO. */
+/* Return 0 or -EIO. */
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
-/* A random number for the name of a job, whose suffix (spec_name_suffix) differs from what people choose. 0 or -EIO. */
+/*
+ * Return a random number for a job's name, whose suffix (spec_name_suffix) differs from what people
+ * choose. 0 or -EIO.
+ */
 int must_check random_name(uint64_t *ret);
-/* MS, up to a quarter more or less, so that things that wait for the same time are not all done at once. */
+/*
+ * Return MS plus or minus up to a quarter, so that operations with the same delay do not all run at
+ * once.
+ */
 unsigned random_about(unsigned ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the program runs is told by a pipe that a successful exec closes. */
+/* A pipe that a successful exec closes reports whether the program runs. */
 #include "backend/base/spawn.h"
 
 #include <errno.h>
@@ -14,18 +14,18 @@
 
 void spawn_between(char **argv)
 {
-	int tell, null, err;
+	int report_fd, null, err;
 
 	if (!argv[0] || !streq(argv[0], SPAWN_NAME))
 		return;
-	tell = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	report_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!argv[1] || !argv[2] || tell < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0)
+	if (!argv[1] || !argv[2] || report_fd < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0)
 		_exit(EXIT_FAILURE);
 	process_limit_descriptors(strtoull(argv[1], NULL, 10));
 	execvp(argv[2], argv + 2);
 	err = errno;
-	(void)!write(tell, &err, sizeof(err));
+	(void)!write(report_fd, &err, sizeof(err));
 	_exit(EXIT_FAILURE);
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A row is written whole before n_rows tells of it, and only its count changes after that.
- */
+/* A row is complete before n_rows counts it; only its count changes after that. */
 #include "backend/base/tally.h"
 
 #include <inttypes.h>
@@ -16,7 +14,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Values are equal if what is kept of them is. */
+		/* Values are equal if their stored parts are. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A counter of .kxfs/metrics with labels whose values come up while kxfs runs, such as the codes that a
- * server answers with. A row for each combination, never removed, and not more than TALLY_ROWS. One thread
- * counts, any may print meanwhile; no lock. All zeros is an empty one.
+ * A counter of .kxfs/metrics with labels whose values are known only at run time, such as a
+ * server's status codes. It has one row for each combination of values; rows are never removed, and
+ * there are at most TALLY_ROWS. One thread counts, any thread may print meanwhile, without a lock.
+ * All zeros is an empty tally.
  */
 #pragma once
 
@@ -25,10 +26,13 @@ struct tally {
 };
 
 /*
- * Count one more with VALUES; a label that is not used has "". When all rows are taken, a new combination is counted as
- * "other".
+ * Count one more with VALUES; an unused label has "". When all rows are taken, count a new
+ * combination as "other".
  */
 void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
-/* Print the samples of kxfs_NAME, without their head; KEYS are the names of its labels, NULL: not used. */
+/*
+ * Print the samples of kxfs_NAME, without their head. KEYS are the label names; NULL for an unused
+ * label.
+ */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that no signal reaches: whoever sends one means the process, and its loop takes it. */
+/*
+ * Start threads with all signals blocked, so that the I/O thread's loop receives the process's
+ * signals.
+ */
 #pragma once
 
 #include <pthread.h>
 
-/* The caller joins *RET; if RET is NULL, nobody can wait for the thread. 0 or a negative errno. */
+/*
+ * Start a thread that runs FN(DATA). The caller joins *RET. If RET is NULL, the thread is detached.
+ * Return 0 or a negative errno.
+ */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The libuv loop under struct loop, for what speaks to libuv itself: sockets of curl, pipes, child processes.
- * Private to backend/. I/O thread only.
+ * The libuv loop under struct loop, for code that uses libuv directly: sockets of curl, pipes,
+ * child processes. Private to backend/. I/O thread only.
  */
 #pragma once
 

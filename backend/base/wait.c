@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for another thread, for a limited time. */
+/* Waits for another thread, for a limited time. */
 #include "backend/base/wait.h"
 
 #include <errno.h>

@@ -6,5 +6,5 @@
 
 #include "spec/base/base.h"
 
-/* Wait for SEM, but no longer than SECONDS of the monotonic clock. False: nobody has posted it. */
+/* Wait for SEM, at most SECONDS of the monotonic clock. Return false if nobody has posted it. */
 bool wait_for(sem_t *sem, unsigned seconds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of work that know their group, side by side or in the order of a queue. */
+/* Work that knows its group, run in parallel or in the order of a queue. */
 #include "backend/base/work.h"
 
 static void run(void *data)
@@ -17,7 +17,7 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/* DONE may free W, and if W is the last of its queue, the queue as well. */
+/* DONE may free W and, if W is the last in it, the queue. */
 static void done(void *data)
 {
 	struct work *w = data;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A piece of work for the pool, a member of what it is about. It knows the group in which it is under way, so nobody
- * enters or leaves one for it (rule A4). What must run in order, as most of what changes the disk, goes through a
- * queue: one piece after the other, while those of other queues go on.
+ * A unit of work for the pool, embedded in the object that it is for. It knows the group that
+ * counts it, so the callers need not enter or leave the group (rule A4). Work that must run in
+ * order, such as most changes of the disk, goes through a queue. Work of different queues runs in
+ * parallel.
  *
  *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
  *	work_start(&m->work, o->loop);
@@ -16,30 +17,33 @@
 
 /* Plain data. */
 struct work {
-	/* Runs on the pool and touches nothing that another thread writes; NULL: nothing. */
+	/* Runs on the pool. It must not touch anything that another thread writes. May be NULL. */
 	loop_fn run;
-	/* Runs on the I/O thread afterwards; may free the work, or start it again; NULL: nothing. */
+	/*
+	 * Runs on the I/O thread afterwards. It may free the work, or start it again. May be NULL.
+	 */
 	loop_fn done;
-	void *data; /* what RUN and DONE are called with */
-	/* The work is under way in it from its start until DONE has returned; NULL: in none. */
+	void *data; /* the argument of RUN and DONE */
+	/* The work is in this group from its start until DONE has returned; NULL: in no group. */
 	struct group *group;
 	bool of_many; /* as with loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */
-	/* Used by work.c alone: the queue that the work is in, and what follows it there. */
+	/* Used only by work.c: the work's queue, and the next work in it. */
 	struct work_queue *queue;
 	struct work *next;
 };
 
-/* All zeros is an empty queue, which holds nothing. */
+/* All zeros is an empty queue, which owns no memory. */
 struct work_queue {
 	struct loop *loop;
-	struct work *first, **last; /* FIRST is under way */
+	struct work *first, **last; /* FIRST is running */
 };
 
-/* Run W, which must not be under way. */
+/* Run W, which must not be in progress. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W when all that Q was given before is over, with its DONE; so a W without RUN says "after these are on disk, call
- * DONE". The DONE of the last one may free Q. Work that hangs holds up its own queue alone.
+ * Run W after everything that Q was given before, including their DONE. A W without RUN only calls
+ * DONE after the earlier work is on disk. The DONE of the last work may free Q. Work that hangs
+ * holds up only its own queue.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
