@@ -260,7 +260,7 @@ static int put_files(struct copy *c, int at)
 	files[1].len = strlen(files[1].text);
 	spec_status_yaml(job, &files[2].text, &files[2].len);
 	spec_status_json(job, &files[3].text, &files[3].len);
-	spec_status_why(job, &files[4].text, &files[4].len);
+	spec_status_why(job, 0, &files[4].text, &files[4].len);
 	for (size_t i = 0; i < array_size(files); i++) {
 		files[i].mode = 0644;
 		if (i >= 5 && !err)

@@ -69,7 +69,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 			r, BACKEND_LACKS,
 			"processes of other containers: kxfs is process 1 here, so it shares no pid "
 			"namespace with its users:\na mount sees nobody write, and each close in submit/ "
-			"decides by itself (kxfs-layout(5));\nshareProcessNamespace: true in the pod is "
+			"decides by itself (kxfs-submit(7));\nshareProcessNamespace: true in the pod is "
 			"the cure");
 	if (o->state[0])
 		dir = text_copy(o->state);

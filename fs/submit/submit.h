@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * submit/: files that are written here run. dryrun/: the same, but nothing is launched, and the file becomes the
- * manifest that would be. docs/kxfs-layout.5 states the rules for users.
+ * manifest that would be. docs/kxfs-submit.7 states the rules for users.
  *
  * Objects: an upload is a file as bytes (upload.h); a name (names.h) has what else is known of the file, as one state
  * and one record; one lock guards both. A launch takes the content of an upload to the backend and shows the verdict

@@ -55,7 +55,7 @@ static const char help_text[] =
 	"\n"
 	"  cp app.yaml submit/ && grep -qx SUCCEEDED submit/app.yaml.job/wait && echo done\n"
 	"\n"
-	"Manual: kxfs(1), kxfs-layout(5), appdef(5).\n";
+	"Manuals: kxfs(1), kxfs-layout(5), kxfs-submit(7), kxfs-status(5), appdef(5).\n";
 
 /* Make a malloc'ed text of what WRITE prints. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
@@ -78,11 +78,11 @@ static const char *control_writers(const struct tree *t)
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
 		return "not seen: kxfs shares no pid namespace with its users, so each of their closes "
-		       "in submit/ decides by itself (kxfs-layout(5)); shareProcessNamespace: true in "
+		       "in submit/ decides by itself (kxfs-submit(7)); shareProcessNamespace: true in "
 		       "the pod is the cure";
 	if (unseen)
 		return "not seen: kxfs may not look at processes of other users, so each of their "
-		       "closes in submit/ decides by itself (kxfs-layout(5)); root may, and so may "
+		       "closes in submit/ decides by itself (kxfs-submit(7)); root may, and so may "
 		       "that user";
 	return "seen";
 }

@@ -4,7 +4,6 @@
  * carries it out. The write fails if the action does; .kxfs/log says why.
  */
 #include <errno.h>
-#include <limits.h>
 
 #include "backend/base/diag.h"
 #include "fs/tree/job.h"
@@ -19,16 +18,10 @@
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
-	const struct tree *t = place_of(node)->tree;
-	unsigned allowed = UINT_MAX;
 
 	if (!job)
 		return -ENOENT;
-	if (t->read_only)
-		allowed = 0;
-	else if (!place_allows_end(t, job))
-		allowed = 1u << SPEC_RELEASE;
-	spec_status_ctl(job, allowed, ret, ret_len);
+	spec_status_ctl(job, place_allowed(place_of(node)->tree, job), ret, ret_len);
 	return 0;
 }
 

@@ -36,8 +36,18 @@ static int job_render(const struct node *node, rendered_fn text, char **ret, siz
 	}
 JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
-JOB_RENDER(job_render_why, spec_status_why)
 JOB_RENDER(job_render_usage, spec_status_usage)
+
+/* What why advises depends on the mount, too. */
+static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	if (!job)
+		return -ENOENT;
+	spec_status_why(job, place_allowed(place_of(node)->tree, job), ret, ret_len);
+	return 0;
+}
 
 /* A text that the backend has. Its size is found without rendering it. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)

@@ -3,6 +3,7 @@
 #include "fs/tree/place.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 
 #include "backend/base/diag.h"
@@ -119,6 +120,13 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 bool place_allows_end(const struct tree *t, const struct spec_job *job)
 {
 	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;
+}
+
+unsigned place_allowed(const struct tree *t, const struct spec_job *job)
+{
+	if (t->read_only)
+		return 0;
+	return place_allows_end(t, job) ? UINT_MAX : 1u << SPEC_RELEASE;
 }
 
 int place_may_end(const struct tree *t, const struct spec_job *job)

@@ -58,6 +58,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 /* True if -o cancel lets this mount end or control JOB. */
 bool place_allows_end(const struct tree *t, const struct spec_job *job);
+/* Bit set of 1u << enum spec_action: the actions on JOB that this mount does not refuse. */
+unsigned place_allowed(const struct tree *t, const struct spec_job *job);
 /*
  * May this mount end or control JOB? 0, or -EPERM after a message that says why. The kernel has checked whether the
  * caller may write to the file or directory.

@@ -19,8 +19,11 @@ void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* The text of status.json on one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
-/* The text of why: one short paragraph and a newline; empty if there is nothing to say. */
-void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
+/*
+ * The text of why: one short paragraph and a newline; empty if there is nothing to say. It names no action but those of
+ * ALLOWED, as spec_status_ctl.
+ */
+void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 /* The words of `why` about the first replica that waits for something, malloc'ed, without a newline; "": none does. */
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,

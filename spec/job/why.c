@@ -341,7 +341,18 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
-static void put_cause(FILE *out, const struct spec_job *job)
+/* Print how to resume a suspended job, unless nobody can through a mount that allows only the actions in ALLOWED. */
+static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
+{
+	unsigned actions = job->actions & allowed;
+
+	if (actions & 1u << SPEC_RESUME)
+		fprintf(out,
+			" To resume it, write resume to its ctl; to end it, %sremove its directory.",
+			actions & 1u << SPEC_TERMINATE ? "write terminate there or " : "");
+}
+
+static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	if (!job->cause.of_replica)
 		fputs(strncmp(job->cause.text, "waits ", 6) == 0 ? "The job "
@@ -355,21 +366,21 @@ static void put_cause(FILE *out, const struct spec_job *job)
 		fprintf(out, " Its place in the queue is %u.", job->queue_position);
 	if (*job->cause.advice)
 		fprintf(out, " %s", job->cause.advice);
+	if (job->actions & allowed & 1u << SPEC_RELEASE)
+		fputs(" Write release to its ctl to release it.", out);
+	if (job->suspended || job->cause.stops)
+		put_resume(out, job, allowed);
 }
 
-static void why_cancelled(FILE *out, const struct spec_job *job)
+static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	if (job->suspended && *job->cause.reason) {
-		put_cause(out, job);
+		put_cause(out, job, allowed);
 		return;
 	}
 	if (job->suspended) {
 		fputs("The job is suspended.", out);
-		if (job->actions & 1u << SPEC_RESUME)
-			fprintf(out,
-				" To let it go on, write resume to its ctl; to end it, %sremove its directory.",
-				job->actions & 1u << SPEC_TERMINATE ? "write terminate there or "
-								    : "");
+		put_resume(out, job, allowed);
 		return;
 	}
 	fputs("The job was cancelled", out);
@@ -531,7 +542,7 @@ char *spec_status_obstacle(const struct spec_job *job)
 	return ret;
 }
 
-static void why_unfinished(FILE *out, const struct spec_job *job)
+static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	size_t n;
 	const struct spec_replica *r = spec_job_first_waiting(job, &n), *failed;
@@ -541,7 +552,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	failed = spec_job_first_failed(job, &n_failed);
 	/* The failure may be of an earlier try: what the job waits for now comes first. */
 	if (caused)
-		put_cause(out, job);
+		put_cause(out, job, allowed);
 	if (failed) {
 		fputs(caused ? " Before that, " : "", out);
 		put_clean(out, failed->name);
@@ -600,23 +611,36 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
-/* Say that output of a cluster's job that has ended is not here yet. */
+/* Print why logs of a cluster's job that has ended are not complete: pods still run, or the rest is on its way. */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
-	size_t n = 0;
+	size_t n_late = 0, n_running = 0;
 
-	for (size_t i = 0; i < job->n_replicas; i++)
-		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
-			n += job->replicas[i].logs[j].waiting && !job->replicas[i].logs[j].disk;
-	if (!job->behind || n == 0)
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+		size_t n = 0;
+
+		for (size_t j = 0; j < r->n_logs; j++)
+			n += r->logs[j].waiting && !r->logs[j].disk;
+		if (r->state == SPEC_RUNNING)
+			n_running += n > 0;
+		else
+			n_late += n;
+	}
+	if (!job->behind || n_late + n_running == 0)
 		return;
 	if (ftell(out) > 0)
 		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
-	fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.", n,
-		n > 1 ? "s" : "");
+	if (n_running > 0)
+		fprintf(out, "%zu pod%s of the job still run%s, and kxfs captures what %s.%s",
+			n_running, n_running > 1 ? "s" : "", n_running > 1 ? "" : "s",
+			n_running > 1 ? "they print" : "it prints", n_late > 0 ? " " : "");
+	if (n_late > 0)
+		fprintf(out, "The end of %zu log%s has not been fetched from the cluster yet.",
+			n_late, n_late > 1 ? "s" : "");
 }
 
-void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
+void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
 	FILE *out = text_stream(&text, ret_len);
@@ -631,9 +655,9 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 				fputs("    ", out);
 		}
 	} else if (job->state == SPEC_CANCELLED)
-		why_cancelled(out, job);
+		why_cancelled(out, job, allowed);
 	else if (job->state != SPEC_SUCCEEDED)
-		why_unfinished(out, job);
+		why_unfinished(out, job, allowed);
 	else if (streq(job->reason, "OutputLost"))
 		put_end(out, job->message);
 	put_disk(out, job);

@@ -310,13 +310,12 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 		fprintf(out, "%s %s", reason ? ", and until" : "waits until", time);
 		reason = reason ? reason : "BeginTime";
 	}
-	if (reason)
-		return reason;
-	if (news->passive) {
-		fputs("waits for nothing more, but this mount is read-only: it launches no job",
-		      out);
-		return "ReadOnly";
-	}
+	if (!reason && news->passive)
+		fputs("waits for nothing more", out);
+	if (news->passive)
+		fputs("; this mount is read-only, so it does not launch the job", out);
+	if (reason || news->passive)
+		return reason ? reason : "ReadOnly";
 	fputs(news->refusal ? "could not be launched, and that is tried again: "
 			    : "waits for nothing more: it is being launched",
 	      out);
@@ -369,8 +368,6 @@ struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job 
 	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);
-	job->cause.advice =
-		h->hold && !news->passive ? "Write release to its ctl to release it." : "";
 	job->actions = h->hold ? 1u << SPEC_RELEASE : 0;
 	return spec_job_pack(job);
 }

@@ -20,9 +20,7 @@
 
 #define WAITS_FOR_ROOM "It is admitted by itself when there is room."
 #define WHEN_OPENED    "It is admitted by itself when the queue is opened again."
-#define WHEN_ACTIVE                                                                                \
-	"It goes on when resume is written to its ctl, or spec.active of its Workload is set to "  \
-	"true again; to end it, remove its directory."
+#define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
 /* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."

@@ -286,8 +286,7 @@ class Cluster(Running):
 
     def apply_definitions(self):
         """Volcano's resources."""
-        crds = sorted((HERE.parent / "replay/data/crds").glob("*.yaml"))
-        self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in crds))
+        self.kubectl("apply", "--server-side", f"--filename={HERE.parent / 'replay/data/crds/volcano.yaml'}")
         for resource in ("jobs", "commands", "podgroups", "queues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), f"{resource} to be served")
 

@@ -16,6 +16,7 @@ REPLAY = pathlib.Path(__file__).resolve().parents[1] / "replay"
 sys.path.append(str(REPLAY))
 
 import recordings  # noqa: E402
+from replies import text_of  # noqa: E402, F401
 
 FILES = {"jobs": "volcano-jobs", "pods": "pods", "podgroups": "podgroups"}
 

@@ -13,8 +13,8 @@ import api
 import pytest
 from cluster import Cluster
 from process import processes_of, wait_for
+from story import text_of
 
-REPLIES = pathlib.Path(__file__).resolve().parents[1] / "replay/data/replies"
 IMAGE = "docker.io/library/busybox:1.35"
 
 
@@ -137,7 +137,7 @@ def test_restart_parts(own_cluster, load_job):
     assert wait_pod(own_cluster, "default", "Running")["metadata"]["uid"] == uid
     # It has forgotten what changed before, and says so in the stream.
     event = next(own_cluster.client.watch(api.path_of("pods", "default"), "1"))
-    wanted = json.loads((REPLIES / "410-watch-too-old.jsonl").read_text().splitlines()[0])
+    wanted = json.loads(text_of("410-watch-too-old.jsonl").splitlines()[0])
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
         wanted["type"], wanted["object"]["code"], wanted["object"]["reason"])
     for name in ("volcano", "etcd", "scheduler", "controller-manager"):

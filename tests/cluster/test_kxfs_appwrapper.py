@@ -21,7 +21,7 @@ sys.path.append(str(HERE.parent / "golden"))
 
 from golden import cases_of  # noqa: E402
 
-DEFINITION = HERE.parent / "replay/data/crds/v1beta2/workload.codeflare.dev_appwrappers.yaml"
+DEFINITION = HERE.parent / "replay/data/crds/appwrapper.yaml"
 LABEL = "workload.codeflare.dev/appwrapper"
 QUEUE = "kueue.x-k8s.io/queue-name"
 

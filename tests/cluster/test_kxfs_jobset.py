@@ -20,7 +20,7 @@ from golden import Input, cases_of, load, run  # noqa: E402
 from jobset import make_job, make_service, wanted  # noqa: E402
 from test_jobset import CASES, options_of  # noqa: E402
 
-DEFINITION = HERE.parent / "replay/data/crds/jobset/jobset.x-k8s.io_jobsets.yaml"
+DEFINITION = HERE.parent / "replay/data/crds/jobset.yaml"
 PREFIX = "jobset.sigs.k8s.io/"
 QUEUE = "kueue.x-k8s.io/queue-name"
 

@@ -13,7 +13,7 @@ from mounted import HOLD, app, running, says
 from process import Part
 from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 
-DEFINITIONS = sorted((HERE.parent / "replay/data/crds/kueue").glob("*.yaml"))
+DEFINITION = HERE.parent / "replay/data/crds/kueue.yaml"
 # Of a pod's cpu, 0.1 is reserved: each asks for 0.1.
 CPU = {"cpu": 0.2, "memMB": 64, "gpu": 0}
 OPENED = "It is admitted by itself when the queue is opened again.\n"
@@ -24,7 +24,7 @@ class Queueing(Wrapping):
 
     def apply_definitions(self):
         super().apply_definitions()
-        self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in DEFINITIONS))
+        self.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
         for resource in ("workloads", "localqueues", "clusterqueues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), what=f"{resource} to be served")
 

@@ -16,7 +16,7 @@ from mounted import HOLD, World, app, running
 from process import Part
 from test_kxfs_torchx import knows_our_job, program, torchx  # noqa: F401
 
-DEFINITION = HERE.parent / "replay/data/crds/v1beta1/workload.codeflare.dev_appwrappers.yaml"
+DEFINITION = HERE.parent / "replay/data/crds/mcad.yaml"
 sys.path.insert(0, str(HERE.parent / "golden"))
 
 import golden  # noqa: E402

@@ -129,6 +129,17 @@ def captured(volume, job):
     return "".join(path.read_text() for path in volume.glob(f"jobs/{job}/logs/*") if path.stat().st_size)
 
 
+def until_captured(cluster, volume, jobs, text):
+    """Wait until TEXT is in the volume of each of JOBS, and nothing else."""
+    def state():
+        sizes = {name: len(captured(volume, name)) for name in jobs}
+        return [f"{len(text)} bytes captured of each, not {sizes}", *(
+            cluster.kubectl(*args, check=False).stdout
+            for args in (("get", "pods", "-o", "wide"), ("get", "events"), ("logs", f"deployment/{NAME}")))]
+
+    wait_for(lambda: all(captured(volume, name) == text for name in jobs), what=state)
+
+
 def told(volume, job, text):
     """Wait until what is kept of the job says TEXT."""
     path = volume / f"jobs/{job}/job.json"
@@ -153,13 +164,13 @@ def test_capture(cluster, volume, make_kx):
     assert (volume / "ready").exists()
     for name in ("goes", "stays"):
         submit(cluster, name, PRINTS)
-    wait_for(lambda: captured(volume, "goes") == captured(volume, "stays") == TEXT, what="all that was printed")
+    until_captured(cluster, volume, ("goes", "stays"), TEXT)
     pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
             for pod in cluster.client.items(world.path("pods"))}
     world.release(pods["goes"], 0)
     told(volume, "goes", '"exit_code":0')
     # The node has a log no longer than its pod.
-    wait_for(lambda: captured(volume, "goes") == TEXT + "end\n", what="its last line")
+    until_captured(cluster, volume, ("goes",), TEXT + "end\n")
     cluster.kubectl("delete", "job", "goes")
     told(volume, "goes", '"history":true')
     assert captured(volume, "goes") == TEXT + "end\n"
@@ -173,7 +184,7 @@ def test_capture(cluster, volume, make_kx):
     cluster.kubectl("scale", "deployment", NAME, "--replicas=1")
     roll_out(cluster)
     told(volume, "stays", '"exit_code":3')
-    wait_for(lambda: captured(volume, "stays") == TEXT + "end\n", what="what was printed meanwhile")
+    until_captured(cluster, volume, ("stays",), TEXT + "end\n")
     written = [entry["requestURI"] for entry in cluster.audit(f"system:serviceaccount:default:{NAME}")
                if entry["verb"] not in ("get", "list", "watch")]
     assert written == []
@@ -204,15 +215,13 @@ def test_archive(cluster, volume, tmp_path):
     codes = {"fine": 0, "fails": 3}
     for name in codes:
         submit(cluster, name, PRINTS)
-    wait_for(lambda: all(captured(volume, name) == TEXT for name in codes),
-             what=lambda: [cluster.kubectl(*args, check=False).stdout
-                           for args in (("get", "pods", "-o", "wide"), ("logs", f"deployment/{NAME}"))])
+    until_captured(cluster, volume, codes, TEXT)
     pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
             for pod in cluster.client.items(world.path("pods"))}
     for name, code in codes.items():
         world.release(pods[name], code)
         told(volume, name, f'"exit_code":{code}')
-        wait_for(lambda name=name: captured(volume, name) == TEXT + "end\n", what="its last line")
+        until_captured(cluster, volume, (name,), TEXT + "end\n")
         cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
         cluster.kubectl("delete", "job", name)
         wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/2*/{name}/main-0/log")] == [f"{TEXT}end\n"],

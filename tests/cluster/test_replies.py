@@ -2,18 +2,16 @@
 """The API server of this cluster answers as the recorded replies say, to the letter."""
 
 import json
-import pathlib
 import ssl
 
 import api
 import pytest
 from process import wait_for
-
-REPLIES = pathlib.Path(__file__).resolve().parents[1] / "replay/data/replies"
+from story import text_of
 
 
 def recorded(name):
-    return json.loads((REPLIES / name).read_text())
+    return json.loads(text_of(name))
 
 
 def job(name, queue="default", **task):
@@ -112,7 +110,7 @@ def test_no_log(cluster, namespace):
 
 def test_no_such_resource(cluster):
     reply = refused(cluster.client.send, "GET", "/apis/nosuch.volcano.sh/v1/jobs")
-    assert reply.code == 404 and reply.body == (REPLIES / "404-no-such-resource.txt").read_text()
+    assert reply.code == 404 and reply.body == text_of("404-no-such-resource.txt")
 
 
 @pytest.mark.parametrize("token, file", [("wrong", "401-bad-token.json"), (None, "403-anonymous.json")])

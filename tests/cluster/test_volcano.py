@@ -54,12 +54,11 @@ def command(cluster, namespace, name, action):
 
 
 def until(tell, wanted, what):
-    """Wait until a watcher's tale is WANTED, and compare once more for what differs."""
+    """Wait until a watcher's tale is WANTED."""
     try:
         wait_for(lambda: tell() == wanted, what)
-    except AssertionError:
-        assert tell() == wanted, what
-        raise
+    except AssertionError as e:
+        raise AssertionError(f"{what}: {tell()}, not {wanted}") from e
 
 
 def let_end(world, code):

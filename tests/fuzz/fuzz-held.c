@@ -44,7 +44,7 @@ static void render(struct spec_held *h, const char *document, size_t len)
 	spec_status_yaml(job, &text, &n);
 	assert(strlen(text) == n);
 	free(text);
-	spec_status_why(job, &text, &n);
+	spec_status_why(job, ~0u, &text, &n);
 	assert(strlen(text) == n);
 	free(text);
 }

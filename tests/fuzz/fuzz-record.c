@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void render(const struct spec_record *r)
 {
-	void (*const texts[])(const struct spec_job *, char **,
-			      size_t *) = {spec_status_yaml, spec_status_json, spec_status_why};
+	void (*const texts[])(const struct spec_job *, char **, size_t *) = {spec_status_yaml,
+									     spec_status_json};
 	cleanup_job struct spec_job *job = spec_record_job(r);
 	char *text;
 	size_t len;
@@ -25,6 +25,9 @@ static void render(const struct spec_record *r)
 		assert(strlen(text) == len);
 		free(text);
 	}
+	spec_status_why(job, UINT_MAX, &text, &len);
+	assert(strlen(text) == len);
+	free(text);
 	spec_status_ctl(job, UINT_MAX, &text, &len);
 	assert(strlen(text) == len);
 	free(text);

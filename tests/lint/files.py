@@ -46,4 +46,4 @@ SOURCES = {f: sorted((ROOT / f).rglob("*.c")) for f in FOLDERS}
 C_FILES = [p for f in FOLDERS for p in HEADERS[f] + SOURCES[f]]
 TEST_C_FILES = [p for p in ALL if p.suffix in (".c", ".h") and p.relative_to(ROOT).parts[0] == "tests"]
 SCRIPTS = [p for p in ALL if is_script(p)]
-MAN_PAGES = [p for p in ALL if p.parent == ROOT / "docs" and p.suffix in (".1", ".5", ".8")]
+MAN_PAGES = [p for p in ALL if p.parent == ROOT / "docs" and p.suffix in (".1", ".5", ".7", ".8")]

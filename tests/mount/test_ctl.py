@@ -2,6 +2,7 @@
 """jobs/ID/ctl: suspend, resume, restart, terminate."""
 
 import os
+import signal
 import pathlib
 
 import pytest
@@ -112,6 +113,23 @@ def test_refused_when_finished(kx):
 def test_log_says_why(kx, ticking):
     assert err_of(write_ctl, ticking, "resume") == "EINVAL"
     assert ticking.id in kx.read(".kxfs", "log")
+
+
+@pytest.mark.parametrize("option", ["ro", "cancel=none"])
+def test_why_names_only_what_ctl_takes(make_kx, option):
+    kx = make_kx()
+    job = kx.submit(app(COUNT))
+    job.until_logged("tick")
+    write_ctl(job, "suspend")
+    assert job.read("why") == ("The job is suspended. To resume it, write resume to its ctl; to end it, write terminate "
+                               "there or remove its directory.\n")
+    kx.end(signal.SIGKILL)
+    kx.options = option
+    kx.start()
+    assert job.read("ctl") == "" and job.read("why") == "The job is suspended.\n"
+    kx.end()
+    kx.options = ""
+    kx.start()  # it ends the job when it ends
 
 
 def test_cancel_none(make_kx):

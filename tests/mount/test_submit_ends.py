@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the writing of a file can end, and whether what was written is launched: the table of docs/kxfs-layout.5, by real programs."""
+"""How the writing of a file can end, and whether what was written is launched: the table of docs/kxfs-submit.7, by real programs."""
 
 import pathlib
 import re
@@ -124,7 +124,7 @@ OTHERS = {
 
 def test_the_table():
     """Each row of the manual has its tests."""
-    rows = re.findall("^[.]It (launched|refused|either) Ta (.*)$", (harness.ROOT / "docs/kxfs-layout.5").read_text(), re.MULTILINE)
+    rows = re.findall("^[.]It (launched|refused|either) Ta (.*)$", (harness.ROOT / "docs/kxfs-submit.7").read_text(), re.MULTILINE)
     assert {row for result, row in rows if result == "refused"} == REFUSED.keys()
     assert {row for result, row in rows if result != "refused"} == LAUNCHED.keys() | PERHAPS.keys() | OTHERS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-layout.5. And the commands that
+"""Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-submit.7. And the commands that
 several files of tests run: test_ways.py on an ordinary mount."""
 
 import harness

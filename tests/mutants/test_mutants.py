@@ -10,10 +10,10 @@ import re
 import subprocess
 
 import change
+import patches
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FAULTS = sorted((HERE / "faults").glob("*.patch"))
 
 
 def is_there(test):
@@ -27,14 +27,14 @@ def is_there(test):
 
 def test_each_fits():
     wrong = []
-    for path in FAULTS:
-        head = path.read_text().split("\n--- ", 1)[0].splitlines()
+    for name, fault in patches.read("mutants").items():
+        head = patches.head(fault)
         tests = [line.split(":", 1)[1].strip() for line in head if line.startswith("Test:")]
-        wrong += [f"{path.stem}: there is no test {test}" for test in tests if not is_there(test)]
-        p = subprocess.run(["patch", "-p1", "--dry-run", "--force", "-i", path], cwd=ROOT, stdin=subprocess.DEVNULL,
+        wrong += [f"{name}: there is no test {test}" for test in tests if not is_there(test)]
+        p = subprocess.run(["patch", "-p1", "--dry-run", "--force"], cwd=ROOT, input=fault,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if p.returncode or not tests or not head[0]:
-            wrong.append(f"{path.stem}: {p.stdout}")
+            wrong.append(f"{name}: {p.stdout}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -41,7 +41,7 @@ pgrep_kxfs() {
 # What stands beside the program: pages, completion, units.
 BESIDE = """
 MANPAGER=cat man kxfs | grep 'mount batch jobs as a directory'
-for page in kxfs-layout appdef mount.kxfs; do man -w $page; done
+for page in kxfs-layout kxfs-status kxfs-submit appdef mount.kxfs; do man -w $page; done
 bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader kxfs; complete -p kxfs' | grep _kxfs
 systemd-analyze verify --man=no kxfs@mnt-kx.service 2>&1 | grep kxfs && exit 1
 systemctl --root=/ enable kxfs@mnt-kx.service

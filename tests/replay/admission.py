@@ -13,7 +13,7 @@ import replies
 import store as st
 import yaml
 
-SCHEMA = pathlib.Path(__file__).resolve().parent / "data/crds/batch.volcano.sh_jobs.yaml"
+SCHEMA = pathlib.Path(__file__).resolve().parent / "data/crds/volcano.yaml"
 MAX_BODY = 3 * 1024 * 1024
 MAX_MESSAGE = 2097152
 MAX_ETCD = 1572864
@@ -90,8 +90,8 @@ def check_etcd(text):
 @functools.lru_cache(maxsize=1)
 def schema():
     with SCHEMA.open() as f:
-        version = yaml.load(f, Loader=yaml.CSafeLoader)["spec"]["versions"][0]
-    return version["schema"]["openAPIV3Schema"]
+        jobs = next(one for one in yaml.load_all(f, Loader=yaml.CSafeLoader) if one["metadata"]["name"] == "jobs.batch.volcano.sh")
+    return jobs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}

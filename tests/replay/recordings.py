@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of a real cluster, as data/recordings holds them: a file for each scenario, in which a line
-{"recorded": RESOURCE} stands before the watch events of that resource, a line each as the API server sent it.
+"""Recordings of a real cluster, as data/recordings holds them: a file for each controller, in which a line {"scenario": NAME}
+stands before each recording, and in that a line {"recorded": RESOURCE} before the watch events of that resource, a line each as
+the API server sent it.
 
 	recordings.py SCENARIO FILE...     store what was recorded, RESOURCE.jsonl each, as that scenario
 """
@@ -21,24 +22,35 @@ FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGRO
          "localqueues": (st.KUEUE[1], st.OLD_KUEUE[1]),
          "clusterqueues": (st.KUEUE[2], st.OLD_KUEUE[2])}
 DIRECTORY = replies.DATA / "recordings"
+CONTROLLERS = ("kueue_v014", "kueue", "job", "appwrapper", "mcad")  # the others are of Volcano
+
+
+def path_of(scenario):
+    return DIRECTORY / (next((one for one in CONTROLLERS if scenario.startswith(f"{one}_")), "volcano") + ".jsonl")
 
 
 @functools.cache
-def parts(scenario):
-    """{resource: its lines}"""
+def read(path):
+    """{scenario: {resource: its lines}}"""
     found = {}
-    for line in (DIRECTORY / f"{scenario}.jsonl").read_text().splitlines():
-        if line.startswith('{"recorded": '):
-            lines = found[json.loads(line)["recorded"]] = []
+    for line in path.read_text().splitlines():
+        if line.startswith('{"scenario": '):
+            recorded = found[json.loads(line)["scenario"]] = {}
+        elif line.startswith('{"recorded": '):
+            lines = recorded[json.loads(line)["recorded"]] = []
         else:
             lines.append(line)
     return found
 
 
-def scenarios(resource, pattern="*"):
+def parts(scenario):
+    """{resource: its lines}"""
+    return read(path_of(scenario))[scenario]
+
+
+def scenarios(resource, controllers=("volcano",)):
     """The scenarios in which there is RESOURCE."""
-    head = json.dumps({"recorded": resource}) + "\n"
-    return sorted(path.stem for path in DIRECTORY.glob(f"{pattern}.jsonl") if head in path.read_text())
+    return sorted(name for one in controllers for name, recorded in read(DIRECTORY / f"{one}.jsonl").items() if resource in recorded)
 
 
 SCENARIOS = scenarios("volcano-jobs")
@@ -97,12 +109,16 @@ def apply(store, step):
 
 
 def main():
-    text = ""
+    name, recorded = sys.argv[1], {}
     for file in map(pathlib.Path, sorted(sys.argv[2:])):
-        lines = file.read_text().splitlines()
-        assert all(json.loads(line) for line in lines)
-        text += json.dumps({"recorded": file.stem}) + "\n" + "".join(f"{line}\n" for line in lines)
-    (DIRECTORY / f"{sys.argv[1]}.jsonl").write_text(text)
+        recorded[file.stem] = file.read_text().splitlines()
+        assert all(json.loads(line) for line in recorded[file.stem])
+    found = {**read(path_of(name)), name: recorded}
+    with path_of(name).open("w", encoding="utf-8") as out:
+        for scenario in sorted(found):
+            print(json.dumps({"scenario": scenario}), file=out)
+            for resource, lines in found[scenario].items():
+                print(json.dumps({"recorded": resource}), *lines, sep="\n", file=out)
 
 
 if __name__ == "__main__":

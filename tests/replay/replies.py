@@ -40,16 +40,21 @@ def status(code, reason, message, details=None, headers=()):
     return reply
 
 
+def text_of(name):
+    """What a real API server answered, from data/replies.jsonl."""
+    rows = map(json.loads, (DATA / "replies.jsonl").read_text().splitlines())
+    return next(row["text"] for row in rows if row["name"] == name)
+
+
 def recorded(name):
-    """An answer of a real API server, from data/replies; its name begins with the HTTP status."""
-    path = DATA / "replies" / name
-    kind = "text/plain; charset=utf-8" if path.suffix == ".txt" else "application/json"
-    return Reply(int(name[:3]), path.read_bytes(), kind)
+    """An answer of a real API server; its name begins with the HTTP status."""
+    kind = "text/plain; charset=utf-8" if name.endswith(".txt") else "application/json"
+    return Reply(int(name[:3]), text_of(name).encode(), kind)
 
 
 def recorded_events(name):
     """The lines of a recorded stream."""
-    return (DATA / "replies" / name).read_bytes().strip().split(b"\n")
+    return text_of(name).encode().strip().split(b"\n")
 
 
 def _details(resource, name="", **more):

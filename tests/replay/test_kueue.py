@@ -20,11 +20,12 @@ from jobset import FakeJobSet
 from preload import Clock
 
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
-SCENARIOS = recordings.scenarios("appwrappers", "kueue_*")
+SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
 OPENED = "It is admitted by itself when the queue is opened again."
-ACTIVE = ("It goes on when resume is written to its ctl, or spec.active of its Workload is set to true again; to end it, remove its directory.")
+ACTIVE = ("It resumes when spec.active of its Workload is set to true again. To resume it, write resume to its ctl; to end it, "
+          "remove its directory.")
 
 
 def kueue_of(scenario):

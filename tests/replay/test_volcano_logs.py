@@ -889,3 +889,17 @@ def test_wait_for_output_that_stops(kx, server, volcano):
     server.faults.clear()
     holds(job, b"hello\n")
     harness.wait_for(lambda: job.status()["logs_waiting"] == 0 and job.read("why") == "")
+
+
+def test_pods_outlive_their_job(kx, server, volcano):
+    """A job may be Terminated while its pods run on: `why` does not blame the connection for that."""
+    job, (log,) = begin(kx, volcano)
+    (pod,) = volcano.pods(job.id)
+    volcano.set_phase(job.id, "Terminated")
+    job.until("FAILED")
+    harness.wait_for(lambda: job.read("why").endswith(" 1 pod of the job still runs, and kxfs captures what it prints.\n"))
+    assert job.status()["logs_waiting"] == 1
+    log.append("bye\n")
+    volcano.finish(pod)
+    holds(job, b"bye\n")
+    harness.wait_for(lambda: job.status()["logs_waiting"] == 0 and job.read("why") == "The job was ended: Terminated.\n")

@@ -111,7 +111,7 @@ def test_away(server, make_mount):
 
 
 def test_man_page_has_them_all(server, make_mount, make_kx):
-    page = subprocess.run(["mandoc", "-Tutf8", "-Owidth=200", str(harness.ROOT / "docs/kxfs-layout.5")], check=True,
+    page = subprocess.run(["mandoc", "-Tutf8", "-Owidth=200", str(harness.ROOT / "docs/kxfs-status.5")], check=True,
                           stdout=subprocess.PIPE, encoding="utf-8").stdout
     page = re.sub(".\b", "", page)  # bold
     told = dict(re.findall(r"\b(kxfs_[a-z_]+)(?:\{([a-z, ]+)\})?", page))

@@ -13,21 +13,23 @@ import re
 import signal
 import subprocess
 
+import patches
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
 def run(*args, **kwargs):
-    return subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, **kwargs)
+    return subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          **{"input": "", **kwargs})
 
 
 def test_each_fits():
     wrong = []
-    for path in sorted((HERE / "faults").glob("*.patch")):
-        p = run("patch", "-p1", "--dry-run", "--force", "-i", path, cwd=ROOT)
-        if p.returncode or path.read_text().startswith(("---", "diff")):
-            wrong.append(f"{path.stem}: {p.stdout}")
+    for name, fault in patches.read("sim").items():
+        p = run("patch", "-p1", "--dry-run", "--force", cwd=ROOT, input=fault)
+        if p.returncode or not patches.head(fault):
+            wrong.append(f"{name}: {p.stdout}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -28,7 +28,7 @@ class Job:
         return self.path.parent.name == "jobs"
 
     def status(self) -> dict[str, Any]:
-        """status.json; kxfs-layout(5) describes it."""
+        """status.json; kxfs-status(5) describes it."""
         found: dict[str, Any] = json.loads((self.path / "status.json").read_text(encoding="utf-8"))
         return found
 

@@ -184,9 +184,12 @@ class JobController:
 
     def group_of(self, job):
         """Its PodGroup; makes it, and what its plugins need."""
-        group = self.groups.get(job["metadata"]["namespace"], objects.group_name(job))
+        namespace = job["metadata"]["namespace"]
+        group = self.groups.get(namespace, objects.group_name(job))
         if group:
             return group
+        # The watch of PodGroups may be ahead of that of jobs, and the PodGroup be gone with its job. Raises if it is.
+        self.client.get(api.path_of("jobs", namespace, job["metadata"]["name"]))
         for resource, item in objects.make_resources(job):
             self.make(job, resource, item)
         return self.make(job, "podgroups", objects.make_group(job), self.groups)

@@ -233,9 +233,7 @@ static void test_move(void **state)
 
 enum { REMOVED, REPLACED, RENAMED_AWAY, RENAMED };
 
-/*
- * A name never goes without taking the file from its writers, whose close would return 0, and nothing would be launched.
- */
+/* A change of a name takes the file from its writers: else their close returns 0, and nothing is launched. */
 static void test_loss(void **state)
 {
 	const pid_t writer = 1, other = 2, processes[] = {writer, other};

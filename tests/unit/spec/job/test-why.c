@@ -49,7 +49,7 @@ static void assert_why(const struct spec_job *job, const char *want)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	spec_status_why(job, &text, &len);
+	spec_status_why(job, ~0u, &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(text, want);
 }
@@ -257,13 +257,11 @@ static void test_cancelled(void **state)
 	/* Where ctl can't resume the job, nobody is told to try. */
 	assert_why(job, "The job is suspended.\n");
 	job->actions = 1u << SPEC_RESUME;
-	assert_why(job,
-		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
-		   "remove its directory.\n");
+	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
+			"remove its directory.\n");
 	job->actions |= 1u << SPEC_TERMINATE;
-	assert_why(job,
-		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
-		   "write terminate there or remove its directory.\n");
+	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
+			"write terminate there or remove its directory.\n");
 }
 
 static void test_waiting(void **state)
@@ -462,6 +460,12 @@ static void test_behind(void **state)
 	assert_why(job, "The end of 1 log has not been fetched from the cluster yet.\n");
 	job->replicas[2].logs[0].waiting = true;
 	assert_why(job, "The end of 2 logs has not been fetched from the cluster yet.\n");
+	job->replicas[1].state = SPEC_RUNNING;
+	assert_why(job, "1 pod of the job still runs, and kxfs captures what it prints. The end of "
+			"1 log has not been fetched from the cluster yet.\n");
+	job->replicas[2].state = SPEC_RUNNING;
+	assert_why(job, "2 pods of the job still run, and kxfs captures what they print.\n");
+	job->replicas[1].state = job->replicas[2].state = SPEC_SUCCEEDED;
 	job->replicas[1].logs[0].waiting = job->replicas[2].logs[0].waiting = false;
 	assert_why(job, "");
 }

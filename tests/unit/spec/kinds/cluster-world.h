@@ -335,6 +335,19 @@ static inline int world_change_add(void *data, const char *json, size_t len, int
 	return 0;
 }
 
+/* The file of recordings that has SCENARIO. */
+static inline const char *world_controller(const char *scenario)
+{
+	static const char *const controllers[] = {"kueue_v014", "kueue", "job", "appwrapper",
+						  "mcad"};
+
+	for (size_t i = 0; i < array_size(controllers); i++)
+		if (strncmp(scenario, controllers[i], strlen(controllers[i])) == 0 &&
+		    scenario[strlen(controllers[i])] == '_')
+			return controllers[i];
+	return "volcano";
+}
+
 static inline void world_read(struct world_changes *events, const struct spec_kind *kind,
 			      const char *scenario, enum world_file which)
 {
@@ -349,22 +362,30 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 	struct spec_split *s =
 		spec_split_new(SPEC_SPLIT_WATCH, which == WORLD_FILE_PODS ? spec_pod_pick : NULL,
 			       world_change_add, events);
-	char path[1024], jobs[64], head[128];
+	char path[1024], jobs[64], head[128], begin[128];
 	cleanup_free char *line = NULL;
 	cleanup_file FILE *f = NULL;
-	bool found = false, mine = false;
+	bool played = false, found = false, mine = false;
 	size_t size = 0;
 	ssize_t n;
 
 	snprintf(jobs, sizeof(jobs), "%s%s", kind == &spec_volcano ? "volcano-" : "", kind->plural);
 	snprintf(head, sizeof(head), "{\"recorded\": \"%s\"}\n",
 		 which == WORLD_FILE_JOBS ? jobs : files[which]);
+	snprintf(begin, sizeof(begin), "{\"scenario\": \"%s\"}\n", scenario);
 	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s.jsonl",
-		 scenario);
+		 world_controller(scenario));
 	events->file = which;
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while ((n = getline(&line, &size, f)) > 0) {
+		if (strncmp(line, "{\"scenario\": ", strlen("{\"scenario\": ")) == 0) {
+			if (played)
+				break;
+			played = strcmp(line, begin) == 0;
+		}
+		if (!played)
+			continue;
 		if (strncmp(line, "{\"recorded\": ", strlen("{\"recorded\": ")) == 0) {
 			mine = strcmp(line, head) == 0;
 			found |= mine;
@@ -376,6 +397,7 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 							 (size_t)(n - at < 777 ? n - at : 777)),
 					 0);
 	}
+	assert_true(played);
 	assert_int_equal(spec_split_end(s, NULL), 0);
 	/* A gang that never started has no pods, and a queue may be missing. */
 	assert_true(found || which == WORLD_FILE_PODS || which >= WORLD_FILE_LOCAL_QUEUES);

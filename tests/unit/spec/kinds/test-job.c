@@ -53,7 +53,7 @@ static const char *why(const struct world *w)
 	size_t len;
 
 	free(text);
-	spec_status_why(w->last, &text, &len);
+	spec_status_why(w->last, ~0u, &text, &len);
 	return text;
 }
 

@@ -164,7 +164,7 @@ static void test_failed_without(void **state)
 	assert_int_equal(w.last->state, SPEC_FAILED);
 	assert_string_equal(w.last->reason, "R");
 	assert_string_equal(w.last->message, "m");
-	spec_status_why(w.last, &why, &len);
+	spec_status_why(w.last, ~0u, &why, &len);
 	assert_string_equal(why, "The job failed: m.\n");
 	world_clear(&w);
 }
@@ -198,7 +198,7 @@ static void test_retried_alone(void **state)
 	job(&w, "", spec,
 	    world_json("'restarts':0,'conditions':[" CONDITION "]", "Failed", "True"));
 	assert_int_equal(w.last->state, SPEC_FAILED);
-	spec_status_why(w.last, &why, &len);
+	spec_status_why(w.last, ~0u, &why, &len);
 	assert_non_null(strstr(why, "Retries used: 1; max_retries is 1."));
 	assert_null(strstr(why, "not tried again"));
 	world_clear(&w);

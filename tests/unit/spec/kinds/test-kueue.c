@@ -31,7 +31,7 @@ static void look(struct world *w, void *data)
 	if (!w->last)
 		return;
 	reason = *w->last->cause.reason ? w->last->cause.reason : w->last->reason;
-	spec_status_why(w->last, &why, &len);
+	spec_status_why(w->last, ~0u, &why, &len);
 	line = text_print("%s%s %s%s%s", spec_state_name(w->last->state),
 			  w->last->suspended ? "/suspended" : "", reason, *why ? ": " : "\n", why);
 	if (!streq(line, s->last)) {
@@ -142,15 +142,13 @@ static const struct {
 	{"kueue_appwrapper_deactivated",
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Deactivated: The job is being stopped: its "
-	 "Workload WORKLOAD was deactivated. It goes on when "
-	 "resume is written to its ctl, or "
-	 "spec.active of its Workload is set to true again; to end "
-	 "it, remove its directory.\n"
+	 "Workload WORKLOAD was deactivated. It resumes when spec.active of its "
+	 "Workload is set to true again. To resume it, write resume to its ctl; to end it, "
+	 "remove its directory.\n"
 	 "CANCELLED/suspended Deactivated: The job is suspended: "
-	 "its Workload WORKLOAD was deactivated. It goes on "
-	 "when resume is written to its ctl, or "
-	 "spec.active of its Workload is set to true again; to "
-	 "end it, remove its directory.\n"
+	 "its Workload WORKLOAD was deactivated. It resumes when spec.active of its "
+	 "Workload is set to true again. To resume it, write resume to its ctl; to end it, "
+	 "remove its directory.\n"
 	 "PENDING Evicted: The job waits: it was deactivated at TIME. "
 	 "It is admitted again by itself.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
@@ -504,7 +502,7 @@ static void assert_why(const struct world *w, const char *reason, const char *ex
 	char *why cleanup_free = NULL;
 	size_t len;
 
-	spec_status_why(w->last, &why, &len);
+	spec_status_why(w->last, ~0u, &why, &len);
 	assert_string_equal(w->last->cause.reason, reason);
 	assert_string_equal(why, expected);
 }

@@ -492,7 +492,7 @@ static void assert_why(const struct world *w, const char *want)
 	char *text cleanup_free = NULL;
 	size_t len;
 
-	spec_status_why(w->last, &text, &len);
+	spec_status_why(w->last, ~0u, &text, &len);
 	assert_string_equal(text, want);
 }
 

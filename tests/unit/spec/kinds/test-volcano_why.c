@@ -118,7 +118,7 @@ static void assert_why(const struct world *w, const char *want)
 	char *text cleanup_free = NULL;
 	size_t len;
 
-	spec_status_why(w->last, &text, &len);
+	spec_status_why(w->last, ~0u, &text, &len);
 	assert_string_equal(text, want);
 }
 
@@ -264,7 +264,7 @@ static void look_why(struct world *w, void *data)
 	if (!w->last || w->left || !w->group || w->last->history)
 		return;
 	free(last->text);
-	spec_status_why(w->last, &last->text, &len);
+	spec_status_why(w->last, ~0u, &last->text, &len);
 }
 
 static void assert_recorded(const char *scenario, const char *why)

@@ -218,7 +218,7 @@ static struct spec_job *show(struct spec_held *h, const struct spec_held_news *n
 	size_t len;
 
 	spec_job_unref(shape);
-	spec_status_why(job, ret_why, &len);
+	spec_status_why(job, ~0u, ret_why, &len);
 	return job;
 }
 
@@ -241,8 +241,13 @@ static void test_shown(void **state)
 		{false, NULL, 0, "{begin: 2001-01-01}", "Launching",
 		 "The job waits for nothing more: it is being launched.\n"},
 		{true, NULL, 0, "{begin: 2001-01-01}", "ReadOnly",
-		 "The job waits for nothing more, but this mount is read-only: it launches no job.\n"},
-		{true, NULL, 0, "{hold: true}", "Held", "The job waits to be released.\n"},
+		 "The job waits for nothing more; this mount is read-only, so it does not launch the job.\n"},
+		{true, NULL, 0, "{hold: true}", "Held",
+		 "The job waits to be released; this mount is read-only, so it does not launch the job. "
+		 "Write release to its ctl to release it.\n"},
+		{true, NULL, 0, "{after: [ok:b], begin: 2030-01-02}", "Dependency",
+		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount is "
+		 "read-only, so it does not launch the job.\n"},
 		{false, "no\nand more", 0, "{begin: 2001-01-01}", "LaunchDelayed",
 		 "The job waits: could not be launched, and that is tried again: no.\n"},
 		{false, NULL, NOW - 3600 * INT64_C(1000000000), "{after: [ok:b]}", "Dependency",
