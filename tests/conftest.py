@@ -7,6 +7,7 @@ session no mount, process or directory may be left.
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,27 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=None, help="seed of tests that have one")
+    parser.addoption("--of-each", metavar="N:SEED", default=None, help="N parameter sets of each test, chosen by SEED")
+
+
+def pytest_collection_modifyitems(config, items):
+    """All workers of one run choose the same."""
+    if not config.getoption("--of-each"):
+        return
+    count, seed = config.getoption("--of-each").split(":")
+    sets = {}
+    for item in items:
+        sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = set()
+    for name, found in sets.items():
+        kept.update(random.Random(f"{seed} {name}").sample(found, min(int(count), len(found))))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def pytest_report_collectionfinish(config):
+    of_each = config.getoption("--of-each")
+    return f"--of-each {of_each}" if of_each else None
 
 
 class Progress:
