@@ -76,6 +76,42 @@ def test_deb(packages, full, in_root):
     in_root(full, script(f"dpkg -i /kx/{deb.name}\n", USE, BESIDE, "dpkg -P kxfs\n", GONE), deb)
 
 
+UPGRADE = r"""
+dpkg -i /kx/older.deb
+mkdir /mnt/kx
+mount -t kxfs local: /mnt/kx -o linger
+cat >/mnt/kx/submit/long.yaml <<'END'
+name: long
+roles:
+- {name: main, image: none, entrypoint: sh, args: [-c, 'echo begun; until test -e /kx/go; do sleep 0.1; done; echo ended']}
+END
+job=$(readlink -f /mnt/kx/submit/long.yaml.job)
+until grep -x begun $job/main-0/log; do sleep 0.1; done
+dpkg -i /kx/{newer}
+grep -x begun $job/main-0/log
+cp {examples}/hello.yaml /mnt/kx/submit/
+test "$(cat /mnt/kx/submit/hello.yaml.job/wait)" = SUCCEEDED
+umount /mnt/kx
+until mount -t kxfs local: /mnt/kx -o linger; do sleep 0.5; done # the old one may still be writing its state
+test "$(cat $job/state)" = RUNNING
+touch /kx/go
+test "$(cat $job/wait)" = SUCCEEDED
+test "$(grep -o 'begun\|ended' $job/main-0/log | tr '\n' ' ')" = 'begun ended '
+test -e /mnt/kx/submit/long.yaml -a -e /mnt/kx/submit/hello.yaml.job/log
+umount /mnt/kx
+"""
+
+
+def test_deb_over_a_running_mount(packages, full, in_root, tmp_path):
+    """As docs/install.md says: the mount goes on with the program that it has; after the next one all is there."""
+    deb = built(packages, "kxfs_*.deb")
+    harness.run(["dpkg-deb", "-R", deb, tmp_path / "older"])
+    control = tmp_path / "older/DEBIAN/control"
+    control.write_text(re.sub("^Version: ", "Version: 0~", control.read_text(), flags=re.M))
+    harness.run(["dpkg-deb", "-b", tmp_path / "older", tmp_path / "older.deb"])
+    in_root(full, script(UPGRADE.replace("{newer}", deb.name)), deb, tmp_path / "older.deb")
+
+
 def test_deb_debug_symbols(packages, tmp_path):
     """They are in a package of their own, for exactly this build."""
     for name in ("kxfs_", "kxfs-dbgsym_"):
