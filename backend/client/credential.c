@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request carries, made of three sources: what the kubeconfig itself holds, files that it names, which are
- * read on the pool, and a plugin. Whoever asks while a source is out of date waits for it, together with all others
- * who ask. When the server has refused what there is, the kubeconfig is read again together with the files.
+ * The credential of a request, made of three sources: the kubeconfig, files that it names, which
+ * are read on the pool, and a plugin. Requests that arrive while a source is out of date wait for
+ * it together. When the server has refused the credential, the kubeconfig is read again together
+ * with the files.
  *
  *	files    | what is under way                              | what ends it        | next
  *	KNOWN    | nothing                                        | they are due        | READING
@@ -15,7 +16,8 @@
  *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
  *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
  *
- * A run that fails while somebody asks who may have logged in since it began leads to AGAIN, not to LEAVING.
+ * If a user who may have logged in meanwhile waits for a run that fails, it leads to AGAIN, not to
+ * LEAVING.
  */
 #include "backend/client/credential.h"
 
@@ -28,12 +30,15 @@
 #include "spec/base/base64.h"
 #include "spec/base/mem.h"
 
-/* An answer of the plugin is used for this long at least, whatever end it names; a failure counts this long. */
+/*
+ * Use an answer of the plugin for at least this long, whatever its expiry; cache a failure this
+ * long.
+ */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
-/* Credentials that the server refuses are made anew no more often than this. */
+/* Refresh refused credentials at most once in this time. */
 #define REFUSED_MS 5000
-/* Files are read again after FILES_MS; whoever waits for that waits no longer than the limit. */
+/* Files are read again after FILES_MS; a request waits for that at most this long. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
 /* A credential that lives longer than this is renewed this long before its end. */
@@ -48,20 +53,20 @@ struct waiter {
 	struct waiter *prev, *next;
 };
 
-/* NULL: there is no such file. A certificate and its key are read together. */
+/* NULL if there is no such file. A certificate and its key are read together. */
 struct files {
-	char *token; /* without white space around it, and fit for a header line */
+	char *token; /* without surrounding white space, and valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
-/* One reading; it owns all of this while it is on the pool. */
+/* One read of the files; it owns all of this while it is on the pool. */
 struct reading {
-	struct credential *cr; /* NULL: nobody wants the result any more */
+	struct credential *cr; /* NULL if the result is not needed any more */
 	const struct spec_connection *c;
 	/* NULL: the connection does not change */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	bool loaded; /* FRESH and INFO are to be used from now on */
+	bool loaded; /* use FRESH and INFO from now on */
 	struct spec_connection fresh;
 	char *info;
 	struct files files;
@@ -71,20 +76,20 @@ struct reading {
 
 struct credential {
 	struct loop *loop;
-	const struct spec_connection *c; /* FRESH, or the connection of whoever made this */
+	const struct spec_connection *c; /* FRESH, or the connection of the creator */
 	struct spec_connection fresh;
 	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
 	void *load_data;
-	char *info; /* what the plugin is told */
+	char *info; /* the plugin's KUBERNETES_EXEC_INFO */
 	struct waiter *waiters;
 	uint64_t tickets;
-	uint64_t refused_ms; /* when a refusal last led to a new try; 0: never */
+	uint64_t refused_ms; /* when a refusal last led to a refresh; 0: never */
 
-	char *line, *cert, *key; /* what those who ask are given */
+	char *line, *cert, *key; /* the reply to requests */
 	uint64_t generation;	 /* grows with each change of these */
 
 	enum { KNOWN, READING, LATE } files_state;
-	int files_err; /* why nothing could be read; or 0 */
+	int files_err; /* why nothing could be read, or 0 */
 	char *files_text;
 	struct files files;
 	uint64_t files_due_ms;
@@ -92,18 +97,18 @@ struct credential {
 	struct loop_timer limit; /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* why there is no answer that could be used; or 0 */
+	int plugin_err; /* why there is no usable answer, or 0 */
 	char *plugin_text;
 	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
 	int64_t renew_ns;   /* when ANSWER is to be renewed; 0: never */
-	uint64_t plugin_ms; /* the plugin is not asked again before that */
-	/* While the plugin ran, somebody asked who may have logged in meanwhile. */
+	uint64_t plugin_ms; /* the plugin does not run again before that */
+	/* While the plugin ran, a request came from a user who may have logged in meanwhile. */
 	bool hurried;
 
-	bool reload;	   /* the kubeconfig is read again with the next reading of files */
-	bool files_known;  /* FILES are what was read last */
-	bool answer_known; /* ANSWER is there */
+	bool reload;	   /* read the kubeconfig again together with the files */
+	bool files_known;  /* FILES is the last read */
+	bool answer_known; /* ANSWER is valid */
 };
 
 static void refresh(struct credential *cr);
@@ -121,9 +126,9 @@ static void clear_secret(char **p)
 	set_secret(p, NULL);
 }
 
-/* --- what the sources come to --- */
+/* --- the result of the sources --- */
 
-/* The header line; NULL: there is none. */
+/* Return the header line, or NULL. */
 static char *make_line(const struct credential *cr)
 {
 	const struct spec_connection *c = cr->c;
@@ -186,7 +191,7 @@ static bool must_wait(const struct credential *cr)
 	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
-/* Call all who have waited until now, unless there is more to wait for. */
+/* Call all who have waited until now, unless another source is needed. */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -202,7 +207,7 @@ static void answer_all(struct credential *cr)
 	}
 }
 
-/* --- files: what is done on the pool --- */
+/* --- files: on the pool --- */
 
 static void files_clear(struct files *f)
 {
@@ -211,7 +216,7 @@ static void files_clear(struct files *f)
 	clear_secret(&f->key_pem);
 }
 
-/* Does C name any files? */
+/* True if C names any files. */
 static bool files_any(const struct spec_connection *c)
 {
 	return *c->token_file || (*c->cert_file && !*c->cert_pem) || (*c->key_file && !*c->key_pem);
@@ -255,7 +260,7 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 					   : refuse(ret_text, -EINVAL, what, file, "it is no PEM");
 }
 
-/* Read all files that C names. A token that can't be read is no error where C has a fixed one. */
+/* Read all files that C names. An unreadable token is not an error if C has a fixed one. */
 static int read_files(const struct spec_connection *c, struct files *ret, char **ret_text)
 {
 	int err = 0;
@@ -273,7 +278,10 @@ static int read_files(const struct spec_connection *c, struct files *ret, char *
 	return 0;
 }
 
-/* What the plugin of C is told; NULL: C has none. 0, or a negative errno with *RET_TEXT. */
+/*
+ * Return the KUBERNETES_EXEC_INFO for the plugin of C; NULL if C has none. 0, or a negative errno
+ * with *RET_TEXT.
+ */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
 {
 	cleanup_free char *ca = NULL;
@@ -302,8 +310,8 @@ static void read_work(void *data)
 		cleanup_free char *text = NULL;
 
 		/*
-		 * The kubeconfig may be half written, gone, or of another cluster by now: then the connection stays as
-		 * it is.
+		 * The kubeconfig may be half written, missing, or of another cluster by now: then
+		 * keep the connection.
 		 */
 		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
 		    read_info(&r->fresh, &r->info, &text) == 0) {
@@ -316,7 +324,7 @@ static void read_work(void *data)
 
 /* --- files: on the I/O thread --- */
 
-/* The files could not be read. What was read last, if anything was, is used further. */
+/* Reading the files has failed: keep using the last ones, if any. */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
 	if (cr->files_known || !files_any(cr->c))
@@ -330,8 +338,8 @@ static void take_files(struct credential *cr, struct reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
 		/*
-		 * A plugin that runs has been told of the old connection, so the kubeconfig is read once more when it
-		 * is gone.
+		 * A running plugin has the old connection, so read the kubeconfig again after its
+		 * end.
 		 */
 		cr->reload = true;
 		cr->files_due_ms = 0;
@@ -398,7 +406,10 @@ static void read_is_late(void *data)
 	answer_all(cr);
 }
 
-/* Are the files due? While a plugin runs, which has the connection as it is, the kubeconfig is not read again. */
+/*
+ * True if the files are due. The kubeconfig is not read while a plugin runs, which uses its present
+ * contents.
+ */
 static bool files_due(const struct credential *cr)
 {
 	if (cr->reload && cr->plugin_state != AWAY)
@@ -473,7 +484,7 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/* Is the plugin due? While the kubeconfig is read again it is not known which plugin is to be run, if any is. */
+/* True if the plugin is due. While the kubeconfig is read, the plugin to run is not known. */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)
@@ -543,8 +554,8 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * Another request was refused a moment ago: the plugin's answer since then, or its failure, counts for this one
-	 * too.
+	 * Another request was refused a moment ago: the plugin's later answer or failure counts for
+	 * this one too.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->c->exec.command && !cr->answer_known;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curl says which sockets to poll and when to call it again; we call curl_multi_socket_action when that has
- * happened, and read from it which transfers have ended. Curl's callbacks only note what they are told. While bytes
- * come without pause, curl asks again and again to be called at once. That goes through an idle handle, which libuv
- * calls once in each round: a timer of 0 that is set anew each time keeps libuv among its timers, and nothing else
- * on the loop is served until the bytes pause.
+ * Curl requests which sockets to poll and when to call it again. We call curl_multi_socket_action
+ * then, and read from curl which transfers have ended. Curl's callbacks only record its requests.
+ * While bytes arrive without pause, curl keeps asking to be called immediately. That goes through
+ * an idle handle, which libuv calls once in each round: a timer of 0 that is set again each time
+ * keeps libuv among its timers, and nothing else on the loop is served until the bytes pause.
  */
 #include "backend/client/curl_loop.h"
 
@@ -25,7 +25,7 @@
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl is to read from it once more: it is in AGAIN_LIST */
+	bool again;    /* curl must read from it once more: it is in AGAIN_LIST */
 	uint64_t pass; /* the last pass of on_again in which curl has read from it */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
@@ -37,12 +37,12 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	bool inside;	   /* we are within a call of curl's, which may call us back */
+	bool inside;	   /* within a call of curl, which may call us back */
 	unsigned n_open;   /* handles of libuv, open or closing */
-	uv_timer_t timer;  /* for the moment at which curl wants to be called */
+	uv_timer_t timer;  /* for the time at which curl wants to be called */
 	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
-	uv_timer_t again;  /* for on_again: curl reads once more from sockets that had something */
-	uint64_t n_chunks; /* chunks of replies that have come */
+	uv_timer_t again;  /* for on_again: curl reads again from sockets that had bytes */
+	uint64_t n_chunks; /* chunks of replies received */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
 	uint64_t pass; /* counts the passes of on_again */
@@ -155,11 +155,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (events & UV_WRITABLE)
 		flags |= CURL_CSELECT_OUT;
 	/*
-	 * With HTTP/2, curl reads bytes of one request while it works for another one of the same connection,
-	 * and may not come back to the first before its socket has more, or a timer of its own fires (7.88:
-	 * seen with 50 streams, about once in six times, and for 10 s). So we let it read once more, a moment
-	 * later, from a socket that had something, as long as that brings anything. A socket that has nothing
-	 * costs nothing.
+	 * With HTTP/2, curl reads bytes of one request while it works for another one of the same
+	 * connection, and may not return to the first before its socket has more, or a timer of its
+	 * own fires (7.88: seen with 50 streams, about once in six times, and for 10 s). So a
+	 * moment later we let curl read again from a socket that had bytes, as long as that finds
+	 * any. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE) {
 		if (!s->again)
@@ -194,11 +194,14 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
 
 	if (err < 0) {
-		/* Whoever waits for this socket would wait for ever; curl offers no way to go on. */
+		/* A transfer on this socket would wait for ever; curl offers no way to continue. */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/* Our own sockets are close-on-exec. The one by which curl's resolver tells that it has ended is not. */
+	/*
+	 * Our own sockets are close-on-exec. The one by which curl's resolver reports its end is
+	 * not.
+	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
@@ -243,9 +246,10 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
 }
 
 /*
- * Curl's own pair of sockets, by which other threads could wake a multi handle, is not close-on-exec, curl does
- * not tell which it is, and a credential plugin would inherit it. Of all descriptors that are not, only curl's
- * are local sockets that do not block: what another thread may be about to hand to a child does.
+ * Curl's own pair of sockets, by which other threads could wake a multi handle, is not
+ * close-on-exec, curl does not report its number, and a credential plugin would inherit it. Among
+ * the descriptors that are not, only curl's are non-blocking local sockets: those that another
+ * thread may be about to pass to a child block.
  */
 static void close_wakeup_on_exec(void)
 {
@@ -297,7 +301,10 @@ void curl_loop_free(struct curl_loop *l)
 	if (!l)
 		return;
 	assert(!l->inside);
-	/* What curl would say while it closes its connections is not needed any more, and its descriptors go. */
+	/*
+	 * Curl's callbacks while it closes its connections are not needed any more, and its
+	 * descriptors are closed.
+	 */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
 	while (l->sockets)
@@ -323,8 +330,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl 7.88 never frees the bytes that it has kept of a stream that waits if other streams use its connection when it
- * is removed; they may be 64 MiB. When it gives them out it frees them, whether somebody takes them or not.
+ * Curl 7.88 never frees the bytes that it has kept of a paused stream if other streams use its
+ * connection when it is removed; they may be 64 MiB. It frees them when it delivers them, even if
+ * they are discarded.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request asks for credentials, gives a try to curl, and its end leads to another try or to
- * done(). It has one timer, which is the deadline unless the table says otherwise:
+ * Requests to one server. A request asks for credentials, passes a transfer to curl, and its end
+ * leads to a retry or to done(). It has one timer, which is the deadline unless the table states
+ * otherwise:
  *
  *	state   | what is under way                 | what ends it               | next
  *	NEW     | the timer, at once                | the timer                  | QUEUED
@@ -15,13 +16,14 @@
  *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
- * The deadline, http_cancel and http_stop lead from each state to OVER. While curl calls us back, neither its handles
- * may be touched nor a request freed. So whatever does that (releasing requests, giving the next one to curl, closing
- * all) is posted to the loop: post_work, work. http_stop waits for the group, in which each request is until its timer
- * has closed, and each curl_loop until its sockets have.
+ * The deadline, http_cancel and http_stop lead from each state to OVER. Within curl's callbacks,
+ * its handles must not be touched and no request freed. So all such work (releasing requests,
+ * passing the next one to curl, closing all) is posted to the loop: post_work, work. http_stop
+ * waits for the group. Each request is in it until its timer has closed, and each curl_loop until
+ * its sockets have.
  *
- * One file, since a request is one automaton: curl's callbacks, the timer and what is posted all move it from state to
- * state, and the two lanes are fields of the table of requests.
+ * One file, since a request is one automaton: curl's callbacks, the timer and the posted work all
+ * move it from state to state, and the two lanes are fields of the table of requests.
  */
 #include "backend/client/http.h"
 
@@ -44,51 +46,54 @@
 #define WAIT_MAX_MS    60000
 #define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
 #define STREAM_SOCKETS 16384
-/* This many streams of HTTP/2 may wait at once, each with up to 32 MiB in curl's memory. */
+/* This many streams of HTTP/2 may be paused at once, each with up to 32 MiB in curl's memory. */
 #define PAUSED_MAX 8
 /* Versions of curl before 7.88.1 hold up the other streams of the connection, too. */
 #define PAUSES_SINCE 0x075801
 
-/* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
+/*
+ * All calls share one budget of retries, so that a server in trouble does not get more requests for
+ * more jobs.
+ */
 #define BUDGET_MAX  32	/* retries at once */
 #define BUDGET_MS   500 /* one more retry after each */
 #define BACKOFF_MIN 250u
 #define BACKOFF_MAX 10000u
 
 /*
- * When all connections are full, curl opens one for each stream of a burst, since it does not share a
- * connection that isn't up yet. So requests are given to it one after the other, each when the one
- * before has its connection; but not for a server that is known to have HTTP/1.1 only.
+ * When all connections are full, curl opens one for each stream of a burst, since it does not share
+ * a connection that isn't up yet. So requests are passed to curl one after the other, each when the
+ * one before has its connection; but not for a server that is known to have only HTTP/1.1.
  */
 struct lane {
 	struct curl_loop *curl;
-	/* Requests share connections, which is assumed until a reply shows otherwise. */
+	/* Requests share connections; assumed until a reply shows otherwise. */
 	bool shares;
 	unsigned starting;	    /* requests that have no connection yet */
-	struct http_request *queue; /* requests that wait for their turn to start */
+	struct http_request *queue; /* requests that wait to start */
 };
 
 struct http {
 	struct loop *loop;
 	struct credential *credential;
 	struct http_server server;
-	struct group group; /* the requests and curl_loops that are under way */
+	struct group group; /* the requests and curl_loops that exist */
 	bool begun;	    /* both lanes have their curl_loop */
 	bool work_posted;
 	bool stopping;
 	struct lane calls, streams;
 	struct http_request *requests; /* all requests that are not OVER */
 	struct http_request *dead;     /* those that are OVER, until they are released */
-	struct http_request *resumed;  /* those with a RESUME_TURN, ordered by it */
-	unsigned n_paused;	       /* streams of HTTP/2 that wait */
+	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
+	unsigned n_paused;	       /* paused streams of HTTP/2 */
 	uint64_t turn;		       /* calls of work, counted from 1 */
 	bool failing;		       /* the last request that ended failed */
-	/* Then a request succeeded, of which work is to tell the owner. */
+	/* A request succeeded after a failure; work notifies the owner. */
 	bool recovered;
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
-	unsigned tokens;       /* how many retries may be made now */
-	uint64_t tokens_since; /* loop_now_ms when the last token came */
+	unsigned tokens;       /* the number of retries allowed now */
+	uint64_t tokens_since; /* loop_now_ms when the last token was added */
 	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections;
@@ -103,34 +108,37 @@ struct http_request {
 	enum state state;
 	uv_timer_t timer;
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
-	uint64_t ticket;	/* of credential_get; 0: none */
+	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
 	bool tried;	/* it was sent once */
 	bool told_when; /* in WAITING: until the time that the server has asked for */
-	bool renewed;	/* it was sent again with other credentials after a 401 */
-	bool again;	/* it was sent again after a reply which said that nothing was done */
+	bool renewed;	/* it was retried with other credentials after a 401 */
+	bool again;	/* it was retried after a reply which guarantees that nothing was done */
 	bool starting;	/* counted in its lane's STARTING */
-	bool paused;	/* the owner takes no bytes now (http_pause) */
+	bool paused;	/* the owner accepts no bytes now (http_pause) */
 	bool counted;	/* in http.n_paused */
-	/* http.turn in which http_resume or http_yield was called: curl is told one turn later. 0: it was not */
+	/*
+	 * http.turn of the call of http_resume or http_yield; curl is resumed one turn later. 0: no
+	 * call
+	 */
 	uint64_t resume_turn;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 	struct http_request *resume_prev, *resume_next;
 
-	/* All below is of the present try. */
+	/* The members below are of the present transfer. */
 	struct http_easy easy;
-	uint64_t generation; /* of the credential that it carries */
+	uint64_t generation; /* of its credential */
 	bool sent;	     /* bytes of the request may have gone out */
-	bool head;	     /* the reply's head is whole */
+	bool head;	     /* the reply's head is complete */
 	bool shares;	     /* the reply came over HTTP/2 */
-	size_t burst;	     /* bytes that were taken since others had a turn */
-	/* head() or bytes() was called, so the owner would notice if it were sent again */
+	size_t burst;	     /* bytes received since other requests were served */
+	/* head() or bytes() was called, so the owner would notice a retry */
 	bool passed_on;
 	int status;
-	int64_t date; /* from the reply's head; 0: none */
-	char *wanted; /* from the reply's head; NULL: nothing */
-	int body_err; /* why a callback of ours ended the try */
+	int64_t date; /* from the reply's head, or 0 */
+	char *wanted; /* from the reply's head, or NULL */
+	int body_err; /* why one of our callbacks ended the transfer */
 	uint64_t last_byte;
 	char *body;
 	size_t len, size;
@@ -157,7 +165,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->head && rq->status / 100 == 2;
 }
 
-/* Count the answer of the present try, whose head is there, or for which none will come any more. */
+/* Count the reply of the present transfer, once its head has arrived or can't arrive any more. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -184,7 +192,7 @@ static void request_closed(uv_handle_t *handle)
 	group_leave(&http->group);
 }
 
-/* End the present try. Not from within curl. */
+/* End the present transfer. Not from within curl. */
 static void drop_try(struct http_request *rq)
 {
 	if (!rq->easy.curl)
@@ -193,7 +201,7 @@ static void drop_try(struct http_request *rq)
 	http_easy_fini(&rq->easy);
 }
 
-/* RQ has a connection, or needs none any more: the next of its lane may start. */
+/* RQ has a connection, or needs none any more: let the next of its lane start. */
 static void started(struct http_request *rq)
 {
 	if (!rq->starting)
@@ -210,7 +218,10 @@ static void stop_waiting(struct http_request *rq)
 	rq->paused = rq->counted = false;
 }
 
-/* Make RQ, of which nobody hears any more, OVER. Its memory stays at least until the loop goes on. */
+/*
+ * Make RQ OVER; its owner is not called any more. Its memory remains at least until the loop
+ * continues.
+ */
 static void resume_over(struct http_request *rq)
 {
 	if (rq->resume_turn)
@@ -295,21 +306,21 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->head)
 		count_answer(rq);
-	/* The same error as when curl, after a time of its own, gives up connecting. */
+	/* The same error as for curl's own connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
-/* --- what comes back: from within curl, which may only be told to go on or to end --- */
+/* --- curl's callbacks, which may only make it continue or end --- */
 
-/* Is sending RQ twice the same as sending it once? */
+/* True if repeating RQ has no further effect. */
 static bool may_repeat(const struct http_request *rq)
 {
 	return rq->call.method == HTTP_GET || rq->call.harmless;
 }
 
 /*
- * Curl is about to send the request. When a connection that it has used before breaks before the reply, curl sends the
- * request again without being asked; but a POST that the server may have acted on must not go out twice.
+ * Curl is about to send the request. When a reused connection breaks before the reply, curl repeats
+ * the request on its own; but a POST that the server may have acted on must not be sent twice.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
 			  int local_port)
@@ -323,7 +334,7 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
-/* If LINE, of N bytes, begins with NAME and a colon: what stands behind these, malloc'ed; else NULL. */
+/* If LINE, of N bytes, begins with NAME and a colon, return the rest, malloc'ed; else NULL. */
 static char *value_of(const char *line, size_t n, const char *name)
 {
 	size_t at = strlen(name);
@@ -337,7 +348,7 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/* A head ends with an empty line. Heads of 1xx are not the reply's, and trailers come later. */
+/* A head ends with an empty line. Skip heads of 1xx, and trailers, which arrive later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
@@ -366,7 +377,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		/* From now on the time between two bytes of a stream is limited, if anything is. */
+		/* From now on the idle timeout of a stream applies, if it has one. */
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
@@ -402,7 +413,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 {
 	const struct http_call *call = &rq->call;
 
-	/* Of the text of an error the beginning is enough. */
+	/* The beginning of an error's text is enough. */
 	if (!is_good(rq))
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
@@ -418,7 +429,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	if (rq->paused || rq->resume_turn)
-		return CURL_WRITEFUNC_PAUSE; /* curl gives out this chunk again */
+		return CURL_WRITEFUNC_PAUSE; /* curl delivers this chunk again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_chunk(lane_of(rq)->curl);
 	if (size * n == 0)
@@ -426,7 +437,10 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	rq->body_err = take_bytes(rq, bytes, size * n);
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
-	/* Curl may give out MiB without pause, and of a compressed reply a thousand times more than it has read. */
+	/*
+	 * Curl may deliver MiB without pause, and for a compressed reply a thousand times more than
+	 * it has read.
+	 */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
 		rq->burst = 0;
@@ -450,7 +464,8 @@ static bool take_token(struct http *http, uint64_t now)
 }
 
 /*
- * May RQ be sent again, within the deadline and the budget? Then it waits for that now. ASKED is its Retry-After in ms.
+ * Start waiting for a retry of RQ, if the deadline and the budget allow one. ASKED is its
+ * Retry-After in ms. Return false otherwise.
  */
 static bool wait_to_retry(struct http_request *rq, unsigned asked)
 {
@@ -514,13 +529,13 @@ static void on_credential(void *data, int err, const struct credential_parts *pa
 		send_try(rq, parts);
 }
 
-/* May another request of M get a connection now? */
+/* True if another request of M may get a connection now. */
 static bool may_start(const struct lane *m)
 {
 	return !m->shares || m->starting == 0;
 }
 
-/* Begin a try of RQ, or queue it for that. Not from within curl. */
+/* Start a transfer of RQ, or queue it for that. Not from within curl. */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -538,7 +553,7 @@ static void try_request(struct http_request *rq)
 		credential_hurry(rq->http->credential);
 	rq->tried = true;
 	rq->state = ASKING;
-	/* RQ's memory stays until the loop goes on, even if RQ has ended within this call. */
+	/* RQ's memory remains until the loop continues, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -561,7 +576,7 @@ static void on_timer(uv_timer_t *timer)
 		too_late(rq);
 }
 
-/* Does the reply of RQ say that nothing was done? */
+/* True if the reply of RQ guarantees that nothing was done. */
 static bool did_nothing(const struct http_request *rq)
 {
 	return spec_reply_did_nothing(rq->status, rq->len ? rq->body : "", rq->len);
@@ -607,14 +622,14 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Curl has ended the present try. */
+/* Curl has ended the present transfer. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
 
 	if (rq->state == OVER)
 		return;
-	/* If a connection ends in an orderly way within the head, curl reports no error. */
+	/* If a connection is closed cleanly within the head, curl reports no error. */
 	if (code == CURLE_OK && !rq->head)
 		code = CURLE_GOT_NOTHING;
 	/* A server that refuses a request before it has read all of it resets the stream, which may cut its reply. */
@@ -624,9 +639,12 @@ static void try_ended(void *data, CURLcode code)
 		broken(rq, code);
 }
 
-/* --- what is posted, so that it is done outside of curl --- */
+/* --- posted work, done outside of curl --- */
 
-/* Have curl give out, from within this call, what it has kept for RQ, and go on with it. */
+/*
+ * Have curl deliver, from within this call, the bytes that it has kept for RQ, and continue with
+ * it.
+ */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -635,7 +653,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* If curl could not give out those bytes, it tells nobody else. */
+	/* If curl could not deliver those bytes, it reports that only here. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
 }
@@ -650,7 +668,7 @@ static void start_queued(struct lane *m)
 	}
 }
 
-/* The server is there again: requests that wait for that are sent now. */
+/* The server is reachable again: send waiting requests now. */
 static void recovered(struct http *http)
 {
 	struct http_request *rq;
@@ -666,13 +684,13 @@ static void recovered(struct http *http)
 static void work(void *data)
 {
 	struct http *http = data;
-	bool tell = http->recovered && !http->stopping;
+	bool notify = http->recovered && !http->stopping;
 	struct http_request *rq;
 
 	http->work_posted = http->recovered = false;
 	http->turn++;
 	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
-		resume_now(rq); /* this may end RQ, and others with it */
+		resume_now(rq); /* this may end RQ and other requests */
 	while ((rq = http->dead)) {
 		DL_DELETE(http->dead, rq);
 		drop_try(rq);
@@ -686,7 +704,7 @@ static void work(void *data)
 		start_queued(&http->streams);
 	}
 	group_leave(&http->group);
-	if (tell)
+	if (notify)
 		return recovered(http);
 }
 
@@ -706,7 +724,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	if (http->stopping)
 		return NULL;
 	if (!http->begun) {
-		/* Connections for streams may take half of the descriptors that this process may have. */
+		/* Streams may use half of the descriptors that this process may have. */
 		rlim_t half = process_allow_descriptors() / 2;
 
 		lane_init(http, &http->calls, CALL_SOCKETS);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing from the
- * user's environment or files: the options for which it would look there (proxies, .netrc, certificates) are set.
+ * One curl transfer: all options of its easy handle, and the meaning of its error codes. Curl uses
+ * nothing of the user's environment or files: every option that would make it look there (proxies,
+ * .netrc, certificates) is set.
  */
 #include "backend/client/http_easy.h"
 
@@ -13,16 +14,16 @@
 #include "spec/base/mem.h"
 
 /*
- * A peer that has gone without a word is noticed after this time: it does not acknowledge what we sent, or does not
- * answer the probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
+ * Detect a dead peer after this time: it does not acknowledge our bytes, or does not answer the
+ * probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
 #define BUFFER	      (16L << 10)  /* for a call or stream; there may be a thousand at once */
-#define LIST_BUFFER   (128L << 10) /* for lists, of which MiB come at once */
+#define LIST_BUFFER   (128L << 10) /* for lists, which arrive in MiB */
 
-/* Set an option unless one before it in the row has failed: the first error counts. */
+/* Set an option unless an earlier one in the row has failed: the first error counts. */
 #define SET(code, easy, option, value)                                                             \
 	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
 
@@ -73,7 +74,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
-	/* It is not known in advance whether a server without TLS has HTTP/2. */
+	/* Whether a server without TLS has HTTP/2 is not known in advance. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
@@ -86,7 +87,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* FLAGS says whether curl copies TEXT, or TEXT stays as long as the handle. */
+/* FLAGS determines whether curl copies TEXT, or TEXT stays valid as long as the handle. */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -95,9 +96,9 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 }
 
 /*
- * A CA of the kubeconfig is then the only one that is trusted, for an HTTPS proxy too, as with kubectl. Only requests
- * with equal certificates share connections: a new certificate makes new ones, and the old ones end with their
- * requests.
+ * The kubeconfig's CA is then the only trusted one, for an HTTPS proxy too, as with kubectl. Only
+ * requests with equal certificates share connections: a new certificate makes new ones, and the old
+ * ones end with their requests.
  */
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
@@ -204,7 +205,7 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
 }
 
-/* Is PATH a URL's path and query? Anything else would become something else on its way. */
+/* True if PATH is a URL's path and query. Curl would change anything else. */
 static bool easy_path_ok(const char *path)
 {
 	const char *p = path;
@@ -316,7 +317,7 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
-	/* curl's "out of memory" is about what was sent to it: a real lack of memory ends the program */
+	/* curl's "out of memory" is about received data: a real lack of memory ends the program */
 	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is none of HTTP, its head is too long, or it is compressed "
 		       "beyond all measure";

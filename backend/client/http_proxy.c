@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules of kubectl (Go's), which differ from curl's: variables in upper case go before those in lower case, there
- * is no ALL_PROXY, this machine needs no proxy, and NO_PROXY may name ports, and with a leading dot the names below a
- * domain without the domain itself. Curl (7.88) could not judge NO_PROXY for us: with a tls-server-name the host of its
- * URL is that name, and not the host that NO_PROXY means.
+ * The rules of kubectl (Go's), which differ from curl's: variables in upper case take precedence
+ * over lower case, there is no ALL_PROXY, this machine needs no proxy, and NO_PROXY may name ports,
+ * and with a leading dot the names below a domain without the domain itself. Curl (7.88) can't
+ * evaluate NO_PROXY for us: with a tls-server-name the host of its URL is that name, and not the
+ * host that NO_PROXY means.
  */
 #include "backend/client/http_proxy.h"
 
@@ -13,7 +14,7 @@
 #include "spec/base/mem.h"
 
 struct proxy_address {
-	int family; /* 0: no address */
+	int family; /* 0 if it is not an address */
 	unsigned char bytes[16];
 };
 
@@ -48,7 +49,7 @@ static bool address_is_here(const struct proxy_address *a)
 	return address_is_in(a, &v4, 8) || address_is_in(a, &v6, 128);
 }
 
-/* "foo.org" is the domain and what is below it; ".foo.org" and "*.foo.org" only the latter. */
+/* "foo.org" is the domain and its subdomains; ".foo.org" and "*.foo.org" are only the latter. */
 static bool domain_matches(const char *rule, const char *host)
 {
 	size_t n, m = strlen(host);
@@ -66,7 +67,7 @@ static bool domain_matches(const char *rule, const char *host)
 	return n == m ? !below : host[m - n - 1] == '.';
 }
 
-/* Take ":PORT" and brackets off *RULE. False: the rule is for another port. */
+/* Remove ":PORT" and brackets from *RULE. Return false if the rule is for another port. */
 static bool port_matches(char **rule, unsigned port)
 {
 	char *colon = strrchr(*rule, ':'), *end = strchr(*rule, ']');

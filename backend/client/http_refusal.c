@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reply that is no success means, whether the server has sent it or nothing came. */
+/* The errno and text of a failed reply, sent by the server or not received at all. */
 
 #include "backend/client/http.h"
 #include "spec/api/refusal.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection of the kubeconfig, checked once and brought into the form that curl wants: the URL, the
- * proxy, the certificate authority as text, the headers of impersonation.
+ * The connection of the kubeconfig, checked once and converted for curl: the URL, the proxy, the
+ * certificate authority as text, the headers of impersonation.
  *
- * tls-server-name: curl takes the name for SNI and for verifying from the URL. So that name stands in
- * the URL, CONNECT_TO leads to the real host, and a Host header has the real host's name again.
+ * tls-server-name: curl takes the name for SNI and verification from the URL. So the URL has that
+ * name, CONNECT_TO leads to the real host, and a Host header names the real host.
  */
 #include "backend/client/http_server.h"
 
@@ -104,7 +104,10 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		*c->proxy_url ? c->proxy_url : http_proxy_choose(s->tls, host, port, getenv);
 	bool known = !*proxy || !strstr(proxy, "://");
 
-	/* The proxy is to look up the name, as with kubectl; with socks5: curl would do so here. */
+	/*
+	 * The proxy must resolve the name, as with kubectl; with socks5: curl would resolve it
+	 * here.
+	 */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
 		return 0;
@@ -119,7 +122,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 	return -EINVAL;
 }
 
-/* Take URL apart; curl_free the parts. Parts that it lacks get their defaults. */
+/* Split URL into parts, which the caller frees with curl_free. Missing parts get their defaults. */
 static int server_parse(CURLU *u, const char *url, char **scheme, char **host, char **port)
 {
 	if (curl_url_set(u, CURLUPART_URL, url, CURLU_DISALLOW_USER) != CURLUE_OK ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding and reading kubeconfig files, in kubectl's order. */
+/* Finds and reads kubeconfig files, in kubectl's order. */
 #include "backend/client/kubeconfig.h"
 
 #include <errno.h>
@@ -30,7 +30,10 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 	return e->err;
 }
 
-/* PATH, if it is relative below DIR, as kubeconfig_load says. NULL: there is no working directory any more. */
+/*
+ * Return PATH, made absolute with DIR as kubeconfig_load documents. NULL if the working directory
+ * no longer exists.
+ */
 static char *absolute(const char *dir, const char *path)
 {
 	cleanup_free char *here = NULL;
@@ -44,7 +47,7 @@ static char *absolute(const char *dir, const char *path)
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 
-/* Merge the file PATH into K. -ENOENT without a text: there is no such file. */
+/* Merge the file PATH into K. -ENOENT without a text: the file does not exist. */
 static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -121,7 +124,10 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 			      : err;
 }
 
-/* Merge all files that there are; 1: there are none, and *RET_MISSING is the one that a user would make. */
+/*
+ * Merge all existing files. Return 1 if there is none; *RET_MISSING is then the one that a user
+ * would create.
+ */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)
 {

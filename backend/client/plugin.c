@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin's process and what is read from it: its two outputs, a pipe that tells when there is no such program
- * (spawn.h), and a descriptor of the process that tells when it has ended. A child of the plugin that holds the outputs
- * open is not waited for. The memory of a struct plugin stays until the pool is done with it and its process has been
- * waited for.
+ * A plugin's process and its sources: its two outputs, a pipe that reports a missing program
+ * (spawn.h), and a pidfd that becomes readable when the process has ended. A child of the plugin
+ * that keeps the outputs open is not waited for. The memory of a struct plugin remains until the
+ * pool is done with it and its process has been reaped.
  *
  *	state    | what is under way                             | what ends it           | next
  *	STARTING | the pool starts it                            | it is started          | RUNNING
@@ -15,7 +15,7 @@
  *	ENDING   | done() was called; the process ends, which    | it has                 | gone(), freed
  *	         | the pool may not have started yet             |                        |
  *
- * plugin_stop leads from everywhere to ENDING, without done().
+ * plugin_stop leads from each state to ENDING, without done().
  */
 #include "backend/client/plugin.h"
 
@@ -36,12 +36,12 @@
 #define PLUGIN_OUT_MAX	(1u << 20) /* bytes of its answer */
 #define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept: the last ones */
 
-/* What is read: the pipes, by the numbers that their descriptors have in the program; and the process. */
+/* Sources: the pipes, by their descriptor numbers in the program; and the process. */
 enum { TOLD, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct source {
 	struct plugin *p;
-	int fd; /* -1: not open, or not any more */
+	int fd; /* -1 if it is not open */
 	struct loop_watch *watch;
 };
 
@@ -53,11 +53,11 @@ struct plugin {
 	struct source sources[N_SOURCES];
 	unsigned eofs;
 	struct loop_timer timer; /* not set in ENDING */
-	/* The pool has done its work; until then SOURCES and PID are the pool's. */
+	/* The pool has finished; until then SOURCES and PID belong to it. */
 	bool started;
 	struct work work;
 	char **argv, **env;
-	pid_t pid;  /* 0: there is no process, or it has been waited for */
+	pid_t pid;  /* 0 if there is no process, or it has been reaped */
 	int status; /* as waitpid has it */
 	char *answer;
 	size_t len, room;
@@ -107,8 +107,8 @@ static void source_close(struct source *s)
 }
 
 /*
- * In ENDING this is called after each step towards the end: the plugin's output is not wanted any more, but its process
- * is waited for.
+ * Called in ENDING after each step towards the end: discard the plugin's output, but wait for its
+ * process.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -139,7 +139,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	cleanup_free char *text = NULL;
 	size_t n = p->words_len;
 
-	/* Its stderr is for people: the line ends behind it are taken off. */
+	/* Remove the line ends of its stderr, which is shown to people. */
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
 		n--;
 	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,
@@ -150,7 +150,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* End P: there is no such program, or no process could be made for it. */
+/* End P: the program does not exist, or its process could not be made. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;
@@ -225,7 +225,10 @@ static void plugin_exited(void *data)
 	return loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
 }
 
-/* Read bytes of a pipe into BUF. 0: there are none now, or the pipe has ended, and S with it. */
+/*
+ * Read bytes of a pipe into BUF. Return 0 if there are none now, or if the pipe has ended, and
+ * close S then.
+ */
 static size_t source_read(struct source *s)
 {
 	struct plugin *p = s->p;
@@ -241,7 +244,7 @@ static size_t source_read(struct source *s)
 	return 0;
 }
 
-/* An int is written to a pipe in one piece. */
+/* An int is written to a pipe atomically. */
 static void plugin_on_told(void *data)
 {
 	struct source *s = data;
@@ -274,7 +277,7 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/* Keep the end of what the plugin writes, without control characters, which a terminal might obey. */
+/* Keep the end of the plugin's stderr, without control characters, which a terminal might obey. */
 static void plugin_on_err(void *data)
 {
 	struct source *s = data;
@@ -299,7 +302,7 @@ static void plugin_on_err(void *data)
 
 /* --- its start --- */
 
-/* Is the variable PAIR ("NAME=...") set by the plugin's entry in the kubeconfig, or by kxfs? */
+/* True if the plugin's entry in the kubeconfig or kxfs sets the variable PAIR ("NAME=..."). */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");
@@ -376,7 +379,7 @@ static void plugin_started(void *data)
 		struct source *s = &p->sources[i];
 
 		s->watch = loop_watch_new(p->loop, s->fd, false, events[i], s);
-		assert(s->watch); /* these can be polled */
+		assert(s->watch); /* pipes and pidfds can be polled */
 	}
 	if (p->state == ENDING)
 		return plugin_leave(p);

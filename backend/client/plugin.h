@@ -12,11 +12,12 @@ struct plugin;
 
 struct plugin_events {
 	/*
-	 * The plugin has given its ANSWER, whose strings may be taken; or it has not: -EACCES or -ETIMEDOUT with TEXT
-	 * (it is not installed ...). Never from within plugin_start; not after plugin_stop.
+	 * Called with the plugin's ANSWER, whose strings may be taken over; or with -EACCES or
+	 * -ETIMEDOUT and TEXT (it is not installed ...). Never from within plugin_start; not after
+	 * plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* The process has gone, and struct plugin too. */
+	/* The process and struct plugin no longer exist. */
 	loop_fn gone;
 	void *data;
 };
@@ -24,7 +25,7 @@ struct plugin_events {
 /* Run the plugin of C. INFO is the value of KUBERNETES_EXEC_INFO. EVENTS is copied. */
 struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
 			    const struct plugin_events *events);
-/* End its process group now. gone() follows, unless the loop ends before that. */
+/* Kill its process group. gone() follows, unless the loop ends before that. */
 void plugin_stop(struct plugin *p);
-/* To be called after loop_stop for a plugin whose gone() was not called. */
+/* Call this after loop_stop for a plugin whose gone() was not called. */
 void plugin_free(struct plugin *p);

@@ -26,19 +26,20 @@
 #include "spec/base/url.h"
 
 #define HEAD_MS 30000
-/* A stream that is silent for so long is opened anew, whatever the kubelet says. */
+/* A stream that is silent for so long is reopened. */
 #define IDLE_MS	 600000
 #define FETCH_MS 60000 /* the same for a stream that does not follow */
 #define ASK_MS	 30000
-#define HELD_MAX (256u << 10) /* a stream that has brought more is fetched again */
+#define HELD_MAX (256u << 10) /* a stream with more is fetched again */
 #define POD_MAX	 (4u << 20)
 /*
- * The kubelet is asked for its last line (see set_doubt) when a stream in doubt was silent this long, each time longer:
+ * Ask the kubelet for its last line (see set_doubt) when a stream in doubt was silent this long,
+ * each time longer:
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
 #define DOUBT_BYTES  (1u << 20)	  /* after this many more bytes the stream is in doubt again */
-#define LOSABLE	     (256u << 10) /* no kubelet rotates a log that is smaller */
+#define LOSABLE	     (256u << 10) /* no kubelet rotates a smaller log */
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
@@ -47,7 +48,7 @@ struct podlog {
 	bool forbidden; /* podlog_result.forbidden */
 	enum podlog_state state;
 	struct spec_logline *l;
-	struct http_request *stream, *question; /* NULL: not under way */
+	struct http_request *stream, *question; /* NULL if it is not running */
 	bool paused;				/* the owner has paused the stream */
 	bool begun;
 	uint64_t begun_ms;
@@ -57,14 +58,14 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* For the doubt whether the kubelet still follows the log (set_doubt): */
+	/* For the doubt if the kubelet still follows the log (set_doubt): */
 	uint64_t size;	 /* of the log */
-	int64_t last_ns; /* the time of its last line; 0: not known */
-	/* Set while the stream is in doubt: runs out when it was silent for DOUBT_MS. */
+	int64_t last_ns; /* the time of its last line; 0 if unknown */
+	/* Set while the stream is in doubt: expires when it was silent for DOUBT_MS. */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
-	uint64_t doubt_again; /* from this CAME on the stream is in doubt again */
+	uint64_t doubt_again; /* the stream is in doubt again from this CAME on */
 	bool other;	      /* the kubelet's last line is not the last line of the log */
 };
 
@@ -119,7 +120,7 @@ uint64_t podlog_came_ms(const struct podlog *p)
 	return p->came_ms;
 }
 
-/* --- how it went --- */
+/* --- the outcome --- */
 
 static void finish(struct podlog *p, enum podlog_outcome outcome, unsigned wait_ms,
 		   const char *text)
@@ -158,7 +159,7 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 	return 0;
 }
 
-/* The stream has ended in order. */
+/* Finish after a clean end of the stream. */
 static void finish_stream(struct podlog *p)
 {
 	int err = spec_logline_end(p->l, on_output, p);
@@ -177,7 +178,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* The server has refused the stream. */
+/* Finish after the server has refused the stream. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -231,7 +232,7 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish_refused(p, reply);
 }
 
-/* The path of the log, with REST as the end of its query. */
+/* Return the path of the log, with REST as the end of its query. */
 static char *path_of(const struct podlog *p, const char *rest)
 {
 	cleanup_free char *container = spec_url_escape(p->config.container);
@@ -241,15 +242,16 @@ static char *path_of(const struct podlog *p, const char *rest)
 			  p->config.namespace, pod, container, rest);
 }
 
-/* --- has the kubelet lost it? --- */
+/* --- has the kubelet stopped following the log? --- */
 
 /*
- * A kubelet watches a log for its rotation only once it has read the file to its end. A file that is rotated before
- * that is followed for ever, though nothing is written to it any more (before 1.29 each rotation had that effect). The
- * stream does not end then, it only brings nothing more. So a stream is in doubt when it begins, and again whenever
- * much has come. When it is silent then, the kubelet is asked for the last line that it has. If that is the log's last
- * line, the kubelet has read the present file to its end, and the doubt is over. If it is another, and the stream stays
- * silent, the stream is given up.
+ * A kubelet watches a log for its rotation only once it has read the file to its end. It follows a
+ * file that is rotated before that for ever, though nothing is written to it any more (before 1.29
+ * each rotation had that effect). The stream does not end then, it only brings nothing more. So a
+ * stream is in doubt when it begins, and again after many bytes. If it is silent then, the kubelet
+ * is asked for its last line. If that is the log's last line, the kubelet has read the present file
+ * to its end, and the doubt is over. If it is another, and the stream remains silent, the stream is
+ * abandoned.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -282,8 +284,8 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The kubelet has no line: its file is new, and may have been rotated before the stream had come to its
-		 * end.
+		 * The kubelet has no line: its file is new, and may have been rotated before the
+		 * stream had read all of it.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -355,9 +357,9 @@ static void on_end(void *data, const struct http_reply *reply)
 	p->end.len = 0;
 }
 
-/* --- which run, and which pod, it is of --- */
+/* --- its run and its pod --- */
 
-/* The output that is held is this run's, and so is all that comes. */
+/* The held output is this run's, and so is all that follows. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -378,9 +380,9 @@ static void accept_held(struct podlog *p)
 }
 
 /*
- * NEWEST was the newest run when the server was asked, and it was asked after the stream had begun. From that follows
- * of which run the stream is: runs only go forward, and this stream's run had begun before it. Between two runs the one
- * that has ended is both the newest and the previous one.
+ * NEWEST was the newest run at a time after the stream had begun. That determines the stream's run:
+ * runs only go forward, and the stream's run had begun before it. Between two runs the one that has
+ * ended is both the newest and the previous one.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -416,7 +418,7 @@ static void on_answer(void *data, const struct http_reply *reply)
 	free(newest.uid);
 }
 
-/* Ask by a list of pods: the user may list pods, since kxfs watches them, but perhaps not get one. */
+/* Ask by listing pods: the user may list pods, since kxfs watches them, but perhaps not get one. */
 static void ask_run(struct podlog *p)
 {
 	cleanup_free char *pod = spec_url_escape(p->config.pod);
@@ -475,7 +477,10 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
-	/* A crash may have left a few bytes of the log, without a time: they are no proof that the run is the same. */
+	/*
+	 * A crash may have left a few bytes of the log, without a time: they do not prove that the
+	 * run is the same.
+	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);

@@ -21,28 +21,30 @@
  *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
- * The page after the present one is asked for as soon as the present one tells its token, so that the server makes one
- * while the other is read. Should that request fail before its turn comes, it is dropped and made again in its turn:
- * only then its outcome counts.
+ * The page after the present one is requested as soon as its token arrives, so that the server
+ * prepares it meanwhile. If that request fails early, it is dropped and repeated when its page is
+ * next: only then its outcome counts.
  *
- * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
- * comes, the old view stays. A watch that breaks is begun again within a moment, and the view counts as confirmed until
- * that has failed. Where one breaks soon after another (the network flaps) the pauses between them grow, and in these
- * nothing confirms the view.
+ * A watch usually ends cleanly: the server ends each after the requested time. During a relist, the
+ * old cache remains valid. A watch that breaks is restarted within a moment, and the cache counts
+ * as confirmed until that has failed. If watches break often (the network flaps), the pauses grow,
+ * and the cache is not confirmed during these pauses.
  *
- * A server that was restored from a backup begins its versions again lower. It accepts a watch from a version that is
- * still to come, and says nothing until then. So in three cases the server is asked for its version before the next
- * watch. First, when it could not be reached, or when nothing has confirmed the view for CONFIRM_MS; but not more often
- * than each CONFIRM_MS. Second, whenever a watch was silent although the server sends bookmarks, or since it could not
- * be reached; this is rare, and rarer each time. Third, when it could not be reached and a reply to another request has
- * brought an object of which no watch has told: if the server was set back, none ever will. The owner has a watch ask
- * at once when the version of such an object is one that the watch is past (watch_doubt). A watch that finds its list
- * older than what was known tells its owner, who has the other watches of the server ask, too (watch_doubt).
+ * A server that was restored from a backup continues with lower versions. It accepts a watch from a
+ * future version, and sends no events until it reaches that. So in three cases the watch checks the
+ * server's version first. First, after the server was unreachable, or when nothing has confirmed
+ * the cache for CONFIRM_MS; but at most once in CONFIRM_MS. Second, whenever a watch was silent
+ * although the server sends bookmarks, or since it was unreachable; this is rare, and becomes rarer
+ * each time. Third, after the server was unreachable and a reply to another request contained an
+ * object that no watch has reported: if the server was set back, none ever will. The owner requests
+ * an immediate check if the version of such an object is lower than the watch's (watch_doubt). A
+ * watch whose list is older than the known version notifies its owner, who has the server's other
+ * watches check too (watch_doubt).
  *
- * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is dead without
- * a word, or at a server that hangs. Such a watch is ended and begun again, which tells: either there is an answer
- * soon, or the view is no longer confirmed. If the silence meant nothing, the next one may last longer, so that a
- * server without bookmarks is not asked again and again.
+ * Servers send a bookmark every minute. A watch that is silent for longer may be on a dead
+ * connection, or at a server that hangs. Such a watch is restarted: either a reply arrives soon, or
+ * the cache is no longer confirmed. If the silence meant nothing, the next one may last longer, so
+ * that a server without bookmarks is not asked too often.
  */
 #include "backend/client/watch.h"
 
@@ -61,100 +63,101 @@
 #include "spec/base/url.h"
 
 #define HEAD_MS	     30000 /* until a reply begins */
-#define PROBE_MS     10000 /* the same after a silence, whose reason is wanted soon */
+#define PROBE_MS     10000 /* the same after a silence, whose reason is needed soon */
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* how long a watch may be silent at first */
-/* A watch is asked to last about so long, up to a quarter more or less, so that not all end at once. */
+/* The requested duration of a watch, give or take a quarter, so that not all end at once. */
 #define WATCH_S	      384
 #define WATCH_LATE_S  60 /* a watch that lasts this much longer than it should is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
 /*
- * A server that has just started refuses everybody for a moment: a watch that stood counts as forbidden only after this
- * many refusals.
+ * A server that has just started refuses every request for a moment: a watch that had been accepted
+ * counts as forbidden only after this many refusals.
  */
 #define REFUSALS_MAX 5
 /*
- * A pod of a large job has hundreds of KiB, so the first page is small, and each next one is made so that
- * PAGE_BYTES are to be expected.
+ * A pod of a large job has hundreds of KiB. So the first page is small, and the size of each next
+ * one is chosen for PAGE_BYTES.
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
-#define PAGE_MS	   300000 /* a page that takes longer is given up */
-#define EMPTY_MAX  100	  /* a list with more pages than this that have no object fails */
-/* After this many pages with less than half of the objects that were asked for there is a pause before each page. */
+#define PAGE_MS	   300000 /* a page that takes longer times out */
+#define EMPTY_MAX  100	  /* a list with more empty pages than this fails */
+/* After this many pages with less than half of the requested objects, pause before each page. */
 #define MEAGER_MAX 20
 #define MEAGER_MS  50
-#define HURRY_MS   2000 /* a watch that waits is hurried no more often than this */
+#define HURRY_MS   2000 /* at most one early retry in this time */
 #define CONFIRM_MS 600000
 /*
- * A watch that has asked for the server's version within this time need not ask again when another watch finds that the
- * server was set back.
+ * A watch that has checked the server's version within this time need not check again when another
+ * watch finds that the server was set back.
  */
 #define DOUBT_MS  10000
-#define ABSENT_MS 60000 /* until a resource that is not served is asked for again */
-#define STEADY_MS 5000	/* a watch that stood this long was in order: no backoff after it */
+#define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
+#define STEADY_MS 5000	/* no backoff after a watch that lasted this long */
 
 #define ERR_NONE_YET 1
 
-/* One request, and what has come of it. */
+/* One request and its result. */
 struct part {
 	struct watch *w;
-	struct http_request *request; /* NULL: the request is over */
-	struct spec_split *split;     /* takes its reply apart */
+	struct http_request *request; /* NULL if the request is over */
+	struct spec_split *split;     /* parses its reply */
 	size_t objects, bytes;
-	unsigned limit; /* for a page: how many objects were asked for */
+	unsigned limit; /* for a page: the requested number of objects */
 };
 
 struct watch {
 	struct watch_config config;
 	char *path, *resource, *namespace; /* the copies that CONFIG points to */
-	/* The selectors as they stand in a query: "", or "&...". */
+	/* The selectors as part of a query: "", or "&...". */
 	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
 	struct loop_timer timer; /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
-	struct part *part;	 /* but in WAITING: the page that is listed, or the watch */
-	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
-	bool ahead_failed;	 /* for the rest of this list no page is asked for ahead */
+	struct part *part;	 /* except in WAITING: the page that is listed, or the watch */
+	struct part *ahead;	 /* in LISTING: the page after it; NULL: not requested */
+	bool ahead_failed;	 /* do not prefetch pages for the rest of this list */
 	const char *verb;	 /* verb of the last request: "list", "watch" */
 	char *version;		 /* the version to watch from; NULL: a list comes first */
-	char *before;		 /* the version that was known before this list; NULL: none */
-	/* A version that a reply to somebody else has told since VERSION was listed; NULL: none. */
+	char *before;		 /* the version known before this list, or NULL */
+	/* The version in a reply to another request since VERSION was listed, or NULL. */
 	char *replied;
-	char *next; /* token of the page, escaped; NULL: the list begins */
+	char *next; /* token of the page, escaped; NULL at the start of a list */
 	unsigned page;
-	size_t listed;	 /* objects of this list that have come */
+	size_t listed;	 /* objects of this list received so far */
 	unsigned empty;	 /* pages of this list without any object */
-	unsigned meager; /* pages of this list with less than half of what was asked for */
+	unsigned meager; /* pages of this list with less than half of the requested objects */
 	uint64_t since;	 /* when STANDING began, by loop_now_ms */
-	/* Refusals that are left before an optional resource counts as forbidden. */
+	/* Remaining refusals before an optional resource counts as forbidden. */
 	unsigned refusals;
-	/* The last pause in ms; 0: all was in order. Only a watch that stands for long resets it. */
+	/* The last pause in ms; 0 after a success. Only a watch that lasts long resets it. */
 	struct backoff backoff;
-	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
-	unsigned head_ms; /* ms until the head of the next reply has to be there */
+	unsigned silent;  /* ms without a byte after which the watch is restarted */
+	unsigned head_ms; /* ms until the head of the next reply must have arrived */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
-	uint64_t hurried; /* when watch_hurry last had it ask, by loop_now_ms; 0: never */
-	/* In WAITING: there was no answer, and the server has asked for no pause. */
+	uint64_t hurried; /* when watch_hurry last caused a retry, by loop_now_ms; 0: never */
+	/* In WAITING: there was no reply, and the server has not asked for a pause. */
 	bool may_hurry;
-	bool bookmarks; /* the server has sent a bookmark, so it sends one each minute */
+	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
 	bool doubt;	/* the server's versions may have gone back */
-	bool hushed;	/* they may, since a watch was silent: the version is asked for next */
-	uint64_t sure;	/* when it was last known that they have not gone back, by loop_now_ms */
-	uint64_t asked; /* when the server last answered which version it is at; 0: never */
-	/* The last request got no answer at all, so the next uses a new connection. */
+	bool hushed;	/* they may, since a watch was silent: check the version next */
+	uint64_t sure;	/* when the versions were last known not to have gone back, by
+			 * loop_now_ms */
+	uint64_t asked; /* when the server last returned its version; 0: never */
+	/* The last request got no reply at all, so the next one uses a new connection. */
 	bool fresh;
 	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
 	int event_err;
-	int err; /* what the owner was last told; ERR_NONE_YET */
+	int err; /* the last error reported to the owner, or ERR_NONE_YET */
 };
 
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/* Tell the owner that its view is confirmed (ERR is 0), or that it is not, and why. */
+/* Notify the owner that its cache is confirmed (ERR is 0), or that it is not, and why. */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -174,7 +177,7 @@ static void part_free(struct part *part)
 	free(part);
 }
 
-/* The version is not known any more: the next request begins a list. */
+/* Forget the version: the next request begins a list. */
 static void forget_version(struct watch *w)
 {
 	if (w->version) {
@@ -202,14 +205,17 @@ void watch_hurry(struct watch *w)
 
 	if (w->state != WAITING || !w->may_hurry)
 		return;
-	/* The request that was hurried last may have been refused because it came just before the server was back. */
+	/*
+	 * The last early retry may have been refused because it came just before the server was
+	 * back.
+	 */
 	if (w->hurried && now - w->hurried < HURRY_MS) {
 		if (w->hurried + HURRY_MS < w->due)
 			wait_ms(w, (unsigned)(w->hurried + HURRY_MS - now));
 		return;
 	}
 	w->hurried = now;
-	/* Should this request fail again, the next pause is as long as this one. */
+	/* If this request fails too, keep the length of the pause. */
 	backoff_undo(&w->backoff);
 	on_timer(w);
 }
@@ -221,7 +227,7 @@ static void back_off(struct watch *w, unsigned at_least)
 	wait_ms(w, backoff_next(&w->backoff, at_least));
 }
 
-/* The request failed: tell the owner, and try again later. */
+/* Handle a failed request: notify the owner, and retry later. */
 static void failed(struct watch *w, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -241,7 +247,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* The owner tells people of the first failure; later ones are news for .kxfs/log alone. */
+	/* The owner reports the first failure to users; later ones go only into .kxfs/log. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	if (err == -EOPNOTSUPP) {
@@ -259,12 +265,12 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	return notify(w, err, text ? text : strerror(-err));
 }
 
-/* The server no longer has the version that we know: list anew, at once or after a pause. */
+/* The server no longer has the known version: relist, now or after a pause. */
 static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew", w->resource);
 	forget_version(w);
-	/* At once if the last request was in order; a server that says so again and again is given a pause. */
+	/* Relist now if the last request succeeded; otherwise pause. */
 	if (w->backoff.failures)
 		return back_off(w, 0);
 	(void)backoff_next(&w->backoff, 0);
@@ -300,7 +306,7 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* A page did not come: ask for it again, and for fewer objects if it was too slow. */
+/* Handle a failed page: request it again, with fewer objects if it was too slow. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
@@ -320,7 +326,7 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
-/* Is VERSION, at which the server is, older than KNOWN? */
+/* True if VERSION, the server's, is older than KNOWN. */
 static bool is_set_back(const char *version, const char *known)
 {
 	return known && !streq(version, known) && spec_version_is_up_to(version, known);
@@ -333,7 +339,7 @@ static void confirmed(struct watch *w)
 	w->sure = loop_now_ms();
 }
 
-/* The page that was asked for ahead is the present one now. */
+/* Make the prefetched page the present one. */
 static void take_ahead(struct watch *w)
 {
 	part_free(w->part);
@@ -401,7 +407,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* it waits for its turn */
+		return; /* it is not next yet */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;
@@ -426,7 +432,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* If an object was too large to be read, it may not be known what has become of it. */
+	/* If an object was too large to be read, its fate may be unknown. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -448,7 +454,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	return w->anew ? -ECANCELED : 0;
 }
 
-/* The watch stands: the view is confirmed. */
+/* The watch was accepted: the cache is confirmed. */
 static void on_watch_head(void *data, int status)
 {
 	struct watch *w = ((struct part *)data)->w;
@@ -485,7 +491,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->fresh = silent;
-	/* From a server that sends no bookmarks, silence alone is not news; what follows it may be. */
+	/* Without bookmarks, silence is not a sign of trouble; what follows it may be. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
 	w->hushed |= silent && (w->bookmarks || w->doubt);
@@ -497,13 +503,16 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
-		/* The refusal may be of the version, which a server that was set back has never had. */
+		/* The server may refuse the version, which it never had if it was set back. */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);
 		return failed(w, reply);
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
-		/* The stream said 504 or the like, or it was no watch: listing anew is right in any case. */
+		/*
+		 * The stream contained 504 or the like, or was not a watch: relisting is right in
+		 * any case.
+		 */
 		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->resource,
 		     w->event_err ? "an error of the server" : strerror(-reply->err));
 		forget_version(w);
@@ -559,7 +568,7 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/* Ask for the page of TOKEN, which is escaped; NULL: the first one. */
+/* Request the page of TOKEN, which is escaped; NULL: the first one. */
 static struct part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
@@ -576,8 +585,8 @@ static struct part *send_page(struct watch *w, const char *token)
 }
 
 /*
- * Ask for the page after the present one if its token is known. The first page is waited for: it tells how large
- * objects are.
+ * Prefetch the page after the present one if its token is known. The first page is not overlapped:
+ * it shows how large objects are.
  */
 static void ask_ahead(struct watch *w)
 {
@@ -596,7 +605,7 @@ static void ask_ahead(struct watch *w)
 	}
 }
 
-/* Let PART be what is under way now. */
+/* Make PART the current request. */
 static void take_part(struct watch *w, struct part *part)
 {
 	part_free(w->part);
@@ -643,7 +652,7 @@ static void send_watch(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
-/* Has a reply to another request brought an object of which no watch has told yet? */
+/* True if a reply to another request contained an object that no watch has reported yet. */
 static bool is_replied(const struct watch *w)
 {
 	return w->replied && spec_version_is_up_to(w->version, w->replied);
@@ -677,7 +686,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	return send_next(w);
 }
 
-/* Ask for the version that the server is at. */
+/* Request the server's version. */
 static void send_version(struct watch *w)
 {
 	cleanup_free char *path = text_print("%s?limit=1%s", w->path, w->selectors);
@@ -718,7 +727,7 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/* The reply to a DELETE has no version that would tell whether the server was set back. */
+	/* The reply to a DELETE has no version that would show whether the server was set back. */
 	if (w->version && w->doubt && w->config.untold && w->config.untold(w->config.data)) {
 		diag(DIAG_INFO, "%s: no watch has told of what was deleted; listing anew",
 		     w->resource);
@@ -734,7 +743,7 @@ static void send_next(struct watch *w)
 
 /* --- life --- */
 
-/* The part of a query that gives the parameter NAME the value SELECTOR. malloc'ed. */
+/* Return the part of a query that sets the parameter NAME to SELECTOR. malloc'ed. */
 static char *selector_query(const char *name, const char *selector)
 {
 	cleanup_free char *escaped = spec_url_escape(selector);
@@ -754,7 +763,7 @@ struct watch *watch_new(const struct watch_config *config)
 	w->config.path = w->path = text_copy(config->path);
 	w->config.resource = w->resource = text_copy(config->resource);
 	w->config.namespace = w->namespace = text_copy(config->namespace);
-	w->config.selector = w->config.field = NULL; /* SELECTORS has them */
+	w->config.selector = w->config.field = NULL; /* SELECTORS has copies */
 	w->selectors = text_print("%s%s", labels, fields);
 	w->page = config->page;
 	w->backoff = backoff_begin(BACKOFF_MIN, BACKOFF_MAX);

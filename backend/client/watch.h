@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the owner's view of one resource of one namespace equal to the server's: LIST page by page, then WATCH from
- * there. The watch is begun again whatever has ended it; where that can't be (410), the list is asked for anew. An
- * object that a new list does not hold is gone. I/O thread only.
+ * Keeps the owner's cache of one resource of one namespace equal to the server's: LIST page by
+ * page, then WATCH from there. The watch restarts after any end; if that is impossible (410), it
+ * relists. An object that is not in the new list was deleted. I/O thread only.
  */
 #pragma once
 
@@ -17,77 +17,91 @@ struct watch_config {
 	struct loop *loop;
 	struct http *http;
 	const char *path;      /* path of the collection: "/api/v1/namespaces/NS/pods"; copied */
-	const char *selector;  /* selector of labels, not escaped; "": none; copied */
-	const char *field;     /* selector of fields, not escaped; NULL: none; copied */
+	const char *selector;  /* label selector, not escaped; "": none; copied */
+	const char *field;     /* field selector, not escaped; or NULL; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
-	unsigned page;	       /* objects to ask for at first; adapted to the bytes that come */
+	unsigned page;	       /* page size at first; adapted to the number of bytes received */
 	const struct spec_pick *pick; /* as in spec_split_new */
-	/* The owner can do without the resource where it is forbidden; then it is asked for again after 5 minutes. */
+	/*
+	 * The owner can work without the resource if it is forbidden; the watch retries every 5
+	 * minutes.
+	 */
 	bool optional;
-	/* what a user can do so that fewer objects are asked for; text for people; static; NULL: nothing */
+	/* how a user can reduce the number of objects; text for people; static; or NULL */
 	const char *fewer;
-	/* Counts watches that have ended, by resource and why; NULL: they are not counted. */
+	/* Counts ended watches by resource and reason; may be NULL. */
 	struct tally *ends;
 
-	/* A list begins: an object that it has not told by its end is gone. */
+	/* A list begins: objects that are not reported before listed() were deleted. */
 	void (*begin)(void *data);
 	/*
-	 * An object is there or has changed; or (GONE) it is gone, and JSON is what it was last. JSON is NUL-terminated
-	 * and borrowed. An event may tell what is known already. WRONG is as in spec_split_fn.
+	 * An object was added or changed; or (GONE) deleted, and JSON is its last version. JSON is
+	 * NUL-terminated and borrowed. An event may repeat known data. WRONG is as in
+	 * spec_split_fn.
 	 */
 	void (*object)(void *data, const char *json, size_t len, bool gone, int wrong);
-	/* The list has come to its end. */
+	/* The list is complete. */
 	void (*listed)(void *data);
 	/*
-	 * The list is older than what was known: the server was restored from a backup, and its other watches may hear
-	 * nothing for ever (watch_doubt). NULL: the owner does not want to know.
+	 * The list is older than the known version: the server was restored from a backup, and its
+	 * other watches may get no events for ever (watch_doubt). May be NULL.
 	 */
 	void (*set_back)(void *data);
 	/*
-	 * Has a reply to another request told that an object is gone, and OBJECT not yet? If the server was set back
-	 * meanwhile, OBJECT never does. So when the server could not be reached, a list comes. NULL: no.
+	 * True if a reply to another request has reported a deletion that OBJECT has not. If the
+	 * server was set back meanwhile, OBJECT never will. So the watch relists after the server
+	 * was unreachable. May be NULL.
 	 */
 	bool (*untold)(void *data);
 	/*
-	 * ERR 0: the view is confirmed from now on. Else it no longer is, since the server can't be reached or refuses
-	 * (ERR and TEXT say why), and the owner is called again when that changes. -EOPNOTSUPP: the server has no such
-	 * resource; -EAGAIN: it can be reached, but watches break again and again. For an optional resource, -EACCES:
-	 * it is forbidden; -EKEYREJECTED: the server does not accept who asks, which says nothing of rights; -EAGAIN
-	 * also: the server, which may just have started, refuses a watch that stood until now.
+	 * ERR 0: the cache is confirmed from now on. Otherwise it no longer is, because the server
+	 * is unreachable or refuses (ERR and TEXT give the reason); the owner is called again when
+	 * that changes. -EOPNOTSUPP: the server does not have the resource. -EAGAIN: it is
+	 * reachable, but watches keep breaking. For an optional resource, -EACCES: it is forbidden;
+	 * -EKEYREJECTED: the server rejects the user's identity, which does not depend on rights;
+	 * -EAGAIN also: the server, which may just have started, refuses a watch that had been
+	 * accepted.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;
 };
 
-/* How often an optional resource that is forbidden is asked for. */
+/* Pause before retrying an optional resource that is forbidden. */
 #define WATCH_FORBIDDEN_MS 300000
 
-/* The watch starts at once. */
+/* Create and start a watch. */
 struct watch *watch_new(const struct watch_config *config);
-/* End W: the owner hears nothing any more. NULL is allowed. Of the owner's functions only state() may call this. */
+/*
+ * End W; its callbacks are not called any more. NULL is allowed. The only callback that may call
+ * this is state().
+ */
 void watch_free(struct watch *w);
 
 /*
- * The server may be there again, or somebody wants to know: a watch that waits after a failed request asks now, or 2 s
- * after it was last hurried if that is later. It does not where the server refuses, or has asked for a pause.
+ * Retry early, because the server may be reachable again or a user is interested. A watch that
+ * waits after a failed request retries now, or 2 s after it last did so if that is later. It does
+ * not if the server refuses, or has asked for a pause.
  */
 void watch_hurry(struct watch *w);
 
-/* Called by object(): the owner has passed over an object that it needs now, so the list is asked for anew. */
+/* Relist; called by object() if the owner has skipped an object that it now needs. */
 void watch_list_anew(struct watch *w);
 
-/* The server may have been set back: W asks for its version, unless it did so a moment ago. */
+/* Check the server's version, unless W did so a moment ago: the server may have been set back. */
 void watch_doubt(struct watch *w);
 
 /*
- * A reply to another request has brought an object of VERSION, so the server had come that far. If it turns out to be
- * before that, everything is listed anew, since no watch tells what has become of that object.
+ * Note that a reply to another request contained an object of VERSION. If the server turns out to
+ * be before VERSION, relist, since no watch reports the fate of that object.
  */
 void watch_replied(struct watch *w, const char *version);
 
-/* The verb of W's last request: "list" or "watch". */
+/* Return the verb of W's last request: "list" or "watch". */
 const char *watch_verb(const struct watch *w);
 
-/* The owner knows everything up to this version; "" while W lists anew. Borrowed; NULL is allowed. */
+/*
+ * Return the version up to which the owner knows everything; "" while W relists. Borrowed; NULL is
+ * allowed.
+ */
 const char *watch_version(const struct watch *w);
