@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the entries of kubeconfig files to one connection: a context names a cluster and a user, and what
- * those say must fit together. Only the first error of a connection is reported, so the functions that
- * read fields return nothing: after an error they go on, and what they read is of no use. Values are
- * never quoted in an error, for they may be secrets.
+ * From the entries of kubeconfig files to one connection: a context names a cluster and a user,
+ * whose entries must fit together. Only the first error of a connection is reported, so the
+ * functions that read fields return nothing: after an error they continue, and their results are
+ * not used. Values are never quoted in an error, for they may be secrets.
  */
 #include <errno.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static void clear_list(char **v, size_t n)
 
 #define TEXT(name) offsetof(struct spec_connection, name)
 
-/* All texts of a connection that are "" when they are not given. */
+/* All texts of a connection that are "" by default. */
 static const size_t texts[] = {TEXT(context),
 			       TEXT(namespace),
 			       TEXT(server),
@@ -105,7 +105,7 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 struct reader {
 	const char *file;
 	const struct spec_yaml *item;
-	const struct spec_yaml *body; /* NULL: the entry is empty */
+	const struct spec_yaml *body; /* NULL if the entry is empty */
 	struct spec_errors *e;
 };
 
@@ -128,7 +128,7 @@ static void wrong(struct reader *r, const struct spec_yaml *node, const char *fm
 	spec_errors_add(r->e, -EINVAL, 0, 0, place, "%s", text);
 }
 
-/* The value of KEY; NULL: it is absent or null. */
+/* Return the value of KEY; NULL if it is absent or null. */
 static const struct spec_yaml *field(const struct reader *r, const char *key)
 {
 	const struct spec_yaml *v = r->body ? spec_yaml_get(r->body, key) : NULL;
@@ -136,7 +136,7 @@ static const struct spec_yaml *field(const struct reader *r, const char *key)
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/* Set *RET to the text of V, called KEY in errors; "" if V is NULL or no text. */
+/* Set *RET to the text of V, called KEY in errors; "" if V is NULL or not a text. */
 static void set_text(struct reader *r, const struct spec_yaml *v, const char *key, char **ret)
 {
 	const char *text = "";
@@ -151,7 +151,9 @@ static void set_text(struct reader *r, const struct spec_yaml *v, const char *ke
 	*ret = text_copy(text);
 }
 
-/* Like set_text, for a text that becomes part of a header line: it must have no control characters. */
+/*
+ * Like set_text, for a text that becomes part of a header line: it must have no control characters.
+ */
 static void set_header(struct reader *r, const struct spec_yaml *v, const char *key, char **ret)
 {
 	set_text(r, v, key, ret);
@@ -187,7 +189,7 @@ static bool read_bool(struct reader *r, const char *key)
 	return false;
 }
 
-/* Make a relative PATH absolute: it is relative to the directory of R's file. */
+/* Make PATH absolute if it is relative to the directory of R's file. */
 static void make_absolute(struct reader *r, char **path)
 {
 	const char *slash = strrchr(r->file, '/');
@@ -202,7 +204,7 @@ static void read_path(struct reader *r, const char *key, char **ret)
 	make_absolute(r, ret);
 }
 
-/* Read PEM that is written as base64. */
+/* Read base64-encoded PEM. */
 static void read_pem(struct reader *r, const char *key, char **ret)
 {
 	cleanup(text_wipe) char *text = NULL;
@@ -222,7 +224,10 @@ static void read_pem(struct reader *r, const char *key, char **ret)
 	*ret = pem;
 }
 
-/* The list KEY; NULL: it is absent or no list, which is an error that names WHAT it must be a list of. */
+/*
+ * Return the list KEY; NULL if it is absent or not a list, which is an error that names WHAT it
+ * must be a list of.
+ */
 static const struct spec_yaml *read_list(struct reader *r, const char *key, const char *what)
 {
 	const struct spec_yaml *v = field(r, key);
@@ -234,7 +239,7 @@ static const struct spec_yaml *read_list(struct reader *r, const char *key, cons
 
 typedef void (*set_fn)(struct reader *r, const struct spec_yaml *v, const char *key, char **ret);
 
-/* Read the list KEY of WHAT, each item by SET, which calls it ITEM in errors. */
+/* Read the list KEY of WHAT, each item by SET, whose errors name it ITEM. */
 static void read_texts(struct reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -247,7 +252,10 @@ static void read_texts(struct reader *r, const char *key, const char *what, set_
 		set(r, v->v[*ret_n], item, &(*ret)[*ret_n]);
 }
 
-/* Is URL of one of SCHEMES, with a host, and nothing that can't be in a URL or comes after its path? */
+/*
+ * True if URL has one of SCHEMES and a host, no characters that are invalid in a URL, and nothing
+ * after its path.
+ */
 static bool is_url(const char *url, const char *const *schemes)
 {
 	const char *host = NULL;
@@ -305,7 +313,7 @@ static void read_cluster(struct reader *r, struct spec_connection *ret)
 		wrong(r, field(r, "insecure-skip-tls-verify"),
 		      "insecure-skip-tls-verify makes no sense with a certificate authority; remove "
 		      "one of them");
-	/* What it holds for exec plugins, as JSON. */
+	/* Its configuration for exec plugins, as JSON. */
 	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
 		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
 		const struct spec_yaml *body = spec_yaml_get(list->v[i], "extension");
@@ -399,7 +407,7 @@ static void read_impersonation(struct reader *r, struct spec_connection *ret)
 		      "as-uid, as-groups and as-user-extra need \"as\", the user to act as");
 }
 
-/* Check that a user does not have credentials that exclude each other, or half of one. */
+/* Check that a user does not have credentials that exclude each other, or incomplete ones. */
 static void check_user(struct reader *r, const struct spec_connection *c)
 {
 	const struct spec_yaml *provider = field(r, "auth-provider");
@@ -457,7 +465,10 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 	return kubeconfig_find(k, "context", name, ret) ? 0 : unknown_context(k, name, place, e);
 }
 
-/* Find the entry of KIND that the context R names. False: it names none, or one that does not exist (an error). */
+/*
+ * Find the entry of KIND that the context R names. Return false if it names none, or one that does
+ * not exist (an error).
+ */
 static bool find_named(const struct spec_kubeconfig *k, struct reader *r, const char *kind,
 		       struct kubeconfig_entry *ret)
 {

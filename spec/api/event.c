@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes an event of a watch apart. The object in it may have a megabyte, and whoever wants it parses it, so the text is
- * only scanned here.
+ * Parses an event of a watch. Its object may have a megabyte, and the owner parses it, so the text
+ * is only scanned here.
  */
 #include "spec/api/event.h"
 

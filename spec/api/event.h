@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event of a watch: what has happened to an object, and the object's text.
+ * One event of a watch: its type, and the object's text.
  *
- * The folder: what a server and its clients' configuration say, as bytes. split.h cuts the body of a list or a watch
- * into texts of objects, event.h takes one event apart, object.h reads back what kxfs wrote into an object, refusal.h
- * makes an errno and a text for people of an answer that is no success. kubeconfig.h makes a connection of kubeconfig
- * files (kubeconfig.c holds and searches them, connection.c reads the entries) and speaks with credential plugins
- * (exec_credential.c). All functions are pure; a spec_split, spec_kubeconfig or spec_connection belongs to one thread
- * and owns what it points to.
+ * The folder parses bytes from servers and from configuration files. split.h cuts the body of a
+ * list or a watch into texts of objects, event.h parses one event, object.h reads back what kxfs
+ * wrote into an object, refusal.h maps a failed reply to an errno and a text for people.
+ * kubeconfig.h makes a connection from kubeconfig files (kubeconfig.c stores and searches them,
+ * connection.c reads the entries) and talks to credential plugins (exec_credential.c). All
+ * functions are pure; a spec_split, spec_kubeconfig or spec_connection belongs to one thread and
+ * owns everything that it points to.
  */
 #pragma once
 
@@ -23,16 +24,16 @@ enum spec_event_type {
 
 struct spec_event {
 	enum spec_event_type type;
-	char *resource_version; /* of the object; "" in an error, never in another event */
-	/* Of an error: 410, 504, ..., or 0 if it has none; in other events 0. */
+	char *resource_version; /* of the object; "" only in an error */
+	/* Of an error: 410, 504, ..., or 0 without a code; 0 in other events. */
 	int code;
 	char *object; /* JSON text of the object (in an error: of the Status); NUL-terminated */
 	size_t len;
 };
 
 /*
- * Parse one event of a watch; JSON is one from a splitter (spec/api/split.h). Its object is copied, not parsed: it is a
- * "{...}" whose brackets match. 0; -EINVAL, also for an unknown type.
+ * Parse one event of a watch; JSON is one from a splitter (spec/api/split.h). Its object is copied,
+ * not parsed: it is a "{...}" whose brackets match. Return 0, or -EINVAL, also for an unknown type.
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);

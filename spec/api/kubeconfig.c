@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files: parsed, stored as they are, and searched in their order, which has the effect of
- * merging them: of two entries with one name the first counts, whole. The fields of an entry are read
- * in connection.c, and only of the entries that a connection uses.
+ * kubeconfig files: parsed, stored unchanged, and searched in their order, which has the effect of
+ * merging them: of two entries with one name the whole first one counts. connection.c reads the
+ * fields of an entry, and only of the entries that a connection uses.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 
 struct kubeconfig_file {
 	char *name;		/* an absolute path */
-	struct spec_yaml *root; /* a map; its lists of entries are checked */
+	struct spec_yaml *root; /* a map; its lists of entries are valid */
 };
 
 struct spec_kubeconfig {
@@ -51,7 +51,7 @@ static bool is_blank(const char *text, size_t n)
 	return n == 0;
 }
 
-/* Nothing but blank lines, comments and document marks? */
+/* True if the text has only blank lines, comments and document marks. */
 static bool is_empty(const char *text, size_t len)
 {
 	while (len > 0) {
@@ -68,7 +68,7 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* Does TEXT quote the word at this position of the file? */
+/* True if TEXT quotes the word at this position of the file. */
 static bool quotes_file(const char *text, const char *file, size_t len, unsigned line,
 			unsigned column)
 {
@@ -80,7 +80,9 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 		if (*at++ == '\n')
 			line--;
 	}
-	/* Columns count characters and not bytes; what stands before a secret is nearly always ASCII. */
+	/*
+	 * Columns count characters and not bytes; the text before a secret is nearly always ASCII.
+	 */
 	at += min_of((size_t)(column ? column - 1 : 0), (size_t)(end - at));
 	while (at < end && strchr("*&!\"'<", *at) && *at)
 		at++;
@@ -91,7 +93,7 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. An error of the parser that quotes the file is replaced by one that does not: a secret that
+ * Parse TEXT. Replace a parser error that quotes the file by one that does not: a secret that
  * begins with "*", "&" or "!" would be shown.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
@@ -120,7 +122,7 @@ static int by_name(const void *a, const void *b)
 	return cmp ? cmp : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The entries of one kind: a list of maps with names, each once. */
+/* Check the entries of one kind: a list of maps with distinct names. */
 static int check_entries(const struct spec_yaml *root, const char *kind, struct spec_errors *e)
 {
 	cleanup_free const struct spec_yaml **v = NULL;

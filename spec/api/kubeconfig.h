@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files as kubectl reads them, and what exec credential plugins are told and answer. Files are read by
- * the caller (rule D1): each is parsed on its own and merged into the ones before it, where the first
- * value of a field counts. The result is one connection: a server, and the credentials for it.
- * No message holds a token, a password or a key.
+ * kubeconfig files as kubectl reads them, and the protocol of exec credential plugins. The caller
+ * reads the files (rule D1): each is parsed separately and merged into the earlier ones, where the
+ * first value of a field counts. The result is one connection: a server, and the credentials for
+ * it. No message contains a token, a password or a key.
  */
 #pragma once
 
@@ -12,9 +12,10 @@
 
 struct spec_kubeconfig;
 
-/* An exec credential plugin; command is NULL when there is none. */
+/* An exec credential plugin; command is NULL if there is none. */
 struct spec_exec {
-	char *command; /* a path relative to the file is absolute by now; a bare word is for PATH */
+	char *command; /* a path relative to the file has been made absolute; a bare word is
+		        * searched in PATH */
 	char **args;   /* n_args */
 	size_t n_args;
 	struct spec_pair *env;
@@ -22,88 +23,91 @@ struct spec_exec {
 	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
 	char *install_hint;
 	bool provide_cluster_info;
-	char *cluster_config; /* JSON: what the cluster's entry has for plugins; "" nothing */
+	char *cluster_config; /* JSON: the cluster entry's configuration for plugins, or "" */
 };
 
 /*
- * A connection. No string is NULL; "" means "not given". Paths are absolute. A text that becomes a header line has no
- * control characters; a server or proxy is a URL of a known scheme.
+ * A connection. No string is NULL; "" means "not given". Paths are absolute. A text that becomes a
+ * header line has no control characters; a server or proxy is a URL with a known scheme.
  */
 struct spec_connection {
 	char *context;
-	char *namespace; /* "default" when the context names none */
-	char *server;	 /* https://host:port/prefix (or http), without a slash at its end */
+	char *namespace; /* "default" if the context names none */
+	char *server;	 /* https://host:port/prefix (or http), without a trailing slash */
 	char *tls_server_name;
 	char *proxy_url;
 	bool insecure;
 	char *ca_file;
-	char *ca_pem; /* decoded; wins over the file */
+	char *ca_pem; /* decoded; takes precedence over the file */
 	char *token;
-	char *token_file;      /* wins over token, which is used while the file can't be read */
-	char *user, *password; /* not with a token */
+	char *token_file;      /* takes precedence over token, which is used while the file can't
+			        * be read */
+	char *user, *password; /* not together with a token */
 	char *cert_file, *key_file;
-	char *cert_pem, *key_pem; /* each wins over its file; a certificate has a key */
+	char *cert_pem, *key_pem; /* each takes precedence over its file; a certificate has a key */
 	char *as, *as_uid;
 	char **as_groups;
 	size_t n_as_groups;
-	struct spec_pair *as_extra; /* key, value; a key may occur again */
+	struct spec_pair *as_extra; /* key, value; keys may repeat */
 	size_t n_as_extra;
 	struct spec_exec exec;
 };
 
 void spec_connection_clear(struct spec_connection *c);
 
-/* Make an empty kubeconfig, to merge into. */
+/* Create an empty kubeconfig. */
 struct spec_kubeconfig *spec_kubeconfig_new(void);
 void spec_kubeconfig_free(struct spec_kubeconfig *k);
 define_cleanup(spec_kubeconfig_freep, struct spec_kubeconfig *, spec_kubeconfig_free)
 
 /*
- * Merge the text of one file, whose relative paths are relative to the directory of FILE, an absolute path. Unknown
- * fields are ignored, as kubectl does; an empty file is allowed and adds nothing. 0 or the errno of E, whose positions
- * are in this file.
+ * Merge the text of one file, whose relative paths are relative to the directory of FILE, an
+ * absolute path. Unknown fields are ignored, as in kubectl; an empty file is allowed and adds
+ * nothing. Return 0 or the errno of E, whose positions are in this file.
  */
 int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
 			  struct spec_errors *e);
 
 /*
- * Make the connection of CONTEXT ("": the current one). Errors are an unknown context (with a suggestion), cluster or
- * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by Kubernetes), and a
- * plugin that wants a terminal: E gets the first one, with its position (line, and the file in its path) and what to
- * do. E is empty before. *RET is to be cleared in any case.
+ * Make the connection of CONTEXT ("": the current one). Errors are an unknown context (with a
+ * suggestion), cluster or user, a server that is not a URL, data that is not base64, an
+ * auth-provider (no longer supported by Kubernetes), and a plugin that needs a terminal. E, which
+ * is empty before, gets the first one, with its position (line, and the file in its path) and its
+ * remedy. Clear *RET in any case.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
- * The namespaces that can be mounted: each context with its namespace, "CONTEXT/NAMESPACE" as on the command line, in
- * the order of the files. An array that ends with NULL; it and its texts are malloc'ed.
+ * Return the namespaces that can be mounted: each context with its namespace, "CONTEXT/NAMESPACE"
+ * as on the command line, in the order of the files. The array ends with NULL; it and its texts are
+ * malloc'ed.
  */
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
 /*
- * Make the connection of a pod of the cluster (service account): HOST and PORT are from its environment, NAMESPACE is
- * from its file, or "". 0, -EINVAL.
+ * Make the connection of a pod of the cluster (service account): HOST and PORT are from its
+ * environment, NAMESPACE is from its file, or "". Return 0 or -EINVAL.
  */
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret);
 
 /*
- * The value of KUBERNETES_EXEC_INFO for the plugin of C; CA_PEM is what c->ca_file holds, or NULL.
- * malloc'ed.
+ * Return the value of KUBERNETES_EXEC_INFO for the plugin of C; CA_PEM is the contents of
+ * c->ca_file, or NULL. malloc'ed.
  */
 char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
 struct spec_credential {
-	char *token;		  /* "" none */
+	char *token;		  /* or "" */
 	char *cert_pem, *key_pem; /* both or neither */
-	int64_t expires;	  /* ns since 1970; 0: it does not expire */
+	int64_t expires;	  /* ns since 1970; 0 if it does not expire */
 };
 
 void spec_credential_clear(struct spec_credential *c);
 /*
- * Read a plugin's stdout. API_VERSION is the one that the kubeconfig asked for. 0 or the errno of E. *RET is to be
- * cleared in any case.
+ * Parse a plugin's stdout. API_VERSION is the one in the kubeconfig. Return 0 or the errno of E.
+ * Clear *RET in any case.
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);

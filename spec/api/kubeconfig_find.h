@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Searching kubeconfig files for the entries of a connection. Private to spec/api/. */
+/* Searches kubeconfig files for the entries of a connection. Private to spec/api/. */
 #pragma once
 
 #include "spec/api/kubeconfig.h"
 #include "spec/yaml/yaml.h"
 
-/* An entry of one of the lists: the map in it that has its name, NULL if it is empty. All is borrowed. */
+/*
+ * An entry of one of the lists: the map in it under its kind, NULL if that is empty. All is
+ * borrowed.
+ */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */
 	const struct spec_yaml *item; /* {name: NAME, KIND: body} */
@@ -16,8 +19,10 @@ struct kubeconfig_entry {
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 
-/* The name of the current context, and in which file it is given; NULL: in none. */
+/* Return the name of the current context and the file that sets it; NULL if none does. */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
-/* The names of all contexts, borrowed, in an array that is to be freed and ends with NULL. */
+/*
+ * Return the names of all contexts, borrowed, in an array that ends with NULL and is to be freed.
+ */
 const char **kubeconfig_names(const struct spec_kubeconfig *k);

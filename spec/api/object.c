@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One object of a cluster: what kxfs wrote into it, and its text for people. */
+/* One object of a cluster: the data that kxfs wrote into it, and its text for people. */
 #include "spec/api/object.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
-/* The annotation KEY, valid as long as O; "": none. */
+/* Return the annotation KEY, valid as long as O; or "". */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
@@ -72,7 +72,7 @@ char *spec_object_name(const char *json, size_t len, const char *key)
 	return mem_copy(s.p + 1, spec_span_len(s) - 2);
 }
 
-/* What POD's status says of the container NAME; NULL: nothing. */
+/* Return the status of the container NAME of POD, or NULL. */
 static const struct spec_value *find_container(const struct spec_value *pod, const char *name)
 {
 	static const char *const keys[] = {"containerStatuses", "initContainerStatuses",
@@ -121,7 +121,10 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 
 	if (err < 0)
 		return err;
-	/* A reply to a request still has the members that the splitter drops from lists and watches. */
+	/*
+	 * A reply to a request still has the members that the splitter drops from lists and
+	 * watches.
+	 */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&
 	    json_object_is_type(metadata, json_type_object))
 		json_object_object_del(metadata, "managedFields");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an answer that is no success means to a user. Servers, webhooks and proxies all answer in this way; kxfs has its
- * own text for refusals that it knows, and quotes any other, cleaned and shortened.
+ * Failed replies, explained to a user. Servers, webhooks and proxies all send such replies; kxfs
+ * has its own text for refusals that it knows, and quotes any other, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -13,15 +13,15 @@
 #include "spec/base/read.h"
 #include "spec/base/words.h"
 
-#define MESSAGE_MAX 600 /* bytes of a text from outside that a person is shown */
+#define MESSAGE_MAX 600 /* bytes of a quoted text */
 #define MANY	    8	/* fields that are named; further ones are counted */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
 	int status;
 	const struct spec_asked *asked;
-	const struct spec_value *object; /* NULL: the body is no JSON object */
-	char *message;			 /* "" none */
+	const struct spec_value *object; /* NULL if the body is not a JSON object */
+	char *message;			 /* or "" */
 	const char *reason;
 	FILE *out; /* the text for people */
 };
@@ -33,7 +33,10 @@ static bool has(const struct reply *r, const char *part)
 	return strstr(r->message, part) != NULL;
 }
 
-/* The text between FROM and TO in the message, in *RET with its length; false: it is not there. */
+/*
+ * Find the text between FROM and TO in the message: *RET with its length. Return false if there is
+ * none.
+ */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
 {
@@ -50,7 +53,7 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* Reduce the page TEXT (HTML) to the words that a person would see. */
+/* Reduce the page TEXT (HTML) to its visible words. */
 static void strip_page(char *text)
 {
 	char *to = text;
@@ -74,7 +77,10 @@ static void strip_page(char *text)
 	*to = '\0';
 }
 
-/* The server's message, or the words of a page that a proxy shows in place of it; "": there are none for people. */
+/*
+ * Return the server's message, or the words of a page that a proxy returns in its place; "" if
+ * there are none for people.
+ */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
 	char *ret;
@@ -91,7 +97,7 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 
 /* --- writing --- */
 
-/* Write the text of an answer. Returns ERR. */
+/* Write the text of a reply. Return ERR. */
 static int put(struct reply *r, int err, const char *fmt, ...) printf_like(3, 4);
 static int put(struct reply *r, int err, const char *fmt, ...)
 {
@@ -103,7 +109,7 @@ static int put(struct reply *r, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Write what was asked, WHAT became of it, and the server's message. */
+/* Write the request, WHAT happened to it, and the server's message. */
 static int put_failed(struct reply *r, int err, const char *what)
 {
 	/* "create jobs.batch.volcano.sh NAME" */
@@ -193,7 +199,7 @@ static int strict(struct reply *r)
 	return -EINVAL;
 }
 
-/* The message is that of a webhook about the object. */
+/* The message is from a webhook and about the object. */
 static int webhook(struct reply *r)
 {
 	const char *text = strstr(r->message, " denied the request: ");
@@ -283,7 +289,8 @@ static int not_found(struct reply *r)
 			   "it.",
 			   resource, product);
 	/*
-	 * The kubelet answers so; the pod itself exists, or the server would have answered without asking the kubelet.
+	 * The kubelet returns this; the pod itself exists, otherwise the server would have answered
+	 * without asking the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN, "its node does not know the pod %s yet, or any more",
@@ -335,7 +342,10 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
-		/* Webhooks of several products have one name; the service of each tells them apart. */
+		/*
+		 * Webhooks of several products share a name; the service of each distinguishes
+		 * them.
+		 */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nTell who runs the cluster.",
@@ -417,7 +427,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* This is how the API server answers for a product that is not installed. */
+	/* The API server's reply for a product that is not installed. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions about rights and versions, and their answers. */
+/* Reviews of rights, versions, and their replies. */
 #include "spec/api/review.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ char *spec_rules_ask(const char *namespace)
 	return spec_tree_print(o);
 }
 
-/* Has the list KEY of RULE this WORD, or all? */
+/* True if the list KEY of RULE has this WORD, or all. */
 static bool names(const struct spec_value *rule, const char *key, const char *word)
 {
 	const struct spec_value *list = spec_read_list(rule, key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a server says of itself and of the user: its version, whether the user has a right, and which rights the user
- * has (SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io/v1, which every authenticated user
- * may create).
+ * Queries about a server and the user: its version, whether the user has a right, and the list of
+ * the user's rights (SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io/v1,
+ * which every authenticated user may create).
  */
 #pragma once
 
@@ -12,22 +12,25 @@
 #define SPEC_RULES_PATH	 "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 /*
- * The question whether the user may VERB the RESOURCE ("pods/log") of GROUP in NAMESPACE ("": in the whole cluster), as
- * the JSON text of a review. malloc'ed.
+ * Return the JSON text of a review: may the user VERB the RESOURCE ("pods/log") of GROUP in
+ * NAMESPACE ("": in the whole cluster)? malloc'ed.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
-/* Read the answer to that question. 0, or -EINVAL: it is no answer. */
+/* Parse the reply to that review. Return 0, or -EINVAL if it is malformed. */
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 
-/* The question what the user may do in NAMESPACE. malloc'ed. */
+/* Return the JSON text of a review of the user's rights in NAMESPACE. malloc'ed. */
 char *spec_rules_ask(const char *namespace);
 /*
- * Does the answer to that let the user VERB each RESOURCE of GROUP? 0; -EINVAL: it is no answer; -ENODATA: it is not
- * complete, since an authorizer of the server can't list its rules.
+ * Find in the reply to that if the user may VERB each RESOURCE of GROUP. Return 0; -EINVAL: it is
+ * malformed; -ENODATA: it is incomplete, since an authorizer of the server can't list its rules.
  */
 int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
 		     const char *verb, bool *ret_allowed);
 
-/* The version in the reply to "/version" ("v1.30.2"), made harmless, malloc'ed; -EINVAL: it has none. */
+/*
+ * Return the version in the reply to "/version" ("v1.30.2"), cleaned, malloc'ed; -EINVAL if it has
+ * none.
+ */
 int spec_version_reply(const char *json, size_t len, char **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the bytes, by an automaton that knows what may come next (the state), where it is (a
- * stack of levels, each with its place), and whether what it reads is copied to the output.
+ * One pass over the bytes, by an automaton that has the expected syntax (the state), the position
+ * (a stack of levels), and whether the present bytes are copied to the output.
  *
  *   state         what comes next                    and then
  *   TOP           the "{" of a document              KEY_OR_END
@@ -19,10 +19,10 @@
  *   DONE          only white space: a LIST is over   (an error)
  *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
  *
- * Only levels of which some members are kept and others are not are read member by member: as deep as tables go, since
- * a list in a list, which none expects, is kept as a whole. Most bytes are in values that are kept or dropped as a
- * whole, where only brackets and quotes are looked for, eight bytes at once. The rest of an object in which something
- * was found wrong is passed over in the same way.
+ * Only levels where some members are kept and others are not are read member by member: as deep as
+ * the tables, since a list in a list, which no table expects, is kept as a whole. Most bytes are in
+ * values that are kept or dropped as a whole. There only brackets and quotes matter, and are
+ * searched eight bytes at a time. The rest of an object with an error is skipped in the same way.
  */
 #include "spec/api/split.h"
 
@@ -37,7 +37,7 @@
 #define MAX_KEY	   32	/* keys that matter are shorter than this */
 #define END	   (-1) /* no byte is left */
 #define FIRST_ROOM 4096
-#define MOST_ROOM  (1u << 20) /* a larger buffer is given back after use */
+#define MOST_ROOM  (1u << 20) /* a larger buffer is freed after use */
 
 enum state {
 	TOP,
@@ -55,7 +55,7 @@ enum state {
 };
 
 enum place {
-	WHOLE,	 /* a value that is kept, or passed over, as a whole */
+	WHOLE,	 /* a value that is kept, or skipped, as a whole */
 	DROPPED, /* a member of an object that is not kept */
 	LIST,
 	LIST_METADATA,
@@ -64,7 +64,7 @@ enum place {
 	OBJECT, /* an object, and all levels in it that have a table */
 };
 
-/* Where a value stands; PICK is the table of an OBJECT. */
+/* The position of a value; PICK is the table of an OBJECT. */
 struct where {
 	enum place place;
 	const struct spec_pick *pick;
@@ -91,25 +91,28 @@ struct spec_split {
 	char key[MAX_KEY];
 	size_t key_len; /* may be larger than MAX_KEY: a long key */
 
-	bool copying;	 /* bytes that are read go to OUT */
+	bool copying;	 /* the bytes read are copied to OUT */
 	bool dropping;	 /* but not those of the present member */
-	const char *run; /* bytes of the input that belong to OUT, but are not there yet */
+	const char *run; /* bytes of the input that belong to OUT, but are not copied yet */
 	size_t run_len;
 	const char *comma;    /* in the input, before the present member of an object */
-	struct where value;   /* where the present value stands */
+	struct where value;   /* position of the present value */
 	unsigned captured_at; /* the depth around the value that is copied */
-	enum place captured;  /* and which place it has */
-	char *out;	      /* with a NUL at its end once there is something */
+	enum place captured;  /* and its position */
+	char *out;	      /* with a NUL at its end once it is not empty */
 	size_t out_len, out_room;
-	size_t key_at; /* where the present member begins in OUT, its comma included */
-	/* What is wrong (as in spec_split_fn) with the value that is copied: no more of it goes to OUT. */
+	size_t key_at; /* start of the present member in OUT, including its comma */
+	/*
+	 * The error (as in spec_split_fn) in the value that is copied: no more of it is copied to
+	 * OUT.
+	 */
 	int wrong;
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
 };
 
-/* All members but those that tell who has set which field. */
+/* All members but those about which client set which field. */
 static const struct spec_pick metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -143,7 +146,7 @@ void spec_split_free(struct spec_split *s)
 
 /* --- the output --- */
 
-/* Copy the run to OUT, as far as there is room. */
+/* Copy the run to OUT, as far as there is space. */
 static void flush(struct spec_split *s)
 {
 	const char *bytes = s->run;
@@ -165,7 +168,7 @@ static void flush(struct spec_split *s)
 	s->out[s->out_len] = '\0';
 }
 
-/* Copy BYTES, which are a part of the input. Bytes that stand side by side there are copied at once. */
+/* Copy BYTES, which are a part of the input. Consecutive bytes are copied together. */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
 	if (!s->copying || s->wrong)
@@ -179,7 +182,7 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/* The output is the metadata of a list: its version and the token of its next page. */
+/* Parse the output, the metadata of a list: its version and the token of its next page. */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -201,7 +204,7 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/* Deliver what is known of the object whose beginning is the output. */
+/* Deliver the known beginning of an object, which is the output. */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -233,7 +236,7 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* The value that was copied has come to its end: deliver it. */
+/* Deliver the copied value, which is complete. */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -260,7 +263,7 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* The row of PICK that is about the present key. */
+/* Return the row of PICK for the present key. */
 static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
 	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
@@ -273,7 +276,7 @@ static bool key_is(const struct spec_split *s, const char *key)
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
-/* Where the member of the present level stands that has the present key. */
+/* Return the position of the member of the present level under the present key. */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
 	static const struct spec_pick unknown[] = {{.keep = true}};
@@ -296,7 +299,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* A value has ended; the depth is that around it. */
+/* Handle the end of a value; the depth is that around it. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
@@ -350,7 +353,7 @@ static bool is_literal(char c)
 	       c == '-' || c == '+' || c == '.';
 }
 
-/* Does a value that begins with C fit the form of a LIST, at PLACE? */
+/* True if a value that begins with C is valid in a LIST at PLACE. */
 static bool fits(struct spec_split *s, char c, enum place place)
 {
 	if (place == ITEMS) {
@@ -408,7 +411,7 @@ static int next_member(struct spec_split *s, const char *at)
 	return 0;
 }
 
-/* A character outside strings, literals and white space. */
+/* Handle a character outside strings, literals and white space. */
 static int structure(struct spec_split *s, const char *at)
 {
 	const struct where document = {.place = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
@@ -450,7 +453,7 @@ static int string_end(struct spec_split *s)
 	s->value = member(s, &top(s)->where);
 	if (!s->copying || s->value.place != DROPPED)
 		return 0;
-	/* The member is dropped: its key is taken back, if it was copied. */
+	/* The member is dropped: remove its key, if it was copied. */
 	if (!s->wrong && s->key_at >= s->out_len) {
 		s->run_len = s->key_at - s->out_len;
 	} else if (!s->wrong) {
@@ -509,7 +512,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* The depth only matters in values that somebody will parse. */
+	/* The depth matters only in values that will be parsed. */
 	const size_t max = s->copying && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
@@ -554,7 +557,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* the caller's input goes */
+	s->comma = comma; /* the caller's input is not valid any more */
 	return s->err;
 }
 

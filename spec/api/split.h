@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cuts the body of a LIST or of a watch, as it arrives, into objects without ever holding the whole, and drops the
- * members that kxfs does not use before anything is stored. Bounded: an object of at most SPEC_MAX_WATCHED bytes after
- * dropping, nested 2 * SPEC_MAX_DEPTH deep. An object that is more is passed over to its end, and all others still
- * come, since anybody may make such an object. Values that are kept or dropped as a whole are only checked for brackets
- * and strings that end; whoever parses the object checks the rest. Pure; a splitter belongs to one thread.
+ * Splits the body of a LIST or of a watch, as it arrives, into objects without ever storing the
+ * whole body, and drops unused members before anything is stored. Bounded: an object of at most
+ * SPEC_MAX_WATCHED bytes after dropping, nested 2 * SPEC_MAX_DEPTH deep. A larger object is skipped
+ * to its end, and all others are still delivered, since any user may create such an object. Values
+ * that are kept or dropped as a whole are only checked for matching brackets and quotes; the parser
+ * of the object checks the rest. Pure; a splitter belongs to one thread.
  */
 #pragma once
 
@@ -18,36 +19,42 @@ enum spec_split_form {
 };
 
 /*
- * One object, NUL-terminated, borrowed. WRONG is 0; or -EFBIG: it is too large, -ELOOP: it is nested too deep; then
- * JSON only has its name, uid and resourceVersion, each if it stands before the place where that was found. If this
- * returns a negative errno, the feeding ends with it. It must not feed or free the splitter.
+ * One object, NUL-terminated, borrowed. WRONG is 0; or -EFBIG: it is too large, -ELOOP: it is
+ * nested too deep; then JSON has only those of its name, uid and resourceVersion that precede the
+ * error. If this returns a negative errno, spec_split_feed returns it. It must not feed or free the
+ * splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
 /*
- * Of each object the members that PICK names are kept; PICK must stay; NULL: all but metadata.managedFields. A watch
- * that fails gives a Status in place of an object, whose code is needed. A key with escapes, or one of 32 bytes or
- * more, is in no table, and is kept.
+ * Keep the members of each object that PICK names; PICK must outlive the splitter; NULL: all but
+ * metadata.managedFields. A watch that fails returns a Status instead of an object, whose code is
+ * needed. A key with escapes, or one of 32 bytes or more, is in no table, and is kept.
  */
 struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
 				  spec_split_fn fn, void *data);
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
- * Feed more bytes, cut anywhere. 0; -EINVAL: not JSON, or not of the form; -EFBIG: a list's metadata is too large; or
- * what FN returned. After an error every call gives the same error again.
+ * Feed more bytes, cut anywhere. Return 0; -EINVAL: not JSON, or not of the form; -EFBIG: a list's
+ * metadata is too large; or what FN returned. After an error every call returns the same error
+ * again.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 
-/* In a LIST, the token of the next page; "": it has not come yet, or there is none. Valid until the next call. */
+/*
+ * Return the token of the next page of a LIST; "" if it has not arrived yet, or there is none.
+ * Valid until the next call.
+ */
 const char *spec_split_next(const struct spec_split *s);
 
 /*
- * The body is over. For a LIST RET gets its metadata, valid until spec_split_free; -EINVAL: it is not whole. A watch
- * that is cut in the middle of an event is no error: the rest is dropped. RET may be NULL.
+ * End the body. For a LIST, set RET to its metadata, valid until spec_split_free; -EINVAL: it is
+ * incomplete. A watch that is cut in the middle of an event is not an error: the rest is dropped.
+ * RET may be NULL.
  */
 struct spec_list_meta {
-	const char *resource_version; /* "" none */
-	const char *next;	      /* the token of the next page, "" none */
+	const char *resource_version; /* or "" */
+	const char *next;	      /* the token of the next page, or "" */
 };
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef and its roles: the tables of their fields, the defaults, the checks of one role and those
- * that look at several. What a cluster would refuse later is refused now. Field names and their meaning
- * are TorchX's. How single values are read is in app_value.c.
+ * The AppDef and its roles: the tables of their fields, the defaults, the checks of one role and of
+ * several together. Documents that a cluster would refuse later are refused now. Field names and
+ * their meaning are TorchX's. app_value.c reads single values.
  */
 #include "spec/app/app.h"
 
@@ -23,7 +23,7 @@
 	{                                                                                          \
 		.name = key, .required = must, .load = reader, .offset = at                        \
 	}
-/* A field that TorchX writes as null when it is not given. */
+/* A field that TorchX writes as null when it is not set. */
 #define NULLABLE(key, reader, at)                                                                  \
 	{                                                                                          \
 		.name = key, .nullable = true, .load = reader, .offset = at                        \
@@ -80,7 +80,7 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
-/* TorchX writes a word for an entrypoint that is not given. */
+/* TorchX writes a special word for an entrypoint that is not set. */
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
@@ -109,7 +109,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names of variables must be possible for execve, and the API server accepts only printable ASCII. */
+/* Names of variables must be valid for execve, and the API server accepts only printable ASCII. */
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -155,7 +155,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 
 /* --- ports --- */
 
-/* What is wrong with the name of a port; NULL: nothing. The rules are Kubernetes's. */
+/* Return the error in the name of a port, by Kubernetes's rules; NULL if it is valid. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -220,7 +220,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Pass over a field that TorchX writes into an AppDef and that no manifest shows. */
+/* Skip a field that TorchX writes into an AppDef and no manifest contains. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -289,7 +289,7 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 
 /* --- what kxfs does not do --- */
 
-/* Is there nothing in NODE, also as {projects: {}}, an empty workspace? */
+/* True if NODE is empty, also as {projects: {}}, an empty workspace. */
 static bool is_empty(const struct spec_yaml *node)
 {
 	const struct spec_yaml *projects = node->n == 2 ? spec_yaml_get(node, "projects") : NULL;
@@ -433,8 +433,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 }
 
 /*
- * No scheduler looks at this field, so a value in it that is no text, such as an overlay for another scheduler, is no
- * error.
+ * No scheduler reads this field, so a value in it that is not text, such as an overlay for another
+ * scheduler, is not an error.
  */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
@@ -482,14 +482,16 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const struct spec_scheduler *scheduler; /* the scheduler whose rules names follow */
+	const struct spec_scheduler *scheduler; /* the scheduler whose rules for names apply */
 	struct lh_table *tasks;			/* normalised role name -> index + 1 */
 	size_t app_len;				/* length of the normalised app name */
 	size_t pod_len;				/* length of the longest pod name */
 	size_t pod_role;			/* the role that has it */
 };
 
-/* NAME as a part of the names of jobs and pods; NULL: nothing of it is left, which is an error. */
+/*
+ * Return NAME as a part of the names of jobs and pods; NULL and an error if nothing of it is left.
+ */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
 {
@@ -504,7 +506,10 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	return NULL;
 }
 
-/* Check that no two roles have tasks of the same name, as those with one normal form would have. NAME is taken over. */
+/*
+ * Check that no two roles have the same normal form, and thus tasks of the same name. NAME is taken
+ * over.
+ */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
 {
@@ -562,7 +567,7 @@ static void free_name(struct lh_entry *entry)
 	free(lh_entry_k(entry));
 }
 
-/* The scheduler of this name; NULL: none. */
+/* Return the scheduler of this name, or NULL. */
 static const struct spec_scheduler *find_scheduler(const struct spec_app_rules *rules,
 						   const char *name)
 {

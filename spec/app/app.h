@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef: what a user writes, or TorchX. Fields, types and defaults are TorchX 0.7.0's (with the retry policy ROLE
- * of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing required field is an
- * error with line, column and path. docs/appdef.5 is its manual.
+ * The AppDef, written by a user or by TorchX. Fields, types and defaults are TorchX 0.7.0's (with
+ * the retry policy ROLE of later versions), read strictly: an unknown field, a duplicate key, a
+ * wrong type or a missing required field is an error with line, column and path. docs/appdef.5 is
+ * its manual.
  *
- * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from that
- * (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c writes it with all
- * defaults. run_options.h has what is given beside the AppDef; macro.h and label.h are for those who make objects of
- * it. The folder knows no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow,
- * which options) is an argument.
+ * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles
+ * from that (app_value.c single values, mount.c mounts, named_resource.c the names of resources),
+ * app_json.c writes it with all defaults. run_options.h has the options besides the AppDef; macro.h
+ * and label.h are for code that makes cluster objects of it. The folder knows no kinds of jobs:
+ * what reading depends on (the known schedulers, the rules for names, the options) is an argument.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ struct spec_count {
 	int64_t value;
 };
 
-/* An ordered map of text to whole numbers. Plain data: whoever makes one fills it in. */
+/* An ordered map of text to whole numbers. Plain data: the caller fills it in. */
 struct spec_counts {
 	struct spec_count *v;
 	size_t n;
@@ -34,11 +35,11 @@ enum spec_retry {
 	SPEC_RETRY_HOT_SPARE
 };
 
-/* What a replica asks for. Plain data: app.c fills it in. */
+/* The resources that a replica requests. Plain data: app.c fills it in. */
 struct spec_resource {
-	double cpu;    /* logical cores; <= 0: not set */
-	int64_t gpu;   /* <= 0: not set */
-	double mem_mb; /* decimal megabytes; <= 0: not set */
+	double cpu;    /* logical cores; <= 0 if not set */
+	int64_t gpu;   /* <= 0 if not set */
+	double mem_mb; /* decimal megabytes; <= 0 if not set */
 	struct spec_map capabilities;
 	struct spec_counts devices;
 };
@@ -47,13 +48,13 @@ struct spec_resource {
 struct spec_role {
 	char *name;
 	char *image;
-	char *base_image; /* NULL: none; recorded, otherwise ignored as in TorchX */
+	char *base_image; /* NULL if there is none; recorded, otherwise ignored as in TorchX */
 	char *entrypoint;
 	char **args;
 	size_t n_args;
 	struct spec_map env; /* in the document's order */
 	int64_t num_replicas;
-	int64_t min_replicas; /* -1: not given */
+	int64_t min_replicas; /* -1 if not set */
 	int64_t max_retries;
 	enum spec_retry retry_policy;
 	struct spec_resource resource;
@@ -63,43 +64,47 @@ struct spec_role {
 	char *metadata; /* JSON text of a map */
 };
 
-/* An AppDef. Plain data, as its roles are. It owns all that it points to. */
+/* An AppDef. Plain data, as its roles are. It owns everything that it points to. */
 struct spec_app {
 	char *name;
 	struct spec_role *roles;
 	size_t n_roles; /* at least 1 */
 	struct spec_map metadata;
-	char *scheduler;      /* NULL: not given */
-	char *scheduler_args; /* JSON text of a map; NULL: not given */
+	char *scheduler;      /* NULL if not set */
+	char *scheduler_args; /* JSON text of a map; NULL if not set */
 };
 
-/* What an AppDef has to know of something that runs jobs. */
+/* The properties of a scheduler that reading an AppDef depends on. */
 struct spec_scheduler {
 	const char *name;   /* its name in a document's `scheduler`: "volcano" */
-	const char *also;   /* another scheduler whose documents it runs, too; NULL: none */
-	const char *torchx; /* TorchX's name for it, which a document may give, too */
+	const char *also;   /* another scheduler whose documents it also runs, or NULL */
+	const char *torchx; /* TorchX's name for it, which a document may also use */
 	/*
-	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of
-	 * the job (from 0); APP and ROLE are the lengths of normal forms. NULL: names are made to fit.
+	 * Return the length of the longest pod name of a role whose last replica is K and the
+	 * LAST-th task of the job (from 0); APP and ROLE are the lengths of normal forms. NULL if
+	 * names are shortened to fit.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
 
 #define SPEC_MAX_SCHEDULERS 8
 
-/* What the reading of an AppDef depends on beside the document; the caller fills it in. */
+/* What reading an AppDef depends on besides the document; the caller fills it in. */
 struct spec_app_rules {
-	/* What a leading "~" of a string-form bind source stands for; NULL: such a source is refused. */
+	/*
+	 * The replacement of a leading "~" of a string-form bind source; NULL: such a source is
+	 * refused.
+	 */
 	const char *home;
 	/*
-	 * All schedulers that a document may name; the first is the strictest about names, and its rules
-	 * hold where the document names none.
+	 * All schedulers that a document may name. The first has the strictest rules for names,
+	 * which apply if the document names no scheduler.
 	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/*
-	 * Which of them will run the job: another one in the document is an error. NULL: the one that the
-	 * document names.
+	 * The one that will run the job: another one in the document is an error. NULL: the one in
+	 * the document.
 	 */
 	const char *scheduler;
 };
@@ -108,17 +113,17 @@ struct spec_app_rules {
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Like spec_yaml_parse, for a file that is submitted. A ready manifest is finished by SPEC_YAML_KUBECTL. A file with
- * several objects, or a List of objects, is refused with a list of what it holds. If the document is what
- * `torchx run --dryrun --json` prints, *RET is the AppDef in it, with `scheduler` and `scheduler_args`, at the
- * positions in which they stand.
+ * Like spec_yaml_parse, for a submitted file. SPEC_YAML_KUBECTL finishes a ready manifest. A file
+ * with several objects, or a List of objects, is refused with a list of them. If the document is
+ * the output of `torchx run --dryrun --json`, *RET is the AppDef in it, with `scheduler` and
+ * `scheduler_args`, at their original positions.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
 /*
- * Read and check a document. RULES are used during the call only. Errors that E holds already are no
- * obstacle to reading, but make it fail. 0 and *RET (free with spec_app_free), or the errno of E,
- * which then holds at least one error.
+ * Read and check a document. RULES are used only during the call. Existing errors in E do not stop
+ * reading, but make it fail. Return 0 and *RET (free with spec_app_free), or the errno of E, which
+ * then has at least one error.
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);
@@ -126,12 +131,12 @@ void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
 /*
- * The names of the fields that spec_app_read knows, of the AppDef, a role and a resource in turn;
- * NULL at the end: for documentation and tests.
+ * Return the names of the fields that spec_app_read knows, of the AppDef, a role and a resource in
+ * turn; NULL at the end: for documentation and tests.
  */
 const char *spec_app_field(size_t i);
 
-/* The checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
+/* Return the checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
 char *spec_app_json(const struct spec_app *app);
 
 /* "APPLICATION", "REPLICA", "ROLE", "HOT_SPARE" */

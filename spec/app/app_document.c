@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The document of a file. A ready manifest is read as kubectl would read it. A file with several objects is refused
- * with a list of them.
+ * The document of a file. A ready manifest is read as kubectl would read it. A file with several
+ * objects is refused with a list of them.
  *
- * Documents that hold an AppDef: the AppDef itself, or what `torchx run --dryrun --json` prints, a map of "app" (the
- * AppDef), "scheduler", "cfg" (its run options, null where none is given) and "request", what TorchX would have sent.
- * The latter is made into the former. TorchX promises that keys are only ever added, so that others are no error.
+ * A document contains the AppDef itself, or is the output of `torchx run --dryrun --json`: a map of
+ * "app" (the AppDef), "scheduler", "cfg" (its run options, null if not set) and "request", the
+ * request that TorchX would have sent. The latter is converted into the former. TorchX promises
+ * only to add keys, so unknown ones are not an error.
  */
 #include "spec/app/app.h"
 
@@ -14,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/yaml/yaml.h"
 
-/* The index of the value of KEY in MAP; 0: it has none. */
+/* Return the index of the value of KEY in MAP; 0 if it has none. */
 static size_t find(const struct spec_yaml *map, const char *key)
 {
 	for (size_t i = 0; i < map->n; i += 2) {
@@ -33,7 +34,7 @@ static bool is_dry_run(const struct spec_yaml *root)
 	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
 }
 
-/* Move the entry of FROM whose value is at I to the map TO, where its key is KEY. */
+/* Move the entry of FROM whose value is at I to the map TO, under the key KEY. */
 static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
 {
 	to->v = mem_grow(to->v, to->n + 2, sizeof(struct spec_yaml *));
@@ -44,7 +45,9 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/* Is KEY a run option of TorchX's scheduler "kxfs" that is not one of the job? (contrib/torchx) */
+/*
+ * True if KEY is a run option of TorchX's scheduler "kxfs" but not one of the job. (contrib/torchx)
+ */
 static bool is_of_plugin(const char *key)
 {
 	static const char *const names[] = {"mount", "quiet", "inherit_env", NULL};
@@ -56,7 +59,10 @@ static bool is_of_plugin(const char *key)
 	return false;
 }
 
-/* The AppDef of ROOT, which is taken over. An AppDef for the scheduler "kxfs" is for any mount. */
+/*
+ * Return the AppDef of ROOT, which is taken over. An AppDef for the scheduler "kxfs" is for any
+ * mount.
+ */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg"), n = 0;
@@ -68,7 +74,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		move(root, scheduler, app, "scheduler");
 	options = cfg ? root->v[cfg] : NULL;
 	if (options && options->type == SPEC_YAML_MAP) {
-		/* Options that are null, and those that are for the plug-in of TorchX, are left out. */
+		/* Omit options that are null, and those for the plug-in of TorchX. */
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 
@@ -92,14 +98,14 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 
 #define MAX_LISTED 10
 
-/* What a file holds. */
+/* The objects in a file. */
 struct contents {
 	FILE *out;  /* the first MAX_LISTED objects, as text */
 	size_t n;   /* objects */
 	bool ready; /* one of them is for kubectl */
 };
 
-/* The text at KEY of MAP (may be NULL); "?": there is none. */
+/* Return the text at KEY of MAP (may be NULL); "?" if there is none. */
 static const char *word(const struct spec_yaml *map, const char *key)
 {
 	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;
@@ -107,7 +113,7 @@ static const char *word(const struct spec_yaml *map, const char *key)
 	return value && value->type == SPEC_YAML_SCALAR ? value->text : "?";
 }
 
-/* The list of objects that a List is; NULL: ROOT is not one. */
+/* Return the items of a List; NULL if ROOT is not one. */
 static const struct spec_yaml *items_of(const struct spec_yaml *root)
 {
 	const struct spec_yaml *items =

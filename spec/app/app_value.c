@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of an AppDef: text, numbers, maps. Text is taken as it is written. A number must be written so that every
- * reader of YAML takes it for the same number: a form on which readers disagree ("010" is 8 to one and 10 to another)
- * is refused with the reason.
+ * The values of an AppDef: text, numbers, maps. Text is used as written. A number must be written
+ * so that every YAML parser reads the same number: a form on which parsers disagree ("010" is 8 to
+ * one and 10 to another) is refused with the reason.
  */
 #include "spec/app/app_value.h"
 
@@ -38,8 +38,8 @@ char *app_path_text(const struct app_path *path)
 }
 
 /*
- * Is an error at NODE only counted? A file with very many errors must not cost as many texts: so it is when there is no
- * room for more, and NODE is behind all that are reported.
+ * True if an error at NODE is only counted, because the list is full and NODE is after all reported
+ * ones. A file with very many errors must not cost as many texts.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -93,7 +93,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Names that others have for our fields. */
+/* Other systems' names for our fields. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -145,7 +145,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has reported a key that stands twice, and the first one counts. */
+		/* The parser has reported a duplicate key, and the first one counts. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -232,7 +232,7 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 
 /* --- numbers --- */
 
-/* Why TEXT can't be taken for a number though it looks like one; NULL: it does not. */
+/* Return why TEXT is not accepted as a number though it looks like one; NULL if it does not. */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');
@@ -253,7 +253,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* NODE is not the number that is wanted; the error says why. */
+/* Add an error with the reason why NODE is not the required number. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {
@@ -323,7 +323,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 
 /* --- anything --- */
 
-/* Check that there is no NUL anywhere in NODE. */
+/* Check that NODE contains no NUL. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

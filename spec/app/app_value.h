@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading an AppDef value by value: the position of a value, what it may be, and the errors otherwise.
- * Private to spec/app/. Every function adds its errors to the reader's list and goes on, so that all
- * errors of a document are reported at once.
+ * Reads an AppDef value by value: the position of a value, its type and range, and the errors.
+ * Private to spec/app/. Every function adds its errors to the reader's list and continues, so that
+ * all errors of a document are reported together.
  */
 #pragma once
 
@@ -14,17 +14,19 @@ struct app_reader {
 	struct spec_errors *e;
 };
 
-/* One step of a path; a chain from the value up to the document. Made into text only for errors. */
+/*
+ * One step of a path; a chain from the value up to the document. Converted to text only for errors.
+ */
 struct app_path {
 	const struct app_path *up;
-	const char *key; /* of a map; NULL: of a list */
+	const char *key; /* of a map; NULL for a list */
 	size_t index;
 };
 
 /*
- * A field of a map: its name, and the function that reads it into the struct (at OFFSET). If LOAD is NULL, it is a
- * whole number from MIN to MAX (int64_t). A null is refused before LOAD is called, or taken for a field that is not
- * given.
+ * A field of a map: its name, and the function that reads it into the struct (at OFFSET). If LOAD
+ * is NULL, it is a whole number from MIN to MAX (int64_t). A null is refused before LOAD is called,
+ * or treated as an absent field.
  */
 struct app_field {
 	const char *name;
@@ -40,7 +42,7 @@ struct app_field {
 void app_error(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	       const char *fmt, ...) printf_like(4, 5);
 
-/* PATH as text, "roles[0].env.A"; malloc'ed. */
+/* Return PATH as text, "roles[0].env.A"; malloc'ed. */
 char *app_path_text(const struct app_path *path);
 
 /*
@@ -50,7 +52,10 @@ char *app_path_text(const struct app_path *path);
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into);
 
-/* Is NODE of TYPE? If not, or if it is null, this adds an error. HINT says how to write it; may be "". */
+/*
+ * True if NODE is of TYPE. If not, or if it is null, add an error. HINT explains how to write it;
+ * may be "".
+ */
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
@@ -66,7 +71,7 @@ void app_read_name(struct app_reader *r, const struct app_path *path, const stru
 /* the JSON text of a map, */
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* or that of a map with parts of manifests, which mean what they mean to kubectl. */
+/* or that of a map with parts of manifests, with kubectl's meaning. */
 void app_read_object(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
 /* *MEMBER is a double. */
@@ -80,11 +85,11 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret);
 
-/* The value as text (a collection as JSON), malloc'ed; NULL: an error was added. */
+/* Return the value as text (a collection as JSON), malloc'ed; NULL if an error was added. */
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
 
 /*
- * Add a zeroed member of SIZE bytes to the array that V is the address of, which has *N of them. Returns
- * its place.
+ * Add a zeroed member of SIZE bytes to the array at address V, which has *N of them. Return its
+ * address.
  */
 void *app_add(void *v, size_t *n, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The conditions under which a job begins. Its document has them in scheduler_args, beside the run options, for a job
- * of any kind; a mount does not have them as options. kxfs itself holds such a job until the conditions are met
- * (spec/record/held.h).
+ * The conditions under which a job starts. Its document has them in scheduler_args, besides the run
+ * options, for a job of any kind; they are not options of a mount. kxfs itself holds such a job
+ * until the conditions are met (spec/record/held.h).
  */
 #pragma once
 
@@ -14,35 +14,36 @@ struct spec_value;
 
 enum spec_after { SPEC_AFTER_OK, SPEC_AFTER_ANY, SPEC_AFTER_FAILED };
 
-/* A job that is waited for, and how it has to end. Plain data. */
+/* A job to wait for, and the required result. Plain data. */
 struct spec_hold_after {
 	enum spec_after how;
-	char *name; /* its name as it is written: that of a job, or of a file in submit/ */
+	char *name; /* its name as written: that of a job, or of a file in submit/ */
 };
 
 /* The conditions of one job. Plain data. */
 struct spec_hold {
-	bool hold;   /* it is held until somebody releases it */
-	char *begin; /* when it begins, as it is written; NULL: none */
+	bool hold;   /* held until a user releases it */
+	char *begin; /* when it starts, as written; NULL if not set */
 	struct spec_hold_after *after;
 	size_t n_after;
 };
 
 #define SPEC_N_HOLDS 3
-/* The name of a condition, "hold", ...: I is less than SPEC_N_HOLDS. */
+/* Return the name of a condition, "hold", ...: I is less than SPEC_N_HOLDS. */
 const char *spec_hold_name(size_t i);
-/* Is NAME the name of a condition? */
+/* True if NAME is the name of a condition. */
 bool spec_hold_is(const char *name);
-/* Read VALUE, the member of scheduler_args of such a name, into H; errors go to E. */
+/* Read VALUE, the member of scheduler_args with such a name, into H; errors are added to E. */
 void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);
 
 /*
- * Find the moment (ns) that TEXT means. "+2h" counts from NOW on; "2026-12-01T08:00:00+01:00" has its own offset;
- * "2026-12-01T08:00:00", "2026-12-01T08:00" and "2026-12-01" are local times of the machine that runs kxfs. For these
- * LOCAL is given the moment at which a clock in UTC shows that time, and returns the moment at which a local clock
- * does. A moment before 1970, or after 2262, becomes one of these years, so that a number of nanoseconds holds it
- * wherever on earth it is. False: TEXT is none of these.
+ * Parse the time (ns) in TEXT. "+2h" is relative to NOW; "2026-12-01T08:00:00+01:00" has its own
+ * offset; "2026-12-01T08:00:00", "2026-12-01T08:00" and "2026-12-01" are local times of the machine
+ * that runs kxfs. For these LOCAL is called with the moment at which a clock in UTC shows that
+ * time, and returns the moment at which a local clock does. A moment before 1970, or after 2262, is
+ * moved into one of these years, so that it fits in nanoseconds in every time zone. Return false if
+ * TEXT is none of these.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);

@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 
-#define HASH_LEN 16 /* hexadecimal digits, of which two users don't have the same by chance */
+#define HASH_LEN 16 /* hexadecimal digits, enough to make equal hashes of two users unlikely */
 
 static bool is_alnum(char c)
 {
@@ -51,7 +51,7 @@ char *spec_label_clean(const char *value)
 
 char *spec_label_user(const char *submitter)
 {
-	/* A directory service may have names like ada@example.org; names of hosts have no @. */
+	/* A directory service may have names like ada@example.org; host names have no @. */
 	const char *at = strrchr(submitter, '@');
 	cleanup_free char *user =
 		mem_copy(submitter, at ? (size_t)(at - submitter) : strlen(submitter));

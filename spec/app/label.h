@@ -7,19 +7,23 @@
 
 #include "spec/base/base.h"
 
-/* The label of a job and its pods that says who submitted it through kxfs; its value is spec_label_user(). */
+/*
+ * The label of a job and its pods with the user who submitted it through kxfs; its value is
+ * spec_label_user().
+ */
 #define SPEC_LABEL_USER "kxfs/user"
 
 bool spec_label_is_valid(const char *value);
 
 /*
- * VALUE as a label value: each other character becomes "."; then anything but letters and digits is dropped at the
- * ends, and the rest is cut to 63. A valid value stays as it is. malloc'ed.
+ * Return VALUE as a label value: each other character becomes "."; then all but letters and digits
+ * is dropped at the ends, and the rest is cut to 63. A valid value is unchanged. malloc'ed.
  */
 char *spec_label_clean(const char *value);
 
 /*
- * The user of SUBMITTER (user@host) as a label value, the same on every host: the name if it can be a value; else the
- * part of it that can be, and a hash of the whole, so that different users have different labels. malloc'ed.
+ * Return the user of SUBMITTER (user@host) as a label value, the same on every host: the name if it
+ * is a valid value; else its valid part and a hash of the whole, so that different users have
+ * different labels. malloc'ed.
  */
 char *spec_label_user(const char *submitter);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Macro replacement. Everything that is not a known macro or "$$" is copied as it stands, a lone
- * or trailing "$" and an unclosed "${" included; then reading goes on behind that "$", and what
- * follows it may be a macro.
+ * Macro replacement. Everything that is not a known macro or "$$" is copied unchanged, including a
+ * lone or trailing "$" and an unclosed "${"; reading then continues after that "$", so the
+ * following text may be a macro.
  */
 #include "spec/app/macro.h"
 
@@ -15,7 +15,8 @@ static bool is_ident(char c, bool first)
 }
 
 /*
- * Match a macro at TEXT, which begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
+ * Match a macro at TEXT, which begins with "$". Return the number of bytes that *VALUE replaces; 0
+ * if it is not a macro.
  */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {

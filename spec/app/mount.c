@@ -15,7 +15,8 @@ enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PER
 
 struct mount_kind {
 	const char *name;
-	const char *fields[MOUNT_N]; /* names in the map form; NULL: not a field of this kind */
+	const char *fields[MOUNT_N]; /* names in the map form; NULL if this kind does not have
+				      * the field */
 	const char *form;	     /* the string form, for messages */
 };
 
@@ -32,7 +33,7 @@ static const struct mount_kind mount_kinds[] = {
 			       "type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]"},
 };
 
-/* The mount that is being read, as far as it is known. */
+/* The mount that is being read, and its known fields. */
 struct mount_reader {
 	const struct spec_yaml *node;
 	const struct app_path *path;
@@ -65,7 +66,7 @@ static void wrong(struct mount_reader *r, const struct spec_yaml *node, const ch
 	r->failed = true;
 }
 
-/* The enum spec_mount_type that is called WORD; -1: none. */
+/* Return the enum spec_mount_type with the name WORD; -1 if there is none. */
 static int kind_of(const char *word)
 {
 	for (size_t i = 0; i < array_size(mount_kinds); i++)
@@ -74,7 +75,7 @@ static int kind_of(const char *word)
 	return -1;
 }
 
-/* The first character of PERM that is no permission; 0: all are. */
+/* Return the first character of PERM that is not a permission; 0 if all are. */
 static char bad_permission(const char *perm)
 {
 	return perm[strspn(perm, "rwm")];
@@ -148,15 +149,17 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	} else if (option != MOUNT_PERM && !*value->text) {
 		wrong(r, value, key->text, "must not be empty");
 	} else {
-		/* The field is set already if the key stands twice, which the parser has refused. */
+		/*
+		 * The field is set already if the key occurs twice, which the parser has refused.
+		 */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
 	}
 }
 
 /*
- * The enum spec_mount_type of a map that does not name it, as TorchX writes one, with all fields of the kind. -1: the
- * fields fit no kind.
+ * Return the enum spec_mount_type of a map without "type", as TorchX writes one, with all fields of
+ * the kind. -1 if the fields fit no kind.
  */
 static int kind_of_keys(const struct spec_yaml *node)
 {
@@ -222,7 +225,7 @@ static const struct {
 	{"perm", MOUNT_PERM},
 };
 
-/* Options of one mount as they stand in the string; text is NULL where an option was not given. */
+/* Options of one mount in the string; text is NULL if an option was not given. */
 struct options {
 	struct {
 		const char *text;
@@ -230,7 +233,7 @@ struct options {
 	} v[MOUNT_N];
 };
 
-/* The option that is called WORD (LEN bytes); -1: there is none, which is an error. */
+/* Return the option with the name WORD (LEN bytes); -1 and an error if there is none. */
 static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
 	const char *words[array_size(string_options) + 1] = {NULL};
@@ -253,7 +256,10 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 	return -1;
 }
 
-/* SRC of a bind mount, with a leading "~" replaced. malloc'ed; NULL: that is not possible, which is an error. */
+/*
+ * Return SRC of a bind mount, with a leading "~" replaced. malloc'ed; NULL and an error if that is
+ * impossible.
+ */
 static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 {
 	size_t home_len = r->home ? strlen(r->home) : 0;
@@ -274,7 +280,10 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 	return text_print("%.*s%.*s", (int)home_len, r->home, (int)(len - 1), src + 1);
 }
 
-/* Is OPTION given? If it is missing or empty, that is an error, since a mount of this KIND needs it. */
+/*
+ * True if OPTION is given. If it is missing or empty, add an error, since a mount of this KIND
+ * needs it.
+ */
 static bool is_given(struct mount_reader *r, const struct options *o, enum mount_option option,
 		     const struct mount_kind *kind)
 {
@@ -287,7 +296,7 @@ static bool is_given(struct mount_reader *r, const struct options *o, enum mount
 	return false;
 }
 
-/* The options of one mount are complete. */
+/* Finish one mount, whose options are complete. */
 static void end_mount(struct mount_reader *r, struct options *o, const struct mount_kind *kind)
 {
 	cleanup(spec_mount_clear) struct spec_mount m = {0};

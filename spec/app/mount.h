@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mounts of a role: bind (a host folder), volume (a claim), device. Written as a map with
- * "type", or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"), one string of which
- * may hold several.
+ * Mounts of a role: bind (a host folder), volume (a claim), device. Written as a map with "type",
+ * or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"). One such string may have several
+ * mounts.
  */
 #pragma once
 
@@ -19,14 +19,14 @@ struct spec_mount {
 	char *src; /* host path, or the claim's name */
 	char *dst;
 	bool read_only;	   /* bind, volume */
-	char *permissions; /* device: of r, w, m; NULL otherwise */
+	char *permissions; /* device: a subset of r, w, m; NULL otherwise */
 };
 
 void spec_mount_clear(struct spec_mount *m);
 
 /*
- * Append the mounts that NODE (a map or a string) describes to *V, *N. HOME replaces a leading
- * "~" of a bind source in the string form. Errors go to E under PATH.
+ * Append the mounts in NODE (a map or a string) to *V, *N. HOME replaces a leading "~" of a bind
+ * source in the string form. Errors are added to E with PATH.
  */
 void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		      struct spec_mount **v, size_t *n, struct spec_errors *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The named resources: the names and values of TorchX 0.7.0, then what later versions add. An
- * "aws_TYPE" also asks for a node of that instance type. Memory is what TorchX computes: 96 % of
+ * The named resources: the names and values of TorchX 0.7.0, then those of later versions. An
+ * "aws_TYPE" also requests a node of that instance type. Memory is computed as in TorchX: 96 % of
  * the machine's MiB, written as decimal megabytes.
  */
 #include "spec/app/named_resource.h"
@@ -14,7 +14,7 @@
 struct named {
 	const char *name;
 	int cpu, gpu, mem_mb;
-	int efa, neuron; /* devices; 0: none */
+	int efa, neuron; /* devices, or 0 */
 };
 
 static const struct named table[] = {

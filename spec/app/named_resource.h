@@ -10,9 +10,9 @@
 /* Fill RET for NAME. -ENOENT: no such name (*SUGGESTION is a near one or NULL). */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 
-/* Free all that COUNTS holds; it is empty afterwards. */
+/* Free all that COUNTS owns; it is empty afterwards. */
 void spec_counts_clear(struct spec_counts *counts);
 void spec_resource_clear(struct spec_resource *r);
 
-/* The I-th name of the table, NULL at its end: for documentation and tests. */
+/* Return the I-th name of the table, NULL at its end: for documentation and tests. */
 const char *spec_named_resource_name(size_t i);

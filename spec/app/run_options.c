@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: text and JSON in, typed values out. A value of the wrong type is refused, as TorchX does, and never
- * converted; but a whole number where text is wanted is that text, as in other fields.
+ * Run options: text and JSON in, typed values out. A value of the wrong type is refused, as in
+ * TorchX, and never converted; but a whole number for a text is that text, as in other fields.
  */
 #include "spec/app/run_options.h"
 
@@ -67,7 +67,9 @@ void spec_options_free(struct spec_options *o)
 	free(o);
 }
 
-/* Refuse NAME. IN_FILE: it stands in scheduler_args, which may have more than the options of a mount. */
+/*
+ * Refuse NAME. IN_FILE: it is in scheduler_args, which may have more than the options of a mount.
+ */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
 {
@@ -125,7 +127,7 @@ static int set_time(struct value *v, const struct spec_option *option, const cha
 	return 0;
 }
 
-/* Read a decimal number, all of TEXT; a number out of range becomes the end of the range. */
+/* Parse a decimal number, all of TEXT; a number out of range becomes the end of the range. */
 static bool parse_int(const char *text, int64_t *ret)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -280,7 +282,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 			struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
-	/* Whoever holds the job reads it, too. */
+	/* The code that holds the job reads it, too. */
 	struct spec_hold hold cleanup(spec_hold_clear) = {0};
 
 	if (json)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: the options that TorchX's schedulers take in addition to the AppDef, under their own names. A mount has
- * some ("-o queue=research"), a job may have its own (scheduler_args), which take precedence. All are typed and checked
- * by a table of options, which the caller has.
+ * Run options: the options that TorchX's schedulers take in addition to the AppDef, under their own
+ * names. A mount has some ("-o queue=research"), a job may have its own (scheduler_args), which
+ * take precedence. The caller's table of options defines their types and checks.
  */
 #pragma once
 
@@ -14,7 +14,8 @@ enum spec_option_type {
 	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
 	SPEC_OPTION_INT,
 	SPEC_OPTION_BOOL,
-	SPEC_OPTION_TIME /* seconds, written with a unit ("4h"), since Slurm counts minutes where there is none */
+	SPEC_OPTION_TIME /* seconds, written with a unit ("4h"), since Slurm counts minutes
+			  * without one */
 };
 
 struct spec_option {
@@ -23,10 +24,13 @@ struct spec_option {
 	bool required;
 	int64_t min, max;    /* bounds of an INT or a TIME */
 	const char *help;    /* one line for people */
-	const char *refusal; /* why it can't be given, for people; NULL: it can */
+	const char *refusal; /* why it can't be used, for people; NULL if it can */
 };
 
-/* Options that kxfs adds to TorchX's, for the tables of all kinds that have them; docs/deviations.md. */
+/*
+ * Options that kxfs adds to TorchX's, for the tables of all kinds that have them;
+ * docs/deviations.md.
+ */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
 		.name = "time_limit", .type = SPEC_OPTION_TIME, .min = 1, .max = SPEC_MAX_LIMIT,   \
@@ -38,10 +42,10 @@ struct spec_option {
 		.help = "how long after its end a job is removed"                                  \
 	}
 
-/* The option NAME of TABLE, which ends with one whose name is NULL; NULL: it has none. */
+/* Return the option NAME of TABLE, which ends with one whose name is NULL; NULL if it has none. */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
 
-/* The options of a table with their values, none of which is given at first. */
+/* The options of a table with their values, all unset at first. */
 struct spec_options;
 
 /* WHOSE is named in errors ("volcano"). Both arguments are borrowed until spec_options_free. */
@@ -51,27 +55,33 @@ define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 
 /*
  * Set an option from text, as on the command line. An unknown name or a value of the wrong type is
- * an error of path "-o NAME". 0 or the errno.
+ * an error with the path "-o NAME". Return 0 or the errno.
  */
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
 		     struct spec_errors *e);
 
-/* Is VALUE possible for the option NAME of TABLE? 0, or the errno with *RET_TEXT (malloc'ed, a line). */
+/*
+ * Check VALUE for the option NAME of TABLE. Return 0, or the errno with *RET_TEXT (malloc'ed, a
+ * line).
+ */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
 /*
- * Set options from a job's scheduler_args (JSON text of a map; NULL: none). null gives an option its
- * default back. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
+ * Set options from a job's scheduler_args (JSON text of a map, or NULL). null restores an option's
+ * default. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);
 
-/* Each required option that is not given is an error. */
+/* Add an error for each required option that is not set. */
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
-/* The value of an option that the kind has (another is a bug); NULL or false: it is not given. */
+/*
+ * Return the value of an option that the kind has (another is a bug); NULL or false if it is not
+ * set.
+ */
 const char *spec_options_text(const struct spec_options *o, const char *name);
-/* The number of an INT or a TIME. */
+/* Return the number of an INT or a TIME. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
 bool spec_options_bool(const struct spec_options *o, const char *name);

@@ -54,7 +54,7 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 	return true;
 }
 
-/* The factor that SUFFIX stands for; 0: there is no such suffix. */
+/* Return the factor of SUFFIX; 0 if there is no such suffix. */
 static double scale(const char *suffix)
 {
 	static const struct {
@@ -92,7 +92,7 @@ double spec_amount_value(const char *text)
 	size_t n = whole + (text[whole] == '.') + fraction;
 	double value = 0, digit = 1, by = scale(text + n);
 
-	/* strtod accepts more than this grammar allows, and asks the locale what the decimal point is. */
+	/* strtod accepts more than this grammar, and its decimal point depends on the locale. */
 	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
 		return -1;
 	for (size_t i = 0; i < whole; i++)
@@ -102,14 +102,14 @@ double spec_amount_value(const char *text)
 	return value * by;
 }
 
-/* Is NAME counted in bytes? */
+/* True if NAME is counted in bytes. */
 static bool is_bytes(const char *name)
 {
 	return strstr(name, "memory") || strstr(name, "storage") ||
 	       strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
 }
 
-/* Print VALUE with at most DIGITS behind the point, and no zeros at the end. */
+/* Print VALUE with at most DIGITS after the point, without trailing zeros. */
 static void put_number(FILE *out, double value, int digits)
 {
 	char text[400];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"): lists of them, their values,
- * and how a person reads them.
+ * Amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"): lists of them, their
+ * values, and a form for people.
  */
 #pragma once
 
@@ -22,11 +22,13 @@ struct spec_amounts {
 /* Read A, which is empty before, from a map of resources, which may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
 void spec_amounts_clear(struct spec_amounts *a);
-/* The amount of NAME, borrowed; "" if the list has none. */
+/* Return the amount of NAME, borrowed; "" if the list has none. */
 const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
 bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
-/* The value of TEXT in whole units (cores, bytes, pieces); negative: it is no amount. */
+/*
+ * Return the value of TEXT in whole units (cores, bytes, devices); negative if it is not an amount.
+ */
 double spec_amount_value(const char *text);
 /* Print VALUE of resource NAME for people: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

@@ -43,7 +43,9 @@ static inline void base_fclose(FILE **f)
 		fclose(*f);
 }
 
-/* The function NAME, for cleanup(), of variables of TYPE: END(variable), which accepts NULL. */
+/*
+ * Define the function NAME, for cleanup(), of variables of TYPE: END(variable), which accepts NULL.
+ */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
 	{                                                                                          \
@@ -54,7 +56,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Hand over what P owns; P is empty afterwards. */
+/* Return what P owns, and make P empty. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \
@@ -93,7 +95,7 @@ static inline int take_fd(int *fd)
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 
-/* Are A and B equal as strings? NULL equals only NULL. */
+/* True if A and B are equal strings. NULL equals only NULL. */
 static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);

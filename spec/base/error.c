@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of a document's errors. It is sorted in the order of the document, so that a person
- * reads it from top to bottom whatever order the checks ran in. Bytes of the document end up in
- * these texts and the texts on terminals: control characters are escaped, long texts shortened.
+ * reads it from top to bottom, whatever the order of the checks. Bytes of the document get into
+ * these texts and the texts onto terminals: control characters are escaped, long texts shortened.
  */
 #include "spec/base/error.h"
 
@@ -14,15 +14,15 @@
 #include "spec/base/utf8.h"
 
 /*
- * The longest text of an error; a longer one loses its middle, since its beginning says what is wrong and its end what
- * to do.
+ * The longest text of an error. The middle of a longer one is cut, since its beginning names the
+ * error and its end the remedy.
  */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* words that are shorter are part of too many others */
+#define PART_MIN    4 /* shorter words are part of too many others */
 
 static void clear(struct spec_error *x)
 {
@@ -43,7 +43,7 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* A clean copy of TEXT; if it is too long, without its middle, cut between characters. */
+/* Return a clean copy of TEXT; if it is too long, without its middle, cut between characters. */
 static char *printable(const char *text)
 {
 	static const char gap[] = " ... ";
@@ -67,7 +67,10 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 	return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* Put NEW (taken over) in its place in the list; if there is no room, the last error of the document is dropped. */
+/*
+ * Insert NEW (taken over) at its position; if the list is full, drop the last error of the
+ * document.
+ */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
@@ -75,7 +78,7 @@ static void insert(struct spec_errors *e, struct spec_error *new)
 	for (size_t i = 0; i < e->n; i++) {
 		const struct spec_error *old = &e->v[i];
 
-		/* Two checks may have met the same error. */
+		/* Two checks may have found the same error. */
 		if (old->line == new->line &&
 		    old->column == new->column &&streq(old->path, new->path) &&
 		    streq(old->text, new->text)) {
@@ -175,7 +178,10 @@ char *spec_errors_text(const struct spec_errors *e, const char *file)
 	return ret;
 }
 
-/* The edit distance of A and B, with transpositions of neighbours, ignoring case. Both are at most SUGGEST_MAX long. */
+/*
+ * Return the edit distance of A and B, with transpositions of neighbours, ignoring case. Both are
+ * at most SUGGEST_MAX long.
+ */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t rows[3][SUGGEST_MAX + 1];
@@ -219,7 +225,7 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/* with as many edits as letters any word becomes any other */
+		/* as many edits as letters turn any word into any other */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

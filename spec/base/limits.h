@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every bound on data from outside, in one place. A document or a reply beyond a bound
- * is refused with the bound in the message, never cut in silence.
+ * Every bound on data from outside, in one place. A document or a reply beyond a bound is refused
+ * with the bound in the message, never silently truncated.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 #define SPEC_MAX_DEPTH	     64		    /* nesting of maps and lists */
 #define SPEC_MAX_EXPANDED    (1u << 20)	    /* bytes that aliases may expand to */
 #define SPEC_MAX_NODES	     200000	    /* nodes of a document, aliases expanded */
-#define SPEC_MAX_ERRORS	     20		    /* errors reported of one document */
-#define SPEC_MAX_OBJECT	     (1400u * 1024) /* bytes of the object sent; etcd takes no more */
+#define SPEC_MAX_ERRORS	     20		    /* errors reported per document */
+#define SPEC_MAX_OBJECT	     (1400u * 1024) /* bytes of an object sent; the limit of etcd */
 #define SPEC_MAX_APPDEF_NOTE 32768	    /* bytes of annotation kxfs/appdef */
 #define SPEC_MAX_NAME	     63		    /* a DNS label: names of jobs, tasks and pods */
 #define SPEC_MAX_REPLICAS    10000	    /* replicas of one job, all roles together */

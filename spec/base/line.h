@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* TEXT as one field of a line, malloc'ed. */
+/* Return TEXT as one field of a line, malloc'ed. */
 static inline char *spec_line_field(const char *text)
 {
 	cleanup_free char *doubled = new0_n(char, 2 * strlen(text) + 1);

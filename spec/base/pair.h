@@ -4,19 +4,19 @@
 
 #include "spec/base/base.h"
 
-/* Plain data: whoever makes one sets both texts. */
+/* Plain data: the caller sets both texts. */
 struct spec_pair {
 	char *key;
 	char *value;
 };
 
-/* An ordered map of text to text. Plain data: whoever makes one fills it in. */
+/* An ordered map of text to text. Plain data: the caller fills it in. */
 struct spec_map {
 	struct spec_pair *v;
 	size_t n;
 };
 
-/* Release all that M holds; it is empty afterwards. */
+/* Release all that M owns; it is empty afterwards. */
 static inline void spec_map_clear(struct spec_map *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that have several owners at once: texts that the snapshots of one job have in common, and texts that all who
- * have opened a file read. Immutable once others can see it, reference counted with atomics: any thread may hold one.
+ * Texts that have several owners at once: texts that the snapshots of one job share, and texts of a
+ * file that several processes have opened. Immutable once published, reference counted with
+ * atomics: any thread may hold a reference.
  */
 #pragma once
 
@@ -14,7 +15,10 @@ struct spec_text {
 	char text[]; /* the bytes, and a NUL */
 };
 
-/* A copy of LEN bytes, with one reference; of zeros, for the caller to fill, if TEXT is NULL. */
+/*
+ * Return a copy of LEN bytes, with one reference; if TEXT is NULL, LEN zeros for the caller to
+ * fill.
+ */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
 void spec_text_unref(struct spec_text *t); /* NULL is allowed */

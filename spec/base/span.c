@@ -5,8 +5,9 @@
 #include <endian.h>
 
 /*
- * Eight bytes at once. HAS and HAS_LESS say whether one of them may be C, or below C; the caller then looks at each
- * byte. equal() has the lowest bit of each byte that is C, and no other.
+ * Tests of eight bytes at the same time. HAS and HAS_LESS are true if one of them may be C, or
+ * below C; the caller then checks each byte. equal() sets the lowest bit of each byte that is C,
+ * and no other.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -19,7 +20,10 @@ static uint64_t equal(uint64_t w, unsigned char c)
 	return ~(some | v) >> 7 & EACH(1);
 }
 
-/* The sums of the lowest bits of eight bytes: each byte gets the sum up to it, so the highest one that of all. */
+/*
+ * Sum the lowest bits of eight bytes: each byte gets the sum up to it, so the highest one has the
+ * total.
+ */
 static uint64_t sums(uint64_t bits)
 {
 	return bits * EACH(1);
@@ -58,8 +62,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Like nest_byte, for the eight bytes W at once. False: nothing was done, since they may end the nest, or go too deep,
- * or have a backslash.
+ * Like nest_byte, for the eight bytes W. Return false, having done nothing, if they may end the
+ * nest, or go too deep, or have a backslash.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -69,9 +73,9 @@ static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 		return false;
 	if (n->string && !quotes)
 		return true;
-	/* A byte is within a string if there was an odd number of quotes up to it. */
+	/* A byte is within a string if the number of quotes up to it is odd. */
 	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
-	w |= EACH(0x20); /* makes the two sorts of brackets equal */
+	w |= EACH(0x20); /* makes the two kinds of brackets equal */
 	open = sums(equal(w, '{') & ~within) >> 56;
 	close = sums(equal(w, '}') & ~within) >> 56;
 	if (close >= n->depth || open > max - n->depth)
@@ -112,7 +116,7 @@ static void skip_space(struct spec_span *s)
 		s->p++;
 }
 
-/* Move S behind the string that it begins with. */
+/* Move S after the string at its start. */
 static bool skip_string(struct spec_span *s)
 {
 	if (s->p == s->end || *s->p != '"')
@@ -128,7 +132,7 @@ static bool skip_string(struct spec_span *s)
 	return false;
 }
 
-/* Move S behind a bracket and all up to the one that closes it. */
+/* Move S after a bracket and everything up to its closing bracket. */
 static bool skip_brackets(struct spec_span *s)
 {
 	struct spec_nest nest = {.depth = 1};
@@ -137,7 +141,7 @@ static bool skip_brackets(struct spec_span *s)
 	return nest.depth == 0;
 }
 
-/* Move S behind the value that it begins with; *RET is the value. */
+/* Move S after the value at its start; *RET is the value. */
 static bool take_value(struct spec_span *s, struct spec_span *ret)
 {
 	bool ok;
@@ -159,7 +163,7 @@ static bool take_value(struct spec_span *s, struct spec_span *ret)
 	return ok;
 }
 
-/* Move S behind C, which comes next. */
+/* Move S after C if C is next. */
 static bool take_char(struct spec_span *s, char c)
 {
 	skip_space(s);
@@ -177,7 +181,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Find the value of KEY in OBJECT; PART: also a value that is cut off. */
+/* Find the value of KEY in OBJECT; PART: accept a truncated value. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RFC 3339 by hand: strptime has no fractions and no bound, and both are needed for each line of a log.
+ * RFC 3339 by hand: strptime has neither fractions nor a bound, and each line of a log needs both.
  */
 #include "spec/base/time.h"
 
@@ -16,7 +16,7 @@ static bool take_char(struct cursor *c, char a, char b)
 	return true;
 }
 
-/* Take exactly N digits, a number from MIN to MAX. */
+/* Parse exactly N digits, a number from MIN to MAX. */
 static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 {
 	int value = 0;
@@ -35,7 +35,7 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 	return true;
 }
 
-/* Take an offset, in seconds east of Greenwich. */
+/* Parse an offset, in seconds east of Greenwich. */
 static bool take_offset(struct cursor *c, int *ret)
 {
 	int sign, hours, minutes;
@@ -54,8 +54,8 @@ static bool take_offset(struct cursor *c, int *ret)
 }
 
 /*
- * The days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so that a leap day is the
- * last of its year.
+ * Return the days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here,
+ * so that a leap day is the last of its year.
  */
 static int64_t days_of(int year, int month, int day)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON trees, which json-c holds and writes; what is parsed is parsed by value.h. */
+/* JSON trees, which json-c stores and writes; value.h parses. */
 #include "spec/base/tree.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ struct json_object *spec_tree_decimal(const char *text)
 	big = strtoull(text, NULL, 10);
 	if (whole && *text != '-' && errno == 0)
 		return spec_tree_uint(big);
-	/* Beyond 64 bits, JSON readers take a number as a double. */
+	/* JSON readers parse a number beyond 64 bits as a double. */
 	d = strtod(text, NULL);
 	return isfinite(d) ? spec_tree_double(d) : spec_tree_string(text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Building JSON values member by member. Unless said otherwise, keys are literals and each is added
+ * Builds JSON values member by member. Unless noted otherwise, keys are literals and each is added
  * once. Memory does not fail (rule E4). Private to spec/.
  */
 #pragma once
@@ -14,7 +14,7 @@ struct spec_value;
 define_cleanup(spec_tree_put, struct json_object *, json_object_put)
 #define cleanup_json cleanup(spec_tree_put)
 
-/* Add VALUE, which is taken over; NULL is JSON's null. Returns it, borrowed. */
+/* Add VALUE, which is taken over; NULL is JSON's null. Return it, borrowed. */
 static inline struct json_object *spec_tree_add(struct json_object *o, const char *key,
 						struct json_object *value)
 {
@@ -25,7 +25,7 @@ static inline struct json_object *spec_tree_add(struct json_object *o, const cha
 	return value;
 }
 
-/* Append VALUE, which is taken over, to the list LIST. Returns it, borrowed. */
+/* Append VALUE, which is taken over, to the list LIST. Return it, borrowed. */
 static inline struct json_object *spec_tree_append(struct json_object *list,
 						   struct json_object *value)
 {
@@ -40,7 +40,7 @@ static inline void spec_tree_null(struct json_object *o, const char *key)
 		mem_out();
 }
 
-/* Values; a list has room for N. */
+/* Create values; a list has capacity for N. */
 struct json_object *spec_tree_map(void);
 struct json_object *spec_tree_list(size_t n);
 struct json_object *spec_tree_string(const char *text);
@@ -62,31 +62,31 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 }
 
 /*
- * The number of TEXT in JSON or YAML: a whole one; beyond 64 bits a double, as JSON readers take it; beyond doubles a
- * string.
+ * Return the number of TEXT in JSON or YAML: a whole one; beyond 64 bits a double, as JSON readers
+ * parse it; beyond doubles a string.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
 /*
- * Write a double as the shortest decimal that reads back as the same value, in a form that is a float in JSON, YAML 1.1
- * and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
+ * Write a double as the shortest decimal that reads back as the same value, in a form that is a
+ * float in JSON, YAML 1.1 and 1.2 ("0.1", "2.0", "1.0e+22"). RET has 32 bytes.
  */
 void spec_tree_double_text(double value, char ret[32]);
 
-/* A tree with the value V, of which it keeps nothing; NULL: V is null. */
+/* Return a tree that is a copy of V; NULL if V is null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/* A tree of JSON text; NULL: the text is null, or no JSON (value.h). */
+/* Return a tree of JSON text; NULL if the text is null, or not JSON (value.h). */
 struct json_object *spec_tree_parse(const char *text);
 
-/* VALUE as JSON text on one line without spaces, malloc'ed. */
+/* Return VALUE as JSON text on one line without spaces, malloc'ed. */
 char *spec_tree_print(struct json_object *value);
 
 /* Like spec_tree_add, but KEY is copied, and O may have it already. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
 /*
- * The value in VALUE (may be NULL) at PATH, which is keys joined by dots; "": VALUE itself. NULL: there is none.
- * Borrowed.
+ * Return the value in VALUE (may be NULL) at PATH, which is keys joined by dots; "": VALUE itself.
+ * NULL if there is none. Borrowed.
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 

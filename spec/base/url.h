@@ -4,5 +4,5 @@
 
 #include "spec/base/base.h"
 
-/* TEXT with all but letters, digits and "-._~" percent-encoded. malloc'ed. */
+/* Return TEXT with all but letters, digits and "-._~" percent-encoded. malloc'ed. */
 char *spec_url_escape(const char *text);

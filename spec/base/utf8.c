@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * UTF-8 as its standard has it: no overlong forms, no surrogates, nothing beyond U+10FFFF. Where bytes are
- * no UTF-8, the first of them is escaped alone and reading goes on behind it.
+ * Standard UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF. If bytes are not
+ * UTF-8, the first of them is escaped and reading continues after it.
  */
 #include "spec/base/utf8.h"
 
@@ -42,7 +42,7 @@ int spec_utf8_hex4(const char *p)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/* A control character is no digit, whatever it becomes with that bit. */
+		/* A control character is not a digit, whatever that bit makes of it. */
 		if (digit < 0 || (unsigned char)p[i] < 0x20)
 			return -1;
 		ret = ret << 4 | digit;
@@ -73,7 +73,10 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/* The length of the character at S, which is not the end; 0: it is no UTF-8. *RET_CLEAN: it may be copied as it is. */
+/*
+ * Return the length of the character at S, which is not the end; 0 if it is not UTF-8. *RET_CLEAN:
+ * it may be copied as it is.
+ */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {
 	uint32_t c;

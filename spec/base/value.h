@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON text from outside as values that are only read (read.h). All values of a text stand in one block of memory
- * with the text itself, so ten thousand objects are read without making and freeing a million small blocks. Private to
- * spec/.
+ * A JSON text from outside as read-only values (read.h). All values of a text are in one block of
+ * memory with the text itself, so that reading ten thousand objects does not allocate and free a
+ * million small blocks. Private to spec/.
  */
 #pragma once
 
@@ -19,22 +19,25 @@ enum spec_value_type {
 
 struct spec_value {
 	const char *key; /* its key, if it is a member of a map; else "" */
-	/* The string, without quotes and escapes; or the word as it is written; "" for a map or a list. */
+	/*
+	 * The string, without quotes and escapes; or the word as written; "" for a map or a list.
+	 */
 	const char *text;
 	/* The values in a map or a list, in their order; a map may have a key twice. */
 	const struct spec_value *items;
-	unsigned n; /* values in a map or a list; bytes of a string, which may hold a NUL */
+	unsigned n; /* values in a map or a list; bytes of a string, which may contain a NUL */
 	enum spec_value_type type;
 };
 
 /*
- * Parse JSON (LEN bytes, which the caller has bounded), nested at most as deep as a splitter lets through; it is not
- * checked that its strings are UTF-8. 0 and *RET, which free() frees with all that is in it; -EINVAL: it is no JSON, or
- * has INT_MAX bytes or more.
+ * Parse JSON (LEN bytes, which the caller has bounded), nested at most as deep as a splitter
+ * allows, without checking that its strings are UTF-8. Return 0 and *RET, which one free()
+ * releases; -EINVAL: it is not JSON, or has INT_MAX bytes or more.
  */
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
 /*
- * Like spec_value_parse, for a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it is no map, or longer.
+ * Like spec_value_parse, for a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it
+ * is not a map, or longer.
  */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The messages of a cluster about a container or a pod, shortened for people: error chains of the runtime
- * and the scheduler are cut down to their cause. A message that is not recognised is returned as it is.
+ * A cluster's messages about a container or a pod, shortened for people: error chains of the
+ * runtime and the scheduler are reduced to their cause. An unrecognised message is returned
+ * unchanged.
  */
 #pragma once
 
@@ -13,30 +14,42 @@ struct spec_words {
 	size_t n;
 };
 
-/* The image that MESSAGE of a failed pull is about; empty: the message does not name it. */
+/* Return the image in MESSAGE of a failed pull; empty if it names none. */
 struct spec_words spec_words_image(const char *message);
-/* Why the pull failed; empty: the message does not give a reason. */
+/* Return why the pull failed; empty if the message gives no reason. */
 struct spec_words spec_words_pull(const char *message);
-/* Is REASON that of a container whose image could not be pulled? */
+/* True if REASON is that of a container whose image could not be pulled. */
 bool spec_words_is_pull(const char *reason);
-/* How long (ns) a container is not started again, according to MESSAGE ("back-off 2m40s ..."); 0: not said. */
+/*
+ * Return how long (ns) a container waits for its restart, according to MESSAGE ("back-off 2m40s
+ * ..."); 0 if it gives no time.
+ */
 int64_t spec_words_backoff(const char *message);
-/* Does MESSAGE of the scheduler say that enough of a gang run, and that it has no room for others of its pods? */
+/*
+ * True if MESSAGE of the scheduler means that enough of a gang run, but that it has no capacity for
+ * its other pods.
+ */
 bool spec_words_is_beside_gang(const char *message);
-/* Does MESSAGE of the scheduler say no more than that it has not bound a pod yet that has its place? */
+/*
+ * True if MESSAGE of the scheduler only means that it has not bound a pod yet that already has a
+ * node.
+ */
 bool spec_words_is_passing(const char *message);
-/* The program that could not be started according to MESSAGE; empty: it names none. */
+/* Return the program that could not be started according to MESSAGE; empty if it names none. */
 struct spec_words spec_words_program(const char *message);
-/* Why the runtime could not start a container. */
+/* Return why the runtime could not start a container. */
 struct spec_words spec_words_start(const char *message);
-/* Why no node takes a pod: without what the scheduler tried to push away. */
+/* Return why no node accepts a pod, without the scheduler's words about preemption. */
 struct spec_words spec_words_unschedulable(const char *message);
 /*
- * Some servers pass on an error of another one as Go prints its struct. TEXT becomes the message of that error, which
- * is the quoted text behind "Message:". False: TEXT is no such dump, and is unchanged.
+ * Some servers pass on another server's error as Go prints its struct. Replace TEXT by the message
+ * of that error, which is the quoted text after "Message:". Return false and leave TEXT unchanged
+ * if it is not such a dump.
  */
 bool spec_words_undump(char *text);
 /* Make TEXT one line without control characters, of about MAX bytes at most, cut between characters. */
 void spec_words_clean(char *text, size_t max);
-/* The persistent volume claim that is missing according to MESSAGE; empty: it names none. */
+/*
+ * Return the persistent volume claim that is missing according to MESSAGE; empty if it names none.
+ */
 struct spec_words spec_words_claim(const char *message);

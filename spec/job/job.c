@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs. The folder says what a job is at one moment, whatever runs it, and the texts that show it:
+ * Jobs. The folder has the model of a job at one moment, whatever runs it, and the texts that show
+ * it:
  *
  *   transition.c  the states, and when each phase of a job began
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
  *   why.c         the paragraph of why
  *   usage.c       the text of usage: what it was given, and has used
- *   last_words.c  what a program has said before it failed
+ *   last_words.c  the last output of a program before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a place
  *   snapshot.c    a job on disk, and back
- *   listed.c      a job of which only a line of list.jsonl is known
+ *   listed.c      a job known only by its line of list.jsonl
  *
- * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to all who hold a
- * reference, on any thread. Only the texts of its object and its line are shared between jobs. A mount may show ten
- * thousand jobs, so a job, its roles and its replicas are one block of memory, all empty strings are one, and what is
- * shown for long is packed: malloc would take as much again for its many short strings.
+ * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to
+ * all who hold a reference, on any thread. Only the texts of its object and its line are shared
+ * between jobs. A mount may show ten thousand jobs. So a job, its roles and its replicas are one
+ * block of memory, all empty strings are one, and long-lived jobs are packed: malloc would need
+ * twice the memory for their many short strings.
  */
 #include "spec/job/job.h"
 
@@ -27,7 +29,7 @@
 
 static const struct {
 	const char *name;
-	const char *argument; /* NULL: none */
+	const char *argument; /* NULL if it takes none */
 } actions[SPEC_N_ACTIONS] = {
 	[SPEC_SUSPEND] = {"suspend"},
 	[SPEC_RESUME] = {"resume"},
@@ -119,7 +121,10 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	};
 	size_t at = r->n_logs;
 
-	/* A log stands behind the other logs of its container; those of the replica's own container come first. */
+	/*
+	 * A log follows the other logs of its container; those of the replica's own container come
+	 * first.
+	 */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
 	if (at == 0 && *container)
@@ -158,7 +163,7 @@ char *spec_log_file(const char *container, size_t i, size_t n)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
 
-/* Set *TO to a copy of FROM that is its own, or to NULL if FROM is NULL. */
+/* Set *TO to its own copy of FROM, or to NULL if FROM is NULL. */
 static void set_copy(void *to, const void *from, size_t size)
 {
 	void *copy = from ? memcpy(mem_grow(NULL, 1, size), from, size) : NULL;
@@ -302,7 +307,7 @@ static void count_string(char **field, void *data)
 	*size += **field ? strlen(*field) + 1 : 0;
 }
 
-/* Copy N things of SIZE bytes to *END, which is then behind them. */
+/* Copy N elements of SIZE bytes to *END, and move *END after them. */
 static void *place(char **end, const void *from, size_t n, size_t size)
 {
 	void *to = *end;
@@ -335,7 +340,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &size);
 	end = mem_grow(NULL, size, 1);
-	/* The strings stand last, since everything else has to be aligned. */
+	/* The strings come last, since everything else has to be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
@@ -371,14 +376,17 @@ void spec_job_unref(const struct spec_job *job)
 
 	if (!job)
 		return;
-	/* Release: this thread has done reading the job. Acquire: before it is freed, all others have too. */
+	/*
+	 * Release: this thread has finished reading the job. Acquire: so have all others before it
+	 * is freed.
+	 */
 	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
 	assert(before > 0);
 	if (before == 1)
 		job_free(mutable);
 }
 
-/* The number behind the last dash of NAME; false: there is none, or it is too large to be one. */
+/* Parse the number after the last dash of NAME; false if there is none, or it is too large. */
 static bool trailing_number(const char *name, size_t *ret)
 {
 	const char *dash = strrchr(name, '-');

@@ -6,7 +6,7 @@
 #include "spec/base/utf8.h"
 
 #define LINES	 5
-#define LINE_MAX 500 /* bytes of a line, before what is not clean in it becomes escapes */
+#define LINE_MAX 500 /* bytes of a line, before unclean characters are escaped */
 
 struct line {
 	const char *p;
@@ -27,7 +27,10 @@ static bool is_blank(const struct line *l)
 	return true;
 }
 
-/* Split N bytes at TEXT into lines: the first or the last ones that are not blank; a '\r' ends a line, too. */
+/*
+ * Split N bytes at TEXT into lines: the first or the last ones that are not blank; a '\r' ends a
+ * line, too.
+ */
 static struct lines split(const char *text, size_t n, bool first)
 {
 	struct lines ret = {0};
@@ -58,7 +61,10 @@ static void put_line(FILE *out, struct line l)
 	char text[LINE_MAX + 1];
 	cleanup_free char *clean = NULL;
 
-	/* If the beginning of a line is missing anyway, its end says more. The line is cut between characters. */
+	/*
+	 * If the beginning of a line is missing anyway, keep its end. The line is cut between
+	 * characters.
+	 */
 	if (l.cut)
 		l.p += l.n - n;
 	while (n < l.n && !l.cut && n > 0 && ((unsigned char)l.p[n] & 0xc0) == 0x80)
@@ -91,7 +97,7 @@ char *spec_last_lines(const char *text, size_t n, bool part)
 {
 	struct lines lines = split(text, n, false);
 
-	/* To have a part of a line is better than to have nothing. */
+	/* A part of a line is better than nothing. */
 	if (part && lines.n > 0 && lines.v[0].p == text) {
 		lines.v[0].cut = true;
 		if (lines.n > 1)
@@ -134,7 +140,7 @@ const struct spec_log *spec_last_log(const struct spec_job *job)
 	const struct spec_replica *r = spec_job_first_failed(job, NULL);
 	const struct spec_log *ret = NULL, *before = NULL;
 
-	/* The logs stand oldest first. */
+	/* The logs are sorted oldest first. */
 	for (size_t i = 0; r && i < r->n_logs; i++) {
 		if (!streq(r->logs[i].container, r->blamed))
 			continue;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list keeps the bytes of all jobs, in the order in which they are shown: for list.jsonl the lines, for the table the
- * cells of each line but the age. A new text takes over the bytes of the snapshots that the list has seen before, which
- * it knows by their revision, and makes those of the others. The table is then put together from its cells, since the
- * width of a column depends on all jobs and an age on the time.
+ * A list keeps the bytes of all jobs in their display order: the lines for list.jsonl; for the
+ * table the cells of each line except the age. A new text reuses the bytes of snapshots that the
+ * list has seen before, by their revision, and formats the others. The table is then assembled from
+ * its cells, since the width of a column depends on all jobs and an age on the time.
  *
- * An age has one unit, of which there are at least two: 119s, 119m, 47h, 2d. So the text of old jobs stays the same for
- * long. Ages are counted in whole seconds, so that ages alone change a text at most once a second.
+ * An age has one unit, and is at least two of it: 119s, 119m, 47h, 2d. So the text of old jobs
+ * remains the same for long. Ages are counted in whole seconds, so that ages alone change a text at
+ * most once a second.
  */
 #include "spec/job/list.h"
 
@@ -20,34 +21,36 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 					      "RETRIES", "SUBMITTER", "KIND", "REASON"};
 
 #define GAP 2 /* blanks between two columns */
-/* An id is never cut, since it is the name of a directory; an id that is longer than this makes its own line longer. */
+/*
+ * An id is never cut, since it is the name of a directory; a longer id makes its own line longer.
+ */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* " (3 in QUEUE)" behind the last column, of a job whose place is known. */
+/* " (3 in QUEUE)" after the last column, for a job with a known position. */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
 	uint64_t revision;
 	int64_t changed, created; /* ns */
-	const char *bytes;	  /* in the text that is kept; in a fresh row malloc'ed */
+	const char *bytes;	  /* in the cached text; malloc'ed in a fresh row */
 	size_t len;
 	bool fresh, wanted; /* while a new text is made */
 };
 
 struct spec_list {
 	enum spec_list_form form;
-	struct row *rows; /* in the order in which they are shown */
+	struct row *rows; /* in display order */
 	size_t n;
-	/* By revision: a table of MASK + 1 places, at most half of them taken. */
+	/* By revision: a table of MASK + 1 slots, at most half of them used. */
 	struct row **index;
 	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, one after the other */
 };
 
-/* --- the cells of a line, each ended by a NUL; there is none for the age --- */
+/* --- the cells of a line, each ended by a NUL, without the age --- */
 
-/* Put TEXT as one word of at most MAX bytes. */
+/* Write TEXT as one word of at most MAX bytes. */
 static char *put_cell(char *to, const char *text, size_t max)
 {
 	char *const begin = to;
@@ -76,7 +79,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* Count the replicas that run or have succeeded, of those that are wanted. */
+	/* Count the replicas that run or have succeeded, and the requested ones. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -104,8 +107,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 /* --- ages --- */
 
 /*
- * Print an age, "12m"; "-" if it is not known when the job was created. A job that, by another clock, was created
- * (CREATED, ns) after NOW (s) is new. Returns the length. *UNTIL (s) becomes earlier if the age changes before it.
+ * Print an age, "12m"; "-" if the job's creation time is unknown. A job that, by another clock, was
+ * created (CREATED, ns) after NOW (s) is new. Return the length. Lower *UNTIL (s) if the age
+ * changes earlier.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -123,7 +127,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* printf would take a third of the time in which a whole table is made. */
+	/* printf would take a third of the time of making a whole table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -143,7 +147,7 @@ struct table {
 	char *to;
 };
 
-/* The widths of the columns, and how much room all lines need at most. */
+/* Compute the widths of the columns, and an upper bound of the size of all lines. */
 static void measure(struct table *t, const struct row *rows, size_t n, int64_t now, int64_t *until)
 {
 	const char *kind = NULL;
@@ -178,7 +182,7 @@ static void measure(struct table *t, const struct row *rows, size_t n, int64_t n
 	t->size = (n + 1) * line + long_ids;
 }
 
-/* The last column is not filled up with blanks. */
+/* The last column is not padded. */
 static void put_column(struct table *t, enum column column, const char *cell)
 {
 	size_t len = strlen(cell), all = max_of(t->width[column], len) + GAP;
@@ -234,7 +238,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-/* The order of rows: the one that changed last is first, and of several of these the newest. */
+/* Order rows: the last changed first, and the newest among equals. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -246,7 +250,7 @@ static int compare_rows(const void *a, const void *b)
 	return x->revision > y->revision ? -1 : x->revision < y->revision;
 }
 
-/* Revisions are numbers one after the other, so their low bits serve as a hash. */
+/* Revisions are consecutive numbers, so their low bits serve as a hash. */
 static void index_rows(struct spec_list *list)
 {
 	size_t room = 2;
@@ -264,7 +268,7 @@ static void index_rows(struct spec_list *list)
 	}
 }
 
-/* Merge all rows in their order: the old ones that are WANTED, which are in that order, and N_FRESH of FRESH. */
+/* Merge all rows in order: the sorted old ones that are WANTED, and N_FRESH of FRESH. */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)
 {

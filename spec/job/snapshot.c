@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots as tables of fields. The object is written as one text, byte for byte, since it is the server's and may be
- * anything.
+ * Snapshots as tables of fields. The object is written as one text, byte for byte, since it is the
+ * server's and may contain anything.
  */
 #include "spec/job/snapshot.h"
 
@@ -16,7 +16,7 @@
 
 #define SNAPSHOT_VERSION  2
 #define SNAPSHOT_MAX_LOGS 100000 /* the most logs of one replica */
-/* The largest figure: JSON's readers have no larger ones. */
+/* The largest figure: JSON parsers support no larger ones. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
@@ -225,7 +225,7 @@ static int read_usage(const struct spec_value *o, struct spec_replica *r)
 	return err;
 }
 
-/* The replicas of each role follow each other, in the order of the roles. */
+/* The replicas of each role are consecutive, in the order of the roles. */
 static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
 			 struct spec_job *job)
 {

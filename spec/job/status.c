@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of state, status, status.json, usage, ctl, changes and of a replica's status and usage. status and
- * status.json are one tree, written twice, so they can't say different things; status leaves out usage, which has a
- * file of its own, and for a local job the keys that only a cluster fills.
+ * The texts of state, status, status.json, usage, ctl, changes and of a replica's status and usage.
+ * status and status.json are one tree, written twice, so they can't differ. status omits usage,
+ * which has a file of its own, and for a local job the keys that only a cluster fills.
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -15,7 +15,7 @@
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* Of usage: figures that belong together are on one line. */
+/* Of usage: related figures are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
@@ -30,7 +30,7 @@ const char *spec_status_state(enum spec_state state)
 	return lines[state];
 }
 
-/* Put NUMBER, or null if it is NONE. */
+/* Add NUMBER, or null if it is NONE. */
 static void put_number(struct json_object *o, const char *key, int number, int none)
 {
 	if (number == none)
@@ -39,7 +39,7 @@ static void put_number(struct json_object *o, const char *key, int number, int n
 		spec_tree_number(o, key, number);
 }
 
-/* Put the action that the bit set SET holds, or null. */
+/* Add the action in the bit set SET, or null. */
 static void put_action(struct json_object *o, const char *key, unsigned set)
 {
 	if (set)
@@ -49,8 +49,9 @@ static void put_action(struct json_object *o, const char *key, unsigned set)
 }
 
 /*
- * Put TEXT, which may come from outside. Both formats have escapes for the control characters of ASCII, but JSON would
- * pass on other characters that a terminal obeys, and bytes that are no UTF-8.
+ * Add TEXT, which may come from outside. Both formats have escapes for the control characters of
+ * ASCII, but JSON would pass on other characters that a terminal interprets, and bytes that are not
+ * UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -64,8 +65,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Drop the keys that nobody fills. Programs read status.json, which has every key of every job; people read status,
- * where these keys would hide the others.
+ * Drop the keys without values. Programs read status.json, which has every key of every job; people
+ * read status, where these keys would hide the others.
  */
 static void drop_unfilled(struct json_object *o)
 {
@@ -89,7 +90,7 @@ static void drop_unfilled(struct json_object *o)
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
-		/* json-c takes null, an empty text and 0 for false. */
+		/* json-c converts null, an empty text and 0 to false. */
 		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
 			json_object_object_del(o, of_clusters[i]);
 	}
@@ -100,7 +101,7 @@ static bool is_local(const struct spec_job *job)
 	return streq(job->backend, "local");
 }
 
-/* Put FLAVORS, as spec_job has them, as a list. */
+/* Add FLAVORS, in spec_job's format, as a list. */
 static void put_flavors(struct json_object *o, const char *flavors)
 {
 	struct json_object *list = spec_tree_add(o, "flavors", spec_tree_list(0));

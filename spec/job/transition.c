@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* States and lists of transitions. The lists are short, so the oldest is forgotten by moving all others. */
+/*
+ * States and lists of transitions. The lists are short, so dropping the oldest one moves all
+ * others.
+ */
 #include "spec/job/transition.h"
 
 #include <assert.h>

@@ -25,7 +25,7 @@ enum spec_state {
 extern const char *const spec_state_words[];
 /* "RUNNING" */
 const char *spec_state_name(enum spec_state state);
-/* Is it SUCCEEDED, FAILED or CANCELLED, which end a wait? */
+/* True for SUCCEEDED, FAILED or CANCELLED, which end a wait. */
 bool spec_state_is_final(enum spec_state state);
 
 struct json_object;
@@ -35,7 +35,7 @@ struct spec_value;
 struct spec_transition {
 	int64_t time;
 	enum spec_state state;
-	char *phase; /* the backend's own word; "": it has said none yet */
+	char *phase; /* the backend's own word; "" if it has none yet */
 };
 
 /* The transitions of a job. All zeros is an empty list. */
@@ -45,8 +45,8 @@ struct spec_transitions {
 };
 
 /*
- * From TIME on the job is in STATE and PHASE; nothing is added if it was already. Beyond SPEC_MAX_TRANSITIONS the
- * oldest one is forgotten.
+ * Record that the job is in STATE and PHASE from TIME on, unless it was already. Beyond
+ * SPEC_MAX_TRANSITIONS the oldest one is dropped.
  */
 void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
 			  int64_t time);
@@ -56,5 +56,8 @@ void spec_transitions_clear(struct spec_transitions *t);
 
 /* Write T as the member "transitions" of O, for the state directory. */
 void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
-/* Read the member that spec_transitions_write writes; an O without one is no error. 0 or -EINVAL. */
+/*
+ * Read the member that spec_transitions_write writes; an O without one is not an error. Return 0 or
+ * -EINVAL.
+ */
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);

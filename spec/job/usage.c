@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts is. A replica that
- * was never started has used nothing; any other replica of which there are no figures makes the sum unknown.
+ * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts
+ * is. A replica that was never started has used nothing; any other replica without figures makes
+ * the sum unknown.
  */
 #include "spec/job/usage_tree.h"
 
@@ -14,10 +15,10 @@
 #define CORE	 1000.0 /* thousandths */
 #define PER_CENT 100.0
 
-/* What each source tells. */
+/* The properties of each source. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* it does not tell what was used after the last look */
+	bool is_sampled; /* usage after the last sample is not reported */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
@@ -27,13 +28,13 @@ static const struct {
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
-	bool is_known;	     /* somebody tells what was used */
-	int64_t begun, seen; /* ns, from when and until when; 0: not known */
-	/* core-nanoseconds of the time for which it was given cores; -1: not known */
+	bool is_known;	     /* a source reports the usage */
+	int64_t begun, seen; /* ns, from when and until when; 0 if unknown */
+	/* core-nanoseconds of the time for which it was given cores; -1 if unknown */
 	double core_ns;
 };
 
-/* Add N to *SUM, which is unknown from then on if N is unknown or the sum is too large. */
+/* Add N to *SUM, which becomes unknown if N is unknown or the sum is too large. */
 static void add(int64_t *sum, int64_t n)
 {
 	if (*sum < 0 || n < 0 || __builtin_add_overflow(*sum, n, sum))
@@ -99,7 +100,7 @@ static void put_word(struct json_object *o, const char *key, const char *word)
 		spec_tree_null(o, key);
 }
 
-/* How much of the time of its cores was used, in per cent. */
+/* Return the used share of the time of its cores, in per cent. */
 static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* What replicas were given, and what they have used of it. A figure of -1 is not known. */
+/* The resources that replicas were given, and their usage. -1 means unknown. */
 #pragma once
 
 #include <stdint.h>
 
 /*
- * Who tells what was used. LOCAL: the helper, from the ends of processes and from looks at /proc. METRICS: a cluster,
- * by looks alone; then CPU time is the sum over the time between looks, as far as these followed each other.
+ * The source of usage figures. LOCAL: the helper, from the ends of processes and samples of /proc.
+ * METRICS: a cluster, only by samples; CPU time is then the sum over the time between consecutive
+ * samples.
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
-/* What each replica of a role is given. Plain data: filled by whoever makes the job. */
+/* The resources given to each replica of a role. Plain data: filled by the creator of the job. */
 struct spec_request {
 	int64_t cpu;	      /* thousandths of a core */
-	int64_t memory;	      /* bytes that are set aside for it */
-	int64_t memory_limit; /* bytes with which it is ended */
-	int64_t gpu;	      /* 0: none was asked for */
+	int64_t memory;	      /* bytes requested for it */
+	int64_t memory_limit; /* bytes beyond which it is killed */
+	int64_t gpu;	      /* 0 if none was requested */
 };
 
-/* What one attempt of a replica has used until LAST. Plain data: filled by the backend that runs it. */
+/*
+ * The usage of one attempt of a replica until LAST. Plain data: filled by the backend that runs it.
+ */
 struct spec_usage {
 	unsigned source;		 /* enum spec_usage_source */
 	int64_t cpu_us;			 /* of CPU time */
 	int64_t cpu_now;		 /* thousandths of a core */
 	int64_t memory_now, memory_peak; /* bytes */
-	int64_t samples;		 /* how many looks there were while it ran */
-	int64_t first, last; /* when the first and the last figures were taken, ns; 0: never */
+	int64_t samples;		 /* number of samples while it ran */
+	int64_t first, last; /* times of the first and last samples, ns; 0 if there is none */
 };

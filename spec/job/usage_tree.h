@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job or a replica has used as a JSON tree, for the texts that show it. Private to spec/. */
+/* The usage of a job or a replica as a JSON tree, for the texts that show it. Private to spec/. */
 #pragma once
 
 #include "spec/base/tree.h"
 #include "spec/job/job.h"
 
 /*
- * The usage of R, a replica of JOB, or of all of JOB's replicas together (R is NULL). All keys are there; a value that
- * is not known is null. It depends on the snapshot alone, so a replica that runs is shown as the last look has found
- * it.
+ * Return the usage of R, a replica of JOB, or the total of all of JOB's replicas (R is NULL). All
+ * keys are present; an unknown value is null. It depends only on the snapshot, so a running replica
+ * has the values of its last sample.
  */
 struct json_object *spec_usage_tree(const struct spec_job *job, const struct spec_replica *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of `why`: what people would otherwise have to put together from status and logs. It is one paragraph, and
- * empty for a job that does what it should. Texts from outside are made one line.
+ * The text of `why`: a summary that people would otherwise have to assemble from status and logs.
+ * It is one paragraph, and empty for a job in good order. Texts from outside are made one line.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -14,11 +14,11 @@
 
 /* Longer messages are cut here; status has all of them. */
 #define MESSAGE_MAX 500
-/* SIGKILL, of every system. */
+/* SIGKILL, on every system. */
 #define KILL 9
-/* A replica that was seen to use less than this was hardly ended for want of memory. */
+/* A replica whose samples were below this was hardly killed for lack of memory. */
 #define MUCH_MEMORY (INT64_C(64) << 20)
-/* The most ranges of replicas that are named; status has all. */
+/* The largest number of printed ranges of replicas; status has all. */
 #define MAX_RANGES 50
 
 /* Print W as a part of one line, cut when it is long. */
@@ -82,7 +82,7 @@ static void put_code(FILE *out, int code)
 	}
 }
 
-/* Did R's program end by itself? If not, R's reason says who ended it. */
+/* True if R's program ended by itself. If not, R's reason names what ended it. */
 static bool is_own_end(const struct spec_replica *r)
 {
 	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
@@ -102,7 +102,7 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/* Does MESSAGE name a program with blanks in its name: exec: "python train.py": ...? */
+/* True if MESSAGE names a program with blanks in its name: exec: "python train.py": ... */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -110,7 +110,7 @@ static bool has_blank(const char *message)
 	return program.n > 0 && memchr(program.p, ' ', program.n);
 }
 
-/* Print what to do about a program of ROLE that could not be started, with MESSAGE. */
+/* Print the remedy for a program of ROLE that could not be started, with MESSAGE. */
 static void put_start_hint(FILE *out, const char *role, const char *message)
 {
 	if (strcasestr(message, "argument list too long")) {
@@ -134,7 +134,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 }
 
 /*
- * Print how much memory R was seen to use, if it may have been ended for that. Use after the last look is not counted.
+ * Print R's largest sample of memory, if it may have been killed for that. Usage after the last
+ * sample is not counted.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -148,7 +149,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* Print what became of R, as the rest of a sentence that begins with its name. */
+/* Print how R failed, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -193,7 +194,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was tried again; AGAIN: it is about to be. */
+/* Print how often the job was retried; AGAIN: it is about to be. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -205,7 +206,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 			job->max_retries);
 }
 
-/* Print that R was not retried, because a rule of its Job names its end. */
+/* Print that R was not retried, because a rule of its Job forbids that for this exit. */
 static void put_policy(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	static const char key[] = " rule at index ";
@@ -223,7 +224,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 		(int)strspn(rule, "0123456789"), rule);
 }
 
-/* Print where R, or the container that has ended it, has printed what went wrong. */
+/* Print where to find the output of R, or of the container that ended it. */
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
@@ -244,14 +245,17 @@ static void put_output(FILE *out, const struct spec_job *job, const struct spec_
 	fputs(readable ? "." : ", as far as it was captured: this user may not get pods/log.", out);
 }
 
-/* Is it known why R failed? */
+/* True if the reason of R's failure is known. */
 static bool is_explained(const struct spec_replica *r)
 {
 	return r->exit_code > 0 || r->signal || (*r->reason && *r->message) ||
 	       streq(r->reason, "StartError");
 }
 
-/* The replica that ended last, with an error if there is one; NULL: none is known to have ended by itself. */
+/*
+ * Return the replica that ended last, with an error if there is one; NULL if none is known to have
+ * ended by itself.
+ */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
 	const struct spec_replica *ret = NULL;
@@ -393,8 +397,8 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 }
 
 /*
- * The id, in hexadecimal digits, of which kxfs and TorchX make the tag of a local image ("sha256:ID" becomes REPO:ID).
- * Empty: IMAGE has no such tag.
+ * Return the id, in hexadecimal digits, in the tag that kxfs and TorchX give to a local image
+ * ("sha256:ID" becomes REPO:ID). Empty if IMAGE has no such tag.
  */
 static struct spec_words local_id(struct spec_words image)
 {
@@ -442,7 +446,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/* Print the end of a sentence that says what a replica waits for. */
+/* Print the end of a sentence about the reason why a replica waits. */
 static void put_patience(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if that is soon: this attempt is given up after some minutes."
@@ -497,7 +501,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fprintf(out, " It is the first of %zu replicas that wait so.", n);
 }
 
-/* Print that a container of R fails again and again, and is run again in its pod. */
+/* Print that a container of R fails repeatedly, and is restarted in its pod. */
 static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
@@ -550,7 +554,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/* The failure may be of an earlier try: what the job waits for now comes first. */
+	/* The failure may be of an earlier attempt: the present reason for waiting comes first. */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {
@@ -577,7 +581,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Say that output of a cluster's job is not captured now, since the disk does not take it. */
+/* Print that output of a cluster's job is not captured now, since writing to disk fails. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
 	const struct spec_replica *first = NULL;
@@ -611,7 +615,7 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
-/* Print why logs of a cluster's job that has ended are not complete: pods still run, or the rest is on its way. */
+/* Print why logs of a cluster's finished job are incomplete: pods still run, or output is still being fetched. */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
 	size_t n_late = 0, n_running = 0;

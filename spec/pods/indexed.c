@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexed Jobs. The object does not grow with the number of replicas: these differ only in their index, which the
- * cluster puts into a variable, and a macro that names the replica becomes that variable.
+ * Indexed Jobs. The object does not grow with the number of replicas: these differ only in their
+ * index, which the cluster puts into a variable, and a macro for the replica becomes that variable.
  */
 #include "spec/pods/indexed.h"
 
@@ -21,7 +21,7 @@ void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_h
 	p->rank0_env = "TORCHX_RANK0_HOST";
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
-	/* From where the Job controller writes it. */
+	/* The source of the Job controller's index. */
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A role as one Indexed Job of Kubernetes, whose completions are the replicas: all its pods are made from one template.
- * This file makes the Job itself, and the object around it.
+ * A role as one Indexed Job of Kubernetes, whose completions are the replicas: all its pods have
+ * one template. This file makes the Job itself, and the object around it.
  */
 #pragma once
 
@@ -23,14 +23,17 @@
 		.help = "leave the annotations and the label kxfs/... out"                         \
 	}
 
-/* Prepare P for B, whose id is chosen. RANK0_HOST: rank 0's host as all pods know it, borrowed; NULL: none has one. */
+/*
+ * Prepare P for B, whose id is chosen. RANK0_HOST: rank 0's host name, the same for all pods,
+ * borrowed; NULL if there is none.
+ */
 void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host);
 /*
- * Make the spec of the Job that role INDEX becomes, with what RETRIES puts into it. NULL: an error, which is in the
- * build's errors.
+ * Make the spec of the Job for role INDEX, with the members that RETRIES adds. NULL and a build
+ * error on failure.
  */
 struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				void (*retries)(struct json_object *spec,
 						const struct spec_role *role));
-/* The object of P's build without its spec, with the labels by which Kueue knows it. */
+/* Return the object of P's build without its spec, with the labels that Kueue reads. */
 struct json_object *indexed_object(struct spec_pods *p);

@@ -36,7 +36,9 @@ static bool has_prefix(const char *key, const char *prefix)
 	return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-/* A place in the overlay: a chain of keys, the first of which is the path of the overlay itself. */
+/*
+ * A position in the overlay: a chain of keys, the first of which is the path of the overlay itself.
+ */
 struct place {
 	const struct place *up;
 	const char *key;
@@ -63,7 +65,7 @@ static char *place_text(const struct place *at)
 	return ret;
 }
 
-/* The field that KEY is about: the part behind the operator. */
+/* Return the field in KEY: the part after the operator. */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -75,7 +77,7 @@ static const char *key_field(const char *key)
 	return key;
 }
 
-/* Does KEY say, rightly, that the overlay is for a pod? That is no part of the pod. */
+/* True if KEY and its value mark the overlay as one for a pod. That is not part of the pod. */
 static bool is_type(const char *key, struct json_object *value)
 {
 	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;
@@ -84,7 +86,7 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/* At the top only the members of a pod are allowed. TorchX drops any other member silently. */
+/* Check that the top level has only members of a pod. TorchX drops any other member silently. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -149,7 +151,10 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		*ret_path = take_ptr(inner);
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
-		/* FORMAT_KEY says that there is an overlay for each kind of object, but there is none for pods. */
+		/*
+		 * FORMAT_KEY declares an overlay for each kind of object, but there is none for
+		 * pods.
+		 */
 		return 0;
 	} else {
 		overlay = found;
@@ -174,7 +179,7 @@ static void refuse(struct merge *m, const struct place *at, const char *text)
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* A new map with MAP's entries, except nulls, which count as absent. */
+/* Return a new map with MAP's entries, except nulls, which count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
 	struct json_object *ret = spec_tree_map();
@@ -189,7 +194,7 @@ static struct json_object *copy_map(struct json_object *map)
 static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
 		       struct json_object *overlay);
 
-/* The value that a field gets. BASE is NULL if the pod does not have the field. */
+/* Return the new value of a field. BASE is NULL if the pod does not have the field. */
 static struct json_object *merge_value(struct merge *m, const struct place *at,
 				       struct json_object *base, struct json_object *over)
 {
@@ -222,7 +227,10 @@ static struct json_object *merge_value(struct merge *m, const struct place *at,
 	return json_object_get(over);
 }
 
-/* The index of the last item of LIST, as in TorchX, whose KEY is that of ITEM; SIZE_MAX: there is none. */
+/*
+ * Return the index of the last item of LIST, as in TorchX, whose KEY is that of ITEM; SIZE_MAX if
+ * there is none.
+ */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
 	struct json_object *wanted, *value;
@@ -246,7 +254,10 @@ static bool all_maps(struct json_object *list)
 	return true;
 }
 
-/* LIST's items with the fields of the items of OVER that have the same KEY, then OVER's others. */
+/*
+ * Return LIST's items with the fields of the items of OVER that have the same KEY, then OVER's
+ * others.
+ */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
 	struct json_object *ret = spec_tree_list(json_object_array_length(list));
@@ -272,7 +283,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	return ret;
 }
 
-/* KEY is __join__:FIELD:ON. */
+/* Apply KEY, which is __join__:FIELD:ON. */
 static void apply_join(struct merge *m, const struct place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {

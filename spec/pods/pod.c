@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pods of a job are made in three steps: the parts that all of them share; those that the pods of a role share
- * (image, resources, ports, volumes, node selector); and the pod of one replica, with its macros filled in, the
- * overlay, and TorchX's labels over that. Order and spelling are TorchX's; docs/deviations.md lists the exceptions.
+ * The pods of a job are made in three steps: the parts that all of them share; those that the pods
+ * of a role share (image, resources, ports, volumes, node selector); and the pod of one replica,
+ * with its macros filled in, the overlay, and TorchX's labels over that. Order and spelling are
+ * TorchX's; docs/deviations.md lists the exceptions.
  */
 #include "spec/pods/pod.h"
 
@@ -58,9 +59,9 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * The limit in the pods counts for each attempt, and from when its node knows of it; Kueue's counts for all attempts
- * together, and from when the job is let in. Kueue's is longer, so that usually the other one ends the job, and says
- * why.
+ * The pods' limit applies to each attempt, from its start on the node. Kueue's applies to all
+ * attempts together, from the job's admission. Kueue's is longer, so that usually the pods' limit
+ * ends the job, with a clear reason.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -137,7 +138,7 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
-	/* A sidecar would run on when the replica has finished. */
+	/* A sidecar would continue to run after the replica has finished. */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
@@ -189,7 +190,9 @@ static int make_image(struct spec_pod_role *r)
 	return 0;
 }
 
-/* Make AMOUNT, which the parser has bounded, KEY's limit, and AMOUNT less RESERVED its request. */
+/*
+ * Set KEY's limit to AMOUNT, which the parser has bounded, and its request to AMOUNT less RESERVED.
+ */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
 {
@@ -218,7 +221,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Devices come last, so a device that is called cpu replaces the limit of that name. */
+	/* Devices come last, so a device with the name cpu replaces the limit of that name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -242,7 +245,7 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/* Every pod has memory mounted at /dev/shm, of which Docker gives 64 MB only. */
+	/* Every pod mounts memory at /dev/shm, where Docker gives only 64 MB. */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -295,7 +298,7 @@ static int make_node_selector(struct spec_pod_role *r)
 	return ret;
 }
 
-/* Make image, container and spec of R. 0, or an errno that is in the build's errors. */
+/* Make image, container and spec of R. Return 0, or an errno that is in the build's errors. */
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
@@ -418,9 +421,9 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * The user's variables in their order, then TorchX's. If the user has set one of TorchX's too, it stands where the user
- * put it, with TorchX's value; but a handle of TorchX's scheduler kxfs stays. Variables to which others refer come
- * before these.
+ * The user's variables in their order, then TorchX's. If the user has set one of TorchX's too, it
+ * keeps the user's position, with TorchX's value; but a handle of TorchX's scheduler kxfs is kept.
+ * Variables that others refer to come before these.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -484,7 +487,10 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 	return ret;
 }
 
-/* VALUE with the macros in all its texts replaced; keys stay. It shares parts that have none. */
+/*
+ * Return VALUE with the macros in all its texts replaced, but not in keys. Parts without macros are
+ * shared.
+ */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
 	struct json_object *ret;
@@ -508,7 +514,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* Does the role's overlay, expanded by M, differ from replica to replica? */
+/* True if the role's overlay, expanded by M, differs from replica to replica. */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -519,7 +525,7 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 	return !json_object_equal(one, two);
 }
 
-/* Apply the role's overlay to *POD. 0, or an errno that is in the build's errors. */
+/* Apply the role's overlay to *POD. Return 0, or an errno that is in the build's errors. */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
 {
@@ -543,7 +549,7 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	return 0;
 }
 
-/* Where TorchX and the overlay set the same label, TorchX's value is taken. */
+/* If TorchX and the overlay set the same label, TorchX's value wins. */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
 	struct json_object *labels = spec_tree_map(),

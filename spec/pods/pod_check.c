@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the field, and
- * manifest.c finds its line.
+ * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the
+ * field, and manifest.c finds its line.
  */
 #include "spec/pods/pod_check.h"
 
@@ -15,7 +15,7 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/* Report what is wrong with the role's FIELD, or with its entry KEY. */
+/* Add an error about the role's FIELD, or its entry KEY. */
 static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
 	printf_like(4, 5);
 static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
@@ -33,7 +33,7 @@ static int refuse(struct spec_pod_role *r, const char *field, const char *key, c
 
 /* --- mounts --- */
 
-/* Has PATH a part that is ".."? */
+/* True if PATH has a part "..". */
 static bool climbs(const char *path)
 {
 	for (;; path++) {
@@ -72,7 +72,7 @@ static int check_mounts(struct spec_pod_role *r)
 		else if (json_object_object_get_ex(seen, dst, NULL))
 			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
-		/* What the API server would refuse. */
+		/* The API server would refuse this. */
 		if (strchr(m->dst, ':'))
 			ret = refuse(r, "mounts", NULL,
 				     "%s: a path in the container must not hold \":\"", m->dst);
@@ -85,7 +85,10 @@ static int check_mounts(struct spec_pod_role *r)
 
 /* --- devices --- */
 
-/* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME? Quotas have a prefix of their own. */
+/*
+ * True if NAME is a resource of containers: one of Kubernetes' own, or DOMAIN/NAME. Quotas have a
+ * prefix of their own.
+ */
 static bool is_resource(const char *name)
 {
 	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
@@ -102,7 +105,10 @@ static bool is_resource(const char *name)
 	       slash[1] && spec_label_is_valid(slash + 1);
 }
 
-/* How much of the device KEY a role requests beside `devices`, which is then its limit; in COUNT's unit. */
+/*
+ * Return the role's request for the device KEY apart from `devices`, which is then its limit; in
+ * COUNT's unit.
+ */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -114,7 +120,7 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/* What is wrong with the device KEY, of which there are COUNT; NULL: nothing. malloc'ed. */
+/* Return the error in the device KEY, with COUNT devices; or NULL. malloc'ed. */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -160,7 +166,7 @@ static int check_devices(struct spec_pod_role *r)
 
 /* --- variables --- */
 
-/* Does PATH name a field of a pod that a variable can have? */
+/* True if PATH names a field of a pod that a variable can have. */
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {

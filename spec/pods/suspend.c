@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Controllers follow spec.suspend in every phase but the last ones; Kueue follows spec.active of a Workload, and
- * labels.
+ * Controllers follow spec.suspend in every phase but the last ones; Kueue follows spec.active of a
+ * Workload, and labels.
  */
 #include "spec/pods/suspend.h"
 
@@ -11,7 +11,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* What ctl can't do in a queue without the right, and what has the same effect without it. */
+/* The action that ctl lacks the right for in a queue, and the alternative with the same effect. */
 static const char no_right[] =
 	"it is in a queue of Kueue, where that is active of its Workload, and this user has no right to "
 	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its manifest.yaml, copied into "
@@ -22,13 +22,13 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* Is it Kueue that suspends and resumes JOB, as its Workload says? */
+/* True if Kueue suspends and resumes JOB, according to its Workload. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue;
 }
 
-/* Does somebody want JOB to be suspended? */
+/* True if a user has requested that JOB be suspended. */
 static bool is_asked(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -43,7 +43,10 @@ static bool is_out_for_good(const struct spec_control_job *job)
 	return in_queue(job) && workload && *spec_workload_put_out(workload);
 }
 
-/* Is JOB in its queue, and nothing reserved for it yet? Kueue lets a job that it has suspended change its queue. */
+/*
+ * True if JOB is in its queue without a quota reservation. Kueue allows a job that it has suspended
+ * to change its queue.
+ */
 static bool is_waiting(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
@@ -54,7 +57,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* Does Kueue, which has a Workload of JOB, heed the label that ACTION sets? */
+/* True if Kueue, which has a Workload of JOB, heeds the label that ACTION sets. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -124,8 +127,8 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * The merge patch of the object that META names, PLURAL of API_VERSION, that sets KEY of its labels, or if KEY is NULL
- * what JSON has of its spec, if it still is of VERSION ("": whatever it is by now).
+ * Make the merge patch of the object META, PLURAL of API_VERSION, that sets KEY of its labels, or
+ * if KEY is NULL the members JSON of its spec, if it still is of VERSION ("": any version).
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -140,7 +143,7 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* The patch of the job itself. */
+/* Make the patch of the job itself. */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -173,8 +176,8 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 
 	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
-	 * A LocalQueue that does not exist would keep the job waiting, and a class that does not exist would keep Kueue
-	 * from looking at it at all.
+	 * A LocalQueue that does not exist would keep the job waiting, and with a class that does
+	 * not exist Kueue would ignore it.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -206,7 +209,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 	suspend_patch(ret, asked, asked->control->suspend, suspend ? "true" : "false");
 }
 
-/* Has the Workload what the label that ACTION sets asks for? */
+/* True if the Workload has the value of the label that ACTION sets. */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
@@ -214,8 +217,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A job that Kueue may admit again is in its queue, and Suspended as long as it waits there; so it has resumed when its
- * Workload is active.
+ * A job that Kueue may admit again is in its queue, and Suspended as long as it waits there; so it
+ * has resumed when its Workload is active.
  */
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
@@ -231,7 +234,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* A job that Kueue has let in before that stays in its old queue. */
+		/* A job that Kueue has admitted before that remains in its old queue. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

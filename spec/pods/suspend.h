@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl on kinds whose jobs are suspended and resumed by spec.suspend. If the job is in a queue of Kueue, that field
- * belongs to Kueue, which undoes what others write there; then ctl sets spec.active of the job's Workload. Kueue also
- * heeds labels of the job, which say in which queue it waits, and with which priority.
+ * ctl for kinds whose jobs are suspended and resumed by spec.suspend. If the job is in a queue of
+ * Kueue, Kueue owns that field and reverts other writes; then ctl sets spec.active of the job's
+ * Workload. Kueue also reads labels of the job with its queue and its priority.
  */
 #pragma once
 
@@ -19,13 +19,13 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
 					  const struct spec_control_job *now);
 /*
- * Make the patch of the job that ASKED is about, or of its Workload. The uid in it tells the server which object of
- * this name is meant.
+ * Make the patch of ASKED's job, or of its Workload. The uid in it ensures that the server patches
+ * the right object of this name.
  */
 void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret);
 /*
- * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of that job to VALUE (JSON), if the job is
- * still as it was read.
+ * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of that job to VALUE
+ * (JSON), if the job has not changed since it was read.
  */
 void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		   const char *field, const char *value);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the objects in an AppWrapper, whatever its version: names, pod groups, pods and the service; and finds its pods
- * again in its object and in the cluster. Names are TorchX's, corrected where those would not work.
+ * Makes the objects in an AppWrapper, whatever its version: names, pod groups, pods and the
+ * service; and finds its pods in its object and in the cluster. Names are TorchX's, corrected where
+ * those would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -16,8 +17,8 @@
 #define DEFAULT_PORT 29500 /* of the service, when no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8)  /* characters, which have 3e11 values */
-#define MIN_ROOM     ((int64_t)24) /* for name and suffix, however many roles there are */
-/* Characters, of 63, that are kept for what is put behind names; and one more for each role. */
+#define MIN_ROOM     ((int64_t)24) /* for name and suffix, whatever the number of roles */
+/* Characters, of 63, reserved for suffixes of names; and one more for each role. */
 #define NAME_RESERVE 7
 
 static void wrap_clear(struct wrap *w)
@@ -31,7 +32,7 @@ static void wrap_clear(struct wrap *w)
 
 /* --- names --- */
 
-/* The normal form of NAME without digits and dashes in front. */
+/* Return the normal form of NAME without leading digits and dashes. */
 static char *clean(const char *name)
 {
 	char *ret = spec_name_norm(name);
@@ -50,7 +51,7 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/* Make N characters of TorchX's alphabet, of two random values, since one is not enough for 14. */
+/* Make N characters of TorchX's alphabet from two random values, since one is not enough for 14. */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
 	char more[SPEC_SUFFIX_MAX];
@@ -65,9 +66,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id, which leaves room for what is put behind it for each role. TorchX's suffix shrinks down to 3
- * characters, which are too few to tell jobs apart; here the app's name is cut before that happens. The normal form of
- * the name is cut, since characters that it lacks take no room.
+ * Choose the job's id, which leaves space for the suffixes of each role. TorchX's suffix shrinks
+ * down to 3 characters, which are too few to make jobs distinct; here the app's name is cut before
+ * that happens. The normal form of the name is cut, since characters that it lacks take no space.
  */
 static void make_id(struct wrap *w)
 {
@@ -86,13 +87,13 @@ static void make_id(struct wrap *w)
 	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
 	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
 	len = min_of(strlen(name), (size_t)(room - suffix_len));
-	while (len > 0 && name[len - 1] == '-') /* the suffix brings one */
+	while (len > 0 && name[len - 1] == '-') /* the suffix adds one */
 		len--;
 	name[len] = '\0';
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
-/* The variable that holds the host of replica 0 of ROLE; malloc'ed. */
+/* Return the variable with the host of replica 0 of ROLE; malloc'ed. */
 static char *hosts_env(const char *role)
 {
 	cleanup_free char *name = clean(role);
@@ -195,7 +196,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add what wrapped pods have in their spec beside that of all pods. */
+/* Add the members of wrapped pods' spec that other pods don't have. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -283,8 +284,8 @@ static void start(struct wrap *w)
 }
 
 /*
- * Check the label by which TorchX, and those who read the object back, know a role. NAMES has those of earlier roles.
- * 0, or an errno that is in the build's errors.
+ * Check the label by which TorchX, and readers of the object, identify a role. NAMES has those of
+ * earlier roles. Return 0, or an errno that is in the build's errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -331,8 +332,8 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * The key by which a pod is found. TorchX's pods, and ours, have labels that say which replica they are:
- * "ROLE.REPLICA", made in KEY, since the names of TorchX's pods lack the role. Other pods are found by their names.
+ * Return the key of a pod. TorchX's pods, and ours, have labels with their replica: "ROLE.REPLICA",
+ * made in KEY, since the names of TorchX's pods lack the role. Other pods are found by their names.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -364,7 +365,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* Is OBJECT one that has no pods of its own? */
+/* True if OBJECT has no pods of its own. */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",

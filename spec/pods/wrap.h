@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects in an AppWrapper, whatever its version: pod groups, pods and one headless service, as TorchX makes them
- * for MCAD; and how its pods are read. The file of a version says how each object stands in its list.
+ * The objects in an AppWrapper, whatever its version: pod groups, pods and one headless service, as
+ * TorchX makes them for MCAD; and how its pods are read. The file of a version defines how its list
+ * contains each object.
  */
 #pragma once
 
@@ -33,15 +34,15 @@ struct wrap {
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
 	struct spec_pods pods; /* its tree is the object's */
 	struct json_object *items;
-	const char *coscheduler;	  /* NULL: none */
-	struct json_object *pull_secrets; /* NULL: none */
-	char *app_name;			  /* cut, if the whole leaves no room for a suffix */
+	const char *coscheduler;	  /* or NULL */
+	struct json_object *pull_secrets; /* or NULL */
+	char *app_name;			  /* cut, if the whole leaves no space for a suffix */
 	char *rank0_env;
 };
 
 /*
- * A kind's spec_kind.build: choose the job's name, make all items by ITEM (struct wrap), and of these the object by
- * OBJECT.
+ * A kind's spec_kind.build: choose the job's name, make all items by ITEM (struct wrap), and the
+ * object from them by OBJECT.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
@@ -50,8 +51,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Like spec_reader.job, for the items of LIST, each of which has its object under KEY: the pods are the tasks. Objects
- * that make pods in turn, such as a batch Job, are not looked into. Sets the app's name, too.
+ * Like spec_reader.job, for the items of LIST, each of which has its object under KEY: the pods are
+ * the tasks. Objects that create pods, such as a batch Job, are not inspected. Also set the app's
+ * name.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the text of what a document would become. Names and ids are as random as real ones. */
+/*
+ * Makes the text of the object that a document would become. Names and ids are as random as real
+ * ones.
+ */
 #include "spec/record/dry_run.h"
 
 #include <errno.h>
@@ -30,8 +33,9 @@ static struct chance chance_of(const struct spec_dry_run *d)
 /* --- a job of a cluster --- */
 
 /*
- * Find the mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local mount are for
- * documents of every kind, so those that KIND does not have are left out. In a mount of a cluster they are an error.
+ * Find the mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local
+ * mount are for documents of every kind, so those that KIND lacks are omitted. In a mount of a
+ * cluster they are an error.
  */
 static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
 			     struct spec_pair **ret)
@@ -78,7 +82,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 
 /* --- either --- */
 
-/* The kind of cluster job that a document says it is; NULL: none. */
+/* Return the kind of cluster job that a document names, or NULL. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;

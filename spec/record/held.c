@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Held jobs: their conditions in a document, their text on disk, what they wait for, and their snapshots. */
+/*
+ * Held jobs: their conditions in a document, their text on disk, their waits, and their snapshots.
+ */
 #include "spec/record/held.h"
 
 #include <errno.h>
@@ -79,7 +81,7 @@ void spec_held_free(struct spec_held *h)
 
 /* --- out of a document --- */
 
-/* Find the conditions in the document ROOT; false: there are none, or they are wrong. */
+/* Find the conditions in the document ROOT; return false if there are none, or they are invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -138,10 +140,10 @@ void spec_held_digest(const char *rest, size_t len, char ret[65])
 	spec_sha256(rest, len, ret);
 }
 
-/* The head's last member, its check sum, begins so. It is the SHA-256 of what is before it. */
+/* The beginning of the head's last member, its check sum: the SHA-256 of the text before it. */
 #define SUM ",\"sum\":\""
 
-/* Is the check sum of the head TEXT, without its newline, right? */
+/* True if the check sum of the head TEXT, without its newline, is right. */
 static bool has_sum(const char *text, size_t len)
 {
 	const size_t tail = strlen(SUM) + 64 + strlen("\"}");
@@ -283,7 +285,7 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/* Print what H waits for, and how a snapshot calls that. */
+/* Print the conditions that H waits for, and return the reason in its snapshot. */
 static const char *put_wait(FILE *out, const struct spec_held *h, const struct spec_held_news *news)
 {
 	const char *reason = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading AppDefs of local jobs: by the rules of all kinds, since the same file may go to a cluster tomorrow. Their run
- * options are given by a document alone.
+ * Reads AppDefs of local jobs by the rules of all kinds, since the same file may be submitted to a
+ * cluster later. Only a document has run options of its own.
  */
 #include "spec/record/local.h"
 
@@ -12,7 +12,9 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/turns.h"
 
-/* Refuse a manifest: it is not an AppDef at all, and to list its fields as unknown would only mislead. */
+/*
+ * Refuse a manifest: it is not an AppDef at all, and a list of its fields as unknown would mislead.
+ */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -29,7 +31,7 @@ static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	/* Options that TorchX's scheduler local_cwd has, too; only their defaults can be had here. */
+	/* Options that TorchX's scheduler local_cwd has, too; kxfs accepts only their defaults. */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
 	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
@@ -43,7 +45,7 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* ARGS (JSON text of a map) without the options for jobs of a cluster, to which the same file may go tomorrow. */
+/* Return ARGS (JSON text of a map) without the options for cluster jobs. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
@@ -72,7 +74,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own", e);
 }
 
-/* Find how APP runs. If something is wrong with that, an error is added. */
+/* Find the settings of APP, or add an error. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {
@@ -117,7 +119,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (!app->scheduler || streq(app->scheduler, "local")) {
 		const int64_t need = spec_turns_need(app);
 
-		/* A job that needs more GPUs than there are would wait for ever. */
+		/* A job that needs more GPUs than exist would wait for ever. */
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",

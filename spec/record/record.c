@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of local jobs: a snapshot with a plan, as texts and as the snapshot that is published. */
+/* Records of local jobs: a snapshot with a plan, as texts and as the published snapshot. */
 #include "spec/record/record.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define RECORD_VERSION 3
 
-/* The largest amount that is shown; a role may ask for any number. */
+/* The largest amount that is shown; a role may request any number. */
 #define FIGURE_MAX 1e15
 
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
@@ -36,7 +36,7 @@ static const struct spec_field job_fields[] = {
 	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .optional = true, .hidden = true),
 };
 
-/* These stand among the fields of the replica. */
+/* These are among the fields of the replica. */
 static const struct spec_field plan_fields[] = {
 	PLAN(ended, SPEC_FIELD_BOOL),
 	PLAN(again, SPEC_FIELD_BOOL),
@@ -56,7 +56,7 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/* The replicas of a local job are ended by no limit of memory. */
+/* No memory limit ends the replicas of a local job. */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
@@ -188,7 +188,10 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 
 /* --- in --- */
 
-/* Read the plans, and check what holds for the replicas of each local job: those of a role are numbered from 0. */
+/*
+ * Read the plans, and check the invariants of every local job's replicas: those of a role are
+ * numbered from 0.
+ */
 static int read_replicas(const struct spec_value *root, struct spec_record *r)
 {
 	const struct spec_value *list = spec_read_list(root, "replicas");
@@ -238,7 +241,10 @@ int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
 	return err;
 }
 
-/* Has APP the roles and replicas of R? A document that was accepted by other rules may be read as another job now. */
+/*
+ * True if APP has the roles and replicas of R. This version's rules may read an accepted document
+ * as another job.
+ */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
 	bool same = app->n_roles == r->job->n_roles;
@@ -253,7 +259,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* The terms that count are on record. */
+	/* The settings in the record take precedence. */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
@@ -293,7 +299,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* It waits for what was last said of it. */
+	/* It still waits for the reason last recorded. */
 	if (!r->turn || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

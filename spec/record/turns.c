@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides whose turn it is on a machine, and makes the text of its queue. */
+/* Decides which jobs may start on a machine, and makes the text of its queue. */
 #include "spec/record/turns.h"
 
 #include "spec/base/mem.h"
@@ -36,7 +36,7 @@ void spec_turns_take(struct spec_turns *t, const struct spec_record *r)
 		t->taken |= r->job->replicas[i].gpus;
 }
 
-/* GPUs of T that nobody has. */
+/* Return the unused GPUs of T. */
 static uint64_t free_of(const struct spec_turns *t)
 {
 	return t->gpus & ~t->taken;
@@ -47,7 +47,10 @@ static int count_of(uint64_t set)
 	return __builtin_popcountll(set);
 }
 
-/* What R waits for, which needs that many GPUs and stands behind all that were counted. malloc'ed. */
+/*
+ * Return the reason why R waits, which needs that many GPUs and is behind all counted jobs.
+ * malloc'ed.
+ */
 static char *wish_of(const struct spec_turns *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
@@ -115,7 +118,7 @@ char *spec_turns_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* Put the job's replicas that have GPUs, each with their numbers. */
+/* Add the job's replicas that have GPUs, each with their numbers. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;

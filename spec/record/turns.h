@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of one machine: how many of its jobs run at once, which of its GPUs each of their replicas has, and what
- * the others wait for. First come, first served: no job gets its turn while one before it waits. A job keeps what it
- * was given until it is over, also between the attempts of its replicas and while it is suspended. Pure.
+ * The queue of one machine: how many of its jobs run at once, which of its GPUs each of their
+ * replicas has, and what the others wait for. Strictly first come, first served: no job starts
+ * while an earlier one waits. A job keeps its slot and GPUs until it is over, also between the
+ * attempts of its replicas and while it is suspended. Pure.
  */
 #pragma once
 
 #include "spec/record/record.h"
 
-#define SPEC_MAX_GPUS 64 /* as many GPUs as a replica's set has bits */
+#define SPEC_MAX_GPUS 64 /* the number of bits of a replica's set */
 
-/* The limits, and what has been counted so far. Plain data. */
+/* The limits, and the counts so far. Plain data. */
 struct spec_turns {
-	unsigned jobs;		 /* how many jobs may run at once; 0: any number */
-	uint64_t gpus;		 /* the GPUs that are given out, a bit each; 0: none are */
+	unsigned jobs;		 /* the maximum number of running jobs; 0: no limit */
+	uint64_t gpus;		 /* the GPUs that jobs may get, a bit each; or 0 */
 	bool passive;		 /* this mount starts no job */
 	size_t running, waiting; /* how many jobs run, and how many wait */
-	uint64_t taken;		 /* GPUs that are taken, a bit each */
+	uint64_t taken;		 /* GPUs in use, a bit each */
 };
 
-/* The GPUs that all replicas of APP (NULL: none) need together. */
+/* Return the number of GPUs that all replicas of APP (NULL: none) need together. */
 int64_t spec_turns_need(const struct spec_app *app);
-/* Count R, which has its turn and is not over. All such jobs are counted before spec_turns_give is called. */
+/* Count R, which has its slot and is not over. Count all such jobs before spec_turns_give. */
 void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
 /*
- * Called for the jobs that wait, in their order. True: it is R's turn now, and its replicas have their GPUs. False: R's
- * snapshot says what it waits for; *RET_MOVED: that is news. A job that can never get its turn is in nobody's way.
+ * Called for the waiting jobs, in their order. Return true if R may start now; its replicas have
+ * their GPUs. Otherwise R's snapshot has the reason; *RET_MOVED: that has changed. A job that can
+ * never start does not hold up others.
  */
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
 
-/* The first N GPUs of SET. */
+/* Return the first N GPUs of SET. */
 uint64_t spec_turns_first(uint64_t set, int64_t n);
-/* The numbers of a set of GPUs, "0,3", malloc'ed. */
+/* Return the numbers of a set of GPUs, "0,3", malloc'ed. */
 char *spec_turns_numbers(uint64_t gpus);
-/* The text of queues/local/status, YAML: the limits of T and what it has counted, and the N snapshots V of jobs/. */
+/*
+ * Return the text of queues/local/status, YAML: the limits and counts of T, and the N snapshots V
+ * of jobs/.
+ */
 void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);
