@@ -435,6 +435,8 @@ void kinds_info(struct kinds *k, FILE *out)
 
 		fprintf(out, "- kind: %s\n", kinds[i]->name);
 		print_text(out, "  api", kinds[i]->api_version);
+		if (kinds[i]->users)
+			fputs("  own_file: true\n", out);
 		if (trouble)
 			print_text(out, "  trouble", trouble);
 	}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "fs/cli/kind_files.h"
 #include "fs/cli/refuse.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -130,6 +131,18 @@ SETTER(set_dry_run)
 	return set_text(o, def, value, ret_text);
 }
 
+SETTER(set_check_kind)
+{
+	o->action = OPTIONS_CHECK_KIND;
+	return set_text(o, def, value, ret_text);
+}
+
+/* They are read here, since SOURCE may name one of their kinds. */
+SETTER(set_kinds)
+{
+	return kind_files_add(&o->kinds, value, ret_text);
+}
+
 SETTER(set_list_sources)
 {
 	o->action = OPTIONS_LIST_SOURCES;
@@ -222,6 +235,8 @@ const struct option_def option_table[] = {
 	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
 	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,
 	 "print the manifest that FILE (-: stdin) would make", set_dry_run, FIELD(dry_run)},
+	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL, "check a kind file, and show a job by it",
+	 set_check_kind, FIELD(check_kind)},
 	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
 	 "print the words that a SOURCE can be made of", set_list_sources, 0},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", NULL, 0},
@@ -230,6 +245,8 @@ const struct option_def option_table[] = {
 	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
 	{0, "archive", "DIR", NULL, "copy each job that has ended to DIR/NAMESPACE/DAY/ID",
 	 set_archive, FIELD(archive)},
+	{0, "kinds", "DIR", NULL, "show jobs of the kinds that DIR/*.yaml describe, too", set_kinds,
+	 0},
 	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
 	 set_text, FIELD(kubeconfig)},
 	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},

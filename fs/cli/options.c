@@ -192,6 +192,7 @@ static const struct {
 	const char *usage;
 } operands[] = {
 	[OPTIONS_MOUNT] = {2, "kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
+	[OPTIONS_CHECK_KIND] = {2, "kxfs --check-kind=FILE [OBJECT.json [PODS.json]]"},
 	[OPTIONS_DRY_RUN] = {1, "kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	[OPTIONS_DOCTOR] = {1, "kxfs doctor [OPTIONS] [SOURCE]"},
 	[OPTIONS_CAPTURE] = {1, "kxfs capture [OPTIONS] [SOURCE]"},
@@ -207,6 +208,11 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n > max)
 		return refuse(-EINVAL, ret_text, "%s: too many words; %s", v[max],
 			      operands[o->action].usage);
+	if (o->action == OPTIONS_CHECK_KIND) {
+		o->check_object = n > 0 ? text_copy(v[0]) : NULL;
+		o->check_pods = n > 1 ? text_copy(v[1]) : NULL;
+		return 0;
+	}
 	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
 		return refuse(-EINVAL, ret_text,
 			      "%s: is no SOURCE, and %s is a command; to mount a namespace that is "
@@ -366,6 +372,9 @@ void options_clear(struct options *o)
 	free(o->selector);
 	free(o->mount_options);
 	free(o->dry_run);
+	free(o->check_kind);
+	free(o->check_object);
+	free(o->check_pods);
 	for (size_t i = 0; i < o->n_args; i++) {
 		free(o->args[i].key);
 		free(o->args[i].value);
@@ -403,6 +412,7 @@ void options_help(FILE *out)
 	fprintf(out,
 		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
 		"       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
+		"       kxfs --check-kind=FILE [OBJECT.json [PODS.json]]\n"
 		"       kxfs doctor [OPTIONS] [SOURCE]\n"
 		"       kxfs capture [OPTIONS] [SOURCE]\n"
 		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"

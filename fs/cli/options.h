@@ -4,8 +4,8 @@
  * and the shell completion are checked.
  *
  * The folder: option_table.c is the table; options.c parses by it and prints --help; run_options.c has the options of
- * kinds of jobs; source.c reads SOURCE; dry_run.c is all of --dry-run; who.c finds user and host; and refuse.c says why
- * there will be no mount. All of it runs on the main thread before the fork.
+ * kinds of jobs; source.c reads SOURCE; kind_files.c reads kind files; dry_run.c is all of --dry-run; who.c finds user
+ * and host; and refuse.c says why there will be no mount. All of it runs on the main thread before the fork.
  */
 #pragma once
 
@@ -24,6 +24,7 @@ enum options_cancel {
 enum options_action {
 	OPTIONS_MOUNT,
 	OPTIONS_DRY_RUN,
+	OPTIONS_CHECK_KIND,
 	OPTIONS_LIST_SOURCES,
 	OPTIONS_DOCTOR,
 	OPTIONS_CAPTURE,
@@ -63,7 +64,9 @@ struct options {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	char *dry_run;		/* the FILE of --dry-run */
+	char *dry_run;	  /* the FILE of --dry-run */
+	char *check_kind; /* the FILE of --check-kind, and what comes behind it; NULL: not given */
+	char *check_object, *check_pods;
 	struct spec_pair *args; /* run options, checked for the backend if one is given */
 	size_t n_args;
 	char *mount_options; /* generic options for the kernel, comma-separated; "": none */

@@ -2,6 +2,7 @@
 /* kxfs: batch jobs as a directory. This is the command; run.c does what it asks for. */
 #include "backend/backend.h"
 #include "fs/cli/dry_run.h"
+#include "fs/cli/kind_files.h"
 #include "fs/cli/mount_helper.h"
 #include "fs/cli/options.h"
 #include "fs/mount/about.h"
@@ -39,6 +40,8 @@ int main(int argc, char **argv)
 		return printed();
 	case OPTIONS_LIST_SOURCES:
 		return about_sources(&o) < 0 ? EXIT_FAILURE : printed();
+	case OPTIONS_CHECK_KIND:
+		return kind_files_check(&o);
 	case OPTIONS_DRY_RUN:
 		return dry_run_main(&o);
 	case OPTIONS_DOCTOR:

@@ -21,5 +21,11 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 char *spec_kind_file_name(const char *text, size_t len);
 /* Free a kind that spec_kind_file_read has made; NULL is allowed. */
 void spec_kind_file_free(const struct spec_kind *kind);
+/*
+ * Make what the file status of a mount would have at NOW of the job OBJECT (JSON), with its pods among the items of
+ * PODS (JSON): *RET, malloc'ed. 0, or -EINVAL: OBJECT is not an object.
+ */
+int spec_kind_show(const struct spec_kind *kind, const char *object, const char *pods, int64_t now,
+		   char **ret);
 /* True if KIND is made of a file. */
 bool spec_kind_is_file(const struct spec_kind *kind);

@@ -9,7 +9,6 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
-#include "spec/kindfile/kindfile.h"
 #include "spec/kinds/shipped.h"
 
 /* A sentence names so many kinds, and counts the others. */
@@ -55,6 +54,63 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 		if (spec_kind_is_file(kinds->v[i]))
 			spec_kind_file_free(kinds->v[i]);
 	kinds->n = 0;
+}
+
+/* Where a kind of the name of KIND is in KINDS, or where a new one would be. */
+static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *kind)
+{
+	size_t i = 0;
+
+	while (i < kinds->n && !streq(kinds->v[i]->name, kind->name))
+		i++;
+	return i;
+}
+
+/* Why KIND, which a user describes, can't be at place AT of KINDS; malloc'ed; NULL: it can. */
+static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
+{
+	if (find_compiled(kind->name) || streq(kind->name, "local"))
+		return text_print("%s can't be replaced: choose another name", kind->name);
+	if (at == SPEC_MAX_KINDS)
+		return text_print("there are more than %d kinds", SPEC_MAX_KINDS);
+	for (size_t i = 0; i < kinds->n; i++)
+		if (i != at && streq(kinds->v[i]->api_version, kind->api_version) &&
+		    streq(kinds->v[i]->kind, kind->kind))
+			return text_print("%s and this file are both %s %s; remove one",
+					  kinds->v[i]->name, kind->api_version, kind->kind);
+	return NULL;
+}
+
+int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struct spec_errors *e)
+{
+	cleanup_free char *why = NULL;
+	struct spec_kind *kind;
+	size_t at;
+
+	if (spec_kind_file_read(text, len, NULL, &kind, e) < 0)
+		return e->err;
+	at = place_of(kinds, kind);
+	why = refusal_of(kinds, kind, at);
+	if (why) {
+		spec_kind_file_free(kind);
+		return spec_errors_add(e, -EINVAL, 0, 0, "", "%s", why);
+	}
+	kind->users = true;
+	if (at < kinds->n)
+		spec_kind_file_free(kinds->v[at]);
+	kinds->v[at] = kind;
+	kinds->n = max_of(kinds->n, at + 1);
+	return 0;
+}
+
+const struct spec_kind *spec_kinds_newest(const struct spec_kinds *kinds)
+{
+	size_t i = kinds->n;
+
+	while (i-- > 0)
+		if (kinds->v[i]->users)
+			return kinds->v[i];
+	return NULL;
 }
 
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name)

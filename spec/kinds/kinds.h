@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "spec/pods/kind.h"
+#include "spec/kindfile/kindfile.h"
 #include "spec/view/view.h"
 
 extern const struct spec_kind spec_volcano;
@@ -23,6 +23,13 @@ extern const struct spec_control spec_job_control;
 /* Set RET to the kinds of this program; it is to be cleared. */
 void spec_kinds_init(struct spec_kinds *ret);
 void spec_kinds_clear(struct spec_kinds *kinds);
+/*
+ * Add the kind of the kind file TEXT, which a user wrote. It replaces the shipped kind of its name, unless a part of
+ * that is C. 0, or the errno of E, and KINDS is as it was.
+ */
+int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struct spec_errors *e);
+/* The kind that was added last. */
+const struct spec_kind *spec_kinds_newest(const struct spec_kinds *kinds);
 /* The kind of this name; NULL if there is none. */
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*

@@ -56,6 +56,7 @@ struct spec_kind {
 	const char *scheduling_api;
 	/* The object has one template per role, however many replicas the role has. */
 	bool one_template;
+	bool users;			   /* a file of the user describes it */
 	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* See struct spec_scheduler. */

@@ -28,6 +28,7 @@ READERS = {
     "event": (70, "spec/api/event.c", "spec/api/refusal.c"),
     "exec": (60, "spec/api/exec_credential.c"),
     "held": (80, "spec/record/held.c", "spec/app/hold.c"),
+    "kindfile": (85, "spec/kindfile/file.c", "spec/kindfile/path.c", "spec/kindfile/read.c", "spec/kindfile/show.c"),
     "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),
     "lines": (80, "backend/output/lines.c"),
     "logline": (70, "spec/logline/logline.c", "spec/logline/overlap.c"),

@@ -42,6 +42,7 @@ OTHERS = {
     "backend/local/guard.c": "another process, which has no loop",
     "backend/local/helper_main.c": "/dev/null, in another process, which has no loop",
     "fs/cli/dry_run.c": "a command that prints a manifest, and ends",
+    "fs/cli/kind_files.c": "before the fork, and a command that checks a file, and ends",
     "fs/mount/daemon.c": "/dev/null, before the fork",
     "fs/mount/doctor.c": "/proc, of a command that prints what it finds, and ends",
     "fs/mount/mountinfo.c": "/proc",

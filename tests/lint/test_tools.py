@@ -20,7 +20,8 @@ def test_shellcheck(path):
 
 
 def test_there_are_man_pages():
-    assert {p.name for p in MAN_PAGES} >= {"kxfs.1", "kxfs-layout.5", "kxfs-status.5", "kxfs-submit.7", "appdef.5"}
+    assert {p.name for p in MAN_PAGES} >= {
+        "kxfs.1", "kxfs-kind.5", "kxfs-layout.5", "kxfs-status.5", "kxfs-submit.7", "appdef.5"}
 
 
 @pytest.mark.parametrize("path", MAN_PAGES, ids=[p.name for p in MAN_PAGES])

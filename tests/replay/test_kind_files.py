@@ -3,6 +3,8 @@
 ready manifests."""
 
 import json
+import os
+import re
 import threading
 
 import harness
@@ -10,7 +12,7 @@ import pytest
 import recordings
 import store as st
 import yaml
-from harness import ROOT, write_ctl
+from harness import ROOT, run, write_ctl
 
 RESOURCES = {"pytorchjob": st.PYTORCHJOBS, "tfjob": st.TFJOBS, "xgboostjob": st.XGBOOSTJOBS}
 MANIFEST = {
@@ -99,6 +101,78 @@ def test_submit(server, make_mount):
     with pytest.raises(OSError):
         kx.write("submit/app.yaml", yaml.dump({"name": "a", "roles": [{"name": "r", "image": "i", "entrypoint": "e"}]}))
     assert "PyTorchJobs are submitted as ready manifests" in kx.read("submit/app.yaml.error")
+
+
+TRAINRUNS = st.Resource("example.com", "v1", "trainruns", "TrainRun")
+RUN = {
+    "apiVersion": "example.com/v1", "kind": "TrainRun",
+    "metadata": {"name": "run", "namespace": "test", "uid": "r-1", "creationTimestamp": "2026-11-21T09:00:00Z"},
+    "spec": {"driver": {"spec": {"containers": [{"name": "main"}]}},
+             "groups": [{"name": "Actor", "size": 2, "template": {"spec": {"containers": [{"name": "main"}]}}}]},
+    "status": {"phase": "Active"},
+}
+
+
+def example():
+    """The example of kxfs-kind(5)."""
+    return re.search(r"^\.Bd .*?\n(format.*?)^\.Ed", (ROOT / "docs/kxfs-kind.5").read_text(), re.S | re.M)[1]
+
+
+def pod(name, role, index):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": name, "namespace": "test", "uid": name, "creationTimestamp": "2026-11-21T09:00:01Z",
+        "labels": {"example.com/run": "run", "example.com/role": role, "example.com/index": str(index)},
+        "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "TrainRun", "name": "run", "uid": "r-1",
+                             "controller": True}]},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}}
+
+
+def test_own_file(server, make_mount, tmp_path):
+    """A file of the user is all that another kind needs."""
+    (tmp_path / "trainrun.yaml").write_text(example())
+    (tmp_path / "README").write_text("this is not a kind")
+    server.install(TRAINRUNS)
+    server.store.put(TRAINRUNS, RUN)
+    for name, role, index in (("d", "driver", 0), ("a0", "Actor", 0), ("a1", "Actor", 1)):
+        server.store.put(st.PODS, pod(name, role, index))
+    kx = make_mount(server, options=f"kinds={tmp_path}", source="test")
+    assert {"kind": "trainrun", "api": "example.com/v1", "own_file": True} in yaml.safe_load(kx.read(".kxfs", "info"))["kinds"]
+    harness.wait_for(lambda: kx.ls("jobs") == ["run"] and harness.Job(kx, "run").state() == "PENDING", what="PENDING")
+    assert {name for name in os.listdir(harness.Job(kx, "run").dir) if "-" in name} == {"driver-0", "actor-0", "actor-1"}
+    server.store.change(TRAINRUNS, "test", "run", lambda tree: tree["status"].update(phase="Done"))
+    harness.wait_for(lambda: harness.Job(kx, "run").state() == "SUCCEEDED", what="SUCCEEDED")
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    (lambda: example().replace("roles:", "rolls:"), "trainrun.yaml:5:1: rolls: no such key; did you mean roles?"),
+    (lambda: example().replace("name: trainrun", "name: job"), "job can't be replaced: choose another name"),
+    (lambda: example().replace("example.com/v1, kind: TrainRun", "batch/v1, kind: Job"),
+     "job and this file are both batch/v1 Job; remove one"),
+])
+def test_mistake(server, make_kx, tmp_path, text, says):
+    """A mistake in a file ends the start, and says where it is."""
+    del server
+    (tmp_path / "trainrun.yaml").write_text(text())
+    kx = make_kx(start=False)
+    p = run([kx.binary, "-o", f"kinds={tmp_path}", "test", kx.mnt], check=False, env=kx.env())
+    assert p.returncode == 1 and says in p.stderr
+
+
+def test_check_kind(make_kx, tmp_path):
+    """Without a mount, what a mount would show; pods of other jobs are not among them."""
+    files = [tmp_path / name for name in ("kind.yaml", "run.json", "pods.json")]
+    other = pod("x", "Actor", 0)
+    other["metadata"]["ownerReferences"][0]["uid"] = "r-2"
+    for path, text in zip(files, (example(), json.dumps(RUN), json.dumps({"items": [pod("a1", "Actor", 1), other]}))):
+        path.write_text(text)
+    kx = make_kx(start=False)
+    p = run([kx.binary, f"--check-kind={files[0]}"], check=False, env=kx.env())
+    assert p.returncode == 0 and p.stdout == f"{files[0]}: no mistakes\n"
+    p = run([kx.binary, f"--check-kind={files[0]}", *files[1:]], check=False, env=kx.env())
+    status = yaml.safe_load(p.stdout)
+    assert (status["kind"], status["state"], [role["name"] for role in status["roles"]]) == (
+        "trainrun", "PENDING", ["driver", "actor"])
+    assert [rep["pod"] for rep in status["roles"][1]["replicas"]] == ["", "a1"]
 
 
 def test_default_kind(server, make_mount):

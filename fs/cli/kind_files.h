@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Kind files of the user, kxfs-kind(5): -o kinds=DIR, and the command kxfs --check-kind=FILE. */
+#pragma once
+
+struct options;
+struct spec_kinds;
+
+/*
+ * Add the kinds of all files DIR/NAME.yaml to KINDS, in the order of their names. 0, or a negative errno with *RET_TEXT
+ * (malloc'ed): all mistakes of the first file that has some.
+ */
+int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
+/*
+ * Check the file of --check-kind, and print what its kind shows of the object in a file, if there is one. Returns the
+ * status to exit with.
+ */
+int kind_files_check(const struct options *o);
