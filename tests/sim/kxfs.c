@@ -95,7 +95,7 @@ static int make(struct kxfs *k, char **why)
 		.args = args,
 		.n_args = volcano || (!sim_machine && kueue_is_here()) ? array_size(args) : 0,
 		.jobs = machine_places(),
-		.spool_limit = 1u << 30,
+		.spool_limit = archive_makes_room() ? 2000 : 1u << 30,
 		.archive = archive_is_here() ? SIM_ARCHIVE_DIR : NULL,
 		.archives = archive_is_here(),
 		.history_keep = HISTORY_S,

@@ -630,6 +630,13 @@ static char *state_of(const char *job, pid_t pid)
 
 static void judge_lines(const struct run *r, const char *name, const char *text)
 {
+	cleanup_free char *first = text_print("%s 0\n", r->uid);
+
+	/* It was removed to make room, when it was archived, or the archive could not be written to. */
+	if (text && !*text &&
+	    (archive_has(first) ||
+	     (archive_makes_room() && (sim_faults.disk_error || sim_faults.hangs))))
+		return;
 	for (unsigned k = 0; k < r->printed; k++) {
 		cleanup_free char *line = text_print("%s %u\n", r->uid, k);
 

@@ -186,12 +186,14 @@ void readers_archived(const char *job, const char *log, const char *text, const 
 /* --- archive.c: what is in the archive --- */
 
 bool archive_is_here(void);
+/* The state directory is small: output that is archived is removed from it, and that of a cluster may be fetched anew. */
+bool archive_makes_room(void);
 void archive_begin_looking(void);
 /* Check what is there now. */
 void archive_look(void);
 void archive_after_power_cut(void);
-/* Has some job in the archive a FILE that begins with TEXT? */
-bool archive_has(const char *file, const char *text);
+/* Is TEXT in a file of some job in the archive? */
+bool archive_has(const char *text);
 /* In a task. */
 void archive_judge(void);
 
