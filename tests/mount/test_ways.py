@@ -4,7 +4,8 @@ file; or it launches nothing, and the command fails if it looks at what close re
 
 In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the document
 as YAML, $JSON, the same as JSON (both are the command's to remove), and $T, an empty directory. $URL/doc is $DOC by
-HTTP; $SSH is a configuration file of ssh for the host "here".
+HTTP; $SSH is a configuration file of ssh for the host "here"; $GO is a directory of programs (ways/programs.py), and $JAVA
+the program ways/Write.java.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import socket
+import sys
 import threading
 
 import harness
@@ -22,6 +24,9 @@ import submitting
 import test_submit_tools
 import yaml
 from submitting import BAD
+
+sys.path.insert(1, str(harness.ROOT / "tests/mount/ways"))
+import programs  # noqa: E402
 
 # Some writers need several writes for a document of this size, and YAML that breaks off at the end of a line is valid.
 GOOD = "name: app\nroles:\n- name: main\n  image: none\n  entrypoint: /bin/true\nmetadata:\n" + "".join(
@@ -123,6 +128,10 @@ raise SystemExit(0 if codes else 1)'""",
     "Jupyter %%writefile": r"""
         printf 'get_ipython().run_cell_magic("writefile", "%s", open("%s").read())\n' $F $DOC > $T/x.ipy
         ipython3 --quick $T/x.ipy && test ! -e $F.error""",
+    "Go os.WriteFile": "$GO/write",
+    "Java Files.write": "java $JAVA write",
+    "Java Files.copy": "java $JAVA copy",
+    "Java FileWriter": "java $JAVA writer",
     "node writeFileSync": "node -e 'fs.writeFileSync(process.env.F, fs.readFileSync(process.env.DOC))'",
     "node copyFileSync": "node -e 'fs.copyFileSync(process.env.DOC, process.env.F)'",
     "node promises": "node -e 'fs.promises.writeFile(process.env.F, fs.readFileSync(process.env.DOC))'",
@@ -161,6 +170,9 @@ SILENT = {
     "script >": "script -qec 'cat > $F < $DOC' /dev/null > $T/typescript",
     "awk >": "awk '{ print > ENVIRON[\"F\"] }' $DOC",
     "perl >": "perl -e 'open F, \">\", $ENV{F}; open D, $ENV{DOC}; print F while <D>'",
+    "yq in Go >": "$GO/yq . $DOC > $F",
+    "ytt >": "$GO/ytt -f a.yaml=$DOC > $F",
+    "Java >": "java $JAVA print > $F",
     "node >": "node -e 'console.log(fs.readFileSync(process.env.DOC, \"utf8\"))' > $F",
     "rclone cat": "rclone cat --config=$T/conf $DOC > $F",
     "nano": r"""(until grep -q nano $T/tty; do sleep 0.05; done; printf '\x12%s\r\x13\x18n' $DOC) 2> /dev/null |
@@ -176,6 +188,7 @@ CHANGE = {
     "perl -i.bak": "perl -pi.bak -e 's/none/newer/' $F",
     "gawk -i inplace": "gawk -i inplace '{ sub(/none/, \"newer\"); print }' $F",
     "yq -i": "yq -y -i '.roles[0].image = \"newer\"' $F",
+    "yq in Go -i": "$GO/yq -i '.roles[0].image = \"newer\"' $F",
     "yq | sponge": "yq -y '.roles[0].image = \"newer\"' $F | sponge $F",
     "cp and mv": "sed 's/none/newer/' $F > x.tmp && mv x.tmp $F",
     "mv away and back": "mv $F $F.old && sed 's/none/newer/' $F.old > $T/x && mv $T/x $F",
@@ -313,6 +326,9 @@ class Way:
                "T": str(self.dir / "t"), "HOME": str(self.dir / "t"), "URL": f"{self.url}/{self.dir.name}"}
         if "$SSH" in line:
             env["SSH"] = str(self.request.getfixturevalue("ssh"))
+        if "$GO" in line:
+            env["GO"] = str(programs.programs())
+        env["JAVA"] = str(harness.ROOT / "tests/mount/ways/Write.java")
         p = harness.run(line, check=False, cwd=self.kx / "submit", env=env)
         return p.returncode, p.stdout + p.stderr
 
