@@ -165,7 +165,7 @@ int backend_start(struct backend *b, char **ret_text)
 	err = end_wait(&b->started, BACKEND_START_S, ret_text);
 	if (err == -ETIMEDOUT && !*ret_text)
 		*ret_text =
-			text_print("the list of jobs did not come in within %d s", BACKEND_START_S);
+			text_print("the list of jobs did not arrive within %d s", BACKEND_START_S);
 	return err;
 }
 

@@ -86,7 +86,9 @@ static void set_trouble(struct archive *a, char *text)
 	}
 	if (text && !old)
 		diag(DIAG_WARNING,
-		     "archive: %s; what is not archived stays here, and is tried again", text);
+		     "archive: %s; jobs that are not archived stay in the state "
+		     "directory, and kxfs retries",
+		     text);
 	else if (!text && old)
 		diag(DIAG_INFO, "archive: all jobs can be archived again");
 	free(old);
@@ -302,7 +304,7 @@ static void on_stopped(void *data)
 	loop_timer_stop(&a->timer);
 	loop_timer_stop(&a->late);
 	if (a->waiting)
-		diag(DIAG_INFO, "%llu jobs are not archived yet; the next start goes on",
+		diag(DIAG_INFO, "%llu jobs are not archived yet; the next start continues",
 		     atomic_load(&a->waiting));
 	if (a->stopped)
 		take_ptr(a->stopped)(a->stopped_data);

@@ -140,8 +140,8 @@ static void served_over(struct examine *e)
 
 	if (!e->n_kinds) {
 		say(e, BACKEND_WRONG,
-		    "the cluster serves no %s: is it the right cluster? Otherwise ask who runs it to "
-		    "install them",
+		    "the cluster serves no %s: is it the right cluster? Otherwise "
+		    "ask its administrator to install them",
 		    jobs);
 		enter(e, OVER);
 		return;
@@ -233,11 +233,11 @@ static void metrics_replied(struct examine *e, const struct http_reply *reply)
 
 	e->has_metrics = version;
 	if (version)
-		say(e, BACKEND_FINE, "what pods use is told by %s", version);
+		say(e, BACKEND_FINE, "%s reports what pods use", version);
 	else
 		say(e, BACKEND_LACKS,
-		    "what pods use is not told (there is no metrics-server): usage has only what was "
-		    "requested");
+		    "the cluster does not report what pods use (no metrics-server): "
+		    "usage shows only what was requested");
 	enter(e, RIGHTS);
 }
 
@@ -276,8 +276,8 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
 	else
 		say(e, BACKEND_WRONG,
-		    "%s: may not %s, which each mount needs: check the namespace, or ask who runs "
-		    "the cluster for the rights of rbac.yaml",
+		    "%s: may not %s, which each mount needs: check the namespace, "
+		    "or ask the cluster's administrator for the rights of rbac.yaml",
 		    resource, missing);
 }
 
@@ -295,7 +295,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	bool allowed = false;
 
 	if (!http_succeeded(reply) || spec_review_reply(reply->body, reply->len, &allowed) < 0) {
-		say(e, BACKEND_LACKS, "the server does not say which rights there are (%s)",
+		say(e, BACKEND_LACKS, "the server does not report the user's rights (%s)",
 		    reply->err ? reply->text : "the review of rights is refused");
 		enter(e, OVER);
 		return;
@@ -313,8 +313,8 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	}
 	if (is_of_all(e) && !e->may_list)
 		say(e, BACKEND_WRONG,
-		    "no jobs of any kind may be listed: check the namespace, or ask who runs the cluster "
-		    "for the rights of rbac.yaml");
+		    "no jobs of any kind may be listed: check the namespace, or ask "
+		    "the cluster's administrator for the rights of rbac.yaml");
 	enter(e, OVER);
 }
 

@@ -257,7 +257,7 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 	if (err < 0)
 		return refuse(ret_text, err, what, file, strerror(-err));
 	return strstr(*ret, "-----BEGIN ") ? 0
-					   : refuse(ret_text, -EINVAL, what, file, "it is no PEM");
+					   : refuse(ret_text, -EINVAL, what, file, "it is not PEM");
 }
 
 /* Read all files that C names. An unreadable token is not an error if C has a fixed one. */

@@ -135,8 +135,8 @@ static int server_parse(CURLU *u, const char *url, char **scheme, char **host, c
 
 static int server_no_url(const struct spec_connection *c, char **ret_text)
 {
-	*ret_text = text_print("the server of context %s is no URL with https or http, or its "
-			       "tls-server-name no name",
+	*ret_text = text_print("the server of context %s is not a URL with https or http, or "
+			       "its tls-server-name is not a host name",
 			       c->context);
 	return -EINVAL;
 }

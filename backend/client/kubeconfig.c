@@ -58,7 +58,7 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	if (err == -ENOENT)
 		return err;
 	if (err == -EINVAL)
-		return refuse(ret_text, err, "kubeconfig %s: it is no regular file", path);
+		return refuse(ret_text, err, "kubeconfig %s: it is not a regular file", path);
 	if (err == -EFBIG)
 		return refuse(ret_text, err, "kubeconfig %s: it has more than 1 MiB", path);
 	if (err < 0)
@@ -118,10 +118,11 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 	namespace[strcspn(namespace, " \t\r\n")] = '\0';
 	err = spec_kubeconfig_in_cluster(host, port ? port : "443", namespace ? namespace : "",
 					 ret);
-	return err == -EINVAL ? refuse(ret_text, err,
-				       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no "
-				       "address of a server")
-			      : err;
+	return err == -EINVAL
+		       ? refuse(ret_text, err,
+				"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not "
+				"the address of a server")
+		       : err;
 }
 
 /*

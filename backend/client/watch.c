@@ -268,7 +268,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 /* The server no longer has the known version: relist, now or after a pause. */
 static void expired(struct watch *w)
 {
-	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew", w->resource);
+	diag(DIAG_INFO, "%s: the watch position has expired; listing again", w->resource);
 	forget_version(w);
 	/* Relist now if the last request succeeded; otherwise pause. */
 	if (w->backoff.failures)
@@ -312,7 +312,7 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 	cleanup_free char *text =
 		text_print("it has more than %d objects, or a page of it more than %d MiB%s%s",
 			   SPEC_MAX_LISTED, SPEC_MAX_PAGE_MIB,
-			   w->config.fewer ? "; fewer are asked for with " : "",
+			   w->config.fewer ? "; to request fewer, use " : "",
 			   w->config.fewer ? w->config.fewer : "");
 	const struct http_reply large = {.err = -EFBIG, .text = text, .body = ""};
 	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
@@ -513,7 +513,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 		 * The stream contained 504 or the like, or was not a watch: relisting is right in
 		 * any case.
 		 */
-		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->resource,
+		diag(DIAG_INFO, "%s: the watch ended with %s; listing again", w->resource,
 		     w->event_err ? "an error of the server" : strerror(-reply->err));
 		forget_version(w);
 		return back_off(w, reply->wait_ms);
@@ -677,7 +677,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	known = is_replied(w) ? w->replied : w->version;
 	if (is_set_back(meta.resource_version, known)) {
 		diag(DIAG_WARNING,
-		     "%s: the server is at version %s, though it was at %s before; listing anew",
+		     "%s: the server is at version %s, though it was at %s before; listing again",
 		     w->resource, meta.resource_version, known);
 		forget_version(w);
 		return send_next(w);
@@ -729,8 +729,7 @@ static void send_next(struct watch *w)
 {
 	/* The reply to a DELETE has no version that would show whether the server was set back. */
 	if (w->version && w->doubt && w->config.untold && w->config.untold(w->config.data)) {
-		diag(DIAG_INFO, "%s: no watch has told of what was deleted; listing anew",
-		     w->resource);
+		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
 		forget_version(w);
 	}
 	if (!w->version)

@@ -852,10 +852,9 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
 	} else if (rq->kind == BACKEND_CANCEL && e->unsure) {
-		backend_refuse(
-			rq, -EAGAIN,
-			"it may have been launched, which is not known yet: nothing was removed; "
-			"try again later");
+		backend_refuse(rq, -EAGAIN,
+			       "it is not known yet whether it was launched: nothing was "
+			       "removed; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
 		change_start(e, true, rq);
 	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {

@@ -104,9 +104,9 @@ static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 	if (!*owner || !job->view->owned || !job->kind->reader->remade)
 		return NULL;
 	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
-		return text_print("what owns it, %s, would make it anew; end that", owner);
+		return text_print("its owner, %s, would create it again; end the owner", owner);
 	return text_print(
-		"what owns it, %s, would make it anew; to end both: kubectl -n %s delete %s", owner,
+		"its owner, %s, would create it again; to end both: kubectl -n %s delete %s", owner,
 		k->namespace, owner);
 }
 

@@ -127,8 +127,8 @@ static void on_ended(void *data, enum command_end end, const char *text)
 static void give_up(struct control *c)
 {
 	cleanup_free char *text =
-		text_print("whether %s was taken could not be found out: %s; look at status before "
-			   "you ask for it again",
+		text_print("it is not known whether %s was accepted: %s; check status "
+			   "before you write it again",
 			   spec_action_name(c->action), c->lost);
 
 	answer(c, -ETIMEDOUT, text);
@@ -324,8 +324,9 @@ static void decide(struct control *c, const struct spec_control_job *job)
 			text = text_print("%s is refused: %s", name, why);
 		else
 			text = text_print(
-				"%s would have no effect: the job is %s; ctl lists what has", name,
-				*phase ? phase : "not yet seen by its controller");
+				"%s would have no effect: the job is %s; read ctl for the words "
+				"that have one",
+				name, *phase ? phase : "not yet seen by its controller");
 		return refuse(c, err, text);
 	}
 	err = make_request(c, job);
@@ -360,7 +361,7 @@ static void on_read(void *data, const struct http_reply *reply)
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
-		refuse(c, -ESTALE, "it is another job by now; look at it again");
+		refuse(c, -ESTALE, "it is another job now; look at it again");
 	} else {
 		kueue = world_kueue(c->k->world, job);
 		decide(c, &(struct spec_control_job){.view = job->view, .kueue = &kueue});
@@ -448,7 +449,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	if (commands_begin(k->commands, rq->uid, rq->id, rq->action, on_ended, c) < 0) {
 		free(c);
 		backend_answer(rq, -EBUSY, NULL,
-			       "another action is under way; status has it as pending_command");
+			       "another action is pending; see pending_command in status");
 		return;
 	}
 	c->k = k;

@@ -135,10 +135,9 @@ static void surveyed(struct kinds *k)
 		return;
 	}
 	jobs = spec_kinds_text(k->config.kinds, k->config.source);
-	why = text_print(
-		"the cluster serves no %s\nIs it the right cluster? Otherwise ask who runs "
-		"it to install them.",
-		jobs);
+	why = text_print("the cluster serves no %s\nIs it the right cluster? Otherwise "
+			 "ask its administrator to install them.",
+			 jobs);
 	for (size_t i = k->n_slots; i-- > 0;) {
 		if (!k->slots[i].refused)
 			continue;

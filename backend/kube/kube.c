@@ -521,14 +521,14 @@ static void kube_metrics(struct backend *b, FILE *out)
 	capture_count(k->parts.capture, &logs);
 	const struct print_metric metrics[] = {
 		{"pods", "gauge", "Pods of the jobs in jobs/", world_n_pods(k->parts.world)},
-		{"server_failures_total", "counter", "Requests that got no whole answer",
+		{"server_failures_total", "counter", "Requests that failed after all retries",
 		 http.failed},
 		{"server_retries_total", "counter", "Requests sent again", http.retried},
 		{"server_connections", "gauge", "Connections to the server", http.connections},
-		{"watch_events_total", "counter", "Objects that the server told of",
+		{"watch_events_total", "counter", "Watch events from the server",
 		 watches_n_told(k->parts.watches)},
 		{"log_streams", "gauge", "Logs that are followed", logs.streams},
-		{"log_streams_waiting", "gauge", "Logs that wait for a stream", logs.waiting},
+		{"log_streams_waiting", "gauge", "Logs that wait for a slot", logs.waiting},
 	};
 
 	print_metrics(out, metrics, array_size(metrics));

@@ -301,6 +301,6 @@ void looks_refused(struct looks *l, struct watches_refused *list)
 		answer = l->failed && l->forbidden ? text_copy(l->failed) : NULL;
 	}
 	if (answer)
-		watches_print_refused(list, "list", resource, "usage has only what was requested",
+		watches_print_refused(list, "list", resource, "usage shows only what was requested",
 				      answer);
 }

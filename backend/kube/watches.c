@@ -60,7 +60,7 @@ static const struct watch_def *def_of(enum world_sort sort)
 static const char *cost_of(enum world_sort sort)
 {
 	if (sort == WORLD_OWN_QUEUE)
-		return "there is no queues/; why can't tell what a queue has";
+		return "there is no queues/; why can't report what a queue has";
 	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
 }
 
@@ -627,8 +627,9 @@ char *watches_trouble(struct watches *w, enum world_sort sort)
 	const struct watched *x = &w->all[sort];
 	lock_scope(&w->lock);
 
-	return x->access == ACCESS_GIVEN ? NULL
-					 : text_copy(x->text ? x->text : "its list is not in yet");
+	return x->access == ACCESS_GIVEN
+		       ? NULL
+		       : text_copy(x->text ? x->text : "its list has not arrived yet");
 }
 
 bool watches_know(struct watches *w, enum world_sort sort)
@@ -719,7 +720,7 @@ void watches_metrics(struct watches *w, FILE *out)
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",
 		since ? (double)max_of(loop_time_ns() - since, (int64_t)0) / 1e9 : 0.0);
 	print_metric_head(out, "watch_restarts_total", "counter",
-			  "Watches that ended and were asked for anew, by why they ended");
+			  "Watches that were started again, by reason");
 	tally_print(&w->ends, out, "watch_restarts_total",
 		    (const char *const[]){"resource", "reason", NULL});
 }

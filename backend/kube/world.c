@@ -833,14 +833,14 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 		passed->round = w->rounds[sort];
 	if (wrong == -ENOSPC && !w->full[sort] && !gone)
 		diag(DIAG_WARNING,
-		     "there are more than %u objects %s: those beyond are passed over until others have "
-		     "gone",
+		     "there are more than %u objects %s: the rest is not shown until "
+		     "others are removed",
 		     SPEC_MAX_LISTED, what);
 	w->full[sort] |= wrong == -ENOSPC && !gone;
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
 		return;
 	if (wrong != -ENOSPC)
-		diag(DIAG_WARNING, "the %s %s is passed over: %s", what,
+		diag(DIAG_WARNING, "the %s %s is not shown: %s", what,
 		     *name ? name : "(without a name)",
 		     wrong == -EFBIG   ? "it is too large"
 		     : wrong == -ELOOP ? "it is nested too deep"

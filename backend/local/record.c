@@ -247,8 +247,7 @@ static void on_written(void *data, int err, uint64_t change, bool pending)
 	struct local_record *r = data;
 
 	if (err < 0 && !r->unsaved)
-		diag(DIAG_ERROR,
-		     "%s: its state can't be recorded: %s; it is tried again until it can",
+		diag(DIAG_ERROR, "%s: its state can't be recorded: %s; kxfs retries until it can",
 		     r->rec->job->id, strerror(-err));
 	else if (err == 0 && r->unsaved)
 		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->job->id);

@@ -226,7 +226,7 @@ static void sought(void *data)
 	if (task->seek.failures == SEEK_TRIES)
 		diag(DIAG_WARNING,
 		     "%s/" HELPER_DIR
-		     "/%s: the process that runs it does not answer: %s; it is asked again until it does",
+		     "/%s: the process that runs it does not answer: %s; kxfs retries until it does",
 		     task->dir, task->name, strerror(-task->found.err));
 	loop_timer_set(&task->timer, backoff_next(&task->seek, 0));
 }

@@ -25,7 +25,7 @@ static const char *not_done(int letter)
 {
 	switch (letter) {
 	case 'f':
-		return "-f: there is no pretending to mount";
+		return "-f: a fake mount is not possible";
 	case 'N':
 		return "-N: there is no mounting in another namespace; use nsenter(1)";
 	case ':':

@@ -214,10 +214,11 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		return 0;
 	}
 	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
-		return refuse(-EINVAL, ret_text,
-			      "%s: is no SOURCE, and %s is a command; to mount a namespace that is "
-			      "called %s, name its backend: kxfs volcano:%s %s",
-			      v[0], v[-1], v[-1], v[-1], v[0]);
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: is not a SOURCE, and %s is a command; to mount a namespace that is "
+			"called %s, name its backend: kxfs volcano:%s %s",
+			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
 		o->foreground = true;

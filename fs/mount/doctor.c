@@ -65,12 +65,12 @@ static void look_at_machine(const struct options *o, struct report *r)
 	/* A container whose first process is kxfs has a pid namespace of its own. */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
-		on_finding(
-			r, BACKEND_LACKS,
-			"processes of other containers: kxfs is process 1 here, so it shares no pid "
-			"namespace with its users:\na mount sees nobody write, and each close in submit/ "
-			"decides by itself (kxfs-submit(7));\nshareProcessNamespace: true in the pod is "
-			"the cure");
+		on_finding(r, BACKEND_LACKS,
+			   "processes of other containers: kxfs is process 1 here, so it "
+			   "shares no pid namespace with its users:\n"
+			   "a mount sees nobody write, and each close in submit/ is judged "
+			   "separately (kxfs-submit(7));\n"
+			   "shareProcessNamespace: true in the pod helps");
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else
@@ -116,13 +116,13 @@ int doctor_main(const struct options *o)
 	}
 	printf("%s\n",
 	       r.wrong && here
-		       ? "A mount would not work. Without a cluster, jobs can run as processes of this "
+		       ? "Mounting will not work. Without a cluster, jobs can run as processes of this "
 			 "machine: kxfs local: MOUNTPOINT"
 	       : r.no_fuse && !r.wrong && !streq(o->backend, "local")
-		       ? "A mount would not work; kxfs capture, which needs no FUSE, would."
-	       : r.wrong || r.no_fuse ? "A mount would not work."
-	       : r.lacks	      ? "A mount would work, without what is missing."
-				      : "A mount would work.");
+		       ? "Mounting will not work; kxfs capture, which needs no FUSE, will."
+	       : r.wrong || r.no_fuse ? "Mounting will not work."
+	       : r.lacks	      ? "Mounting will work, with the limitations listed above."
+				      : "Mounting will work.");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return EXIT_FAILURE;
 	return r.wrong || r.no_fuse ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -177,8 +177,8 @@ static int heed_flaw(struct run *r, char **why)
 		     state_dir(r->state));
 	} else if (err) {
 		diag(DIAG_WARNING,
-		     "%s: no room for the state (%s): nothing can be submitted until there is; rm -r of what is in "
-		     "history/ makes some",
+		     "%s: no space for the state (%s): nothing can be submitted "
+		     "until there is some; rm -r of jobs in history/ frees space",
 		     state_dir(r->state), strerror(-err));
 	}
 	return 0;
@@ -356,7 +356,7 @@ static void on_patience(void *data)
 	struct run *r = data;
 
 	if (!atomic_load(&r->up))
-		diag(DIAG_INFO, "the list of jobs of %s is not in yet; still trying",
+		diag(DIAG_INFO, "the list of jobs of %s has not arrived yet; still trying",
 		     r->options->source);
 }
 
@@ -492,7 +492,7 @@ static bool end(struct run *r)
 	stopped = backend_stop(r->backend);
 	idle = loop_stop(r->loop);
 	if (!idle)
-		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up",
+		diag(DIAG_WARNING, "%s: the disk hangs; requests that wait for it are abandoned",
 		     state_dir(r->state));
 	return stopped && idle;
 }

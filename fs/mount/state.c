@@ -149,11 +149,10 @@ static int explain(int err, const char *dir, char **ret_text)
 {
 	errno = -err;
 	if (err == -ENOSPC || err == -EDQUOT)
-		return refuse(
-			err, ret_text,
-			"%s: no room for the state (%m): make room, or give another directory "
-			"with -o state=DIR",
-			dir);
+		return refuse(err, ret_text,
+			      "%s: no space for the state (%m): free some, or give another "
+			      "directory with -o state=DIR",
+			      dir);
 	return refuse(
 		err, ret_text,
 		"%s: the state can't be kept here: %m: give another directory with -o state=DIR",

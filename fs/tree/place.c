@@ -135,10 +135,10 @@ int place_may_end(const struct tree *t, const struct spec_job *job)
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,
-		     "%s: left alone: it was not submitted %s (-o cancel=%s allows it)", job->id,
+		     "%s: not removed: it was not submitted %s (-o cancel=%s allows it)", job->id,
 		     t->may_end_mine ? "by this user" : "through this mount",
 		     job->mine ? "mine" : "all");
 	else
-		diag(DIAG_WARNING, "%s: left alone: the mount has -o cancel=none", job->id);
+		diag(DIAG_WARNING, "%s: not removed: the mount has -o cancel=none", job->id);
 	return -EPERM;
 }

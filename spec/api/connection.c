@@ -214,7 +214,7 @@ static void read_pem(struct reader *r, const char *key, char **ret)
 	read_text(r, key, &text);
 	pem = spec_base64_decode(text, strlen(text), &len);
 	if (!pem) {
-		wrong(r, field(r, key), "%s is no base64", key);
+		wrong(r, field(r, key), "%s is not base64", key);
 		return;
 	}
 	if (len > 0 && (strlen(pem) != len || !strstr(pem, "-----BEGIN ")))
@@ -288,7 +288,7 @@ static void read_server(struct reader *r, char **ret)
 	while (len > 0 && (*ret)[len - 1] == '/')
 		(*ret)[--len] = '\0';
 	if (!is_url(*ret, schemes))
-		wrong(r, v, "server is no URL such as https://HOST:PORT");
+		wrong(r, v, "server is not a URL such as https://HOST:PORT");
 	if (strchr(*ret, '@'))
 		wrong(r, v,
 		      "server holds a \"@\"; a user and a password belong to the user's entry");
@@ -305,7 +305,7 @@ static void read_cluster(struct reader *r, struct spec_connection *ret)
 	read_text(r, "proxy-url", &ret->proxy_url);
 	if (*ret->proxy_url && !is_url(ret->proxy_url, proxies))
 		wrong(r, field(r, "proxy-url"),
-		      "proxy-url is no URL such as http://HOST:PORT (or https, socks5)");
+		      "proxy-url is not a URL such as http://HOST:PORT (or https, socks5)");
 	ret->insecure = read_bool(r, "insecure-skip-tls-verify");
 	read_path(r, "certificate-authority", &ret->ca_file);
 	read_pem(r, "certificate-authority-data", &ret->ca_pem);

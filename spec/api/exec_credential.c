@@ -59,7 +59,7 @@ void spec_credential_clear(struct spec_credential *c)
 static int refuse(struct spec_errors *e, const struct spec_yaml *node, const char *what)
 {
 	return spec_errors_add(e, -EINVAL, node->line, node->column, "",
-			       "the plugin's answer is no ExecCredential: %s", what);
+			       "the plugin's answer is not an ExecCredential: %s", what);
 }
 
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
@@ -108,7 +108,7 @@ static int read_expiry(const struct spec_yaml *status, int64_t *ret, struct spec
 		return err;
 	if (spec_time_parse(text, strlen(text), ret) != strlen(text))
 		return refuse(e, spec_yaml_get(status, "expirationTimestamp"),
-			      "expirationTimestamp is no time");
+			      "expirationTimestamp is not a time");
 	return 0;
 }
 

@@ -170,12 +170,12 @@ static int check_file(const struct spec_yaml *root, struct spec_errors *e)
 
 	if (root->type != SPEC_YAML_MAP)
 		return spec_errors_add(e, -EINVAL, root->line, root->column, "",
-				       "this is no kubeconfig file: it must be a map with "
+				       "this is not a kubeconfig file: it must be a map with "
 				       "\"clusters\", \"contexts\" and \"users\"");
 	kind = spec_yaml_get(root, "kind");
 	if (kind && kind->type == SPEC_YAML_SCALAR && kind->len && !streq(kind->text, "Config"))
 		return spec_errors_add(e, -EINVAL, kind->line, kind->column, "kind",
-				       "this is no kubeconfig file; its kind would be Config");
+				       "this is not a kubeconfig file; its kind would be Config");
 	current = spec_yaml_get(root, "current-context");
 	if (current && current->type != SPEC_YAML_SCALAR)
 		err = spec_errors_add(e, -EINVAL, current->line, current->column, "current-context",

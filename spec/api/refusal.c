@@ -133,8 +133,8 @@ static int quota(struct reply *r)
 		return put_failed(r, -EDQUOT, "a quota is used up");
 	return put(
 		r, -EDQUOT,
-		"the quota %.*s of namespace %s has no room: requested %.*s, used %.*s, limit "
-		"%.*s\nRemove jobs that are not needed any more, or ask who runs the cluster for a "
+		"the quota %.*s of namespace %s is exhausted: requested %.*s, used %.*s, limit "
+		"%.*s\nRemove jobs that are no longer needed, or ask the cluster's administrator for a "
 		"larger quota.",
 		n[0], name, r->asked->namespace, n[1], requested, n[2], used, n[3], limited);
 }
@@ -148,7 +148,7 @@ static int forbidden(struct reply *r)
 		return quota(r);
 	if (between(r, "status unknown for quota: ", ", resources: ", &quotas, &quotas_n))
 		return put(r, -EAGAIN,
-			   "what is in use of the quota %.*s of namespace %s is not counted yet\n"
+			   "the usage of quota %.*s of namespace %s is not counted yet\n"
 			   "Nothing was done. Try again in a moment.",
 			   quotas_n, quotas, r->asked->namespace);
 	if (has(r, "because it is being terminated"))
@@ -158,20 +158,21 @@ static int forbidden(struct reply *r)
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
 	if (between(r, "User \"", "\"", &user, &n) && strncmp(user, "system:anonymous", 16) == 0)
-		return put(
-			r, -EACCES,
-			"the server does not know who asks (%.*s): it may not %s %s in namespace "
-			"%s\nThe kubeconfig's user has no credentials that this server takes.",
-			n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+		return put(r, -EACCES,
+			   "the server treats the request as anonymous (%.*s), which may "
+			   "not %s %s in namespace %s\n"
+			   "The kubeconfig's user has no credentials that this server "
+			   "accepts.",
+			   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 	if (!*r->asked->namespace)
 		return put(r, -EACCES,
 			   "forbidden: user %.*s may not %s %s, which belong to the whole cluster\n"
-			   "Ask who runs the cluster for the right.",
+			   "Ask the cluster's administrator for the right.",
 			   n, user, r->asked->verb, r->asked->resource);
 	return put(
 		r, -EACCES,
 		"forbidden: user %.*s may not %s %s in namespace %s, which is missing or "
-		"forbidden\nCheck the name of the namespace, or ask who runs the cluster for the "
+		"forbidden\nCheck the name of the namespace, or ask the cluster's administrator for the "
 		"right.",
 		n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
@@ -183,7 +184,7 @@ static int strict(struct reply *r)
 	unsigned n = 0;
 
 	at += strlen("strict decoding error: ");
-	fputs("the server does not know all of it: ", r->out);
+	fputs("the server rejects these fields: ", r->out);
 	for (const char *next; *at; at = next) {
 		size_t len;
 
@@ -217,9 +218,9 @@ static int webhook(struct reply *r)
 	if (between(r, "`Open`, queue `", "` status is `", &queue, &n) &&
 	    between(r, "` status is `", "`", &state, &m))
 		return put(r, -EINVAL,
-			   "the queue \"%.*s\" takes no jobs: it is %.*s\nName another (queue in "
-			   "scheduler_args, or -o queue=NAME of the mount), or ask who runs the "
-			   "cluster to open it.",
+			   "the queue \"%.*s\" takes no jobs: it is %.*s\n"
+			   "Name another (queue in scheduler_args, or -o queue=NAME of the "
+			   "mount), or ask the cluster's administrator to open it.",
 			   n, queue, m, state);
 	return put(r, -EINVAL, "the cluster refuses it: %s", text);
 }
@@ -283,11 +284,12 @@ static int not_found(struct reply *r)
 								   : "what they belong to";
 
 	if (!*name)
-		return put(r, -EOPNOTSUPP,
-			   "the cluster has no %s: %s is not installed there, or in a version that "
-			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
-			   "it.",
-			   resource, product);
+		return put(
+			r, -EOPNOTSUPP,
+			"the cluster has no %s: %s is not installed there, or in a version that "
+			"does not fit\nIs it the right cluster? Else ask its administrator to install "
+			"it.",
+			resource, product);
 	/*
 	 * The kubelet returns this; the pod itself exists, otherwise the server would have answered
 	 * without asking the kubelet.
@@ -303,9 +305,7 @@ static int not_found(struct reply *r)
 static int conflict(struct reply *r)
 {
 	if (strcmp(r->asked->verb, "delete") == 0)
-		return put(r, -ESTALE,
-			   "%s is not the one that was meant: it is gone, and another of "
-			   "this name is there",
+		return put(r, -ESTALE, "%s is gone, and another object has its name",
 			   *r->asked->name ? r->asked->name : r->asked->resource);
 	if (strcmp(r->reason, "Conflict") == 0)
 		return put_failed(r, -EAGAIN, "nothing was done, try again");
@@ -348,7 +348,7 @@ static int server_error(struct reply *r)
 		 */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
-		return put(r, -EIO, " does not answer%s\nTell who runs the cluster.",
+		return put(r, -EIO, " does not answer%s\nInform the cluster's administrator.",
 			   why ? why : "");
 	}
 	return put_failed(r, -EIO, "the server failed");
@@ -361,7 +361,7 @@ static int explain(struct reply *r)
 	switch (r->status) {
 	case 401:
 		return put(r, -EACCES,
-			   "the server does not accept who asks (401)\nThe credentials in the "
+			   "the server rejects the credentials (401)\nThe credentials in the "
 			   "kubeconfig are wrong or have expired: log in again.");
 	case 403:
 		return is_webhook(r) ? webhook(r) : forbidden(r);
@@ -372,7 +372,7 @@ static int explain(struct reply *r)
 	case 409:
 		return conflict(r);
 	case 410:
-		return put_failed(r, -ESTALE, "what was asked for is too old");
+		return put_failed(r, -ESTALE, "the requested version is too old");
 	case 422:
 		return invalid(r);
 	case 429:
@@ -386,7 +386,7 @@ static int explain(struct reply *r)
 		if (r->status >= 500)
 			return server_error(r);
 		return r->status >= 400 ? bad_request(r)
-					: put_failed(r, -EIO, "this is no answer of Kubernetes");
+					: put_failed(r, -EIO, "this reply is not from Kubernetes");
 	}
 }
 

@@ -116,12 +116,12 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	if (strcasestr(message, "argument list too long")) {
 		fputs(" The args and env of role ", out);
 		put_clean(out, role);
-		fputs(" are longer than the system takes: put what is long into a file.", out);
+		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
 	/* The output, or the helper, of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
-		fputs(" The program is not to blame: write the file again when that is mended.",
+		fputs(" The program did not cause this: submit the file again when that is fixed.",
 		      out);
 		return;
 	}
@@ -144,7 +144,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 
 	if (!for_memory || *r->blamed || !r->usage || r->usage->memory_peak < MUCH_MEMORY)
 		return;
-	fputs(" It was seen to use up to ", out);
+	fputs(" kxfs measured up to ", out);
 	spec_amount_print(out, "memory", (double)r->usage->memory_peak);
 	fputs(" of memory.", out);
 }
@@ -178,7 +178,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" failed: ", out);
 		put_end(out, r->message);
 	} else if (streq(r->reason, SPEC_REASON_PROBE)) {
-		fputs(" was ended because it did not answer as it should: ", out);
+		fputs(" was ended because a probe of it failed: ", out);
 		put_end(out, r->message);
 	} else if (r->signal) {
 		fputs(" was ended by ", out);
@@ -200,7 +200,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 	bool none = job->max_retries == 0 && job->retries == 0;
 
 	if (none && !again)
-		fputs(" It was not tried again, because max_retries is 0.", out);
+		fputs(" It was not retried, because max_retries is 0.", out);
 	else if (!none)
 		fprintf(out, " Retries used: %u; max_retries is %u.", job->retries,
 			job->max_retries);
@@ -242,7 +242,10 @@ static void put_output(FILE *out, const struct spec_job *job, const struct spec_
 	fputs(*r->blamed ? ".log" : "log", out);
 	if (stopped && n > 1)
 		fprintf(out, ".%zu", n - 2);
-	fputs(readable ? "." : ", as far as it was captured: this user may not get pods/log.", out);
+	fputs(readable ? "."
+		       : ", as far as it was captured: this user has no right to get "
+			 "pods/log.",
+	      out);
 }
 
 /* True if the reason of R's failure is known. */
@@ -362,12 +365,12 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 		fputs(strncmp(job->cause.text, "waits ", 6) == 0 ? "The job "
 		      : job->cause.stops			 ? "The job is being stopped: "
 		      : job->suspended				 ? "The job is suspended: "
-		      : job->state == SPEC_RUNNING		 ? "Not all of the job runs: "
+		      : job->state == SPEC_RUNNING		 ? "Part of the job does not run: "
 								 : "The job waits: ",
 		      out);
 	put_end(out, job->cause.text);
 	if (job->queue_position)
-		fprintf(out, " Its place in the queue is %u.", job->queue_position);
+		fprintf(out, " Its position in the queue is %u.", job->queue_position);
 	if (*job->cause.advice)
 		fprintf(out, " %s", job->cause.advice);
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
@@ -449,7 +452,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 /* Print the end of a sentence about the reason why a replica waits. */
 static void put_patience(FILE *out, const struct spec_job *job)
 {
-	fputs(job->impatient ? ", if that is soon: this attempt is given up after some minutes."
+	fputs(job->impatient ? ", if that is soon: this attempt times out after some minutes."
 			     : ".",
 	      out);
 }
@@ -463,13 +466,13 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		put_words(out, claim);
 		fputs(" in namespace ", out);
 		put_clean(out, job->namespace);
-		fputs(". It starts by itself when there is one", out);
+		fputs(". It starts automatically when there is one", out);
 		put_patience(out, job);
 		return;
 	}
 	if (spec_words_is_beside_gang(r->message)) {
-		fputs(" waits while others run: the scheduler finds no room for it. It starts by itself "
-		      "when there is room.",
+		fputs(" waits for capacity while others run. It starts automatically "
+		      "when capacity becomes available.",
 		      out);
 		return;
 	}
@@ -483,7 +486,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 {
 	put_clean(out, r->name);
 	if (streq(r->reason, "StartDelayed")) {
-		fputs(" can't be started yet, and is tried again: ", out);
+		fputs(" can't be started yet; kxfs retries: ", out);
 		put_end(out, r->message);
 	} else if (spec_words_is_pull(r->reason)) {
 		put_pull(out, r);
@@ -492,13 +495,13 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 	} else if (streq(r->reason, "CreateContainerConfigError")) {
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
-		fputs(" It starts by itself when that is there", out);
+		fputs(" It starts automatically when that exists", out);
 		put_patience(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
 	}
 	if (n > 1)
-		fprintf(out, " It is the first of %zu replicas that wait so.", n);
+		fprintf(out, " It is the first of %zu replicas that wait for this.", n);
 }
 
 /* Print that a container of R fails repeatedly, and is restarted in its pod. */
@@ -514,13 +517,13 @@ static void put_loop(FILE *out, const struct spec_job *job, const struct spec_re
 		fputc(' ', out);
 	}
 	put_code(out, r->last_code);
-	fprintf(out, ". It was started %u time%s so far, and is started again", r->starts,
+	fprintf(out, ". It was started %u time%s so far, and is restarted", r->starts,
 		r->starts == 1 ? "" : "s");
 	spec_time_text(r->next, time);
 	if (*time)
 		fprintf(out, " at %s.", time);
 	else
-		fputs(" by itself.", out);
+		fputs(" automatically.", out);
 	put_output(out, job, r);
 }
 
@@ -574,7 +577,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	} else if (r) {
 		put_clean(out, r->name);
 		put_failure(out, job, r);
-		fputs(" It is about to be started again.", out);
+		fputs(" It will be restarted soon.", out);
 		put_retries(out, job, true);
 	} else if (*job->message && job->state != SPEC_RUNNING) {
 		put_end(out, job->message);
@@ -610,8 +613,9 @@ static void put_disk(FILE *out, const struct spec_job *job)
 	if (n > 1)
 		fprintf(out, " and of %zu more", n - 1);
 	fprintf(out,
-		" can't be kept in the state directory now: %s. It is tried again by itself, but what is "
-		"gone from the cluster by then is lost.",
+		" can't be written to the state directory: %s. kxfs retries "
+		"automatically, but output that the cluster removes meanwhile "
+		"is lost.",
 		strerror(err));
 }
 

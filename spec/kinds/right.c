@@ -29,18 +29,18 @@ static const struct row {
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "podgroups",
 	  .verbs = {"list", "watch"},
-	  .cost = "why can't tell of gangs, and of jobs that the scheduler does not let in"}},
+	  .cost = "why can't explain gangs, or jobs that the scheduler does not admit"}},
 	{ANY,
 	 {.group = "",
 	  .resource = "events",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no events file; why can't tell of pods that can't be made, of volumes "
-		  "that can't be mounted, of queues and a cluster that are full"}},
+	  .cost = "there is no events file; why can't report pods that can't be "
+		  "created, volumes that can't be mounted, or full queues"}},
 	{ANY,
 	 {.group = SPEC_METRICS_GROUP,
 	  .resource = "pods",
 	  .verbs = {"list"},
-	  .cost = "usage has only what was requested"}},
+	  .cost = "usage shows only what was requested"}},
 	{SCHEDULED,
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "queues",
@@ -51,8 +51,8 @@ static const struct row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
 	  .verbs = {"list", "watch"},
-	  .cost = "why can't tell what a job in a queue of Kueue waits for, nor that it was "
-		  "deactivated; ctl can't suspend and resume it"}},
+	  .cost = "why can't report what a job in a queue of Kueue waits for, or "
+		  "that it was deactivated; ctl can't suspend and resume it"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
@@ -62,12 +62,12 @@ static const struct row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no queues/; why can't tell who has stopped a queue"}},
+	  .cost = "there is no queues/; why can't report who stopped a queue"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"get"},
-	  .cost = "ctl moves a job to a queue that is not there too"}},
+	  .cost = "ctl accepts queues that do not exist"}},
 	{QUEUED,
 	 {.group = "visibility.kueue.x-k8s.io",
 	  .resource = "localqueues/pendingworkloads",
@@ -78,15 +78,15 @@ static const struct row {
 	  .resource = "clusterqueues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster "
-		  "queues that are stopped"}},
+	  .cost = "queues/ has no nominal quota; why can't report StrictFIFO or "
+		  "stopped cluster queues"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloadpriorityclasses",
 	  .verbs = {"get"},
 	  .cluster = true,
-	  .cost = "ctl takes a priority class that is not there too, with which Kueue looks at the "
-		  "job no more"}},
+	  .cost = "ctl accepts priority classes that do not exist, with which "
+		  "Kueue ignores the job"}},
 };
 
 /* What may be done with the jobs of a kind. */

@@ -128,8 +128,8 @@ static char *device_error(const struct spec_pod_role *r, const char *key, int64_
 	int64_t page;
 
 	if (!is_resource(key))
-		return text_print("\"%s\" is no resource that a container can ask for: write it "
-				  "with its domain, like " POD_GPU,
+		return text_print("\"%s\" is not a resource that a container can request: write "
+				  "it with its domain, like " POD_GPU,
 				  key);
 	if (streq(key, POD_GPU) && have->gpu > 0 && have->gpu != count)
 		return text_print("is %lld, but gpu, which means the same, is %lld: leave one out",
@@ -217,10 +217,10 @@ static int check_env(struct spec_pod_role *r)
 		else if (!is_field(value))
 			ret = refuse(
 				r, "env", env->v[i].key,
-				"\"%s\" is no field of a pod that a variable can have; there are "
-				"metadata.name, namespace, uid, labels['KEY'], annotations['KEY'], "
-				"spec.nodeName, serviceAccountName, status.hostIP, hostIPs, podIP, "
-				"podIPs",
+				"\"%s\" is not a field of a pod that a variable can have; there "
+				"are metadata.name, namespace, uid, labels['KEY'], "
+				"annotations['KEY'], spec.nodeName, serviceAccountName, "
+				"status.hostIP, hostIPs, podIP, podIPs",
 				value);
 	}
 	return ret;

@@ -12,10 +12,10 @@
 #include "spec/view/view.h"
 
 /* The action that ctl lacks the right for in a queue, and the alternative with the same effect. */
-static const char no_right[] =
-	"it is in a queue of Kueue, where that is active of its Workload, and this user has no right to "
-	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its manifest.yaml, copied into "
-	"submit/, runs it again";
+static const char no_right[] = "it is in a queue of Kueue, where this sets spec.active of its "
+			       "Workload, and this user has no right to patch "
+			       "workloads.kueue.x-k8s.io; removing its directory ends it, and "
+			       "its manifest.yaml, copied into submit/, runs it again";
 
 static bool is_over(const struct spec_job_view *job)
 {
@@ -93,11 +93,11 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
 	else if (job->view->owned)
-		*ret_why = "what owns it suspends and resumes it: its ownerReferences in "
-			   "manifest.yaml name that";
+		*ret_why = "its owner suspends and resumes it: see ownerReferences in "
+			   "manifest.yaml";
 	else if (is_out_for_good(job))
 		*ret_why =
-			"Kueue has put it out for good, and would do so again: copy its manifest.yaml "
+			"Kueue has evicted it permanently, and would do so again: copy its manifest.yaml "
 			"into submit/ to run it again";
 	else if (is_label && !in_queue(job) && !is_over(job->view))
 		*ret_why = "it is in no queue of Kueue";
@@ -118,11 +118,10 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";
 		return -EINVAL;
 	}
-	*ret_why =
-		job->kueue->absent
-			? "it is in a queue of Kueue, which is not installed in this cluster"
-			: "it is in a queue of Kueue, where that is active of its Workload, and this "
-			  "mount can't watch Workloads; .kxfs/info says why";
+	*ret_why = job->kueue->absent
+			   ? "it is in a queue of Kueue, which is not installed in this cluster"
+			   : "it is in a queue of Kueue, where this sets spec.active of its "
+			     "Workload, and this mount can't watch Workloads; see .kxfs/info";
 	return -EOPNOTSUPP;
 }
 
@@ -183,9 +182,9 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
 		ret->needed = text_print("/apis/%s/namespaces/%s/localqueues/%s", asked->kueue,
 					 asked->namespace, named);
-		ret->missing = text_print("there is no queue %s in namespace %s; queues/ has those "
-					  "that there are",
-					  named, asked->namespace);
+		ret->missing =
+			text_print("there is no queue %s in namespace %s; queues/ lists them",
+				   named, asked->namespace);
 		return;
 	}
 	if (asked->action == SPEC_PRIORITY) {
@@ -193,7 +192,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 		ret->needed =
 			text_print("/apis/%s/workloadpriorityclasses/%s", asked->kueue, named);
 		ret->missing = text_print("there is no priority class %s of Kueue: kubectl get "
-					  "workloadpriorityclasses lists those that there are",
+					  "workloadpriorityclasses lists them",
 					  named);
 		return;
 	}

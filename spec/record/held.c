@@ -318,7 +318,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 		fputs("; this mount is read-only, so it does not launch the job", out);
 	if (reason || news->passive)
 		return reason ? reason : "ReadOnly";
-	fputs(news->refusal ? "could not be launched, and that is tried again: "
+	fputs(news->refusal ? "could not be launched; kxfs retries: "
 			    : "waits for nothing more: it is being launched",
 	      out);
 	/* One line of the refusal, which may have several. */

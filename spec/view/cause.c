@@ -18,7 +18,7 @@
 /* Volcano's last two tries are less than two minutes apart. */
 #define GIVING_UP INT64_C(300000000000)
 
-#define WAITS_FOR_ROOM "It starts by itself when there is room."
+#define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
 /* The causes: the reason in status, and what a person may do, which follows the sentence in `why`. */
 struct sort {
@@ -27,27 +27,28 @@ struct sort {
 };
 
 static const struct sort no_controller = {
-	"NoController", "If that lasts, the cluster's controller of such jobs may be down."};
-static const struct sort no_scheduler = {
-	"NoScheduler", "If that lasts, the cluster's scheduler of such jobs may be down."};
+	"NoController", "If this lasts, the controller of these jobs may be down."};
+static const struct sort no_scheduler = {"NoScheduler",
+					 "If this lasts, the scheduler of these jobs may be down."};
 static const struct sort failed_create = {"FailedCreate", ""};
-static const struct sort quota_exceeded = {"QuotaExceeded",
-					   "It goes on by itself when the quota has room."};
+static const struct sort quota_exceeded = {
+	"QuotaExceeded", "It continues automatically when quota becomes available."};
 static const struct sort no_service_account = {
 	"NoServiceAccount", "Create it, or submit the job with another service_account."};
 static const struct sort no_priority_class = {
 	"NoPriorityClass", "Create it, or submit the job with another priority_class."};
-static const struct sort failed_mount = {"FailedMount", "It starts by itself when that is mended."};
+static const struct sort failed_mount = {"FailedMount",
+					 "It starts automatically when that is fixed."};
 static const struct sort node_lost = {
-	SPEC_REASON_NODE_LOST, "Whether it still runs is not known until the node comes back or "
-			       "is removed from the cluster."};
+	SPEC_REASON_NODE_LOST, "It is not known whether it still runs until the node returns "
+			       "or is removed from the cluster."};
 static const struct sort gang_short = {"GangShort", WAITS_FOR_ROOM};
 static const struct sort cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct sort queue_too_small = {"QueueTooSmall",
-					    "Submit it to another queue, or with less."};
-static const struct sort queue_closed = {"QueueClosed",
-					 "Submit it to another queue, or have this one opened."};
+					    "Submit it to another queue, or request less."};
+static const struct sort queue_closed = {
+	"QueueClosed", "Submit it to another queue, or ask for this one to be opened."};
 static const struct sort unschedulable = {"Unschedulable", ""};
 static const struct sort missing_right = {"MissingRight", ""};
 
@@ -55,7 +56,8 @@ static const struct sort missing_right = {"MissingRight", ""};
 #define STARTING INT64_C(60000000000)
 
 #define UNSEEN(what)                                                                               \
-	"This user may not list and watch " what ", which would tell more: ask for that right."
+	"This user may not list and watch " what                                                   \
+	", which would show the reason: ask for that right."
 
 /* What to do about what the user may not see, by spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
@@ -225,9 +227,8 @@ static struct spec_cause find_unmade(const struct facts *f)
 	ret = refused_by(f, e);
 	for (const struct spec_phase *p = f->ctx->reader->phases; p->name; p++)
 		if (p->gives_up && ret.reason == quota_exceeded.reason)
-			ret.advice =
-				"It goes on by itself if the quota has room in time: after some "
-				"minutes Volcano gives up.";
+			ret.advice = "It continues automatically if quota becomes available soon: "
+				     "Volcano gives up after some minutes.";
 	return ret;
 }
 
@@ -238,7 +239,7 @@ static const char *advice_after(const struct spec_cause *cause)
 		const struct sort *sort;
 		const char *advice;
 	} table[] = {
-		{&quota_exceeded, " Submit it again when the quota has room."},
+		{&quota_exceeded, " Submit it again when quota is available."},
 		{&no_service_account, " Create it and submit the job again, or submit it with "
 				      "another service_account."},
 		{&no_priority_class, " Create it and submit the job again, or submit it with "
@@ -418,7 +419,8 @@ static struct spec_cause find_gang(const struct facts *f)
 		return ret;
 	}
 	return make(&gang_short,
-		    "%u pods must start together, and there is no room for all of them", minimum);
+		    "%u pods must start together, and there is no capacity for all of them",
+		    minimum);
 }
 
 /* --- the queue and the cluster --- */
@@ -493,7 +495,7 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	size_t len;
 	FILE *out = text_stream(&words, &len);
 
-	fprintf(out, "%s%s has no room for it now", queue ? "queue " : "the cluster",
+	fprintf(out, "%s%s has no capacity for it now", queue ? "queue " : "the cluster",
 		queue ? f->view->queue : "");
 	while (next_resource(&text, key, name)) {
 		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
@@ -558,9 +560,9 @@ static struct spec_cause find_pending(const struct facts *f)
 	if (e && strstr(e->message, quota))
 		return is_full(f, behind(e->message, quota), "insufficient ", true);
 	if (e)
-		return make(&unschedulable, "the scheduler says: %s", e->message);
+		return make(&unschedulable, "the scheduler reports: %s", e->message);
 	if (f->ctx->events_known && !any_about(f, g->meta.uid) && has_waited(f, g->seen))
-		return make(&no_scheduler, "no scheduler has looked at it yet");
+		return make(&no_scheduler, "no scheduler has processed it yet");
 	return none();
 }
 
@@ -587,7 +589,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (!*view->phase) {
 		/* No controller has acted on the job: it has neither a group nor pods. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
-			ret = make(&no_controller, "no controller has looked at it yet");
+			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;
 	}
 	ret = find_unmade(&f);
@@ -613,7 +615,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
 					     (n >= job->n_replicas ? STARTING : 0))) {
-		ret = make(&missing_right, "for what is not known");
+		ret = make(&missing_right, "the reason is not known");
 		ret.advice = unseen_advice[unseen];
 	}
 	return ret;

@@ -18,12 +18,12 @@
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 
-#define WAITS_FOR_ROOM "It is admitted by itself when there is room."
-#define WHEN_OPENED    "It is admitted by itself when the queue is opened again."
+#define WAITS_FOR_ROOM "Kueue admits it when quota becomes available."
+#define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
 /* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
-	"Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."
+	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
 /* The causes: the reason in status, and what follows the sentence in `why`. */
 struct sort {
@@ -32,40 +32,39 @@ struct sort {
 };
 
 static const struct sort no_workload = {
-	"NoWorkload", "If that lasts, Kueue may be down, or does not manage this namespace."};
+	"NoWorkload", "If this lasts, Kueue may be down, or does not manage this namespace."};
 static const struct sort unwatched = {
 	SPEC_REASON_QUEUED,
-	"This mount can't watch Workloads, which tell more; .kxfs/info says why."};
+	"This mount can't watch Workloads, which have the reason; see .kxfs/info."};
 static const struct sort no_kueue = {"NoKueue", "Submit it without a queue."};
 static const struct sort in_line = {"InLine", ""};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct sort queue_too_small = {"QueueTooSmall",
-					    "Submit it to another queue, or with less."};
+					    "Submit it to another queue, or request less."};
 static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to another queue."};
 static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
 static const struct sort inadmissible = {"Inadmissible", ""};
-static const struct sort misconfigured = {"Inadmissible", "Ask who runs Kueue."};
+static const struct sort misconfigured = {"Inadmissible", "Ask Kueue's administrator."};
 static const struct sort no_flavor = {
 	"NoMatchingFlavor", "Change its node selector or affinity, or submit it to another queue."};
-static const struct sort no_topology = {
-	"TopologyPlacementFailed",
-	"Wait until others leave room, or ask for fewer or smaller pods."};
+static const struct sort no_topology = {"TopologyPlacementFailed",
+					"Wait until other jobs free capacity, or request fewer or "
+					"smaller pods."};
 static const struct sort pods_ready = {"WaitingForPodsReady", ""};
-static const struct sort gated = {"AdmissionGated",
-				  "It goes on when whoever has set that gate takes it away."};
+static const struct sort gated = {"AdmissionGated", "It continues when that gate is removed."};
 static const struct sort queued = {"Queued", ""};
 static const struct sort check_pending = {"AdmissionCheckPending", ""};
 static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
 static const struct sort preempted = {"Preempted", WAITS_FOR_ROOM};
 static const struct sort not_ready = {"PodsNotReady", ""};
 static const struct sort admitted = {"Admitted", ""};
-static const struct sort put_out = {"Evicted", "It is admitted again by itself."};
+static const struct sort put_out = {"Evicted", "Kueue admits it again automatically."};
 static const struct sort off = {"Deactivated", WHEN_ACTIVE};
 static const struct sort off_fixed = {
-	"Deactivated",
-	"It goes on when spec.active of its Workload is set to true again, which this user has no right to "
-	"(patch workloads.kueue.x-k8s.io); without it, remove its directory, and copy its manifest.yaml into "
-	"submit/ to run it again."};
+	"Deactivated", "It continues when spec.active of its Workload is true again. "
+		       "This user has no right to set that (patch "
+		       "workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ "
+		       "to run it again, and remove its directory."};
 static const struct sort off_for_good = {"Deactivated", SUBMIT_AGAIN};
 static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
 static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
@@ -165,16 +164,16 @@ static void put_eviction(struct making *m)
 	}
 	/* How often it was put back, and when it is tried again. */
 	if (m->w->requeued > 0)
-		fprintf(m->out, "; it was put back into the queue %u time%s for that",
-			m->w->requeued, m->w->requeued == 1 ? "" : "s");
+		fprintf(m->out, "; Kueue has requeued it %u time%s for this", m->w->requeued,
+			m->w->requeued == 1 ? "" : "s");
 	if (m->w->requeue_at > m->ctx->now) {
-		fputs(", and is tried again", m->out);
+		fputs(", and Kueue retries", m->out);
 		put_time(m, m->w->requeue_at);
 	} else if (m->w->requeued > 0) {
-		fputs(", and is tried again by itself", m->out);
+		fputs(", and Kueue retries automatically", m->out);
 	}
 	if (m->w->evictions > max_of(m->w->requeued, 1u))
-		fprintf(m->out, "; Kueue has put it out %u times so far", m->w->evictions);
+		fprintf(m->out, "; Kueue has evicted it %u times so far", m->w->evictions);
 }
 
 static const struct sort *sort_of_eviction(const char *reason)
@@ -235,19 +234,20 @@ static void line(struct making *m)
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
 
 	m->sort = &in_line;
-	fputs("it stands in line in ", m->out);
+	fputs("it is in ", m->out);
 	put_queue(m);
 	if (c && streq(c->strategy, "StrictFIFO"))
-		fputs(", which admits jobs strictly one after the other (StrictFIFO): those before "
-		      "it wait too",
+		fputs(", which admits jobs strictly in order (StrictFIFO): the jobs "
+		      "ahead of it wait too",
 		      m->out);
 	else if (m->ctx->kueue.place > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
 		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not tell the version */
-		fputs(", and Kueue has not tried it yet: others are before it, and from version 0.18 on "
-		      "Kueue passes over jobs that ask for the same as one that has found no place",
+		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
+		      "it, and Kueue 0.18 and later skips jobs with the same request "
+		      "as one that did not fit",
 		      m->out);
 	else
-		fputs(", and Kueue has not tried it yet", m->out);
+		fputs(", and Kueue has not tried to admit it yet", m->out);
 }
 
 static bool is_stopped(const char *policy)
@@ -268,7 +268,7 @@ static void stopped(struct making *m, const char *what, const char *name, const 
 	m->sort = &queue_stopped;
 	fprintf(m->out, "%s %s is stopped", what, name);
 	if (was_drained(m)) {
-		fputs(", and its jobs were put out", m->out);
+		fputs(", and its jobs were evicted", m->out);
 		put_time(m, condition(m, SPEC_WORKLOAD_EVICTED)->since);
 	}
 	if (is_stopped(policy))
@@ -295,7 +295,9 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 	if (!c && !was_drained(m)) {
 		m->sort = &misconfigured;
 		fprintf(m->out,
-			"cluster queue %s is inactive: it was stopped, or is not set up right", of);
+			"cluster queue %s is inactive: it was stopped, or is not "
+			"configured correctly",
+			of);
 		return;
 	}
 	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
@@ -499,7 +501,7 @@ static void missing(struct making *m)
 		return;
 	}
 	m->sort = &no_workload;
-	fputs("Kueue has not looked at it yet", m->out);
+	fputs("Kueue has not processed it yet", m->out);
 	if (*m->view->priority)
 		fprintf(m->out, ", as it does when there is no priority class %s",
 			m->view->priority);
@@ -526,7 +528,7 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 	else
 		missing(&m);
 	if (ctx->kueue.away && *m.sort->reason && !is_off(m.w) && m.sort != &admitted)
-		fputs("; the server can't reach Kueue now, and if that is down it lets nobody in",
+		fputs("; the server can't reach Kueue, which admits no job while it is down",
 		      m.out);
 	if (m.kept && *job->obstacle)
 		fprintf(m.out, ". What kept them: %s", job->obstacle);

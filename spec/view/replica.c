@@ -163,7 +163,7 @@ static void explain_lost(struct spec_replica *r, const struct spec_pod_view *pod
 	cleanup_free char *text = NULL;
 
 	spec_time_text(pod->lost, time);
-	text = text_print("its node %s has not been heard of since %s", pod->node, time);
+	text = text_print("its node %s has not reported since %s", pod->node, time);
 	explain_with(r, SPEC_REASON_NODE_LOST, text);
 }
 
@@ -180,7 +180,7 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 	else if (*pod->reason && r->state != SPEC_RUNNING && r->state != SPEC_SUCCEEDED)
 		explain_with(r, pod->reason, pod->message);
 	else if (r->state == SPEC_UNKNOWN)
-		explain_with(r, pod->phase, "the node does not tell how its pod is");
+		explain_with(r, pod->phase, "the node does not report the state of its pod");
 	else if (r->state == SPEC_SUCCEEDED)
 		explain_with(r, "Completed", "");
 	else if (c)

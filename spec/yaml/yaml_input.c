@@ -234,7 +234,7 @@ static const struct {
 	const char *text;
 } explanations[] = {
 	{"could not find expected ':'", NULL, BEGINNING,
-	 "a key needs a \":\" after it; if this is no key, check the indentation"},
+	 "a key needs a \":\" after it; if this is not a key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
 	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" in "
 	 "quotes"},

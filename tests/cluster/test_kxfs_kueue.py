@@ -16,7 +16,7 @@ from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 DEFINITION = HERE.parent / "replay/data/crds/kueue.yaml"
 # Of a pod's cpu, 0.1 is reserved: each asks for 0.1.
 CPU = {"cpu": 0.2, "memMB": 64, "gpu": 0}
-OPENED = "It is admitted by itself when the queue is opened again.\n"
+OPENED = "Kueue admits it when the queue is opened again.\n"
 
 
 class Queueing(Wrapping):
@@ -85,9 +85,11 @@ def test_line(kx, world):
     first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
     running(first, "main-1")
     second = kx.submit(app(HOLD, resource=CPU))
-    says(second, f"The job waits: it has no quota in queue team (cluster queue {world.namespace}). Kueue: \"couldn't assign "
-                 f"flavors to pod set {second.id}-0: insufficient unused quota for cpu in flavor default-flavor, 100m more "
-                 "needed\". Its place in the queue is 1.")
+    says(second, f"The job waits: it has no quota in queue team (cluster queue "
+                 f"{world.namespace}). Kueue: \"couldn't assign flavors to pod "
+                 f"set {second.id}-0: insufficient unused quota for cpu in flavor "
+                 f"default-flavor, 100m more needed\". Its position in the queue "
+                 f"is 1.")
     assert (second.status()["state"], second.status()["reason"], second.status()["queue"]) == (
         "PENDING", "Queued", "team")
     third = kx.submit(app(HOLD, resource=CPU))
@@ -168,7 +170,7 @@ def test_put_out(kx, world):
     runs(job)
     job.until_logged("begin")
     world.stop("HoldAndDrain")
-    wait_for(lambda: "is stopped, and its jobs were put out at" in job.read("why") and job.state() == "PENDING",
+    wait_for(lambda: "is stopped, and its jobs were evicted at" in job.read("why") and job.state() == "PENDING",
              what="it to be drained")
     why = job.read("why")
     assert why.startswith(f"The job waits: cluster queue {world.namespace}, which queue team belongs to,")

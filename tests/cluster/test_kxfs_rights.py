@@ -12,19 +12,21 @@ from mounted import HOLD, app, manifest, quota, refused, running, says
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 COST = {
-    PODGROUPS: "why can't tell of gangs, and of jobs that the scheduler does not let in",
-    "events": "there is no events file; why can't tell of pods that can't be made, of volumes that can't be "
-              "mounted, of queues and a cluster that are full",
+    PODGROUPS: "why can't explain gangs, or jobs that the scheduler does not admit",
+    "events": "there is no events file; why can't report pods that can't be "
+              "created, volumes that can't be mounted, or full queues",
 }
 # What is said of a job of two pods that may have one pod alone, without these, for as long as it waits.
 SHORT = {
-    PODGROUPS: "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
-               "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives "
-               "up.",
-    "events": "The job waits: 2 pods must start together, and there is only 1 of them. This user may not list "
-              "and watch events, which would tell more: ask for that right.",
+    PODGROUPS: "The job waits: its pods can't be made: quota few is used up "
+               "(requested: pods=1, used: pods=1, limited: pods=1). It "
+               "continues automatically if quota becomes available soon: "
+               "Volcano gives up after some minutes.",
+    "events": "The job waits: 2 pods must start together, and there is only 1 "
+              "of them. This user may not list and watch events, which would "
+              "show the reason: ask for that right.",
 }
-NO_QUEUES = [(QUEUES, "there is no queues/; why can't tell what a queue has")]
+NO_QUEUES = [(QUEUES, "there is no queues/; why can't report what a queue has")]
 OWN_QUEUE = [(QUEUES, "queues/ has at most the queue of this mount")]
 
 
@@ -110,8 +112,9 @@ def test_all(mount, world, limited, rights):
     works(kx, world)
     wait_for(lambda: told(kx) == NO_QUEUES, what="what is refused")
     assert not (kx / "queues").exists()
-    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES}, which belong to "
-                                         "the whole cluster\nAsk who runs the cluster for the right.")
+    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES}, which "
+                                         f"belong to the whole cluster\nAsk the cluster's administrator "
+                                         f"for the right.")
 
 
 def test_all_queues(mount, world, limited, rights):

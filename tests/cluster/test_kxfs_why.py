@@ -11,8 +11,8 @@ import yaml
 from harness import wait_for
 from mounted import HOLD, app, manifest, quota, role, running, says
 
-NO_RETRY = "It was not tried again, because max_retries is 0."
-ROOM = "It starts by itself when there is room."
+NO_RETRY = "It was not retried, because max_retries is 0."
+ROOM = "It starts automatically when capacity becomes available."
 
 
 def ends(job, world):
@@ -34,15 +34,16 @@ def test_no_node_fits(kx):
 
 def test_missing_image(kx):
     job = kx.submit(app(HOLD, image="localhost:1/no/such:image", num_replicas=2))
-    says(job, "main-0 can't start: its image localhost:1/no/such:image can't be pulled: connection refused. "
-         "Check the image's name and tag, and that the cluster's nodes may pull it. It is the first of 2 replicas "
-         "that wait so.")
+    says(job, "main-0 can't start: its image localhost:1/no/such:image can't "
+              "be pulled: connection refused. Check the image's name and tag, "
+              "and that the cluster's nodes may pull it. It is the first of 2 "
+              "replicas that wait for this.")
 
 
 def test_missing_secret(kx, world):
     job = kx.submit(manifest(container={"env": [{"name": "KEY", "valueFrom": {
         "secretKeyRef": {"name": "nope", "key": "key"}}}]}))
-    says(job, 'main-0 can\'t start: secret "nope" not found. It starts by itself when that is there.',
+    says(job, 'main-0 can\'t start: secret "nope" not found. It starts automatically when that exists.',
          "CreateContainerConfigError")
     world.kubectl("create", "secret", "generic", "nope", "--from-literal=key=1")
     ends(job, world)
@@ -52,15 +53,16 @@ def test_missing_configmap(kx, world):
     job = kx.submit(manifest(volumes=[{"name": "settings", "configMap": {"name": "nope"}}], container={
         "volumeMounts": [{"name": "settings", "mountPath": "/settings"}]}))
     says(job, 'main-0 can\'t start: its volume settings can\'t be mounted: configmap "nope" not found. It starts '
-         "by itself when that is mended.", "FailedMount")
+         "automatically when that is fixed.", "FailedMount")
     world.kubectl("create", "configmap", "nope")
     ends(job, world)
 
 
 def test_missing_claim(kx, world):
     job = kx.submit(app(HOLD, mounts=[{"type": "volume", "src": "nope", "dst_path": "/data"}]))
-    says(job, f"main-0 can't start: there is no persistent volume claim nope in namespace {world.namespace}. It "
-         "starts by itself when there is one.", "Unschedulable")
+    says(job, f"main-0 can't start: there is no persistent volume claim nope "
+              f"in namespace {world.namespace}. It starts automatically when "
+              f"there is one.", "Unschedulable")
 
 
 def test_missing_program(kx):
@@ -108,8 +110,10 @@ def test_quota(kx, world):
     """Of a gang of two one pod is there, and does not start: that the gang waits for the other says less."""
     quota(world, "pods")
     job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
-    says(job, "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
-         "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives up.",
+    says(job, "The job waits: its pods can't be made: quota few is used up "
+              "(requested: pods=1, used: pods=1, limited: pods=1). It "
+              "continues automatically if quota becomes available soon: "
+              "Volcano gives up after some minutes.",
          "QuotaExceeded")
     assert job.status()["message"].startswith("its pods can't be made: quota few is used up")
 
@@ -131,7 +135,7 @@ def test_priority_class(kx):
 
 def test_cluster_full(kx):
     job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}, num_replicas=2))
-    says(job, f"The job waits: the cluster has no room for it now: it needs 9999.8 cpu at once. {ROOM}",
+    says(job, f"The job waits: the cluster has no capacity for it now: it needs 9999.8 cpu at once. {ROOM}",
          "ClusterFull")
 
 
@@ -156,11 +160,13 @@ def test_queue(mount, world, queue):
     first = kx.submit(app(HOLD, resource=resource), "first.yaml")
     running(first)
     second = kx.submit(app(HOLD, resource=resource), "second.yaml")
-    says(second, f"The job waits: queue {queue} has no room for it now: it needs 0.2 cpu at once, and 0.1 of the "
-         f"queue's 0.3 is free. {ROOM}", "QueueFull")
+    says(second, f"The job waits: queue {queue} has no capacity for it now: it "
+                 f"needs 0.2 cpu at once, and 0.1 of the queue's 0.3 is free. "
+                 f"{ROOM}", "QueueFull")
     large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
-    says(large, f"The job waits: queue {queue} has no room for it now: it needs 0.4 cpu at once, and the queue may "
-         "use 0.3 in all. Submit it to another queue, or with less.", "QueueTooSmall")
+    says(large, f"The job waits: queue {queue} has no capacity for it now: it "
+                f"needs 0.4 cpu at once, and the queue may use 0.3 in all. "
+                f"Submit it to another queue, or request less.", "QueueTooSmall")
     assert {"default", queue} <= set(kx.ls("queues"))
     status = yaml.safe_load(kx.read("queues", queue, "status"))
     assert (status["state"], status["capability"]) == ("Open", {"cpu": "300m"})
@@ -171,13 +177,14 @@ def test_queue(mount, world, queue):
     running(second)
     wait_for(lambda: second.read("why") == "", what="nothing to be said")
     third = kx.submit(app(HOLD, resource=resource), "third.yaml")
-    says(third, r"The job waits: queue \S+ has no room for it now: .*", "QueueFull")
+    says(third, r"The job waits: queue \S+ has no capacity for it now: .*", "QueueFull")
     world.cluster.client.post(world.path("commands"), {
         "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"generateName": "close-"},
         "action": "CloseQueue", "target": {
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue,
             "uid": world.cluster.client.get(api.path_of("queues", None, queue))["metadata"]["uid"]}})
-    says(third, f"The job waits: queue {queue} is closed. Submit it to another queue, or have this one opened.",
+    says(third, f"The job waits: queue {queue} is closed. Submit it to another "
+                f"queue, or ask for this one to be opened.",
          "QueueClosed")
 
 

@@ -71,7 +71,8 @@ def counted(text):
 
 
 def opened(read, *args):
-    """What READ gives of a log. An open that has waited for 10 s for what is on its way fails, and is tried again."""
+    "What READ gives of a log. An open that has waited for 10 s for "
+    "what is on its way fails, and Kueue retries."
     def tried():
         with contextlib.suppress(TimeoutError):
             return [read(*args)]
@@ -220,7 +221,7 @@ class Day:
             harness.wait_for(lambda job=job: opened((job.old / "log").read_bytes) == b"main/0 1\n", what="the merged log")
             assert (job.old / "state").read_text() == f"{state}\n"
             assert opened((job.old / "main-0/log").read_bytes) == b"1\n"
-        harness.wait_for(lambda: "It is tried again by itself" not in str(self.everything()), what="what the disk has refused")
+        harness.wait_for(lambda: "kxfs retries automatically" not in str(self.everything()), what="what the disk has refused")
         before = self.everything()
         self.kx.restart()
         after = self.everything()

@@ -26,7 +26,7 @@ backends: .*
   ok       Linux \S+ {os.uname().machine}
   ok       FUSE: root may mount
   ok       {re.escape(str(tmp_path))}/not/yet/there can be made, [\d.]+ GiB free
-A mount would work\.
+Mounting will work\.
 """, said)
     assert not (tmp_path / "not").exists()
 
@@ -37,9 +37,9 @@ def test_no_cluster(make_kx, tmp_path):
     env = {"KUBECONFIG": "", "HOME": str(tmp_path)}
     status, said = doctor(kx, "-o", f"state={tmp_path}/state", env=env)
     assert status == 1 and said.endswith(
-        "A mount would not work. Without a cluster, jobs can run as processes of this machine: kxfs local: MOUNTPOINT\n")
+        "Mounting will not work. Without a cluster, jobs can run as processes of this machine: kxfs local: MOUNTPOINT\n")
     status, said = doctor(kx, "-o", f"state={tmp_path}/state", "volcano:training", env=env)
-    assert status == 1 and said.endswith("A mount would not work.\n")
+    assert status == 1 and said.endswith("Mounting will not work.\n")
 
 
 def test_while_mounted(kx):
@@ -51,5 +51,5 @@ def test_while_mounted(kx):
 def test_state_can_not_be_kept(kx, tmp_path):
     (tmp_path / "file").write_text("")
     status, said = doctor(kx, "-o", f"state={tmp_path}/file/state", "local:")
-    assert status == 1 and said.endswith("A mount would not work.\n")
+    assert status == 1 and said.endswith("Mounting will not work.\n")
     assert f"  wrong    {tmp_path}/file/state: the state can't be kept here: Not a directory" in said

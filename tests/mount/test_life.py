@@ -195,8 +195,9 @@ def test_full_state_directory(make_kx):
         said = refused(kx)
     finally:
         run(["umount", "-l", str(kx.state)])
-    assert said == (f"kxfs: {kx.state}: no room for the state (No space left on device): make room, or give "
-                    "another directory with -o state=DIR\n")
+    assert said == (f"kxfs: {kx.state}: no space for the state (No space left on "
+                    f"device): free some, or give another directory with -o "
+                    f"state=DIR\n")
 
 
 # A /dev of its own, in a mount namespace of its own.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""list and list.jsonl: all jobs at one look, in the root those of jobs/, in history/ those that have left it."""
+"list and list.jsonl: all jobs at a glance, in the root those "
+"of jobs/, in history/ those that have left it."
 
 import json
 import os

@@ -70,7 +70,7 @@ def test_mount_helper_refuses(make_kx):
     """mount(8) asks its helper for a pretence with -f: a mount that is none would be worse than a refusal."""
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
-    assert p.returncode == 1 and p.stderr == "kxfs: -f: there is no pretending to mount\n"
+    assert p.returncode == 1 and p.stderr == "kxfs: -f: a fake mount is not possible\n"
     assert not list(kx.state.iterdir())
 
 

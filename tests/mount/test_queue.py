@@ -85,7 +85,7 @@ def test_jobs(make_kx):
     assert (b["reason"], b["queue_position"], b["message"]) == ("Resources", 1, "waits for a place: 1 of 1 is taken")
     assert (c["reason"], c["queue_position"]) == ("Resources", 2)
     assert jobs["c"].read("why") == ("The job waits for a place: 1 of 1 is taken, 1 job before it. "
-                                     "Its place in the queue is 2.\n")
+                                     "Its position in the queue is 2.\n")
     assert jobs["a"].status()["queue_position"] is None
     lines = {line.split()[0]: line for line in kx.read("list").splitlines()}
     assert lines[jobs["c"].id].endswith("  Resources (2 in local)") and lines[jobs["a"].id].endswith("  -")

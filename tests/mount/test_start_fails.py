@@ -185,7 +185,7 @@ def test_full_disk(make_kx):
         gone, job, pid = left_behind(kx)
         run(f"head -c 99999999 /dev/zero > {kx.state}/fill", check=False)
         kx.start()
-        assert f"kxfs: {kx.state}: no room for the state (No space left on device): nothing can be submitted" in kx.said()
+        assert f"kxfs: {kx.state}: no space for the state (No space left on device): nothing can be submitted" in kx.said()
         job.until("RUNNING")
         assert err_of(kx.write, "submit/b.yaml", app("true")) == "ENOSPC"
         remove(gone.old)

@@ -224,7 +224,7 @@ def test_why(kx, how):
     go(kx)
     job.finish("FAILED")
     assert re.search(r"SIGKILL\), which the kernel also sends when memory runs out\. "
-                     r"It was seen to use up to 1[01]\d(\.\d)? MiB of memory\. ", job.read("why")), job.read("why")
+                     r"kxfs measured up to 1[01]\d(\.\d)? MiB of memory\. ", job.read("why")), job.read("why")
 
 
 def test_slow_reader(kx):

@@ -7,8 +7,8 @@ import pytest
 
 @pytest.mark.parametrize("role, hint", [
     ({"entrypoint": "sh", "args": ["x" * 200000]},
-     "Argument list too long. The args and env of role main are longer than the system takes: put what is long into a "
-     "file."),
+     "Argument list too long. The args and env of role main are "
+     "longer than the system allows: put long values into a file."),
     ({"entrypoint": "python3 train.py"},
      "Check the entrypoint of role main: it is one program, and what follows it belongs into args."),
     ({"entrypoint": "nosuchprogram"},
@@ -85,7 +85,7 @@ def test_silent(kx):
     """Nobody is sent to a log that is empty; a blank line is something."""
     job = kx.submit(harness.app("kill -SEGV $$"))
     job.read("wait")
-    said = "main-0 was ended by signal 11 (SIGSEGV). It was not tried again, because max_retries is 0. It has printed nothing.\n"
+    said = "main-0 was ended by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
     assert job.read("why") == said
     kx.restart()
     assert job.read("why") == said

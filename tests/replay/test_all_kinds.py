@@ -273,9 +273,10 @@ def test_all_may_not_be_listed(make_kx, server):
     path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
     p = harness.run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
     assert p.returncode == 1
-    assert p.stderr.endswith("forbidden: user tester may not list jobs.batch.volcano.sh in namespace test, which is "
-                             "missing or forbidden\nCheck the name of the namespace, or ask who runs the cluster for "
-                             "the right.\n")
+    assert p.stderr.endswith("forbidden: user tester may not list jobs.batch.volcano.sh in "
+                             "namespace test, which is missing or forbidden\nCheck the name "
+                             "of the namespace, or ask the cluster's administrator for the "
+                             "right.\n")
 
 
 def test_one_is_in_trouble(server, controllers, all_kinds):

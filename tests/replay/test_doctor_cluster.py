@@ -40,7 +40,7 @@ def test_all_is_well(doctor, server):
   ok       {server.url} answers: Kubernetes v1.36.1
   ok       the clocks of the server and of this machine agree
   ok       jobs of batch.volcano.sh/v1alpha1 are served
-  ok       what pods use is told by metrics.k8s.io/v1beta1
+  ok       metrics.k8s.io/v1beta1 reports what pods use
   ok       jobs.batch.volcano.sh: get, list, watch
   ok       pods: list, watch
   ok       jobs.batch.volcano.sh: create
@@ -51,7 +51,7 @@ def test_all_is_well(doctor, server):
   ok       events: list, watch
   ok       pods.metrics.k8s.io: list
   ok       queues.scheduling.volcano.sh: list, watch
-A mount would work.
+Mounting will work.
 """
     assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
 
@@ -60,12 +60,13 @@ def test_usage(doctor, server):
     """Without a metrics-server, or the right to ask it, a mount works."""
     status, said = doctor()
     assert status == 0 and "pods.metrics.k8s.io" not in said
-    assert "  missing  what pods use is not told (there is no metrics-server): usage has only what was requested\n" in said
+    assert ("  missing  the cluster does not report what pods use (no metrics-server): "
+            "usage shows only what was requested\n") in said
     server.install(st.METRICS)
     server.forbidden.append({"group": "metrics.k8s.io"})
     status, said = doctor()
-    assert status == 0 and "  ok       what pods use is told by metrics.k8s.io/v1\n" in said
-    assert "  missing  pods.metrics.k8s.io: may not list: usage has only what was requested\n" in said
+    assert status == 0 and "  ok       metrics.k8s.io/v1 reports what pods use\n" in said
+    assert "  missing  pods.metrics.k8s.io: may not list: usage shows only what was requested\n" in said
 
 
 def test_no_fuse(make_kx, tmp_path, server):
@@ -75,7 +76,7 @@ def test_no_fuse(make_kx, tmp_path, server):
     p = run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh", kx.binary, "doctor", "volcano:test"],
             check=False, env={**kx.env(), "KUBECONFIG": str(path), "HOME": str(kx.base)})
     assert p.returncode == 1 and "  wrong    /dev/fuse: " in p.stdout, p.stderr
-    assert p.stdout.endswith("\nA mount would not work; kxfs capture, which needs no FUSE, would.\n")
+    assert p.stdout.endswith("\nMounting will not work; kxfs capture, which needs no FUSE, will.\n")
 
 
 def test_mine(doctor):
@@ -95,7 +96,7 @@ def test_kueue(doctor, server):
     server.forbidden += [{"resource": "workloads"}]
     said = doctor(source="appwrapper:test")[1]
     assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
-    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: why can't tell what a job in a queue" in said
+    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: why can't report what a job in a queue" in said
     assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 
@@ -128,7 +129,7 @@ def test_queues_of_kueue(doctor, server):
 def test_a_right_is_missing(doctor, server):
     server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
     status, said = doctor()
-    assert status == 0 and said.endswith("A mount would work, without what is missing.\n")
+    assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
     assert "  missing  events: may not watch: there is no events file; " in said
     assert "  missing  queues.scheduling.volcano.sh: may not list, watch: queues/ has at most the queue" in said
     assert "  missing  pods/log: may not get: logs of which nothing was captured can't be opened\n" in said
@@ -138,8 +139,8 @@ def test_a_right_is_missing(doctor, server):
 def test_a_needed_right_is_missing(doctor, server):
     server.forbidden.append({"resource": "pods", "verb": "list", "subresource": ""})
     status, said = doctor()
-    assert status == 1 and said.endswith("A mount would not work.\n")
-    assert "  wrong    pods: may not list, which each mount needs: check the namespace, or ask who runs the " in said
+    assert status == 1 and said.endswith("Mounting will not work.\n")
+    assert "  wrong    pods: may not list, which each mount needs: check the namespace, or ask the cluster's " in said
 
 
 def test_what_is_served_is_found(doctor, server):
@@ -151,8 +152,9 @@ def test_what_is_served_is_found(doctor, server):
     assert "  ok       appwrappers.workload.codeflare.dev: get, list, watch\n" in said and "volcano" not in said
     status, said = doctor()
     assert status == 1
-    assert said.endswith("  wrong    the cluster serves no Volcano jobs: is it the right cluster? Otherwise ask who runs it "
-                         "to install them\nA mount would not work.\n")
+    assert said.endswith("  wrong    the cluster serves no Volcano jobs: is it the right "
+                         "cluster? Otherwise ask its administrator to install "
+                         "them\nMounting will not work.\n")
 
 
 def test_all_kinds(doctor, server):
@@ -164,13 +166,13 @@ def test_all_kinds(doctor, server):
         assert f"  ok       {resource}: get, list, watch\n" in said and f"  ok       {resource}: create\n" in said
     server.forbidden.append({"resource": "jobsets"})
     status, said = doctor(None, "test")
-    assert status == 0 and said.endswith("A mount would work, without what is missing.\n")
+    assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
     assert "  missing  jobsets.jobset.x-k8s.io: may not get, list, watch: its jobs are not shown\n" in said
     assert doctor(None, "jobset:test")[0] == 1
     server.forbidden += [{"resource": "jobs"}, {"resource": "appwrappers"}]
     status, said = doctor(None, "test")
-    assert status == 1 and "\nA mount would not work." in said
-    assert "  wrong    no jobs of any kind may be listed: check the namespace, or ask who runs the " in said
+    assert status == 1 and "\nMounting will not work." in said
+    assert "  wrong    no jobs of any kind may be listed: check the namespace, or ask the cluster's " in said
 
 
 def test_clock(doctor, server):
@@ -198,12 +200,12 @@ def test_clock_of_a_slow_server(doctor, server):
 def test_no_server(doctor, server):
     server.away()
     status, said = doctor()
-    assert status == 1 and "  wrong    get /version" in said and said.endswith("A mount would not work.\n")
+    assert status == 1 and "  wrong    get /version" in said and said.endswith("Mounting will not work.\n")
 
 
 def test_wrong_token(doctor, server):
     status, said = doctor(kubeconfig.config(server, user=kubeconfig.token("old")))
-    assert status == 1 and "  wrong    the server does not accept who asks (401)\n" in said
+    assert status == 1 and "  wrong    the server rejects the credentials (401)\n" in said
 
 
 def test_rbac_has_these_rights(doctor, server):
@@ -234,7 +236,7 @@ def test_archive(doctor, tmp_path):
     assert status == 0 and said.endswith(f"""
 The archive
   missing  archive {archive}: No such file or directory
-A mount would work, without what is missing.
+Mounting will work, with the limitations listed above.
 """)
     archive.mkdir()
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
@@ -256,5 +258,5 @@ def test_a_disk_that_hangs(make_kx, server, tmp_path):
                     env={**kx.env(), "KUBECONFIG": str(path), "LSAN_OPTIONS": "detect_leaks=0"})
     assert p.returncode == 1 and p.stdout.endswith("""
   wrong    get /version: the files with the credentials can't be read in time
-A mount would not work.
+Mounting will not work.
 """), p.stderr

@@ -119,7 +119,7 @@ def test_retried(kx, jobs):
     jobs.finish(pods[0], code=3)
     harness.wait_for(lambda: job.replica("main-0")["state"] == "PENDING" and job.replica("main-0")["exit_code"] == 3)
     assert job.state() == "RUNNING"
-    assert "It is about to be started again." in job.read("why")
+    assert "It will be restarted soon." in job.read("why")
     time.sleep(1.1)  # pods are told apart by the second in which they were made
     again = jobs.retry(job.id, 0)
     jobs.run(again)

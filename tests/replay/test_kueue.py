@@ -23,7 +23,7 @@ KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH
 SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
-OPENED = "It is admitted by itself when the queue is opened again."
+OPENED = "Kueue admits it when the queue is opened again."
 ACTIVE = ("It resumes when spec.active of its Workload is set to true again. To resume it, write resume to its ctl; to end it, "
           "remove its directory.")
 
@@ -106,9 +106,12 @@ def full(cluster_queue, *sets):
     ("kueue_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
     ("kueue_v014_appwrapper_quota_wait", "more needed", "PENDING", "Queued", f"The job waits: {full('CQ')}."),
     ("kueue_appwrapper_never_fits_observability", "maximum capacity", "PENDING", "QueueTooSmall",
-     "The job waits: it has no quota in queue team (cluster queue CQ). Kueue: \"couldn't assign flavors to pod set app-0: "
-     "insufficient quota for cpu in flavor default-flavor, previously considered podsets requests (0) + current podset "
-     "request (500m) > maximum capacity (100m)\". Submit it to another queue, or with less."),
+     "The job waits: it has no quota in queue team (cluster queue "
+     "CQ). Kueue: \"couldn't assign flavors to pod set app-0: "
+     "insufficient quota for cpu in flavor default-flavor, "
+     "previously considered podsets requests (0) + current podset "
+     "request (500m) > maximum capacity (100m)\". Submit it to "
+     "another queue, or request less."),
     ("kueue_appwrapper_no_localqueue", "LocalQueue team doesn't exist", "PENDING", "Inadmissible",
      "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\"."),
     ("kueue_appwrapper_no_clusterqueue", "ClusterQueue", "PENDING", "NoQueue",
@@ -119,14 +122,17 @@ def full(cluster_queue, *sets):
     ("kueue_appwrapper_clusterqueue_hold", "is inactive", "PENDING", "QueueStopped",
      f"The job waits: cluster queue CQ, which queue team belongs to, is stopped (Hold). {OPENED}"),
     ("kueue_v014_appwrapper_clusterqueue_drain", "is inactive", "PENDING", "QueueStopped",
-     f"The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at "
-     f"2026-11-22T06:32:12Z (HoldAndDrain). {OPENED}"),
+     f"The job waits: cluster queue CQ, which queue team belongs to, "
+     f"is stopped, and its jobs were evicted at 2026-11-22T06:32:12Z "
+     f"(HoldAndDrain). {OPENED}"),
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
-     "The job is suspended: it was rejected by an admission check. Kueue: \"The workload is deactivated due to "
-     "AdmissionCheck in Rejected state: \"check-r\" (no nodes of this kind can be had)\". "
-     "Kueue does not take it back: copy its manifest.yaml into submit/ to run it again."),
+     "The job is suspended: it was rejected by an admission check. "
+     "Kueue: \"The workload is deactivated due to AdmissionCheck in "
+     "Rejected state: \"check-r\" (no nodes of this kind can be "
+     "had)\". Kueue will not admit it again: copy its manifest.yaml "
+     "into submit/ to run it again."),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "Queued",
      f"The job waits: {full('CQ')}; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the "
      "ClusterQueue)."),
@@ -235,8 +241,9 @@ def test_drained_job(server, make_mount):
         recordings.apply(server.store, step)
         if "is inactive" in json.dumps(step.tree.get("status", {})):
             break
-    why(kx, "The job waits: cluster queue v014-job-clusterqueue-drain, which queue team belongs to, is stopped, and its "
-        f"jobs were put out at {evicted(server)} (HoldAndDrain). {OPENED}")
+    why(kx, f"The job waits: cluster queue v014-job-clusterqueue-drain, "
+            f"which queue team belongs to, is stopped, and its jobs were "
+            f"evicted at {evicted(server)} (HoldAndDrain). {OPENED}")
     status = harness.Job(kx, "app").status()
     assert (status["state"], status["reason"], status["evictions"]) == ("PENDING", "QueueStopped", 1)
 
@@ -353,10 +360,10 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
         if until(step):
             break
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
-    assert kx.read("jobs/app/why").endswith("Kueue does not take it back: copy its manifest.yaml into submit/ to run it again.\n")
+    assert kx.read("jobs/app/why").endswith("Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again.\n")
     assert actions(job) == []
     assert harness.err_of(write_ctl, job, "resume") == "EINVAL"
-    assert "Kueue has put it out for good" in kx.read(".kxfs", "log")
+    assert "Kueue has evicted it permanently" in kx.read(".kxfs", "log")
 
 
 # --- places ---
@@ -412,7 +419,7 @@ def test_place(server, make, scenario):
     assert harness.Job(kx, "app").status()["queue_position"] is None, "reading does not wait"
     place(kx, "app", 2)
     place(kx, "third", 3)
-    harness.wait_for(lambda: kx.read("jobs/app/why").endswith(" Its place in the queue is 2.\n"), what="why")
+    harness.wait_for(lambda: kx.read("jobs/app/why").endswith(" Its position in the queue is 2.\n"), what="why")
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
@@ -491,9 +498,9 @@ def test_kueue_is_down(server, make):
     kx = make(scenario)
     down = server.faults.add("reply", times=1000, reply=replies.unavailable(), subresource="pendingworkloads")
     waits = f"The job waits: {full('appwrapper-quota-wait')}"
-    why(kx, f"{waits}; the server can't reach Kueue now, and if that is down it lets nobody in.")
+    why(kx, f"{waits}; the server can't reach Kueue, which admits no job while it is down.")
     server.faults.clear(down)
-    why(kx, f"{waits}. Its place in the queue is 1.")
+    why(kx, f"{waits}. Its position in the queue is 1.")
 
 
 # --- queues/ ---
@@ -541,8 +548,9 @@ def test_queue_without_cluster_queues(server, make):
     scenario = "kueue_appwrapper_clusterqueue_hold"
     load(server, scenario, says("is inactive"))
     kx = make(scenario, seen=False)
-    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, which queue team belongs to, is inactive: "
-        "it was stopped, or is not set up right. Ask who runs Kueue.")
+    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, "
+            "which queue team belongs to, is inactive: it was stopped, or "
+            "is not configured correctly. Ask Kueue's administrator.")
     harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
                      what="the refusal")
     harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")
@@ -653,7 +661,7 @@ def test_suspend_in_line(server, waiting, fault):
 def test_no_right_to_suspend(server, waiting):
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     assert harness.err_of(write_ctl, waiting, "suspend") == "ENOTSUP"
-    assert "app/ctl: suspend is refused: it is in a queue of Kueue, where that is active of its Workload, and this " \
+    assert "app/ctl: suspend is refused: it is in a queue of Kueue, where this sets spec.active of its Workload, and this " \
         "user has no right to patch workloads.kueue.x-k8s.io; removing its directory ends it" in waiting.kx.read(".kxfs", "log")
     assert "may not patch workloads.kueue.x-k8s.io in namespace test" in waiting.kx.read(".kxfs", "log")
     assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
@@ -740,7 +748,7 @@ def test_too_late(server, waiting):
 
 def test_no_such_queue(server, waiting):
     """Kueue would take it, and the job wait for what is not there; who may not look is not held up."""
-    for word, text in (("queue other", "there is no queue other in namespace test; queues/ has those that there are"),
+    for word, text in (("queue other", "there is no queue other in namespace test; queues/ lists them"),
                        ("priority high", "there is no priority class high of Kueue"),
                        ("queue Other", "write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS"),
                        ("queue", "write one of suspend")):
@@ -775,8 +783,9 @@ def test_deactivated_without_the_right(server, make, known):
 
 # --- rights, and clusters without ---
 
-UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This mount can't watch Workloads, which tell more; "
-          ".kxfs/info says why.")
+UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This "
+          "mount can't watch Workloads, which have the reason; see "
+          ".kxfs/info.")
 
 
 def test_without_workloads(server, make):
@@ -792,7 +801,7 @@ def test_without_workloads(server, make):
     assert not (kx / "queues").exists()
     assert actions(harness.Job(kx, "app")) == []
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "ENOTSUP"
-    assert "this mount can't watch Workloads; .kxfs/info says why" in kx.read(".kxfs", "log")
+    assert "this mount can't watch Workloads; see .kxfs/info" in kx.read(".kxfs", "log")
 
 
 def test_workloads_come_later(server, make):
@@ -802,8 +811,8 @@ def test_workloads_come_later(server, make):
     for workload in server.store.objects(st.WORKLOADS)[0]:
         server.store.remove(st.WORKLOADS, "test", workload.name)
     kx = make("kueue_appwrapper_quota_wait", options="cancel=all")
-    why(kx, "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be down, or does not manage this "
-        "namespace.")
+    why(kx, "The job waits: Kueue has not processed it yet. If this lasts, "
+            "Kueue may be down, or does not manage this namespace.")
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "EINVAL"
     assert "it is in a queue of Kueue, which has made no Workload for it yet" in kx.read(".kxfs", "log")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))

@@ -114,14 +114,14 @@ def test_submitted(kx, server, mcad):
     job = kx.job_of("app.yaml")
     assert job.status()["backend"] == "mcad"
     harness.wait_for(lambda: job.state() == "PENDING")
-    assert job.read("why") == "The job waits in MCAD's queue until those before it have been dispatched.\n"
+    assert job.read("why") == "The job waits in MCAD's queue until the jobs ahead of it have been dispatched.\n"
     manifest = yaml.safe_load(job.read("manifest.yaml"))
     assert (manifest["apiVersion"], manifest["kind"]) == ("workload.codeflare.dev/v1beta1", "AppWrapper")
     mcad.say(job.id, "Pending", "Backoff", "AppWrapperNotRunnable.",
              "Insufficient resources to dispatch AppWrapper.")
     harness.wait_for(lambda: job.read("why") == (
-        "MCAD can't dispatch the job yet, and tries again by itself: Insufficient resources to dispatch "
-        "AppWrapper.\n"), what="why")
+        "MCAD can't dispatch the job yet, and retries automatically: "
+        "Insufficient resources to dispatch AppWrapper.\n"), what="why")
     pods = mcad.dispatch(job.id)
     mcad.run(*pods)
     job.until("RUNNING")
@@ -178,8 +178,9 @@ def test_requeued(kx, mcad):
     mcad.finish(pods[0], code=3)
     harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
     assert job.state() == "RUNNING"  # it will be put back
-    assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD starts the whole "
-                               "job again by itself, some minutes after that.\n")
+    assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is "
+                               "1. MCAD restarts the whole job automatically, some minutes "
+                               "later.\n")
     time.sleep(1.1)  # pods are told apart by the second in which they were made
     mcad.requeue(job.id)
     job.until("PENDING")
@@ -305,16 +306,16 @@ def test_successor(kx, server, mcad):
 def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
-        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask who runs it to install them.\n")
+        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask its administrator to install them.\n")
     assert said(source="test") == (
         "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 2 other kinds of jobs\n"
         "Is it the right cluster? Otherwise ask "
-        "who runs it to install them.\n")
+        "its administrator to install them.\n")
 
 
 def test_refused(said, server):  # noqa: F811
     text = said(kubeconfig.config(server, user=kubeconfig.token("old")), source="test")
-    assert text.startswith("kxfs: the server does not accept who asks (401)\n")
+    assert text.startswith("kxfs: the server rejects the credentials (401)\n")
 
 
 @pytest.mark.parametrize("role", ["\x1b]0;owned\x07", "a\nworker/0 all is well\nb", "\u009b31m", "x" * 400])

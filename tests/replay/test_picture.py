@@ -86,7 +86,7 @@ def test_picture(kx, server, volcano, tmp_path):
     assert lines == lines_of(where / "session-dark.svg")
     said = "\n".join(lines)
     assert re.search(r"^train-\w+ +RUNNING +3h .* 2/2 .* ada@login1 ", said, re.M)
-    assert re.search(r"^sweep-\w+ +PENDING +12m ", said, re.M) and "the cluster has no room for it now" in said
+    assert re.search(r"^sweep-\w+ +PENDING +12m ", said, re.M) and "the cluster has no capacity for it now" in said
     assert said.count("epoch 4 loss 1.18") == 2 and lines[-1] == "epoch 4 loss 1.18"
 
 

@@ -12,7 +12,7 @@ from harness import is_mounted, marked_pids, run, wait_for
 
 
 def waits(source):
-    return f"kxfs: the list of jobs of {source} is not in yet; still trying"
+    return f"kxfs: the list of jobs of {source} has not arrived yet; still trying"
 
 
 @pytest.fixture
@@ -39,15 +39,17 @@ def test_wrong_context(said):
 
 def test_expired_token(said, server):
     assert said(kubeconfig.config(server, user=kubeconfig.token("old"))) == (
-        "kxfs: the server does not accept who asks (401)\n"
-        "The credentials in the kubeconfig are wrong or have expired: log in again.\n")
+        "kxfs: the server rejects the credentials (401)\nThe "
+        "credentials in the kubeconfig are wrong or have expired: log "
+        "in again.\n")
 
 
 def test_forbidden(said, server):
     server.forbidden.append({"resource": "pods"})
     assert said() == (
-        "kxfs: forbidden: user tester may not list pods in namespace test, which is missing or forbidden\n"
-        "Check the name of the namespace, or ask who runs the cluster for the right.\n")
+        "kxfs: forbidden: user tester may not list pods in namespace "
+        "test, which is missing or forbidden\nCheck the name of the "
+        "namespace, or ask the cluster's administrator for the right.\n")
 
 
 def test_plugin_that_fails(said, server):
@@ -71,8 +73,9 @@ def test_plugin_that_is_missing(said, server, source):
 def test_no_volcano(said, server):
     server.uninstall(*st.VOLCANO)
     assert said() == (
-        "kxfs: the cluster has no jobs.batch.volcano.sh: Volcano is not installed there, or in a version that "
-        "does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
+        "kxfs: the cluster has no jobs.batch.volcano.sh: Volcano is not "
+        "installed there, or in a version that does not fit\nIs it the "
+        "right cluster? Else ask its administrator to install it.\n")
 
 
 def test_bad_selector(said):

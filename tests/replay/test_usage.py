@@ -117,7 +117,7 @@ def test_usage(server, make_mount, volcano):
     last = usage(job)
     assert last["cpu"]["seconds"] == "48" and last["memory"]["peak_bytes"] == str(300 * MIB)
     why = job.read("why")
-    assert "more memory than its limit of 3.7 GiB" in why and "It was seen to use up to 200 MiB of memory." in why, why
+    assert "more memory than its limit of 3.7 GiB" in why and "kxfs measured up to 200 MiB of memory." in why, why
     whole = json.loads(kx.read("jobs", job.id, "status.json"))["usage"]
     assert [one["usage"] for line in kx.read("list.jsonl").splitlines() if (one := json.loads(line))] == [whole]
     assert yaml.safe_load(job.read("usage"))["memory"] == whole["memory"] and whole["cpu"]["seconds"] == 48
@@ -219,7 +219,7 @@ def test_nothing_is_told(server, make_mount, lacks):
     if lacks == "right":
         said = info(kx, lambda i: any(r["resource"] == "pods.metrics.k8s.io" for r in i["refused"]))
         assert said["usage"] is None and "usage_failed" not in said
-        assert [r["cost"] for r in said["refused"]] == ["usage has only what was requested"]
+        assert [r["cost"] for r in said["refused"]] == ["usage shows only what was requested"]
     else:
         said = info(kx, lambda i: "usage_failed" in i)
         assert said["usage"] is None and said["refused"] == []

@@ -69,7 +69,7 @@ def test_crash_loop(server, volcano, job):
                 "reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=main-0"}})
 
     edit_pod(server, pod, loop)
-    until_why(job, "main-0 ended with exit code 3. It was started 5 times so far, and is started again at "
+    until_why(job, "main-0 ended with exit code 3. It was started 5 times so far, and is restarted at "
                    "2026-11-22T10:03:40Z. Its output is in main-0/log.\n")
     assert job.state() == job.replica()["state"] == "PENDING" and job.replica()["exit_code"] == 3
     volcano.run(pod)
@@ -78,7 +78,7 @@ def test_crash_loop(server, volcano, job):
     edit_pod(server, pod, lambda tree: tree["status"]["containerStatuses"][0].update(state=ended(5)))
     harness.wait_for(lambda: job.replica()["exit_code"] == 5)
     assert job.state() == job.replica()["state"] == "PENDING"
-    assert "started again by itself" in job.read("why")
+    assert "restarted automatically" in job.read("why")
 
 
 def test_restarting(kx, server, volcano):
@@ -102,7 +102,7 @@ def test_init_container(server, volcano, job):
 
     edit_pod(server, pod, fail)
     job.finish("FAILED")
-    why = "main-0 failed: init container prep: exit code 2. It was not tried again, because max_retries is 0. "
+    why = "main-0 failed: init container prep: exit code 2. It was not retried, because max_retries is 0. "
     harness.wait_for(lambda: job.read("why") in (f"{why}The output of that container is in main-0/prep.log.\n",
                                                  f"{why}That container has printed nothing.\n"), what=why)
     assert (job / "main-0/prep.log").exists()
@@ -133,8 +133,9 @@ def test_last_words(kx, server, volcano, job, left, message, words):
     volcano.log(pod).append("a line of the log\n")
     volcano.finish(pod, 1, message=left)
     assert job.read("wait") == "FAILED\n"
-    assert job.read("why") == (f"main-0 ended with exit code 1. It was not tried again, because max_retries is 0. Its output is "
-                               f"in main-0/log. Its last words:\n{why}")
+    assert job.read("why") == (f"main-0 ended with exit code 1. It was not retried, because "
+                               f"max_retries is 0. Its output is in main-0/log. Its last "
+                               f"words:\n{why}")
     assert job.status()["last_words"] == "\n".join(words) and job.replica()["message"] == message
     kx.restart()
     assert job.read("why").endswith(f"Its last words:\n{why}")
@@ -149,7 +150,7 @@ def test_silent(volcano, job):
     (pod,) = volcano.pods(job.id)
     volcano.finish(pod, 3)
     assert job.read("wait") == "FAILED\n"
-    until_why(job, "main-0 ended with exit code 3. It was not tried again, because max_retries is 0. It has printed nothing.\n")
+    until_why(job, "main-0 ended with exit code 3. It was not retried, because max_retries is 0. It has printed nothing.\n")
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
@@ -164,8 +165,8 @@ def test_last_lines_come_late(volcano, job, late):
     begin = time.monotonic()
     volcano.finish(pod, 3)
     harness.wait_for(lambda: job.state() == "FAILED", what="the end")
-    until_why(job, "main-0 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in "
-                   "main-0/log.\n")
+    until_why(job, "main-0 ended with exit code 3. It was not retried, because "
+                   "max_retries is 0. Its output is in main-0/log.\n")
     with open(job / "wait") as wait:
         poll = select.poll()
         poll.register(wait, select.POLLIN)
@@ -220,8 +221,9 @@ def test_lost_node(server, volcano, job):
     (pod,) = volcano.pods(job.id)
     edit_pod(server, pod, lambda tree: tree["status"].update(conditions=[
         {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-22T10:00:00Z"}]))
-    until_why(job, "main-0: its node node-1 has not been heard of since 2026-11-22T10:00:00Z. Whether it still runs is "
-                   "not known until the node comes back or is removed from the cluster.\n")
+    until_why(job, "main-0: its node node-1 has not reported since "
+                   "2026-11-22T10:00:00Z. It is not known whether it still runs "
+                   "until the node returns or is removed from the cluster.\n")
     edit_pod(server, pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
     harness.wait_for(lambda: "and its pod is marked for eviction" in job.read("why"))
     assert job.status()["reason"] == "NodeLost"
@@ -242,8 +244,8 @@ def test_probe(server, volcano, job):
     harness.wait_for(lambda: (job / "events").exists() and "failed liveness probe" in job.read("events"))
     volcano.finish(pod, 137)
     job.finish("FAILED")
-    until_why_begins(job, "main-0 was ended because it did not answer as it should: Liveness probe failed: "
-                          "HTTP probe failed with statuscode: 500. It was not tried again")
+    until_why_begins(job, "main-0 was ended because a probe of it failed: Liveness probe "
+                          "failed: HTTP probe failed with statuscode: 500. It was not retried")
 
 
 def test_ended_by_a_policy(volcano, job):

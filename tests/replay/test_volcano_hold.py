@@ -144,7 +144,7 @@ def test_not_now(kx, server):
     fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     harness.write_ctl(job, "release")
     harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
-    assert job.read("why").startswith("The job waits: could not be launched, and that is tried again: ")
+    assert job.read("why").startswith("The job waits: could not be launched; kxfs retries: ")
     server.faults.clear(fault)
     harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
 

@@ -130,7 +130,7 @@ def test_deep_object(make_mount, server, when):
     mcad.start(job.id)
     job.until("RUNNING")
     assert kx.ls("jobs") == [job.id]
-    assert kx.read(".kxfs", "log").count("the AppWrapper deep is passed over: it is nested too deep") == 1
+    assert kx.read(".kxfs", "log").count("the AppWrapper deep is not shown: it is nested too deep") == 1
     server.store.remove(st.APPWRAPPERS, "test", "deep")
     harness.wait_for(lambda: passed_over(kx) == 0)
 
@@ -148,4 +148,4 @@ def test_large_object(make_mount, server, volcano, monkeypatch):
     volcano.start(job.id)
     job.until("RUNNING")
     assert passed_over(kx) == 1
-    assert "the Pod large is passed over: it is too large" in kx.read(".kxfs", "log")
+    assert "the Pod large is not shown: it is too large" in kx.read(".kxfs", "log")

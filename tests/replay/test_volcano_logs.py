@@ -820,7 +820,8 @@ def test_why_without_the_right(make_mount, server, volcano):
     (pod,) = volcano.start(job.id)
     volcano.finish(pod, 3)
     job.finish("FAILED")
-    harness.wait_for(lambda: "Its output is in main-0/log, as far as it was captured: this user may not get pods/log."
+    harness.wait_for(lambda: "Its output is in main-0/log, as far as it was captured: this "
+                             "user has no right to get pods/log."
                      in job.read("why"), what="the right in why")
 
 

@@ -14,8 +14,9 @@ import yaml
 
 FULL = "resource in cluster is overused: overused cpu"
 NOISE = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
-WHY_FULL = ("The job waits: the cluster has no room for it now: it needs 2.4 cpu at once. It starts by itself "
-            "when there is room.\n")
+WHY_FULL = ("The job waits: the cluster has no capacity for it now: it "
+            "needs 2.4 cpu at once. It starts automatically when capacity "
+            "becomes available.\n")
 
 
 def group(job, phase="Pending"):
@@ -74,7 +75,7 @@ def test_events(server, make_mount):
     harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     status = harness.Job(kx, "gang").status()
     assert status["reason"] == "ClusterFull"
-    assert status["message"] == "the cluster has no room for it now: it needs 2.4 cpu at once"
+    assert status["message"] == "the cluster has no capacity for it now: it needs 2.4 cpu at once"
     waiting.again(7)
     # An event may come before what it is about.
     pod = watching.pod(waiting.job, "main", 0)
@@ -147,8 +148,8 @@ def test_no_controller(server, make_mount):
     server.store.add(st.JOBS, watching.job("new"))
     harness.wait_for(lambda: "new" in kx.ls("jobs"), what="the job")
     harness.wait_for(lambda: why(kx, "new") == (
-        "The job waits: no controller has looked at it yet. If that lasts, the cluster's controller of such "
-        "jobs may be down.\n"), what="why")
+        "The job waits: no controller has processed it yet. If this "
+        "lasts, the controller of these jobs may be down.\n"), what="why")
     assert harness.Job(kx, "new").status()["reason"] == "NoController"
 
 
@@ -227,8 +228,9 @@ def test_forbidden(server, make_mount, resource):
     if resource == "queues":
         harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     else:
-        harness.wait_for(lambda: why(kx) == f"The job waits: for what is not known. This user may not list and watch "
-                         f"{resource}, which would tell more: ask for that right.\n", what="what would tell more")
+        harness.wait_for(lambda: why(kx) == f"The job waits: the reason is not known. This user may not list "
+                                            f"and watch {resource}, which would show the reason: ask for "
+                                            f"that right.\n", what="what would tell more")
         harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
     if resource == "events":
         assert not (kx / "jobs/gang/events").exists()
@@ -289,7 +291,7 @@ def test_time_limit(server, make_mount):
     server.store.change(st.JOBS, "test", "slow", lambda tree: tree["status"]["state"].update(phase="Failed"))
     slow.finish("FAILED")
     harness.wait_for(lambda: slow.status()["reason"] == "DeadlineExceeded", what="the pod's word")
-    assert why(kx, "slow").startswith("main-0 ran longer than its limit of 4h. It was not tried again")
+    assert why(kx, "slow").startswith("main-0 ran longer than its limit of 4h. It was not retried")
     assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, None)
 
 

@@ -127,6 +127,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,
-	.again = "The whole job is started again in about a minute.",
+	.again = "The whole job is restarted in about a minute.",
 	.impatient = true,
 };

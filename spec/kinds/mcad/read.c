@@ -28,11 +28,12 @@ static const struct {
 	const char *text; /* before MCAD's own message, if there is one */
 } words[] = {
 	{"Init", "MCAD has not put the job into its queue yet"},
-	{"Queueing", "The job waits in MCAD's queue until those before it have been dispatched"},
+	{"Queueing",
+	 "The job waits in MCAD's queue until the jobs ahead of it have been dispatched"},
 	{"HeadOfLine", "The job is at the head of MCAD's queue"},
-	{"Backoff", "MCAD can't dispatch the job yet, and tries again by itself"},
-	{"PreemptCandidate", "MCAD has taken the job back into its queue"},
-	{"Preempted", "MCAD has taken the job back into its queue"},
+	{"Backoff", "MCAD can't dispatch the job yet, and retries automatically"},
+	{"PreemptCandidate", "MCAD has requeued the job"},
+	{"Preempted", "MCAD has requeued the job"},
 };
 
 static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
@@ -190,5 +191,5 @@ const struct spec_reader spec_mcad_reader = {
 	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = true,
-	.again = "MCAD starts the whole job again by itself, some minutes after that.",
+	.again = "MCAD restarts the whole job automatically, some minutes later.",
 };

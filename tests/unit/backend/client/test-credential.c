@@ -500,7 +500,7 @@ static void test_plugin_hurried_while_it_runs(void **state)
 static void test_plugin_answers_badly(void **state)
 {
 	static const char *const bad[][2] = {
-		{"echo s3cret\n", "is no ExecCredential"},
+		{"echo s3cret\n", "is not an ExecCredential"},
 		{"true\n", "is not JSON"},
 		{"kill -9 $$\n", "was ended by signal 9"},
 		{"yes s3cret | head -c 2000000\n", "over 1 MiB"},
@@ -681,7 +681,7 @@ static void test_kubeconfig_files(void **state)
 	setenv("KUBECONFIG", text, 1);
 	load(NULL, "", -EINVAL, "/bad:2:3: ");
 	setenv("KUBECONFIG", dir, 1);
-	load(NULL, "", -EINVAL, "no regular file");
+	load(NULL, "", -EINVAL, "not a regular file");
 	snprintf(path, sizeof(path), "%s/nope", dir);
 	load(path, "", -ENOENT, "/nope: No such file");
 	unsetenv("KUBECONFIG");

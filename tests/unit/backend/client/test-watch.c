@@ -228,10 +228,9 @@ static void test_list_endless(void **state)
 	*world.told = '\0';
 	fake_end(rq, &(struct http_reply){.err = err, .status = 200});
 	expect_told("state-27 ");
-	assert_string_equal(
-		world.text,
-		"list pods: it has more than 200000 objects, or a page of it more than 512 MiB; "
-		"fewer are asked for with -o mine");
+	assert_string_equal(world.text,
+			    "list pods: it has more than 200000 objects, or a page of it "
+			    "more than 512 MiB; to request fewer, use -o mine");
 	assert_false(fake_wait(299000));
 	assert_true(fake_wait(301000));
 	request("limit=50");

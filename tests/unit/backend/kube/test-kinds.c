@@ -360,7 +360,7 @@ static void test_nothing(void **state)
 	serve("apps/v1");
 	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, "
 		    "PyTorchJobs or 2 other kinds of jobs\n"
-		    "Is it the right cluster? Otherwise ask who runs it to install them.");
+		    "Is it the right cluster? Otherwise ask its administrator to install them.");
 }
 
 static void test_no_right(void **state)

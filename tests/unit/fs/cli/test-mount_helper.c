@@ -38,7 +38,7 @@ static void test_words(void **state)
 		 "mount.kxfs -o a -o b -- local: /m"},
 		{"mount.kxfs -o a -- -b /m", "mount.kxfs -o a -- -b /m"},
 		{"mount.kxfs", "mount.kxfs --"},
-		{"mount.kxfs local: /m -f", "refused: -f: there is no pretending to mount"},
+		{"mount.kxfs local: /m -f", "refused: -f: a fake mount is not possible"},
 		{"mount.kxfs local: /m -N /proc/1/ns/mnt",
 		 "refused: -N: there is no mounting in another namespace; use nsenter(1)"},
 		{"mount.kxfs local: /m -o", "refused: -o needs a value"},

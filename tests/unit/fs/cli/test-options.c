@@ -109,11 +109,11 @@ static const struct {
 	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many words; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx: is no SOURCE, and doctor is a command; to mount a namespace that is called "
+	 "/mnt/kx: is not a SOURCE, and doctor is a command; to mount a namespace that is called "
 	 "doctor, name its backend: kxfs volcano:doctor /mnt/kx"},
 	{"kxfs capture volcano:a b", "b: too many words; kxfs capture [OPTIONS] [SOURCE]"},
 	{"kxfs capture ./kx",
-	 "./kx: is no SOURCE, and capture is a command; to mount a namespace that is called "
+	 "./kx: is not a SOURCE, and capture is a command; to mount a namespace that is called "
 	 "capture, name its backend: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:", "local: keeps all output of its jobs itself: mount it"},
 	{"kxfs --dry-run=f /mnt/kx",

@@ -302,8 +302,9 @@ static void test_full(void **state)
 
 		if (state_open(at("small/state"), "/mnt", 0, &s, &why) != -ENOSPC)
 			_exit(1);
-		if (!strstr(why, "/small/state: no room for the state (No space left on device): "
-				 "make room, or give another directory with -o state=DIR"))
+		if (!strstr(why, "/small/state: no space for the state (No space left on "
+				 "device): free some, or give another directory with -o "
+				 "state=DIR"))
 			_exit(2);
 		_exit(0);
 	}

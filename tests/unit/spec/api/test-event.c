@@ -104,8 +104,9 @@ static const struct answer answers[] = {
 	 STATUS("Job in version \\\"v1alpha1\\\" cannot be handled as a Job: strict decoding "
 		"error: unknown field \\\"spec.maxRetryy\\\", unknown field "
 		"\\\"spec.tasks[0].maxRetryy\\\", duplicate field \\\"spec.queue\\\""),
-	 "the server does not know all of it: unknown field \"spec.maxRetryy\", unknown field "
-	 "\"spec.tasks[0].maxRetryy\", duplicate field \"spec.queue\""},
+	 "the server rejects these fields: unknown field "
+	 "\"spec.maxRetryy\", unknown field \"spec.tasks[0].maxRetryy\", "
+	 "duplicate field \"spec.queue\""},
 	{"create", 400, -EINVAL,
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: unable to "
 		"find "
@@ -116,9 +117,9 @@ static const struct answer answers[] = {
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: can only "
 		"submit "
 		"job to queue with state `Open`, queue `q` status is `Closed`;"),
-	 "the queue \"q\" takes no jobs: it is Closed\nName another (queue in scheduler_args, or "
-	 "-o "
-	 "queue=NAME of the mount), or ask who runs the cluster to open it."},
+	 "the queue \"q\" takes no jobs: it is Closed\nName another "
+	 "(queue in scheduler_args, or -o queue=NAME of the mount), or "
+	 "ask the cluster's administrator to open it."},
 	{"create", 400, -EINVAL,
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: job "
 		"'minAvailable' should not be greater than total replicas in tasks;\\n "),
@@ -132,36 +133,38 @@ static const struct answer answers[] = {
 	{"create", 401, -EACCES,
 	 "{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":"
 	 "401}",
-	 "the server does not accept who asks (401)\nThe credentials in the kubeconfig are wrong "
-	 "or "
-	 "have expired: log in again."},
+	 "the server rejects the credentials (401)\nThe credentials in "
+	 "the kubeconfig are wrong or have expired: log in again."},
 	{"create", 403, -EACCES,
 	 "{\"kind\":\"Status\",\"message\":\"pods is forbidden: User \\\"system:anonymous\\\" "
 	 "cannot "
 	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
 	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
-	 "the server does not know who asks (system:anonymous): it may not create " JOBS
-	 " in namespace training\nThe kubeconfig's user has no credentials that this server "
-	 "takes."},
+	 "the server treats the request as anonymous (system:anonymous), which may not create " JOBS
+	 " in namespace training\n"
+	 "The kubeconfig's user has no credentials that this server "
+	 "accepts."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"" JOBS
 	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
 	 "API group \\\"batch.volcano.sh\\\" in the namespace \\\"training\\\"\",\"reason\":"
 	 "\"Forbidden\"}",
-	 "forbidden: user ada may not create " JOBS " in namespace training, which is missing or "
-	 "forbidden\nCheck the name of the namespace, or ask who runs the cluster for the right."},
+	 "forbidden: user ada may not create " JOBS
+	 " in namespace training, which is missing or forbidden\nCheck "
+	 "the name of the namespace, or ask the cluster's administrator "
+	 "for the right."},
 	{"create", 403, -EDQUOT,
 	 "{\"message\":\"" JOBS " \\\"t-quota\\\" is forbidden: exceeded quota: q1, requested: "
 	 "count/" JOBS "=1, used: count/" JOBS "=2, limited: count/" JOBS "=2\",\"reason\":"
 	 "\"Forbidden\"}",
-	 "the quota q1 of namespace training has no room: requested count/" JOBS
+	 "the quota q1 of namespace training is exhausted: requested count/" JOBS
 	 "=1, used count/" JOBS "=2, limit count/" JOBS
-	 "=2\nRemove jobs that are not needed any more, or ask who runs the "
-	 "cluster for a larger quota."},
+	 "=2\nRemove jobs that are no longer needed, or ask the "
+	 "cluster's administrator for a larger quota."},
 	{"create", 403, -EAGAIN,
 	 "{\"message\":\"" JOBS " \\\"a-1\\\" is forbidden: status unknown for quota: few, "
 	 "resources: count/" JOBS "\",\"reason\":\"Forbidden\"}",
-	 "what is in use of the quota few of namespace training is not counted yet\n"
+	 "the usage of quota few of namespace training is not counted yet\n"
 	 "Nothing was done. Try again in a moment."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
@@ -173,7 +176,8 @@ static const struct answer answers[] = {
 	 "create " JOBS " x-1: forbidden (403): jobs \"x\" is forbidden: violates PodSecurity"},
 	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
 	 "the cluster has no " JOBS ": Volcano is not installed there, or in a version that does "
-	 "not fit\nIs it the right cluster? Else ask who runs it to install it."},
+	 "not fit\nIs it the right cluster? Else ask its administrator "
+	 "to install it."},
 	{"list", 400, -EINVAL,
 	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
 	 "gt, lt\",\"reason\":\"BadRequest\"}",
@@ -204,9 +208,9 @@ static const struct answer answers[] = {
 	 "{\"message\":\"Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
 	 "precondition "
 	 "(a) does not match\",\"reason\":\"Conflict\"}",
-	 "x-1 is not the one that was meant: it is gone, and another of this name is there"},
+	 "x-1 is gone, and another object has its name"},
 	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
-	 "list " JOBS " x-1: what was asked for is too old (410): too old"},
+	 "list " JOBS " x-1: the requested version is too old (410): too old"},
 	{"create", 413, -EFBIG, "",
 	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
 	 "replicas, "
@@ -250,13 +254,14 @@ static const struct answer answers[] = {
 		"call webhook: Post \\\"https://a.b.svc:443/x?timeout=10s\\\": dial tcp "
 		"10.0.0.1:443: "
 		"connect: connection refused"),
-	 "the cluster can't check it: its webhook mutatejob.volcano.sh (a.b.svc) does not answer: "
-	 "connection refused\nTell who runs the cluster."},
+	 "the cluster can't check it: its webhook mutatejob.volcano.sh "
+	 "(a.b.svc) does not answer: connection refused\nInform the "
+	 "cluster's administrator."},
 	{"create", 500, -EIO,
 	 STATUS("Internal error occurred: failed calling webhook \\\"mjobset.kb.io\\\": could not get "
 		"REST client: no such thing"),
-	 "the cluster can't check it: its webhook mjobset.kb.io does not answer: no such thing\n"
-	 "Tell who runs the cluster."},
+	 "the cluster can't check it: its webhook mjobset.kb.io does not "
+	 "answer: no such thing\nInform the cluster's administrator."},
 	{"create", 500, -EIO,
 	 STATUS("&errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\"}, "
 		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
@@ -266,9 +271,9 @@ static const struct answer answers[] = {
 	{"create", 200, -EIO,
 	 "\n<!DOCTYPE html><html><head><style>a{b:c}</style><script>if (a<b) f();</script></head>\n"
 	 "<body class=x><h1>Please</h1>log in\x1b[2J</body></html> <",
-	 "create " JOBS " x-1: this is no answer of Kubernetes (200): Please log in [2J"},
-	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this is no answer of Kubernetes (200)"},
-	{"create", 302, -EIO, "", "create " JOBS " x-1: this is no answer of Kubernetes (302)"},
+	 "create " JOBS " x-1: this reply is not from Kubernetes (200): Please log in [2J"},
+	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this reply is not from Kubernetes (200)"},
+	{"create", 302, -EIO, "", "create " JOBS " x-1: this reply is not from Kubernetes (302)"},
 	{"create", 405, -EOPNOTSUPP, STATUS("no"),
 	 "create " JOBS " x-1: the server can't do that (405): no"},
 };
@@ -369,9 +374,9 @@ static void test_forbidden_everywhere(void **state)
 	char *text;
 
 	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
-	assert_string_equal(text,
-			    "forbidden: user ada may not list queues.scheduling.volcano.sh, which "
-			    "belong to the whole cluster\nAsk who runs the cluster for the right.");
+	assert_string_equal(text, "forbidden: user ada may not list queues.scheduling.volcano.sh, "
+				  "which belong to the whole cluster\nAsk the cluster's "
+				  "administrator for the right.");
 	free(text);
 }
 

@@ -225,12 +225,12 @@ static void test_refused(void **state)
 		const char *cluster, *user, *says;
 	} cases[] = {
 		{"", "", "/d/config:4:3: the cluster has no server"},
-		{"server: one", "", "/d/config:4:31: server is no URL"},
-		{"server: 'https://'", "", "server is no URL"},
-		{"server: 'https://a b'", "", "server is no URL"},
+		{"server: one", "", "/d/config:4:31: server is not a URL"},
+		{"server: 'https://'", "", "server is not a URL"},
+		{"server: 'https://a b'", "", "server is not a URL"},
 		{"server: 'https://s3cret:s3cret@h'", "", "holds a \"@\""},
-		{"server: https://h, proxy-url: 'ftp://s3cret'", "", "proxy-url is no URL"},
-		{"server: https://h, certificate-authority-data: s3cret!", "", "is no base64"},
+		{"server: https://h, proxy-url: 'ftp://s3cret'", "", "proxy-url is not a URL"},
+		{"server: https://h, certificate-authority-data: s3cret!", "", "is not base64"},
 		{"server: https://h, certificate-authority-data: czNjcmV0", "", "PEM"},
 		{"server: https://h, insecure-skip-tls-verify: s3cret", "", "true or false"},
 		{"server: https://h, insecure-skip-tls-verify: true, certificate-authority: x", "",
@@ -291,8 +291,8 @@ static void test_unknown(void **state)
 static void test_bad_files(void **state)
 {
 	static const char *const bad[][2] = {
-		{"- 1\n", "1:1: this is no kubeconfig"},
-		{"kind: Pod\n", "no kubeconfig file"},
+		{"- 1\n", "1:1: this is not a kubeconfig"},
+		{"kind: Pod\n", "not a kubeconfig file"},
 		{"clusters: {a: b}\n", "1:11: clusters: must be a list"},
 		{"clusters: [{name: a}, {name: b}, {name: a}]\n", "\"a\" stands here twice"},
 		{"clusters: [{cluster: {}}]\n", "must be {name: NAME"},
@@ -402,7 +402,7 @@ static void test_exec_reply_bad(void **state)
 	static const char *const bad[][2] = {
 		{"", "is not JSON"},
 		{"s3cret", "not an object"},
-		{"*s3cret", "1:1: the plugin's answer is no ExecCredential: it is not JSON"},
+		{"*s3cret", "1:1: the plugin's answer is not an ExecCredential: it is not JSON"},
 		{"{\"kind\": \"s3cret\"}", "its kind is another"},
 		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"s3cret\"}", "another version"},
 		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\"}", "no status"},
@@ -413,7 +413,8 @@ static void test_exec_reply_bad(void **state)
 		{REPLY "\"token\": \"s3cret\", \"clientKeyData\": \"s3cret\"}}", "without its"},
 		{REPLY "\"clientCertificateData\": \"s3cret\", \"clientKeyData\": \"s3cret\"}}",
 		 "PEM"},
-		{REPLY "\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}}", "no time"},
+		{REPLY "\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}}",
+		 "not a time"},
 	};
 
 	for (size_t i = 0; i < array_size(bad); i++) {

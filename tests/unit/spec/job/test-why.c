@@ -74,14 +74,13 @@ static void test_last_words(void **state)
 	job->state = SPEC_FAILED;
 	failed(job, 0, 300, 3, 0);
 	spec_set(&job->last_words, "one\n  two");
-	assert_why(
-		job,
-		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0. "
-		"Its output is in trainer-0/log. Its last words:\n    one\n      two\n");
+	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
+			"max_retries is 0. Its output is in trainer-0/log. Its last "
+			"words:\n    one\n      two\n");
 	job->state = SPEC_RUNNING;
 	assert_why(
 		job,
-		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n");
+		"trainer-0 ended with exit code 3. It was not retried, because max_retries is 0.\n");
 }
 
 /*
@@ -95,15 +94,15 @@ static void test_silent(void **state)
 
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	job->silent = true;
-	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
 			"max_retries is 0. It has printed nothing.\n");
 	set(&r->blamed, "init");
-	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
 			"max_retries is 0. That container has printed nothing.\n");
 	set(&r->blamed, "");
 	set(&r->reason, "OutputLost");
 	set(&r->message, "No space left on device");
-	assert_why(job, "trainer-0 failed: No space left on device. It was not tried again, "
+	assert_why(job, "trainer-0 failed: No space left on device. It was not retried, "
 			"because max_retries is 0. Its output is in trainer-0/log.\n");
 }
 
@@ -116,9 +115,9 @@ static void test_first_failure(void **state)
 	failed(job, 1, 200, 3, 0);
 	job->replicas[2].state = SPEC_CANCELLED;
 	job->replicas[2].finished = 100;
-	assert_why(job, "trainer-1 ended with exit code 3. It was the first of 2 replicas that "
-			"failed. It was not tried again, because max_retries is 0. Its output is "
-			"in trainer-1/log.\n");
+	assert_why(job, "trainer-1 ended with exit code 3. It was the first of 2 "
+			"replicas that failed. It was not retried, because max_retries "
+			"is 0. Its output is in trainer-1/log.\n");
 }
 
 static void test_signal_and_retries(void **state)
@@ -155,8 +154,8 @@ static void test_time_limit(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		job->time_limit = table[i].limit;
 		snprintf(want, sizeof(want),
-			 "trainer-0 ran longer than its limit%s. It was not tried again, because "
-			 "max_retries is 0. Its output is in trainer-0/log.\n",
+			 "trainer-0 ran longer than its limit%s. It was not retried, "
+			 "because max_retries is 0. Its output is in trainer-0/log.\n",
 			 table[i].said);
 		assert_why(job, want);
 	}
@@ -168,13 +167,13 @@ static void test_exit_code_hints(void **state)
 
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	failed(job, 0, 5, 127, 0);
-	assert_why(job, "trainer-0 ended with exit code 127 (a shell's way to say that a command "
-			"was not found). It was not tried again, because max_retries is 0. Its "
-			"output is in trainer-0/log.\n");
+	assert_why(job, "trainer-0 ended with exit code 127 (a shell's way to say that "
+			"a command was not found). It was not retried, because "
+			"max_retries is 0. Its output is in trainer-0/log.\n");
 	job->replicas[0].exit_code = 126;
-	assert_why(job, "trainer-0 ended with exit code 126 (a shell's way to say that a command "
-			"can't be executed). It was not tried again, because max_retries is 0. "
-			"Its output is in trainer-0/log.\n");
+	assert_why(job, "trainer-0 ended with exit code 126 (a shell's way to say that "
+			"a command can't be executed). It was not retried, because "
+			"max_retries is 0. Its output is in trainer-0/log.\n");
 }
 
 static void test_start_error(void **state)
@@ -186,29 +185,29 @@ static void test_start_error(void **state)
 	r->started = 0;
 	set(&r->reason, "StartError");
 	set(&r->message, "exec: \"pyton3\": not found in PATH");
-	assert_why(job,
-		   "trainer-1 could not be started: exec: \"pyton3\": not found in PATH. Check "
-		   "the entrypoint of role trainer: it must be a program in PATH or the path "
-		   "of an executable file. It was not tried again, because max_retries is "
-		   "0.\n");
+	assert_why(job, "trainer-1 could not be started: exec: \"pyton3\": not found in "
+			"PATH. Check the entrypoint of role trainer: it must be a "
+			"program in PATH or the path of an executable file. It was not "
+			"retried, because max_retries is 0.\n");
 	set(&r->message, "exec: \"python train.py\": not found in PATH");
-	assert_why(job,
-		   "trainer-1 could not be started: exec: \"python train.py\": not found in PATH. "
-		   "Check the entrypoint of role trainer: it is one program, and what follows it "
-		   "belongs into args. It was not tried again, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: exec: \"python train.py\": not "
+			"found in PATH. Check the entrypoint of role trainer: it is one "
+			"program, and what follows it belongs into args. It was not "
+			"retried, because max_retries is 0.\n");
 	set(&r->message, "exec: \"sh\": Argument list too long");
-	assert_why(job,
-		   "trainer-1 could not be started: exec: \"sh\": Argument list too long. The args "
-		   "and env of role trainer are longer than the system takes: put what is long "
-		   "into a file. It was not tried again, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: exec: \"sh\": Argument list "
+			"too long. The args and env of role trainer are longer than the "
+			"system allows: put long values into a file. It was not "
+			"retried, because max_retries is 0.\n");
 	set(&r->message, "working directory \"/x\": No such file or directory");
-	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No such file or "
-			"directory. It was not tried again, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No "
+			"such file or directory. It was not retried, because "
+			"max_retries is 0.\n");
 	set(&r->message, "its output can't be kept: No space left on device");
-	assert_why(job,
-		   "trainer-1 could not be started: its output can't be kept: No space left on "
-		   "device. The program is not to blame: write the file again when that is mended. "
-		   "It was not tried again, because max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: its output can't be kept: No "
+			"space left on device. The program did not cause this: submit "
+			"the file again when that is fixed. It was not retried, because "
+			"max_retries is 0.\n");
 }
 
 /* The output of the replica could not be kept: that is the reason, whatever the program made of it. */
@@ -221,10 +220,9 @@ static void test_output_lost(void **state)
 	set(&r->reason, "OutputLost");
 	set(&r->message,
 	    "ended by signal 13 (SIGPIPE); its output can't be written: No space left on device");
-	assert_why(job,
-		   "trainer-1 failed: ended by signal 13 (SIGPIPE); its output can't be written: "
-		   "No space left on device. It was not tried again, because max_retries is 0. "
-		   "Its output is in trainer-1/log.\n");
+	assert_why(job, "trainer-1 failed: ended by signal 13 (SIGPIPE); its output "
+			"can't be written: No space left on device. It was not retried, "
+			"because max_retries is 0. Its output is in trainer-1/log.\n");
 	job->state = SPEC_SUCCEEDED;
 	assert_why(job, "");
 	set(&job->reason, "OutputLost");
@@ -276,16 +274,15 @@ static void test_waiting(void **state)
 	job->replicas[0].state = SPEC_PENDING;
 	set(&job->replicas[0].reason, "Restarting");
 	set(&job->replicas[0].message, "ended by signal TERM");
-	assert_why(job,
-		   "trainer-1 ended with exit code 1. It is about to be started again. Retries "
-		   "used: 1; max_retries is 3.\n");
+	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon. "
+			"Retries used: 1; max_retries is 3.\n");
 	/* The replica is started again though nobody asked for retries, so nobody is told that it will not be. */
 	job->retries = job->max_retries = 0;
-	assert_why(job, "trainer-1 ended with exit code 1. It is about to be started again.\n");
+	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon.\n");
 	set(&r->reason, "StartDelayed");
 	set(&r->message, "Resource temporarily unavailable");
-	assert_why(job, "trainer-1 can't be started yet, and is tried again: Resource temporarily "
-			"unavailable.\n");
+	assert_why(job, "trainer-1 can't be started yet; kxfs retries: Resource "
+			"temporarily unavailable.\n");
 }
 
 /* What a cluster says of a pod that can't start. */
@@ -315,9 +312,9 @@ static void test_memory(void **state)
 		const char *blamed, *why;
 	} table[] = {
 		{"OOMKilled", 137, 0, INT64_C(16965120819), "",
-		 "trainer-0 was ended because it used more memory than its limit of 16 GiB. Role "
-		 "trainer needs more memory, or must use less. It was seen to use up to 15.8 GiB of "
-		 "memory."},
+		 "trainer-0 was ended because it used more memory than its limit "
+		 "of 16 GiB. Role trainer needs more memory, or must use less. "
+		 "kxfs measured up to 15.8 GiB of memory."},
 		{"OOMKilled", 137, 0, -1, "",
 		 "trainer-0 was ended because it used more memory than its limit of 16 GiB. Role "
 		 "trainer needs more memory, or must use less."},
@@ -325,16 +322,18 @@ static void test_memory(void **state)
 		 "trainer-0 was ended because it used more memory than its limit. Role trainer needs "
 		 "more memory, or must use less."},
 		{"Signal", -1, 9, INT64_C(67108864), "",
-		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel also sends when memory "
-		 "runs out. It was seen to use up to 64 MiB of memory."},
+		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel "
+		 "also sends when memory runs out. kxfs measured up to 64 MiB of "
+		 "memory."},
 		{"Signal", -1, 9, INT64_C(67108863), "",
 		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel also sends when memory "
 		 "runs out."},
 		{"Signal", -1, 15, INT64_C(67108864), "",
 		 "trainer-0 was ended by signal 15 (SIGTERM)."},
 		{"Error", 137, 0, INT64_C(1073741824), "",
-		 "trainer-0 ended with exit code 137, which means signal 9 (SIGKILL), which the kernel "
-		 "also sends when memory runs out. It was seen to use up to 1 GiB of memory."},
+		 "trainer-0 ended with exit code 137, which means signal 9 "
+		 "(SIGKILL), which the kernel also sends when memory runs out. "
+		 "kxfs measured up to 1 GiB of memory."},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -348,8 +347,8 @@ static void test_memory(void **state)
 		set(&r->blamed, table[i].blamed);
 		spec_role_set_request(&job->roles[r->role], &given);
 		spec_replica_set_usage(r, &used);
-		snprintf(want, sizeof(want),
-			 "%s It was not tried again, because max_retries is 0. %s", table[i].why,
+		snprintf(want, sizeof(want), "%s It was not retried, because max_retries is 0. %s",
+			 table[i].why,
 			 *table[i].blamed
 				 ? "The output of that container is in trainer-0/side.log.\n"
 				 : "Its output is in trainer-0/log.\n");
@@ -411,9 +410,10 @@ static void test_one_line(void **state)
 /* That the disk refuses something is said of a job in any state, behind everything else. */
 static void test_disk_refuses(void **state)
 {
-#define REFUSED                                                                                     \
-	" can't be kept in the state directory now: No space left on device. It is tried again by " \
-	"itself, but what is gone from the cluster by then is lost.\n"
+#define REFUSED                                                                                    \
+	" can't be written to the state directory: No space left on "                              \
+	"device. kxfs retries automatically, but output that the "                                 \
+	"cluster removes meanwhile is lost.\n"
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Running");
 
 	for (size_t i = 1; i < 3; i++) {
@@ -432,13 +432,13 @@ static void test_disk_refuses(void **state)
 	assert_why(job, "The output of trainer-1 and of 1 more" REFUSED);
 	job->state = SPEC_FAILED;
 	failed(job, 0, 300, 3, 0);
-	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
-			"max_retries is 0. Its output is in trainer-0/log. The output of trainer-1 "
-			"and of 1 more" REFUSED);
+	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
+			"max_retries is 0. Its output is in trainer-0/log. The output "
+			"of trainer-1 and of 1 more" REFUSED);
 	set(&job->last_words, "boom");
-	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
-			"max_retries is 0. Its output is in trainer-0/log. Its last words:\n    "
-			"boom\nThe output of trainer-1 and of 1 more" REFUSED);
+	assert_why(job, "trainer-0 ended with exit code 3. It was not retried, because "
+			"max_retries is 0. Its output is in trainer-0/log. Its last "
+			"words:\n    boom\nThe output of trainer-1 and of 1 more" REFUSED);
 }
 
 /* Logs of a job that has ended are still being fetched: that is said if it takes a while. */

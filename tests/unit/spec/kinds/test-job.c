@@ -79,7 +79,7 @@ static const struct scenario {
 	 "RUNNING app-0=FAILED/3/Error app-1=FAILED/3/Error\n"
 	 "FAILED app-0=FAILED/3/Error app-1=FAILED/3/Error\n",
 	 "Error", "app-0: exit code 3",
-	 "app-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. It was not tried again, because max_retries is 0. Its output is in app-0/log.\n"},
+	 "app-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. It was not retried, because max_retries is 0. Its output is in app-0/log.\n"},
 	{"kueue_job_quota_wait",
 	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
 	 "PENDING app-0=PENDING app-1=PENDING\n"
@@ -111,7 +111,7 @@ static const struct scenario {
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n"
 	 "FAILED trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n",
 	 "Error", "trainer-1: exit code 3",
-	 "trainer-1 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in trainer-1/log.\n"},
+	 "trainer-1 ended with exit code 3. It was not retried, because max_retries is 0. Its output is in trainer-1/log.\n"},
 	{"job_retry_index",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
@@ -392,8 +392,8 @@ static void test_ranges(void **state)
 	pod(&w, "p0", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Running", false);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
 	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 replicas "
-				     "that failed: 1, 3-5. It was not tried again, because "
-				     "max_retries is 0.\n");
+				     "that failed: 1, 3-5. It was not retried, because max_retries "
+				     "is 0.\n");
 	job(&w, "", spec,
 	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
 							       "FailedIndexes") "]");
@@ -534,10 +534,9 @@ static void test_quota(void **state)
 				   "'Warning','lastTimestamp':'1970-01-01T00:00:30Z','message':"
 				   "'Error creating: pods \\'j-0-\\' is forbidden: exceeded quota: "
 				   "few, requested: pods=1, used: pods=1, limited: pods=1'}"));
-	assert_string_equal(why(&w),
-			    "The job waits: its pods can't be made: quota few is used up "
-			    "(requested: pods=1, used: pods=1, limited: pods=1). It goes on by "
-			    "itself when the quota has room.\n");
+	assert_string_equal(why(&w), "The job waits: its pods can't be made: quota few is used up "
+				     "(requested: pods=1, used: pods=1, limited: pods=1). It "
+				     "continues automatically when quota becomes available.\n");
 	world_clear(&w);
 }
 

@@ -200,7 +200,7 @@ static void test_retried_alone(void **state)
 	assert_int_equal(w.last->state, SPEC_FAILED);
 	spec_status_why(w.last, ~0u, &why, &len);
 	assert_non_null(strstr(why, "Retries used: 1; max_retries is 1."));
-	assert_null(strstr(why, "not tried again"));
+	assert_null(strstr(why, "not retried"));
 	world_clear(&w);
 }
 

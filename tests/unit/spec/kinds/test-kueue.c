@@ -74,18 +74,20 @@ static void test_with_cluster_queue(void **state)
 		const char *scenario, *part;
 	} table[] = {
 		{"kueue_appwrapper_clusterqueue_hold",
-		 "PENDING QueueStopped: The job waits: cluster queue appwrapper-clusterqueue-hold, "
-		 "which queue team belongs to, is stopped (Hold). It is admitted by itself when the "
-		 "queue is opened again.\n"},
+		 "PENDING QueueStopped: The job waits: cluster queue "
+		 "appwrapper-clusterqueue-hold, which queue team belongs to, is "
+		 "stopped (Hold). Kueue admits it when the queue is opened "
+		 "again.\n"},
 		{"kueue_v014_appwrapper_clusterqueue_drain",
-		 "PENDING QueueStopped: The job waits: cluster queue v014-appwrapper-clusterqueue-drain, "
-		 "which queue team belongs to, is stopped, and its jobs were put out at 2026-11-22T06:32:12Z (HoldAndDrain). It is admitted "
-		 "by itself when the queue is opened again.\n"},
+		 "PENDING QueueStopped: The job waits: cluster queue "
+		 "v014-appwrapper-clusterqueue-drain, which queue team belongs "
+		 "to, is stopped, and its jobs were evicted at "
+		 "2026-11-22T06:32:12Z (HoldAndDrain). Kueue admits it when the "
+		 "queue is opened again.\n"},
 		{"kueue_appwrapper_strictfifo",
-		 "PENDING InLine: The job waits: it stands in line in queue team (cluster queue "
-		 "appwrapper-strictfifo), which admits jobs strictly one after the other "
-		 "(StrictFIFO): those before it "
-		 "wait too.\n"},
+		 "PENDING InLine: The job waits: it is in queue team (cluster "
+		 "queue appwrapper-strictfifo), which admits jobs strictly in "
+		 "order (StrictFIFO): the jobs ahead of it wait too.\n"},
 	};
 	struct spec_cluster_queue_view none = {0};
 
@@ -128,16 +130,16 @@ static void test_other_kinds(void **state)
 	} table[] = {
 #define STOPPED(begin, rest) "PENDING QueueStopped: The job " begin " at " rest
 #define QUEUED		     "PENDING QueuedInKueue: The job waits for Kueue to admit it from queue team.\n"
-#define AGAIN		     ". It is admitted by itself when the queue is opened again.\n"
+#define AGAIN		     ". Kueue admits it when the queue is opened again.\n"
 #define STORY(queue, time)                                                                             \
-	"PENDING InLine: The job waits: it stands in line in queue team (cluster queue " queue         \
-	"), and Kueue has not tried it yet.\n"                                                         \
+	"PENDING InLine: The job waits: it is in queue team (cluster queue " queue                     \
+	"), and Kueue has not tried to admit it yet.\n"                                                \
 	"PENDING Admitted: The job waits: Kueue has admitted it, and it is about to start.\n" STOPPED( \
 		"is being stopped: its cluster queue was drained", time AGAIN)                         \
 		STOPPED("waits: its cluster queue was drained", time AGAIN)                            \
 			STOPPED("waits: cluster queue " queue                                          \
-				", which queue team belongs to, is stopped, and its "                  \
-				"jobs were put out",                                                   \
+				", which queue team belongs to, is stopped, and its jobs were "        \
+				"evicted",                                                             \
 				time " (HoldAndDrain)" AGAIN) QUEUED
 		{"kueue_v014_job_clusterqueue_drain",
 		 STORY("v014-job-clusterqueue-drain", "2026-11-22T06:34:31Z")},
@@ -217,15 +219,15 @@ static void test_quota_messages(void **state)
 		{"Pending", "no", "Queued", QUOTE("no") "\n"},
 		{"Pending", "", "Queued", QUOTE("Pending") "\n"},
 		{"WaitingForQuota", "no", "QueueFull",
-		 QUOTE("no") " It is admitted by itself when there is room.\n"},
+		 QUOTE("no") " Kueue admits it when quota becomes available.\n"},
 		{"ExceedsMaxQuota", "no", "QueueTooSmall",
-		 QUOTE("no") " Submit it to another queue, or with less.\n"},
+		 QUOTE("no") " Submit it to another queue, or request less.\n"},
 		{"NoMatchingFlavor", "no", "NoMatchingFlavor",
 		 QUOTE("no") " Change its node selector or affinity, or submit it to another queue.\n"},
 		{"Inadmissible", "LocalQueue team doesn\"t exist", "Inadmissible",
 		 QUOTE("LocalQueue team doesn't exist") "\n"},
 		{"AdmissionGated", "Admission is gated by: budget", "AdmissionGated",
-		 QUOTE("Admission is gated by: budget") " It goes on when whoever has set that gate takes it away.\n"},
+		 QUOTE("Admission is gated by: budget") " It continues when that gate is removed.\n"},
 		{"Rain", "it rains", "Queued", QUOTE("it rains") "\n"},
 	};
 
@@ -255,10 +257,10 @@ static void test_no_workload(void **state)
 
 	w.now = 10;
 	world_job(&w, json, false);
-	assert_why(
-		&w, "QueuedInKueue",
-		"The job waits: Kueue has not admitted it from queue team. This mount can't watch "
-		"Workloads, which tell more; .kxfs/info says why.\n");
+	assert_why(&w, "QueuedInKueue",
+		   "The job waits: Kueue has not admitted it from queue team. This "
+		   "mount can't watch Workloads, which have the reason; see "
+		   ".kxfs/info.\n");
 	w.kueue.absent = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoKueue",
@@ -268,8 +270,8 @@ static void test_no_workload(void **state)
 	w.kueue.known = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoWorkload",
-		   "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be "
-		   "down, or does not manage this namespace.\n");
+		   "The job waits: Kueue has not processed it yet. If this lasts, "
+		   "Kueue may be down, or does not manage this namespace.\n");
 	world_job(
 		&w,
 		world_json(
@@ -279,8 +281,8 @@ static void test_no_workload(void **state)
 		false);
 	assert_why(
 		&w, "NoWorkload",
-		"The job waits: Kueue has not looked at it yet, as it does when there is no priority "
-		"class high. If that lasts, Kueue may be down, or does not manage this namespace.\n");
+		"The job waits: Kueue has not processed it yet, as it does when there is no priority "
+		"class high. If this lasts, Kueue may be down, or does not manage this namespace.\n");
 	world_clear(&w);
 }
 
@@ -291,18 +293,18 @@ static void test_time_is_over(void **state)
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
-	assert_why(
-		&w, "ExecutionTimeExceeded",
-		"The job is suspended: its maximum execution time is over. Kueue does not take it back: "
-		"copy its manifest.yaml into submit/ to run it again.\n");
+	assert_why(&w, "ExecutionTimeExceeded",
+		   "The job is suspended: its maximum execution time is over. "
+		   "Kueue will not admit it again: copy its manifest.yaml into "
+		   "submit/ to run it again.\n");
 	assert_true(w.last->suspended);
 	assert_int_equal(w.last->actions, 0);
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
-	assert_why(
-		&w, "Deactivated",
-		"The job is suspended: it was deactivated. Kueue: \"it rains\". Kueue does not take it "
-		"back: copy its manifest.yaml into submit/ to run it again.\n");
+	assert_why(&w, "Deactivated",
+		   "The job is suspended: it was deactivated. Kueue: \"it rains\". "
+		   "Kueue will not admit it again: copy its manifest.yaml into "
+		   "submit/ to run it again.\n");
 	assert_int_equal(w.last->actions, 0);
 	world_clear(&w);
 }
@@ -313,8 +315,8 @@ static void test_requeued_at(void **state)
 	static const struct {
 		int64_t now;
 		const char *said;
-	} cases[] = {{50, " and is tried again at 1970-01-01T00:01:40Z"},
-		     {150, " and is tried again by itself"}};
+	} cases[] = {{50, " and Kueue retries at 1970-01-01T00:01:40Z"},
+		     {150, " and Kueue retries automatically"}};
 
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct world w = WORLD_OF_APP;
@@ -339,10 +341,10 @@ static void test_out_for_good(void **state)
 
 	held(&w, "",
 	     "'conditions':[" CONDITION("Finished", "True", "FailedToStart", "a conflict") "]");
-	assert_why(
-		&w, "FailedToStart",
-		"The job is suspended: Kueue has admitted it and could not start it: a conflict. Kueue "
-		"does not take it back: copy its manifest.yaml into submit/ to run it again.\n");
+	assert_why(&w, "FailedToStart",
+		   "The job is suspended: Kueue has admitted it and could not "
+		   "start it: a conflict. Kueue will not admit it again: copy its "
+		   "manifest.yaml into submit/ to run it again.\n");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_int_equal(w.last->actions, 0);
 	/* Somebody has resumed the job, and Kueue has not taken it back. */
@@ -393,16 +395,16 @@ static void test_evictions(void **state)
 	assert_int_equal(w.last->evictions, 0);
 	held(&w, "", once);
 	assert_int_equal(w.last->evictions, 1);
-	assert_why(
-		&w, "Preempted",
-		"The job waits: it was preempted by another job at 1970-01-01T00:00:20Z. It is admitted "
-		"by itself when there is room.\n");
+	assert_why(&w, "Preempted",
+		   "The job waits: it was preempted by another job at "
+		   "1970-01-01T00:00:20Z. Kueue admits it when quota becomes "
+		   "available.\n");
 	held(&w, "", many);
 	assert_int_equal(w.last->evictions, 5);
-	assert_why(
-		&w, "Preempted",
-		"The job waits: it was preempted by another job at 1970-01-01T00:00:20Z; Kueue has put "
-		"it out 5 times so far. It is admitted by itself when there is room.\n");
+	assert_why(&w, "Preempted",
+		   "The job waits: it was preempted by another job at "
+		   "1970-01-01T00:00:20Z; Kueue has evicted it 5 times so far. "
+		   "Kueue admits it when quota becomes available.\n");
 	world_workload(&w,
 		       world_json(
 			       "{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'uid':'u',"
@@ -630,19 +632,17 @@ static void test_place(void **state)
 	w.kueue.place = 3;
 	held(&w, "", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 3);
-	assert_why(
-		&w, "InLine",
-		"The job waits: it stands in line in queue team, and Kueue has not tried it yet. "
-		"Its place in the queue is 3.\n");
+	assert_why(&w, "InLine",
+		   "The job waits: it is in queue team, and Kueue has not tried to admit it yet. "
+		   "Its position in the queue is 3.\n");
 	/* There is one job before it, which may ask for the same quota and has found no place. */
 	w.since = -10 * SECOND;
 	held(&w, "", "'conditions':[]");
-	assert_why(
-		&w, "InLine",
-		"The job waits: it stands in line in queue team, and Kueue has not tried it yet: others "
-		"are before it, and from version 0.18 on Kueue passes over jobs that ask for the same "
-		"as one that has found no place. "
-		"Its place in the queue is 3.\n");
+	assert_why(&w, "InLine",
+		   "The job waits: it is in queue team, and Kueue has not tried to "
+		   "admit it yet: others are ahead of it, and Kueue 0.18 and later "
+		   "skips jobs with the same request as one that did not fit. Its "
+		   "position in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
 	/* It has its quota by now, and the places were asked for before. */

@@ -200,10 +200,10 @@ static void test_values(void **state)
 		 "mounts: /a is mounted twice"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {fpga: "
 		 "1}}",
-		 "resource.devices.fpga: \"fpga\" is no resource"},
+		 "resource.devices.fpga: \"fpga\" is not a resource"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {'a/b c': "
 		 "1}}",
-		 "resource.devices[\"a/b c\"]: \"a/b c\" is no resource"},
+		 "resource.devices[\"a/b c\"]: \"a/b c\" is not a resource"},
 		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a', "
 		 "'type=volume,src=d,dst=/a/']",
 		 "mounts: /a is mounted twice"},
@@ -225,10 +225,10 @@ static void test_values(void **state)
 		 "resource.devices.hugepages-2Mi: needs cpu or memMB beside it"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{hugepages-x: 3}}",
-		 "\"hugepages-x\" is no resource"},
+		 "\"hugepages-x\" is not a resource"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{requests.nvidia.com/gpu: 3}}",
-		 "\"requests.nvidia.com/gpu\" is no resource"},
+		 "\"requests.nvidia.com/gpu\" is not a resource"},
 		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 1, devices: {cpu: 0}}",
 		 "resource.devices.cpu: is a limit of 0, less than is requested by cpu: leave one out"},
 		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 20000, devices: "
@@ -238,13 +238,13 @@ static void test_values(void **state)
 		 "must name a field behind its operator"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]spec.node'}",
-		 "env.A: \"spec.node\" is no field of a pod that a variable can have"},
+		 "env.A: \"spec.node\" is not a field of a pod that a variable can have"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.${replica_id}'}",
-		 "env.A: \"metadata.0\" is no field"},
+		 "env.A: \"metadata.0\" is not a field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.labels'}",
-		 "env.A: \"metadata.labels\" is no field"},
+		 "env.A: \"metadata.labels\" is not a field"},
 		{"image: i, entrypoint: e, env: {A: \"[FIELD_PATH]metadata.labels['a']b\"}",
-		 "env.A: \"metadata.labels['a']b\" is no field"},
+		 "env.A: \"metadata.labels['a']b\" is not a field"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {kind: Job}}",
 		 "metadata.kubernetes.kind: a pod overlay has metadata and spec, not this"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {V1Pod: {apiVersion: v2}}}",

@@ -110,9 +110,9 @@ static void test_waiting(void **state)
 	assert_job(&w, SPEC_SUBMITTED, "", "");
 	job(&w, ONE, "", "'state':'Pending','conditions':[" QUEUED "]");
 	assert_job(&w, SPEC_PENDING, "AwaitingHeadOfLine",
-		   "The job waits in MCAD's queue until those before it have been dispatched");
-	assert_why(&w, "The job waits in MCAD's queue until those before it have been "
-		       "dispatched.\n");
+		   "The job waits in MCAD's queue until the jobs ahead of it have been dispatched");
+	assert_why(&w, "The job waits in MCAD's queue until the jobs ahead of it have "
+		       "been dispatched.\n");
 	job(&w, ONE, "",
 	    "'state':'Pending','conditions':[" QUEUED
 	    "," CONDITION("HeadOfLine", "FrontOfQueue.", "") "]");
@@ -121,9 +121,8 @@ static void test_waiting(void **state)
 	    "'state':'Pending','conditions':[" QUEUED
 	    "," CONDITION("Backoff", "AppWrapperNotRunnable.",
 			  "Insufficient quota and/or resources to dispatch AppWrapper.") "]");
-	assert_why(&w,
-		   "MCAD can't dispatch the job yet, and tries again by itself: Insufficient quota "
-		   "and/or resources to dispatch AppWrapper.\n");
+	assert_why(&w, "MCAD can't dispatch the job yet, and retries automatically: "
+		       "Insufficient quota and/or resources to dispatch AppWrapper.\n");
 	assert_string_equal(w.last->reason, "AppWrapperNotRunnable");
 	/* An old condition says nothing of a job that was dispatched. */
 	job(&w, ONE, "",
@@ -249,9 +248,9 @@ static void test_requeued(void **state)
 	/* MCAD will put the job back some minutes from now. */
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
 	assert_replica(&w, "main-0", SPEC_FAILED, 0);
-	assert_why(&w,
-		   "main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD starts "
-		   "the whole job again by itself, some minutes after that.\n");
+	assert_why(&w, "main-0 ended with exit code 3. Retries used: 0; max_retries is "
+		       "1. MCAD restarts the whole job automatically, some minutes "
+		       "later.\n");
 	job(&w, ONE, REQUEUED(1, 1),
 	    "'state':'Pending','numberOfRequeueings':1,'conditions':[" QUEUED
 	    "," CONDITION("Backoff", "PreemptionTriggered", "Insufficient number of pods.") "]");
@@ -259,8 +258,8 @@ static void test_requeued(void **state)
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_replica(&w, "main-0", SPEC_PENDING, 0);
 	assert_job(&w, SPEC_PENDING, "PreemptionTriggered",
-		   "MCAD can't dispatch the job yet, and tries again by itself (requeued 1 time): "
-		   "Insufficient number of pods.");
+		   "MCAD can't dispatch the job yet, and retries automatically "
+		   "(requeued 1 time): Insufficient number of pods.");
 	/* The job is dispatched, while the new pod is not there yet: the old pod's end is not the job's. */
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running','numberOfRequeueings':1");
 	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
@@ -334,7 +333,7 @@ static void test_made_since(void **state)
 		    "AppWrapperRunnable") "," PUT_BACK("40") "," CONDITION_AT("20", "Failed",
 									      "ItemCreationFailure.") "]");
 	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
-		   "MCAD has taken the job back into its queue (requeued 2 times)");
+		   "MCAD has requeued the job (requeued 2 times)");
 	/* The pods can't be made in this try either, and the condition is there. */
 	job(&w, ONE, REQUEUED(1, 2),
 	    "'state':'Failed','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
@@ -342,7 +341,7 @@ static void test_made_since(void **state)
 		    "AppWrapperRunnable") "," PUT_BACK("40") "," CONDITION_AT("20", "Failed",
 									      "ItemCreationFailure.") "]");
 	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
-		   "MCAD has taken the job back into its queue (requeued 2 times)");
+		   "MCAD has requeued the job (requeued 2 times)");
 	world_clear(&w);
 }
 

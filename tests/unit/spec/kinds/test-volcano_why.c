@@ -146,14 +146,14 @@ static void test_nobody(void **state)
 		world_look(&w);
 	assert_why(&w, "");
 	world_look(&w);
-	assert_why(&w, "The job waits: no controller has looked at it yet. If that lasts, the "
-		       "cluster's controller of such jobs may be down.\n");
+	assert_why(&w, "The job waits: no controller has processed it yet. If this "
+		       "lasts, the controller of these jobs may be down.\n");
 	assert_reason(&w, "NoController");
 	job(&w, 3, "Pending");
 	assert_why(&w, "");
 	group(&w, "Pending", "");
-	assert_why(&w, "The job waits: no scheduler has looked at it yet. If that lasts, the "
-		       "cluster's scheduler of such jobs may be down.\n");
+	assert_why(&w, "The job waits: no scheduler has processed it yet. If this "
+		       "lasts, the scheduler of these jobs may be down.\n");
 	assert_reason(&w, "NoScheduler");
 	/* Without events the cause is not known. */
 	w.events_known = false;
@@ -169,8 +169,9 @@ static void test_nobody(void **state)
 /* --- what the user has no right to see --- */
 
 #define MAY_NOT(what)                                                                              \
-	" This user may not list and watch " what ", which would tell more: ask for that right.\n"
-#define UNKNOWN(what) "The job waits: for what is not known." MAY_NOT(what)
+	" This user may not list and watch " what                                                  \
+	", which would show the reason: ask for that right.\n"
+#define UNKNOWN(what) "The job waits: the reason is not known." MAY_NOT(what)
 
 /*
  * What the user may not see is named when the job has waited for a while and nothing else is known; not when seeing it
@@ -202,10 +203,9 @@ static void test_unseen(void **state)
 			"events"));
 	pod(&w, 1, "{'phase':'Pending'}");
 	pod(&w, 2, "{'phase':'Pending'}");
-	assert_why(
-		&w,
-		"The job waits: 3 pods must start together, and there is no room for all of them. "
-		"It starts by itself when there is room.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
+		       "capacity for all of them. It starts automatically when "
+		       "capacity becomes available.\n");
 	world_clear(&w);
 }
 
@@ -281,11 +281,13 @@ static void assert_recorded(const char *scenario, const char *why)
 static void test_recorded(void **state)
 {
 	assert_recorded("pending_unschedulable",
-			"The job waits: the cluster has no room for it now: it needs 127.8 cpu at "
-			"once. It starts by itself when there is room.\n");
+			"The job waits: the cluster has no capacity for it now: it "
+			"needs 127.8 cpu at once. It starts automatically when capacity "
+			"becomes available.\n");
 	assert_recorded("gang_too_big",
-			"The job waits: queue default has no room for it now: it needs 2.4 cpu at "
-			"once. It starts by itself when there is room.\n");
+			"The job waits: queue default has no capacity for it now: it "
+			"needs 2.4 cpu at once. It starts automatically when capacity "
+			"becomes available.\n");
 	assert_recorded("image_pull_failure",
 			"trainer-0 can't start: its image nosuch.invalid/none:1 can't be pulled: "
 			"no such host. Check the image's name and tag, and that the cluster's "
@@ -302,29 +304,29 @@ static void test_queue_full(void **state)
 	queue(&w, "Open", "'cpu':'4','memory':'8Gi'", "'cpu':'3','memory':'6Gi'");
 	event(&w, "u-g", "Unschedulable",
 	      "queue resource quota insufficient: insufficient cpu, insufficient memory", 9);
-	assert_why(&w,
-		   "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, and "
-		   "1 of the queue's 4 is free; it needs 3 GiB of memory at once, and 2 GiB of "
-		   "the queue's 8 GiB is free. It starts by itself when there is room.\n");
+	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
+		       "2.4 cpu at once, and 1 of the queue's 4 is free; it needs 3 "
+		       "GiB of memory at once, and 2 GiB of the queue's 8 GiB is free. "
+		       "It starts automatically when capacity becomes available.\n");
 	assert_reason(&w, "QueueFull");
 	/* Other jobs that are let in but do not run yet count, too, and these are not told. */
 	queue(&w, "Open", "'cpu':'4'", "'cpu':'1'");
 	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",
 	      10);
-	assert_why(&w, "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, "
-		       "and the queue may use 4 in all. It starts by itself when there is "
-		       "room.\n");
+	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
+		       "2.4 cpu at once, and the queue may use 4 in all. It starts "
+		       "automatically when capacity becomes available.\n");
 	queue(&w, "Open", "'cpu':'2'", "");
-	assert_why(&w, "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, "
-		       "and the queue may use 2 in all. Submit it to another queue, or with "
-		       "less.\n");
+	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
+		       "2.4 cpu at once, and the queue may use 2 in all. Submit it to "
+		       "another queue, or request less.\n");
 	assert_reason(&w, "QueueTooSmall");
 	/* The scheduler looks at the cluster first, but waiting for that does not help. */
 	event(&w, "u-g", "Unschedulable", "resource in cluster is overused: overused cpu", 11);
 	assert_reason(&w, "QueueTooSmall");
 	queue(&w, "Closed", "'cpu':'2'", "");
-	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, or have "
-		       "this one opened.\n");
+	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, "
+		       "or ask for this one to be opened.\n");
 	assert_reason(&w, "QueueClosed");
 	/* Whatever else there is no room for, no pod is let in. */
 	group(&w, "Inqueue",
@@ -339,7 +341,7 @@ static void test_queue_full(void **state)
 	/* A message that is not understood is told as it is. */
 	queue(&w, "Open", "", "");
 	event(&w, "u-g", "Unschedulable", "something new", 11);
-	assert_why(&w, "The job waits: the scheduler says: something new.\n");
+	assert_why(&w, "The job waits: the scheduler reports: something new.\n");
 	world_clear(&w);
 }
 
@@ -354,19 +356,22 @@ static void test_gang(void **state)
 	job(&w, 3, "Pending");
 	pod(&w, 0, "{'phase':'Pending'}");
 	group(&w, "Inqueue", condition);
-	assert_why(&w, "The job waits: 3 pods must start together, and there is only 1 of them. "
-		       "It starts by itself when there is room.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, and there is only 1 "
+		       "of them. It starts automatically when capacity becomes "
+		       "available.\n");
 	pod(&w, 1, "{'phase':'Pending'}");
 	pod(&w, 2,
 	    UNSCHEDULABLE("3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 "
 			  "minAvailable"));
-	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
-		       "of them. It starts by itself when there is room.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
+		       "capacity for all of them. It starts automatically when "
+		       "capacity becomes available.\n");
 	assert_reason(&w, "GangShort");
 	/* The pods say it too, in case groups may not be seen. */
 	world_group(&w, "", true);
-	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
-		       "of them. It starts by itself when there is room.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
+		       "capacity for all of them. It starts automatically when "
+		       "capacity becomes available.\n");
 	/* The message of a pod says more when a node does not fit, and so does that about an image. */
 	pod(&w, 1,
 	    UNSCHEDULABLE("0/1 nodes are unavailable: 1 Insufficient cpu. preemption: 0/1 "
@@ -430,9 +435,10 @@ static void test_unmade(void **state)
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: exceeded quota: few, requested: "
 		   "pods=1, used: pods=1, limited: pods=1"),
 	      5);
-	assert_why(&w, "The job waits: its pods can't be made: quota few is used up (requested: "
-		       "pods=1, used: pods=1, limited: pods=1). It goes on by itself if the "
-		       "quota has room in time: after some minutes Volcano gives up.\n");
+	assert_why(&w, "The job waits: its pods can't be made: quota few is used up "
+		       "(requested: pods=1, used: pods=1, limited: pods=1). It "
+		       "continues automatically if quota becomes available soon: "
+		       "Volcano gives up after some minutes.\n");
 	assert_reason(&w, "QuotaExceeded");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: error looking up service account "
@@ -486,8 +492,8 @@ static void test_not_starting(void **state)
 		 "t-0 fits on no node: 0/1 nodes are available: 1 Insufficient cpu.\n"},
 		{UNSCHEDULABLE("0/1 nodes are available: persistentvolumeclaim \\\"nope\\\" not "
 			       "found. preemption: 0/1 nodes are available."),
-		 "t-0 can't start: there is no persistent volume claim nope in namespace ns. It "
-		 "starts by itself when there is one.\n"},
+		 "t-0 can't start: there is no persistent volume claim nope in "
+		 "namespace ns. It starts automatically when there is one.\n"},
 		{UNSCHEDULABLE("0/1 nodes are available: pod has unbound immediate "
 			       "PersistentVolumeClaims."),
 		 "t-0 fits on no node: 0/1 nodes are available: pod has unbound immediate "
@@ -514,8 +520,8 @@ static void test_not_starting(void **state)
 		 " can't be pulled. Check the image's name "
 		 "and tag, and that the cluster's nodes may pull it.\n"},
 		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
-		 "t-0 can't start: secret \"nope\" not found. It starts by itself when that is "
-		 "there.\n"},
+		 "t-0 can't start: secret \"nope\" not found. It starts "
+		 "automatically when that exists.\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -540,8 +546,9 @@ static void test_several(void **state)
 	job(&w, 3, "Pending");
 	for (unsigned i = 1; i < 3; i++)
 		pod(&w, i, WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"));
-	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts by itself when that "
-		       "is there. It is the first of 2 replicas that wait so.\n");
+	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts "
+		       "automatically when that exists. It is the first of 2 replicas "
+		       "that wait for this.\n");
 	world_clear(&w);
 }
 
@@ -557,8 +564,9 @@ static void test_mount(void **state)
 	      "MountVolume.SetUp failed for volume \\\"config\\\" : configmap \\\"nope\\\" not "
 	      "found",
 	      9);
-	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap \"nope\" "
-		       "not found. It starts by itself when that is mended.\n");
+	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap "
+		       "\"nope\" not found. It starts automatically when that is "
+		       "fixed.\n");
 	assert_reason(&w, "FailedMount");
 	/* The kubelet has tried again since then. */
 	event(&w, "u-p0", "Pulling", "Pulling image", 10);
@@ -590,12 +598,11 @@ static void test_memory(void **state)
 		struct world w = {0};
 		char want[256];
 
-		snprintf(
-			want, sizeof(want),
-			"t-0 was ended because it used more memory than its limit%s. Role t needs more "
-			"memory, or must use less. It was not tried again, because max_retries is 0. "
-			"Its output is in t-0/log.\n",
-			table[i].limit);
+		snprintf(want, sizeof(want),
+			 "t-0 was ended because it used more memory than its limit%s. "
+			 "Role t needs more memory, or must use less. It was not "
+			 "retried, because max_retries is 0. Its output is in t-0/log.\n",
+			 table[i].limit);
 		job(&w, 1, "Failed");
 		world_pod(
 			&w,
@@ -638,8 +645,8 @@ static void test_failed(void **state)
 		pod(&w, 0, table[i].pod);
 		job(&w, 1, "Failed");
 		snprintf(want, sizeof(want),
-			 "%s It was not tried again, because max_retries is 0. Its output is in "
-			 "t-0/log.\n",
+			 "%s It was not retried, because max_retries is 0. Its output is "
+			 "in t-0/log.\n",
 			 table[i].why);
 		assert_why(&w, want);
 		world_clear(&w);
@@ -720,19 +727,18 @@ static void test_lost_and_probed(void **state)
 	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
 	    "'1970-01-01T00:01:00Z'}],'containerStatuses':[{'name':'t','ready':true,'restartCount':0,"
 	    "'state':{'running':{'startedAt':'1970-01-01T00:00:04Z'}}}]}");
-	assert_why(&w,
-		   "t-0: its node  has not been heard of since 1970-01-01T00:01:00Z. Whether it "
-		   "still runs is not known until the node comes back or is removed from the "
-		   "cluster.\n");
+	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. It "
+		       "is not known whether it still runs until the node returns or "
+		       "is removed from the cluster.\n");
 	assert_reason(&w, "NodeLost");
 	world_clear(&w);
 	job(&w, 1, "Running");
 	event(&w, "u-p0", "Unhealthy", "Liveness probe failed: HTTP 500", 5);
 	event(&w, "u-p0", "Killing", "Container t failed liveness probe", 5);
 	pod(&w, 0, ENDED("137", "Error", ""));
-	assert_why(&w,
-		   "t-0 was ended because it did not answer as it should: Liveness probe failed: "
-		   "HTTP 500. It was not tried again, because max_retries is 0.\n");
+	assert_why(&w, "t-0 was ended because a probe of it failed: Liveness probe "
+		       "failed: HTTP 500. It was not retried, because max_retries is "
+		       "0.\n");
 	assert_reason(&w, "ProbeFailed");
 	world_clear(&w);
 	/* A policy may end a job of which no pod has failed. */
@@ -763,8 +769,8 @@ static void test_codes(void **state)
 
 		job(&w, 1, "Running");
 		pod(&w, 0, table[i].pod);
-		snprintf(want, sizeof(want),
-			 "%s It was not tried again, because max_retries is 0.\n", table[i].why);
+		snprintf(want, sizeof(want), "%s It was not retried, because max_retries is 0.\n",
+			 table[i].why);
 		assert_why(&w, want);
 		world_clear(&w);
 	}
@@ -775,9 +781,9 @@ static void test_codes(void **state)
 	    "'containerStatuses':[{'name':'t','restartCount':0,'state':{'waiting':{'reason':"
 	    "'PodInitializing'}}}]}");
 	job(&w, 1, "Failed");
-	assert_why(&w,
-		   "t-0 failed: init container prep: exit code 2. It was not tried again, because "
-		   "max_retries is 0. The output of that container is in t-0/prep.log.\n");
+	assert_why(&w, "t-0 failed: init container prep: exit code 2. It was not "
+		       "retried, because max_retries is 0. The output of that "
+		       "container is in t-0/prep.log.\n");
 	world_clear(&w);
 }
 
@@ -796,18 +802,19 @@ static void test_loop(void **state)
 		{LOOP(LAST
 		      "'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 1m20s "
 		      "restarting failed container=t pod=j-t-0_ns(u-p0)'}}"),
-		 "t-0 ended with exit code 7. It was started 4 times so far, and is started again at "
+		 "t-0 ended with exit code 7. It was started 4 times so far, and is restarted at "
 		 "1970-01-01T00:02:20Z. Its output is in t-0/log.\n"},
 		{LOOP("'state':{'terminated':{'exitCode':7,'reason':'Error'}}"),
-		 "t-0 ended with exit code 7. It was started 4 times so far, and is started again by "
-		 "itself. Its output is in t-0/log.\n"},
+		 "t-0 ended with exit code 7. It was started 4 times so far, and "
+		 "is restarted automatically. Its output is in t-0/log.\n"},
 		{"{'phase':'Pending','initContainerStatuses':[{'name':'prep','restartCount':0,"
 		 "'lastState':{'terminated':{'exitCode':127}},'state':{'waiting':{'reason':"
 		 "'CrashLoopBackOff','message':'no time'}}}],'containerStatuses':[{'name':'t',"
 		 "'restartCount':0,'state':{'waiting':{'reason':'PodInitializing'}}}]}",
-		 "t-0 can't start: its container prep ended with exit code 127 (a shell's way to say that "
-		 "a command was not found). It was started 1 time so far, and is started again by "
-		 "itself. The output of that container is in t-0/prep.log.\n"},
+		 "t-0 can't start: its container prep ended with exit code 127 "
+		 "(a shell's way to say that a command was not found). It was "
+		 "started 1 time so far, and is restarted automatically. The "
+		 "output of that container is in t-0/prep.log.\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -855,9 +862,8 @@ static void test_beside_gang(void **state)
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
 	pod(&w, 1, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
 	pod(&w, 2, UNSCHEDULABLE(BESIDE));
-	assert_why(&w,
-		   "t-2 waits while others run: the scheduler finds no room for it. It starts by "
-		   "itself when there is room.\n");
+	assert_why(&w, "t-2 waits for capacity while others run. It starts "
+		       "automatically when capacity becomes available.\n");
 	assert_string_equal(w.last->replicas[2].reason, "Unschedulable");
 	assert_string_equal(w.last->replicas[2].message, BESIDE);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
@@ -888,16 +894,16 @@ static void test_same_failed(void **state)
 	job(&w, 3, "Running");
 	pod(&w, 0, WAITING("ImagePullBackOff", "no such host"));
 	pod(&w, 1, ENDED("3", "Error", ""));
-	assert_why(&w, "t-1 ended with exit code 3. It was not tried again, because max_retries "
-		       "is 0.\n");
+	assert_why(&w, "t-1 ended with exit code 3. It was not retried, because "
+		       "max_retries is 0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
 	/* A cause that the cluster tells of does not hide that replica either. */
 	event(&w, "u-j", "FailedCreate", "pods \\\"j-t-2\\\" is forbidden: violates PodSecurity",
 	      9);
 	event(&w, "u-p0", "FailedMount", "no volume", 9);
-	assert_why(&w, "t-1 ended with exit code 3. It was not tried again, because max_retries "
-		       "is 0.\n");
+	assert_why(&w, "t-1 ended with exit code 3. It was not retried, because "
+		       "max_retries is 0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
 	world_clear(&w);
@@ -913,7 +919,7 @@ static void test_same_waiting(void **state)
 	    UNSCHEDULABLE("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 "
 			  "minAvailable"));
 	pod(&w, 1, WAITING("CreateContainerConfigError", "no secret"));
-	assert_why(&w, "t-1 can't start: no secret. It starts by itself when that is there.\n");
+	assert_why(&w, "t-1 can't start: no secret. It starts automatically when that exists.\n");
 	assert_reason(&w, "CreateContainerConfigError");
 	assert_message(&w, "t-1: no secret");
 	world_clear(&w);

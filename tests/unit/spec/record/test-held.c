@@ -249,7 +249,7 @@ static void test_shown(void **state)
 		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount is "
 		 "read-only, so it does not launch the job.\n"},
 		{false, "no\nand more", 0, "{begin: 2001-01-01}", "LaunchDelayed",
-		 "The job waits: could not be launched, and that is tried again: no.\n"},
+		 "The job waits: could not be launched; kxfs retries: no.\n"},
 		{false, NULL, NOW - 3600 * INT64_C(1000000000), "{after: [ok:b]}", "Dependency",
 		 "The job waits for b-1 to succeed. No kxfs has run here from "
 		 "2023-11-14T21:13:20Z to 2023-11-14T22:13:20Z.\n"},

@@ -253,7 +253,7 @@ static void test_syntax(void **state)
 		{"a:\n\tb: 1\n", "2:1: a tab can't be used to indent; use spaces\n"},
 		{"a:\n  b: 1\n\tc: 2\n", "3:1: a tab can't be used to indent; use spaces\n"},
 		{"a: 1\nb\nc: 2\n",
-		 "2:1: a key needs a \":\" after it; if this is no key, check the indentation\n"},
+		 "2:1: a key needs a \":\" after it; if this is not a key, check the indentation\n"},
 		{"a: b: c\n", "1:5: a \"KEY: VALUE\" can't stand here; check the indentation, and "
 			      "put text that holds \": \" in quotes\n"},
 		{"a: 1\n  b: 2\n", "2:4: a \"KEY: VALUE\" can't stand here; check the indentation, "
