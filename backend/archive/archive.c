@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job that has ended has an entry: it waits in the queue, is copied, and is known to be in DIR from then on. Whether
- * DIR has a job is asked of DIR itself, once for each job and run.
+ * A finished job has an entry: it waits in the queue, is copied, and is known to be in DIR from
+ * then on. DIR itself is checked for the job, once for each job and run.
  *
- * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks whether the job still has the folder
- * that was read. After an error the job goes to the end of the queue and waits, longer each time; if the error is that
- * of DIR, all wait for a moment.
+ * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks if the job still
+ * has the folder that was read. After an error the job moves to the end of the queue and waits,
+ * longer each time; if the error is that of DIR, all jobs wait for a moment.
  */
 #include "backend/archive/archive.h"
 
@@ -25,12 +25,12 @@
 #include "spec/base/time.h"
 
 #define SOON_MS	 1000 /* from the last change of a job to its copy */
-#define AWAY_MS	 1000 /* the pause of all after an error of DIR, which gets longer, */
+#define AWAY_MS	 1000 /* the pause of all after an error of DIR, which grows, */
 #define AWAY_MAX 60000
 #define JOB_MS	 5000 /* and that of one job */
 #define JOB_MAX	 300000
 #define CHECK_S                                                                                    \
-	10 /* how long the start waits for DIR; a copy that takes longer for a step is reported */
+	10 /* timeout of the start for DIR; a copy that takes longer for a step is reported */
 
 struct entry {
 	char *uid;
@@ -43,9 +43,9 @@ struct entry {
 
 struct archive {
 	struct archive_config config;
-	char *namespace; /* NULL: archive_begin was not called */
+	char *namespace; /* NULL before archive_begin */
 	struct entry *all, *queue;
-	struct copy copy; /* it is under way if it has a JOB, which is a reference */
+	struct copy copy; /* it is in progress if it has a JOB, which is a reference */
 	struct work work;
 	bool begun;
 	unsigned failing;    /* jobs whose last copy has failed */
@@ -53,13 +53,13 @@ struct archive {
 	uint64_t retry_at;
 	struct loop_timer timer, late;
 	atomic_bool cancel;
-	loop_fn stopped; /* NULL: archive_stop was not called, or is over */
+	loop_fn stopped; /* NULL unless archive_stop is in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
-	char *trouble;	  /* why a job could not be copied; NULL: all could */
+	char *trouble;	  /* why a job could not be copied, or NULL */
 	atomic_ullong waiting, copied, failures;
 	atomic_ullong
-		answered; /* when DIR has answered last, by loop_now_ms; 0 if no copy is under way */
+		answered; /* when DIR last answered, by loop_now_ms; 0 if no copy is in progress */
 };
 
 static void step(void *data);
@@ -72,9 +72,9 @@ static struct entry *find(const struct archive *a, const char *uid)
 	return e;
 }
 
-/* --- what is reported --- */
+/* --- reports --- */
 
-/* TEXT is given away; NULL: all is well. */
+/* TEXT is taken over; NULL: no error. */
 static void set_trouble(struct archive *a, char *text)
 {
 	char *old;
@@ -94,7 +94,7 @@ static void set_trouble(struct archive *a, char *text)
 	free(old);
 }
 
-/* A copy is under way, and DIR does not answer it. */
+/* True if a copy is in progress and DIR does not answer it. */
 static bool hangs(const struct archive *a)
 {
 	uint64_t answered = atomic_load(&a->answered);
@@ -156,7 +156,7 @@ static void wait(struct archive *a, uint64_t ms)
 		loop_timer_set(&a->timer, ms);
 }
 
-/* E waits no longer. */
+/* Remove E from the queue. */
 static void leave(struct archive *a, struct entry *e)
 {
 	if (!e->job)
@@ -184,7 +184,7 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 	bool ended = new_job && spec_state_is_final(new_job->state) &&
 		     (new_job->history || !new_job->suspended);
 
-	/* If a job in the archive comes back to life, what is there stays as it is. */
+	/* If a job in the archive resumes, its copy remains as it is. */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
 	if (!ended || (e && !e->job))
@@ -213,7 +213,7 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 
 /* --- a copy --- */
 
-/* The copy of E, which may be gone, has failed. */
+/* The copy of E, which may have been deleted, has failed. */
 static void failed(struct archive *a, struct entry *e, int err)
 {
 	const struct copy *c = &a->copy;
@@ -266,7 +266,10 @@ static void made(void *data)
 	struct archive *a = data;
 	const struct entry *e = find(a, a->copy.job->uid);
 
-	/* If the job has not got another name, and its output is not being removed, all that was read is its own. */
+	/*
+	 * If the job was not renamed, and its output is not being removed, everything that was read
+	 * is its own.
+	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
 		a->work.err = -ECANCELED;
@@ -310,7 +313,7 @@ static void on_stopped(void *data)
 		take_ptr(a->stopped)(a->stopped_data);
 }
 
-/* Begin the copy of the first job that is due and settled, or wait for one. */
+/* Start the copy of the first job that is due and settled, or wait for one. */
 static void step(void *data)
 {
 	struct archive *a = data;
@@ -339,7 +342,7 @@ static void step(void *data)
 
 /* --- life --- */
 
-/* What is asked of DIR, in a thread that may hang. */
+/* A check of DIR, in a thread that may hang. */
 struct check {
 	char *dir, *state_dir;
 	int err;
@@ -368,7 +371,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 	err = thread_start(check_thread, q, NULL);
 	if (!err && !wait_for(&q->done, CHECK_S))
 		err = -ETIMEDOUT;
-	if (err) { /* a thread that hangs keeps what it was asked */
+	if (err) { /* a thread that hangs keeps its input */
 		*ret_text = text_print("%s: does not answer", dir);
 		return err;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DIR/NAMESPACE/.WRITER-UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is synced. If another
- * writer was faster, the rename fails, since a directory can't replace one that has files. A temporary directory that a
- * crash has left is renamed before it is removed, so nothing is removed that becomes a job meanwhile.
+ * DIR/NAMESPACE/.WRITER-UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is
+ * synced. If another writer was faster, the rename fails, since a directory can't replace one that
+ * has files. A temporary directory that a crash has left is renamed before it is removed, so that a
+ * directory that becomes a job meanwhile is not removed.
  */
 #include "backend/archive/copy.h"
 
@@ -33,7 +34,7 @@ static int say(char **why, int err, const char *dir, const char *name)
 	return err;
 }
 
-/* Returns ERR. If it is an error, it is that of NAME in DIR, or (HERE) of the job's output. */
+/* Return ERR. If it is an error, it is that of NAME in DIR, or (HERE) of the job's output. */
 static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
@@ -87,7 +88,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return -ENODEV;
 	}
 	err = lacks ? mark(fd) : 0;
-	/* The mark outlives a crash of the machine that the record outlives. */
+	/* The mark survives a crash of the machine that the record survives. */
 	if (!err && !streq(known, dir))
 		err = disk_sync(fd);
 	if (!err && !streq(known, dir))
@@ -95,7 +96,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 	return err ? say(why, err, dir, MARK) : take_fd(&fd);
 }
 
-/* Open the directory NAME in AT, which is made if it is not there. */
+/* Open the directory NAME in AT, and create it if needed. */
 static int open_folder(struct copy *c, int at, const char *name)
 {
 	int err = disk_mkdir(at, name);
@@ -127,7 +128,7 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/* All of this writer begin with the same 13 characters. */
+/* All names of this writer begin with the same 13 characters. */
 static void new_temp(const struct copy *c, char ret[64])
 {
 	char host[256] = "", writer[65], uuid[37] = "";
@@ -191,7 +192,7 @@ static int put_text(struct copy *c, int at, const char *name, const char *text, 
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
-/* Put the log KEY (NULL: the merged one), as far as there is one. */
+/* Write the log KEY (NULL: the merged one), if it exists. */
 static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
@@ -282,7 +283,10 @@ static int put_files(struct copy *c, int at)
 
 /* --- the job's directory --- */
 
-/* ID, or (SECOND) ID~UID8. A job of the history may be called so already; here it gets its own name if it can. */
+/*
+ * Return ID, or (SECOND) ID~UID8. A job of the history may have that name already; here it gets its
+ * own name if it can.
+ */
 static char *name_of(const struct spec_job *job, bool second)
 {
 	cleanup_free char *mark = text_print("~%.8s", job->uid);
@@ -294,7 +298,9 @@ static char *name_of(const struct spec_job *job, bool second)
 			  second ? mark : "");
 }
 
-/* Find the name in DAY that the job may get: *RET, malloc'ed. If it is there, C->there is set instead. */
+/*
+ * Find a free name in DAY for the job: *RET, malloc'ed. If the job is there, set C->there instead.
+ */
 static int find_name(struct copy *c, int day, char **ret)
 {
 	cleanup_free char *wanted = text_print("%s\n", c->job->uid);
@@ -335,7 +341,7 @@ int copy_finish(struct copy *c, bool drop)
 	cleanup_fd int at = open_namespace(c), day = at < 0 || drop ? -1 : open_day(c, at);
 	int err = at < 0 ? at : drop ? 0 : min_of(day, 0);
 
-	/* If somebody else was faster, that may be the same job, or another one of its name. */
+	/* If another writer was faster, that may be the same job, or another one of its name. */
 	for (int tries = 3; !drop && !err && !c->there; tries--) {
 		cleanup_free char *name = NULL;
 

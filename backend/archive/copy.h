@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies one job into the archive. All functions wait for the disk and for DIR. They return 0 or a negative errno, with
- * a sentence in *WHY or C->why (malloc'ed).
+ * Copies one job into the archive. All functions wait for the disk and for DIR. They return 0 or a
+ * negative errno, with a sentence in *WHY or C->why (malloc'ed).
  */
 #pragma once
 
@@ -9,27 +9,30 @@
 
 #include "backend/archive/archive.h"
 
-/* A copy. Plain data; all that it points to is borrowed, but for WHY. */
+/* A copy. Plain data; everything that it points to is borrowed, except WHY. */
 struct copy {
 	const struct archive_config *config;
 	const char *namespace;
 	const struct spec_job *job;
-	bool clean;		   /* before, remove what a crash has left */
+	bool clean;		   /* first remove what a crash has left */
 	const atomic_bool *cancel; /* true: end with -ECANCELED */
-	atomic_ullong *answered;   /* when DIR has answered last, by loop_now_ms */
-	char temp[64];		   /* its temporary directory in DIR/NAMESPACE; "": none */
-	bool there;		   /* the archive has the job */
+	atomic_ullong *answered;   /* when DIR last answered, by loop_now_ms */
+	char temp[64];		   /* its temporary directory in DIR/NAMESPACE, or "" */
+	bool there;		   /* the archive has the job already */
 	bool away;		   /* the error is that of DIR, not of the job */
 	char *why;
 };
 
 /*
- * Open DIR, which must be the one that an earlier start of the kxfs of STATE_DIR has found. The first start writes a
- * file into it, by which it is known. Returns a descriptor. STATE_DIR NULL: only find out whether DIR can be written
- * to.
+ * Open DIR, which must be the one that an earlier start of the kxfs of STATE_DIR has used. The
+ * first start writes a file into it that identifies it. Return a descriptor. STATE_DIR NULL: only
+ * check if DIR is writable.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
 /* Make a temporary directory with all files of the job, unless the archive has it. */
 int copy_make(struct copy *c);
-/* Name the temporary directory DAY/ID, unless somebody else has put the job there; or, with DROP, remove it. */
+/*
+ * Rename the temporary directory to DAY/ID, unless another writer has copied the job there; or,
+ * with DROP, remove it.
+ */
 int copy_finish(struct copy *c, bool drop);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks a server, with a loop, the credentials and HTTP of its own. The caller is woken twice: when everything is
- * answered or a signal came, and when everything has stopped.
+ * Sends requests to a server, with a loop, credentials and HTTP of its own. The caller is woken
+ * twice: after the last reply or a signal, and when everything has stopped.
  */
 #include "backend/ask/asking.h"
 
@@ -18,9 +18,9 @@ struct asking {
 	struct credential *credential;
 	struct http *http;
 	struct interrupt interrupt;
-	struct loop_watch *watch; /* watches INTERRUPT while there is no answer; I/O thread */
+	struct loop_watch *watch; /* watches INTERRUPT until the last reply; I/O thread */
 	bool over;		  /* I/O thread */
-	/* Posted when everything is answered or a signal came, and when everything has stopped. */
+	/* Posted after the last reply or a signal, and when everything has stopped. */
 	sem_t done;
 };
 
@@ -62,14 +62,17 @@ static void await(struct asking *a)
 
 void asking_over(struct asking *a)
 {
-	/* The signal stays pending, so the watch would tell it again. */
+	/* The signal stays pending, so the watch would fire again. */
 	loop_watch_free(take_ptr(a->watch));
 	if (!a->over)
 		sem_post(&a->done);
 	a->over = true;
 }
 
-/* Run the loop until all is over. False: something hangs that may go on at any moment, with what it uses. */
+/*
+ * Run the loop until all is over. Return false if something hangs that may resume at any moment and
+ * use its memory.
+ */
 static bool ask(struct asking *a)
 {
 	bool stopped;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection of a mount: what its kubeconfig says, and what its SOURCE and its options say instead. */
+/* The connection of a mount: that of its kubeconfig, changed by its SOURCE and its options. */
 #include "backend/ask/connection.h"
 
 #include "backend/client/kubeconfig.h"

@@ -7,7 +7,7 @@
  *	SERVED   the groups that the server has                 its reply        KUEUE; OVER: there is no kind to mount
  *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: there is none
  *	QUEUES   Kueue's queues of the namespace                its reply        METRICS
- *	METRICS  the group that tells what pods use             its reply        RIGHTS
+ *	METRICS  the group of metrics of pods                   its reply        RIGHTS
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
@@ -28,7 +28,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-#define CLOCK_S	    3 /* a clock that differs less is right: replies tell whole seconds */
+#define CLOCK_S	    3 /* a smaller difference of clocks is accepted: replies have whole seconds */
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
@@ -40,15 +40,15 @@ struct examine {
 	struct asking *asking;
 	struct http *http;
 	enum state state;
-	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
-	int64_t asked_at; /* when the version was asked for, in seconds */
+	size_t i, verb;	  /* the row, and its verb, of the present request */
+	int64_t asked_at; /* when the version was requested, in seconds */
 	/* Kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	bool may_list;	   /* jobs of one of them may be listed, as far as was asked */
-	const char *kueue; /* the version of Kueue's group; NULL: there is no Kueue */
+	bool may_list;	   /* jobs of one of them may be listed, as far as is known */
+	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
 	bool has_metrics;
-	struct spec_right *rights; /* what these kinds need, N_RIGHTS of them */
+	struct spec_right *rights; /* requirements of these kinds, N_RIGHTS of them */
 	size_t n_rights;
 	/* Verbs of row I that the user lacks. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
@@ -78,7 +78,7 @@ static void enter(struct examine *e, enum state state)
 		ask(e);
 }
 
-/* Say what REPLY, no success, means as an answer to a question about RESOURCE. */
+/* Print the meaning of REPLY, a failed reply about RESOURCE. */
 static void say_refused(const struct examine *e, const struct http_reply *reply,
 			const char *resource)
 {
@@ -96,7 +96,7 @@ static void say_refused(const struct examine *e, const struct http_reply *reply,
 
 /* --- the server: its version and its clock --- */
 
-/* Compare clocks. THEIRS is the server's time in seconds, at a moment between our question and its reply. */
+/* Compare clocks. THEIRS is the server's time in seconds, between our request and its reply. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -131,9 +131,9 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 	enter(e, SERVED);
 }
 
-/* --- what it serves --- */
+/* --- the served kinds --- */
 
-/* It is known which kinds are served. */
+/* Continue once the served kinds are known. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
@@ -199,9 +199,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * The queues of the namespace are known. Kueue accepts a job for a queue that does not exist, and the job then waits.
- * If files become jobs of a kind that Kueue does not know, the mount's queue is not Kueue's. A user who may not list
- * queues reads that among the rights.
+ * Check the queues of the namespace. Kueue accepts a job for a queue that does not exist, and the
+ * job then waits. If files become jobs of a kind that Kueue does not know, the mount's queue is not
+ * Kueue's. For a user who may not list queues, the report on rights includes that.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -281,7 +281,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* The first row from I on that a mount of this cluster needs. */
+/* Return the first row from I on that a mount of this cluster needs. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -318,7 +318,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	enter(e, OVER);
 }
 
-/* --- one question after the other --- */
+/* --- one request after the other --- */
 
 static void on_reply(void *data, const struct http_reply *reply)
 {
@@ -376,7 +376,7 @@ static void ask(struct examine *e)
 		.path = path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		.retry = e->state != VERSION, /* that the server is away is reported at once */
+		.retry = e->state != VERSION, /* an unreachable server is reported immediately */
 		.done = on_reply,
 		.data = e,
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in the files of the output: little-endian, at any place. */
+/* Numbers in the files of the output: little-endian, unaligned. */
 #pragma once
 
 #include <endian.h>

@@ -11,15 +11,15 @@
 #include "spec/base/mem.h"
 
 #define FEED_BUFFER (256u << 10)
-#define FEED_MAX    (4u << 20) /* bytes looked at in one run */
+#define FEED_MAX    (4u << 20) /* bytes read in one run */
 
-/* What one run of a feed has. */
+/* The state of one run of a feed. */
 struct run {
 	struct feed *f;
-	int fd, lines_fd; /* LINES_FD: -1: there is no table */
+	int fd, lines_fd; /* LINES_FD: -1 without a table */
 	struct cutter cutter;
 	struct lines_reader lines;
-	struct lines_record next; /* the first record behind the cutter's place, if HAS_NEXT */
+	struct lines_record next; /* the first record after the cutter's position, if HAS_NEXT */
 	bool has_next;
 	int64_t ns;
 };
@@ -29,7 +29,7 @@ static int64_t time_of(const struct lines_record *r)
 	return r->line.ns ? r->line.ns : PIECE_UNTIMED;
 }
 
-/* Set where the pieces begin, and the time of the line there. */
+/* Set the start of the pieces, and the time of the line there. */
 static void run_begin(struct run *r)
 {
 	struct feed *f = r->f;
@@ -80,7 +80,7 @@ static int run_read(struct run *r)
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
-			f->size = f->seen; /* somebody has cut off the log */
+			f->size = f->seen; /* the log was truncated */
 		if (n > 0)
 			run_cut(r, buf + at, (size_t)n);
 		f->seen += (size_t)n;
@@ -100,7 +100,7 @@ int feed_run(struct feed *f)
 
 	f->seen = f->size = f->from;
 	if (fd < 0)
-		/* Somebody has removed the log: there is no more of it. */
+		/* The log was removed: there is no more of it. */
 		return fd == -ENOENT ? 0 : fd;
 	err = disk_stat(fd, "", &st);
 	if (err < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the pieces of a log from the disk, on the pool. So the merged log gets three sorts of output: what a local
- * job's helper writes, what was there before kxfs started, and what was dropped because more waited than is kept in
- * memory. All other pieces come from the log's writer.
+ * Reads the pieces of a log from the disk, on the pool. This is for three kinds of output: output
+ * of a local job's helper, output from before kxfs started, and output that exceeded the limit of
+ * memory. The log's writer delivers all other pieces.
  */
 #pragma once
 
@@ -12,19 +12,22 @@
 struct feed {
 	int dir_fd;
 	const char *id, *key;
-	uint64_t from;	/* the first byte that is in no piece yet */
-	uint64_t limit; /* bytes from here on are not looked at */
-	bool timed;	/* the pieces get the times of their lines; else they go as they come */
-	/* No byte will be written any more, so a line without an end is a piece too. */
+	uint64_t from;	/* the first byte that is not in a piece yet */
+	uint64_t limit; /* bytes from here on are not read */
+	bool timed;	/* the pieces get the times of their lines; otherwise they are not sorted */
+	/* No byte will be written any more, so an incomplete line is a piece too. */
 	bool final;
 
 	struct pieces pieces;
-	/* The bytes from FROM to SEEN, malloc'ed, if they are not many; NULL: they are not kept. */
+	/* The bytes from FROM to SEEN, malloc'ed, if they are few; else NULL. */
 	char *bytes;
 	uint64_t size; /* size of the log */
-	/* All bytes before it are in pieces, or in a line that has no end yet; below SIZE: run the feed again. */
+	/*
+	 * All bytes before it are in pieces, or in an incomplete line; below SIZE: run the feed
+	 * again.
+	 */
 	uint64_t seen;
 };
 
-/* 0 or a negative errno, with which there may be pieces, too. */
+/* Return 0 or a negative errno; there may be pieces in both cases. */
 int feed_run(struct feed *f);

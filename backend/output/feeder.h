@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a log's writer (writer.c) needs of the job that the log belongs to (output.c): when it may begin, and to whom it
- * gives what it has written, so that the merged log gets that from memory. Only these two use it. I/O thread.
+ * The interface between a log's writer (writer.c) and the log's job (output.c): when the writer may
+ * begin, and where it passes written bytes, so that the merged log gets them from memory. Only
+ * these two use it. I/O thread.
  */
 #pragma once
 
@@ -10,32 +11,35 @@
 #include "backend/output/piece.h"
 #include "backend/output/room.h"
 
-/* What a writer knows of its log and its job, for as long as the log is entered or the writer is open. */
+/*
+ * A writer's references to its log and its job, valid as long as the log is entered or the writer
+ * is open.
+ */
 struct feeder {
 	struct output_log *log;
 	struct file *file;
 	struct loop *loop;
-	struct room *room; /* to which the writer adds the bytes of its table */
+	struct room *room; /* where the writer counts the bytes of its table */
 	size_t *pending;   /* bytes of all writers that wait for the disk */
 };
 
-/* The feeder of the log KEY of J, which has begun. */
+/* Return the feeder of the log KEY of J, which has begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L is there or the disk refuses it, at once if that is known. With FN NULL whoever
- * waited does not wait any more. Only one can wait.
+ * Call FN(DATA) when the file of L exists or the disk refuses it, immediately if that is known. FN
+ * NULL: cancel this. Only one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
- * Why nothing may be written into L now, a negative errno: the index may tell of bytes of L that a crash of the machine
- * has lost, and others would count as these. 0: it may be written.
+ * Return why nothing may be written into L now, a negative errno: the index may refer to bytes of L
+ * that a crash of the machine has lost, and new ones would replace these. 0 if it may be written.
  */
 int output_log_refusal(const struct output_log *l);
-/* Something is being done to the files of L: until output_log_leave its job stays, and L does not end. */
+/* Begin work on the files of L: until output_log_leave its job is kept, and L does not end. */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
-/* Bytes FROM..TO of L are on disk now. They are these pieces, and perhaps a line that has no end yet. */
+/* Bytes FROM..TO of L are on disk now. They are these pieces, and perhaps an incomplete line. */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct pieces *pieces);
-/* TO bytes of L are on disk now. The new ones have to be read from there. */
+/* TO bytes of L are on disk now. The new ones must be read from there. */
 void output_log_found(struct output_log *l, uint64_t to);

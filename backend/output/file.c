@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs on disk and their readers: see file.h. A reader (struct log) stands for one form of the file, so each file has
- * two of them as members. Its descriptors are open while it has readers.
+ * Logs on disk and their readers: see file.h. A reader (struct log) is for one form of the file, so
+ * each file has two of them as members. Its descriptors are open while it has readers.
  */
 #include "backend/output/file.h"
 
@@ -24,8 +24,8 @@
 struct log {
 	struct file *file;
 	enum log_form form;
-	bool opened;		  /* somebody has had it open; under the lock */
-	struct stamp_place size;  /* where counting goes on; under the lock */
+	bool opened;		  /* it was opened; under the lock */
+	struct stamp_place size;  /* where counting continues; under the lock */
 	struct stamp_place place; /* where the next read probably begins; under the lock */
 };
 
@@ -48,27 +48,27 @@ struct file {
 	struct log forms[2];
 	atomic_bool ended, denied;
 	atomic_uint fetching;
-	atomic_uint_least64_t size; /* the largest size that was seen */
+	atomic_uint_least64_t size; /* the largest size so far */
 
 	/* I/O thread: */
 	struct {
 		uint64_t from;
-		const char *bytes; /* of whoever called file_show; NULL: nobody */
+		const char *bytes; /* of the caller of file_show, or NULL */
 		size_t n;
 	} shown;
 	unsigned losses;
-	uint64_t lost_at; /* the place of the last loss */
+	uint64_t lost_at; /* the offset of the last loss */
 
 	/* Under the lock: */
-	unsigned refs; /* those of readers included */
+	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
 	bool begun; /* it belongs to a job that is open */
 	UT_hash_handle hh;
-	int fd, lines_fd;      /* open while there are readers; -1: not */
-	struct merged *merged; /* the same for a merged log; NULL: not */
+	int fd, lines_fd;      /* open while there are readers; else -1 */
+	struct merged *merged; /* the same for a merged log; else NULL */
 	bool published;
-	struct index_size index; /* what is on disk, if its job has published that */
+	struct index_size index; /* the size on disk, if its job has published that */
 };
 
 /* --- the table --- */
@@ -147,7 +147,7 @@ struct file *file_find(struct files *all, const char *id, const char *key)
 	return f;
 }
 
-/* Enter F into the table. Returns F, or the file of that name which is there already. */
+/* Enter F into the table. Return F, or the existing file of that name. */
 static struct file *file_list(struct files *all, struct file *f)
 {
 	struct file *other;
@@ -323,7 +323,10 @@ unsigned file_fetch(struct file *f, int more)
 
 /* --- readers --- */
 
-/* Open the descriptors of a container's log. Output that is still to come has a file already, which is empty. */
+/*
+ * Open the descriptors of a container's log. Output that has not arrived yet has an empty file
+ * already.
+ */
 static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
 {
 	int dir = f->all->dir_fd, err;
@@ -422,7 +425,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* The size of the index as its job has published it, or as it is on disk. */
+/* Return the size of the index as its job has published it, or as it is on disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -462,7 +465,10 @@ void file_hold(struct file *f)
 	log_unref(&f->forms[LOG_PLAIN]);
 }
 
-/* The descriptor of the table of lines, which may have been made since F was opened; -1: there is none. */
+/*
+ * Return the descriptor of the table of lines, which may have been made since F was opened; -1 if
+ * there is none.
+ */
 static int file_lines(struct file *f)
 {
 	cleanup_fd int fd = -1;
@@ -487,7 +493,7 @@ static struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/* How long a container's log of SIZE bytes is in the form of LOG. */
+/* Return the length of a container's log of SIZE bytes in the form of LOG. */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;
@@ -569,7 +575,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* The size shows all that can be read: beyond it a read gives no byte. */
+	/* The size includes all readable bytes: beyond it a read returns no byte. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;
@@ -634,7 +640,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	if (e->end == 0)
 		return true;
 	log_peek(log, &st);
-	/* If there were several losses, only the place of the last is known. */
+	/* After several losses, only the offset of the last is known. */
 	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
 		return false;
 	if (e->end <= st.size)
@@ -642,7 +648,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	return e->end == 0 || !st.ended;
 }
 
-/* The status of a container's log that nobody has open. */
+/* Return the status of a container's log without readers. */
 static int stat_unread(struct files *all, const char *id, const char *key, enum log_form form,
 		       struct log_stat *ret)
 {
@@ -658,7 +664,7 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	if (err < 0)
 		return err;
 	if (!S_ISREG(st.st_mode))
-		return -EIO; /* the same as somebody who opens it is told */
+		return -EIO; /* the same error as for an open */
 	ret->size = (uint64_t)st.st_size;
 	ret->mtime = spec_time_of(st.st_mtim);
 	if (form == LOG_PLAIN)

@@ -9,18 +9,20 @@
 
 #define FOLDER_PATH_MAX 600
 
-/* Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. False: that is too long. */
+/*
+ * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if that is too long.
+ */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
-/* Open the file of that name; with O_CREAT it is made, for its owner alone. */
+/* Open the file of that name; with O_CREAT create it with mode 0600. */
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags);
-/* Read all of that file. -EFBIG: it is larger than any that kxfs has written. */
+/* Read all of that file. -EFBIG if it is larger than any that kxfs has written. */
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
-/* Make ID, ID/logs and ID/lines, if they are not there. */
+/* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);
-/* Make the folder NAME in DIR, for its owner alone whatever the umask is. */
+/* Create the folder NAME in DIR with mode 0700, whatever the umask is. */
 int folder_make_one(int dir_fd, const char *name);
 /*
- * Open the log KEY for appending, and make it if it is not there; *RET_SIZE (RET_SIZE may be NULL) is how many bytes it
- * has.
+ * Open the log KEY for appending, and create it if needed; *RET_SIZE (RET_SIZE may be NULL) is its
+ * size.
  */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);

@@ -15,10 +15,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-#define INDEX_TORN_MAX 4096 /* how many records at the end of an index a crash may have spoilt */
-#define OUT_FIRST      16   /* records that there is room for at first */
+#define INDEX_TORN_MAX 4096 /* how many records at the end of an index a crash may have damaged */
+#define OUT_FIRST      16   /* initial capacity in records */
 
-/* A batch that is being written, or that could not be written and is to be tried again. */
+/* A batch that is being written, or that could not be written and will be retried. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
@@ -26,7 +26,7 @@ struct index_batch {
 	size_t n; /* records */
 	struct merge_record last;
 	struct work work;
-	bool writing; /* WORK is under way */
+	bool writing; /* WORK is in progress */
 	void (*written)(void *data, int err);
 	void *data;
 };
@@ -43,18 +43,21 @@ struct index {
 	struct merge_keys keys;
 	struct index_key *numbers;
 	bool keys_known; /* the keys on disk were read */
-	bool cut;	 /* its torn end was cut off, which is not synced yet */
-	/* How many bytes each log had at the first try to load the index, by its number; NULL: not known, or loaded. */
+	bool cut;	 /* its torn end was removed, which is not synced yet */
+	/*
+	 * The size of each log at the first attempt to load the index, by its number; NULL if
+	 * unknown, or loaded.
+	 */
 	uint64_t *sizes;
 	size_t keys_saved;	  /* how many of the keys are on disk */
-	uint64_t keys_len;	  /* and how many bytes these have */
-	struct merge_record last; /* the last record that can't be made longer */
-	struct index_size size;	  /* what is on disk */
-	uint8_t *out;		  /* records behind those of the batch */
+	uint64_t keys_len;	  /* and their length in bytes */
+	struct merge_record last; /* the last record that can't be extended */
+	struct index_size size;	  /* the size on disk */
+	uint8_t *out;		  /* records after those of the batch */
 	size_t n_out, out_room;
 	/*
-	 * The last record is OPEN_PIECE of log OPEN_LOG: it may still be made longer, and is encoded when it no longer
-	 * may.
+	 * The last record is OPEN_PIECE of log OPEN_LOG: it may still be extended, and is encoded
+	 * when it no longer may.
 	 */
 	bool open;
 	uint32_t open_log;
@@ -92,7 +95,9 @@ static void index_add_number(struct index *x, uint32_t number)
 	HASH_ADD_KEYPTR(hh, x->numbers, key, strlen(key), k);
 }
 
-/* Number the keys that were loaded. False: a key stands there twice, so kxfs has not written this table. */
+/*
+ * Number the loaded keys. Return false if a key occurs twice, so kxfs has not written this table.
+ */
 static bool index_number_all(struct index *x)
 {
 	for (size_t i = 0; i < x->keys.n; i++) {
@@ -114,13 +119,13 @@ static void index_clear_keys(struct index *x)
 	merge_keys_clear(&x->keys);
 }
 
-/* The offset of record NUMBER in `merged`. */
+/* Return the offset of record NUMBER in `merged`. */
 static uint64_t index_place(uint64_t number)
 {
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* Find how many bytes each log has. */
+/* Find the size of each log. */
 static int index_log_sizes(struct index *x)
 {
 	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n + 1, sizeof(*sizes));
@@ -141,8 +146,8 @@ static int index_log_sizes(struct index *x)
 }
 
 /*
- * Read records until the end, or until one that can't be right or of whose bytes a crash of the machine has lost some:
- * there the index goes on.
+ * Read records until the end, or until one that is not plausible or whose bytes were partly lost by
+ * a crash of the machine: the index continues there.
  */
 static int index_load_records(struct index *x, int fd)
 {
@@ -181,7 +186,7 @@ static int index_load_file(struct index *x)
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* An earlier try may have read some of it. */
+	/* An earlier attempt may have read some of it. */
 	x->last = merge_start;
 	x->size = (struct index_size){0};
 	for (size_t i = 0; i < x->keys.n; i++)
@@ -193,8 +198,8 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * The torn end goes, since later records must not stand behind it. Nor may another crash bring it back when the
-	 * log has other bytes in its place, so the file is synced.
+	 * Remove the torn end, since later records must not follow it. Another crash must not
+	 * restore it either when the log has other bytes in its place, so the file is synced.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -333,14 +338,14 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
-/* Put R at the end of what is to be written, where there is room for it. */
+/* Append R to the records to be written, which have space for it. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
 	x->last = *r;
 }
 
-/* The open record is not made longer any more. */
+/* Close the open record: it is not extended any more. */
 static void index_close(struct index *x)
 {
 	struct merge_record r;
@@ -353,7 +358,7 @@ static void index_close(struct index *x)
 	x->open = false;
 }
 
-/* Make room for one more record at the end. */
+/* Make space for one more record at the end. */
 static void index_grow(struct index *x)
 {
 	if (x->n_out == x->out_room) {
@@ -407,7 +412,7 @@ static int index_write_keys(const struct index *x)
 	fd = folder_open(x->dir_fd, x->id, NULL, "merged.keys", O_WRONLY | O_CREAT);
 	if (fd < 0)
 		return fd;
-	/* A torn line would be read as part of the next one, so it goes. */
+	/* Remove a torn line, which would be read as part of the next one. */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err
 		       : file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);
@@ -450,7 +455,7 @@ static void index_done(void *data)
 		x->size.stamps = b->last.stamps;
 		x->size.mtime = loop_time_ns();
 		b->n = 0;
-		/* Most logs are silent most of the time, so the memory is given back. */
+		/* Most logs are silent most of the time, so free the memory. */
 		free(take_ptr(b->bytes));
 	}
 	return b->written(b->data, b->work.err);
@@ -470,7 +475,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		/* Put together the keys that are not on disk. */
+		/* Collect the keys that are not on disk. */
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)

@@ -25,7 +25,10 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 	return n;
 }
 
-/* Read the number at FROM. Returns how many of the LEN bytes it takes; 0: it is no whole number of 64 bits. */
+/*
+ * Parse the number at FROM. Return how many of the LEN bytes it takes; 0 if it is not a whole
+ * number of 64 bits.
+ */
 static size_t get_varint(const uint8_t *from, size_t len, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -67,7 +70,7 @@ static bool get_whole(const uint8_t *from, size_t len, uint64_t block, struct li
 	ret->line.at = bytes_get64(from);
 	ret->line.ns = (int64_t)bytes_get64(from + 8);
 	ret->number = bytes_get64(from + 16);
-	/* Zeros, as a crash of the machine leaves them, can stand in the first block alone. */
+	/* Zeros, which a crash of the machine leaves, are valid only in the first block. */
 	return ret->line.at <= INT64_MAX && ret->number <= ret->line.at &&
 	       (block == 0 || ret->number > 0);
 }
@@ -81,13 +84,13 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
-/* Can a record be AT bytes and NUMBER lines after LAST? Each line has at least one byte. */
+/* True if a record can be AT bytes and NUMBER lines after LAST. Each line has at least one byte. */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
 	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
 }
 
-/* Read the record at FROM. Returns how many of the LEN bytes it takes; 0: there is none that can be right. */
+/* Parse the record at FROM. Return how many of the LEN bytes it takes; 0 if it is not plausible. */
 static size_t get_difference(const uint8_t *from, size_t len, const struct lines_record *last,
 			     struct lines_record *ret)
 {
@@ -135,7 +138,10 @@ size_t lines_count(const char *p, size_t n)
 	return lines;
 }
 
-/* Count N bytes that hold ENDS newlines. FIRST: where in them the first new line begins; N: none does. */
+/*
+ * Count N bytes that contain ENDS newlines. FIRST: offset in them of the first new line; N if there
+ * is none.
+ */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
 {
@@ -178,7 +184,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
-/* Add the bytes of the log of which the table does not tell, up to SIZE. */
+/* Add the bytes of the log that the table lacks, up to SIZE. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
 	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
@@ -221,7 +227,10 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	err = disk_stat(fd, "", &st);
 	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
-		/* The cut is synced, or a crash could bring the end back when the log has other bytes in its place. */
+		/*
+		 * The truncation is synced, otherwise a crash could restore the end when the log
+		 * has other bytes in its place.
+		 */
 		if (err == 0)
 			err = disk_sync_data(fd);
 	}
@@ -324,7 +333,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/* A place that goes back would become a number that is too large. */
+	/* A decreasing offset would become a number that is too large. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;
@@ -332,7 +341,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Go back to where the reader stood, so that it can be asked again. */
+	/* Return to the reader's last position, so that it can be asked again. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

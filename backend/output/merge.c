@@ -108,15 +108,18 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 	return (size_t)(at - text);
 }
 
-/* Goes through the lines of a record: each ends after '\n', or after '\r' that no '\n' follows. */
+/*
+ * Iterates over the lines of a record: each ends after '\n', or after '\r' that is not followed by
+ * '\n'.
+ */
 struct merge_lines {
 	const char *buf;
 	size_t len;
 	size_t at;    /* where the next line begins */
-	size_t whole; /* end of the line, up to '\n', that AT is in; 0: not known yet */
+	size_t whole; /* end of the line, up to '\n', with AT; 0 if not known yet */
 };
 
-/* The end of the line that begins at AT, which moves there. */
+/* Return the end of the line that begins at AT, and move AT there. */
 static size_t merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->whole) {
@@ -161,7 +164,9 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 	return r;
 }
 
-/* A part of a stream of bytes: the first SKIP bytes are dropped, then at most ROOM are kept at OUT. */
+/*
+ * A part of a stream of bytes: the first SKIP bytes are dropped, then at most ROOM are kept at OUT.
+ */
 struct merge_window {
 	uint64_t skip;
 	char *out;
@@ -194,16 +199,17 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 }
 
 /*
- * --- many short lines: where they end is found out for many bytes at once, and they are copied in steps of a fixed
- * length. Calls of memchr and memcpy for each of them would take three times as long. ---
+ * --- many short lines: their ends are found for many bytes at the same time, and they are copied
+ * in steps of a fixed length. Calls of memchr and memcpy for each of them would take three times as
+ * long. ---
  */
 
-#define MERGE_STEP  16 /* bytes that are looked at, and copied, at once */
-#define MERGE_BLOCK 64 /* bytes in which the ends of lines are found together */
+#define MERGE_STEP  16 /* bytes that are compared, or copied, in one step */
+#define MERGE_BLOCK 64 /* bytes whose line ends are found together */
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* A bit for each byte of V, which is 0 or 255. */
+/* Return a bit for each byte of V, which is 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -228,8 +234,8 @@ static inline merge_bytes merge_load(const char *at)
 }
 
 /*
- * A bit for each byte of a block that ends a line: '\n', or '\r' that no '\n' follows. One more byte must follow the
- * block.
+ * Return a bit for each byte of a block that ends a line: '\n', or '\r' that is not followed by
+ * '\n'. One more byte must follow the block.
  */
 static inline uint64_t merge_ends(const char *block)
 {
@@ -249,20 +255,20 @@ static inline uint64_t merge_ends(const char *block)
 	return nl | (cr & ~(nl >> 1 | (uint64_t)(block[MERGE_BLOCK] == '\n') << 63));
 }
 
-/* A prefix with room behind it, so that whole steps can be copied. */
+/* A prefix with space after it, so that whole steps can be copied. */
 struct merge_prefix {
 	size_t len;
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
-/* The fields of merge_window and merge_lines that a run of whole lines moves on. */
+/* The fields of merge_window and merge_lines that a run of whole lines changes. */
 struct merge_run {
 	const char *line; /* the next line */
 	char *out, *out_end;
 	uint64_t skip;
 };
 
-/* Drop the next line, which ends before NEXT. False: not the whole of it is to be dropped. */
+/* Drop the next line, which ends before NEXT. Return false if a part of it must be kept. */
 static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
@@ -275,7 +281,10 @@ static inline bool merge_drop_line(struct merge_run *run, const struct merge_pre
 	return true;
 }
 
-/* Copy the next line with its prefix; the buffer has MERGE_BLOCK bytes from NEXT on. False: there is no room. */
+/*
+ * Copy the next line with its prefix; the buffer has MERGE_BLOCK bytes from NEXT on. Return false
+ * if there is no space.
+ */
 static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
@@ -299,7 +308,7 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
 			      const char *next);
 
-/* Call FN for each line that ends in BLOCK. False: not all were done. */
+/* Call FN for each line that ends in BLOCK. Return false if not all were done. */
 static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
 			       const char *block, merge_line_fn fn)
 {
@@ -311,8 +320,8 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 }
 
 /*
- * Render lines from L.AT on, each with the prefix before it: drop, then copy, as many as go in this way. That may be
- * none: merge_render takes those that are left.
+ * Render lines from L.AT on, each with its prefix: drop, then copy, as many as possible in this
+ * way, perhaps none; merge_render handles the rest.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)

@@ -10,16 +10,16 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define MERGED_BATCH	64  /* records read at once */
+#define MERGED_BATCH	64  /* records read at the same time */
 #define MERGED_KEPT	64  /* logs whose descriptors are kept open */
-#define MERGED_HELD	512 /* the same when the job is being removed */
+#define MERGED_HELD	512 /* the same while the job is being removed */
 #define MERGED_STAMPERS 16  /* logs with a stamper during one read */
 
-/* A log of which the merged log is made. */
+/* A log that is part of the merged log. */
 struct merged_log {
 	char *key;
 	char *prefix;
-	int fd, lines_fd; /* kept open; -1: they are not; under the lock */
+	int fd, lines_fd; /* kept open, or -1; under the lock */
 };
 
 struct merged {
@@ -28,7 +28,7 @@ struct merged {
 	char *id;
 	/* Descriptor of the index; -1 until it is needed; under the lock. */
 	int fd;
-	struct merged_log **logs; /* under the lock, but what they point to stays */
+	struct merged_log **logs; /* under the lock, but the logs remain valid */
 	size_t n_logs;
 	size_t n_kept;	  /* logs with descriptors; under the lock */
 	uint64_t hint[2]; /* the record that was last read in each form; under the lock */
@@ -93,7 +93,7 @@ static int merged_index(struct merged *m)
 	return m->fd; /* another thread may have opened it meanwhile */
 }
 
-/* The offset at which R ends in FORM. */
+/* Return the offset at which R ends in FORM. */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -126,7 +126,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		if (record_end(&r, form) <= off) {
 			low = mid + 1;
 			*ret_base = record_end(&r, form);
-			/* Whoever reads on needs this record or the next one. */
+			/* A sequential reader needs this record or the next one. */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {
 			high = mid;
@@ -137,7 +137,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 	return low < size->records ? 0 : -EIO;
 }
 
-/* --- the logs that it is made of --- */
+/* --- its logs --- */
 
 /* Read the keys that M does not have yet. */
 static int merged_load_logs(struct merged *m)
@@ -180,8 +180,8 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (-1: it has none). *RET_OWN: the caller closes them, since M already
- * keeps those of KEEP logs open.
+ * Get descriptors of L and of its table of lines (-1 if it has none). *RET_OWN: the caller closes
+ * them, since M already keeps those of KEEP logs open.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -231,9 +231,9 @@ void merged_hold(struct merged *m)
 struct merged_read {
 	struct merged *m;
 	enum log_form form;
-	char *src; /* room for the bytes of a record */
+	char *src; /* space for the bytes of a record */
 	char *out;
-	size_t n;    /* room left in OUT */
+	size_t n;    /* space left in OUT */
 	uint64_t at; /* offset in the merged log of the next byte */
 	struct stamper *stampers[MERGED_STAMPERS];
 };
@@ -266,7 +266,10 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	/* Each byte of the log makes at least one of the rendering, so no more of them can be needed. */
+	/*
+	 * Each byte of the log makes at least one of the rendering, so no more of them can be
+	 * needed.
+	 */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
 	style.prefix = l->prefix;
@@ -286,13 +289,13 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->n -= n;
 	m->at += n;
 	/*
-	 * Bytes that the disk has lost, or does not give just now, are no output: the read fails, and may be tried
-	 * again.
+	 * Bytes that the disk has lost, or can't return now, are not output: the read fails, and
+	 * may be retried.
 	 */
 	return whole ? 0 : got < 0 ? (int)got : -EIO;
 }
 
-/* Render records from I on, where the rendering is at BASE, until there is no room. */
+/* Render records from I on, where the rendering is at BASE, until OUT is full. */
 static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
 			uint64_t base)
 {
@@ -345,6 +348,6 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		err = read_records(&r, fd, size, i, base);
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
-	/* Bytes that were read before an error count; the next call meets the error. */
+	/* Bytes that were read before an error count; the next call returns the error. */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

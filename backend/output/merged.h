@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a merged log: finds the record that an offset is in by bisection in the index on disk, of which nothing is held
- * in memory, then renders record after record from the logs themselves. Any thread.
+ * Reads a merged log: finds the record of an offset by bisection in the index on disk, which is not
+ * loaded into memory, then renders record after record from the logs themselves. Any thread.
  */
 #pragma once
 
@@ -11,13 +11,16 @@
 
 struct merged;
 
-/* LOCK, which is the caller's, protects the content of the result. */
+/* LOCK, which is the caller's, protects the contents of the result. */
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id);
 void merged_free(struct merged *m); /* NULL is allowed */
-/* How many bytes the merged log has in FORM. */
+/* Return the size of the merged log in FORM. */
 uint64_t merged_size(const struct index_size *size, enum log_form form);
-/* Read up to N bytes at OFF of the part that is on disk (SIZE). Returns how many, or a negative errno. */
+/*
+ * Read up to N bytes at OFF of the part on disk (SIZE). Return the number of bytes, or a negative
+ * errno.
+ */
 ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_form form, char *buf,
 		    size_t n, uint64_t off);
-/* Open all files of which M is made, since their names are about to go. */
+/* Open all files that M refers to, since their names are about to be removed. */
 void merged_hold(struct merged *m);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of lines in the merged log: see order.h. The sources with pieces that wait form a heap. */
+/*
+ * The order of lines in the merged log: see order.h. The sources with waiting pieces form a heap.
+ */
 #include "backend/output/order.h"
 
 #include "spec/base/mem.h"
@@ -16,14 +18,14 @@ struct waiting {
 struct order_source {
 	struct order *order;
 	void *data;
-	struct waiting *queue; /* the pieces that wait, from FIRST on */
+	struct waiting *queue; /* the waiting pieces, from FIRST on */
 	size_t first, n, room;
 	uint64_t bytes; /* bytes in the queue */
-	size_t place;	/* place in the heap, from 1; 0: no piece waits */
-	/* Of two sources with pieces of one time the one with the lower number goes first. */
+	size_t place;	/* position in the heap, from 1; 0 if no piece waits */
+	/* Of two sources with pieces of the same time the one with the lower number goes first. */
 	uint64_t turn;
-	uint64_t hurried;  /* pieces that begin before this byte are wanted soon */
-	unsigned expected; /* for how many ticks all others still wait for it; 0: they do not */
+	uint64_t hurried;  /* pieces that begin before this byte are needed soon */
+	unsigned expected; /* number of ticks that all others still wait for it, or 0 */
 	bool open, reading;
 	bool is_due; /* its first piece has waited long enough */
 };
@@ -62,7 +64,7 @@ static void order_put(struct order *o, size_t place, struct order_source *s)
 	s->place = place;
 }
 
-/* Put S at PLACE of the heap, or above or below that, where it belongs. */
+/* Put S at PLACE of the heap, or sift it up or down. */
 static void order_sift(struct order *o, size_t place, struct order_source *s)
 {
 	while (place > 1 && order_before(s, o->heap[place / 2 - 1])) {
@@ -171,7 +173,7 @@ void order_read(struct order_source *s, bool reading)
 	order_await(s, s->expected, reading);
 }
 
-/* --- what waits --- */
+/* --- waiting pieces --- */
 
 void order_feed(struct order_source *s, const struct piece *p)
 {
@@ -216,7 +218,7 @@ void order_hurry(struct order_source *s, uint64_t to)
 		s->queue[i].due = min_of(s->queue[i].due, s->order->now + 1);
 }
 
-/* --- whose turn it is --- */
+/* --- the next piece --- */
 
 bool order_may_go(const struct order *o)
 {

@@ -56,7 +56,7 @@
 
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
-#define OUTPUT_STEP	(4u << 20) /* the most bytes that one step takes into an index */
+#define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
 /* Pieces of a log that may wait until the output before them was read. */
 #define OUTPUT_STASH_MAX 16384
 
@@ -65,34 +65,37 @@ enum log_life { LOG_NEW, LOG_MAKING, LOG_LIVE, LOG_FED, LOG_ENDED };
 struct output_log {
 	struct output_job *job;
 	struct file *file;
-	char *prefix;		     /* NULL: the log is no part of the merged log */
+	char *prefix;		     /* NULL: the log is not part of the merged log */
 	uint32_t number;	     /* the log's number in the index */
-	struct order_source *source; /* NULL before its job is open, and where PREFIX is NULL */
+	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
-	bool queued; /* it is in the queue: the next step of the job moves it on */
+	bool queued; /* it is in the queue: the next step of the job advances it */
 	bool ending; /* no byte will be written any more */
-	/* Kxfs writes it (writer.h): its pieces have times, and SIZE is all that there is. */
+	/* kxfs writes it (writer.h): its pieces have times, and SIZE is its whole size. */
 	bool fetched;
-	/* What it has when its file is opened was printed since kxfs started, so room_count has not counted that. */
+	/*
+	 * Its contents when its file is opened were printed since kxfs started, so room_count has
+	 * not counted them.
+	 */
 	bool anew;
 	bool expected;
 	bool denied;
 	bool grown;	  /* another process writes it, and has written more of it */
-	bool refused;	  /* the disk has refused its file: that is tried again */
+	bool refused;	  /* the disk has refused its file, which is retried */
 	bool working;	  /* the pool works on it: its file is made (MAKING), or it is read */
-	unsigned writers; /* writers that have work on the pool */
-	uint64_t size;	  /* bytes that are on disk, as far as is known */
-	/* Bytes that were given to the order, or belong to a line that has no end yet. */
+	unsigned writers; /* number of writers with work on the pool */
+	uint64_t size;	  /* known bytes on disk */
+	/* Bytes that were passed to the order, or belong to an incomplete line. */
 	uint64_t seen;
-	uint64_t given;	     /* bytes that were given to the order */
+	uint64_t given;	     /* bytes that were passed to the order */
 	uint64_t readings;   /* how often it was read to its end, unless it is fetched */
 	uint64_t counted;    /* how many of its bytes are counted in the room */
-	uint64_t whole;	     /* FED: how many records the index has with all of it */
+	uint64_t whole;	     /* FED: the number of index records that include all of it */
 	struct pieces stash; /* pieces that were written while it is read from disk */
 	bool stash_lost;     /* more pieces were written than STASH has */
-	loop_fn opened;	     /* to be called when its file is there or is refused; NULL: nothing */
+	loop_fn opened;	     /* called when its file exists or is refused; or NULL */
 	void *opened_data;
-	loop_fn ended; /* to be called when it has ended; NULL: nothing */
+	loop_fn ended; /* called when it has ended; or NULL */
 	void *ended_data;
 	bool calling;			/* ENDED is due */
 	struct output_log *prev, *next; /* the queue */
@@ -110,36 +113,35 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct work_queue marks; /* keeps the mark that its merged log may lack something */
+	struct work_queue marks; /* keeps the mark that its merged log may be incomplete */
 	bool unmarked;		 /* the disk has refused that mark */
 	struct order *order;
-	struct index
-		*index; /* NULL: the pool loads it; REFUSED: what it has found so far, or NULL */
-	int refusal;	/* REFUSED: why */
+	struct index *index;	 /* NULL: the pool loads it; REFUSED: its partial result, or NULL */
+	int refusal;		 /* REFUSED: the error */
 	struct loop_timer tick;	 /* runs while pieces wait */
-	struct loop_timer retry; /* runs when the disk has refused something */
+	struct loop_timer retry; /* runs after the disk has refused something */
 	bool loading;		 /* the pool loads the index */
 	bool posted;		 /* a step is posted */
-	uint64_t published;	 /* records that readers know of */
+	uint64_t published;	 /* number of records known to readers */
 	bool failing;		 /* the index can't be written */
 	bool warned;
 	bool end_asked, ended, closed;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs with a function that is due */
-	/* To be called when the end of the job is done; NULL: nothing. */
+	/* Called when the end of the job is done; or NULL. */
 	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
-	struct output_job *next; /* the other jobs that are gone */
+	struct output_job *next; /* the other closed jobs */
 };
 
 /*
- * UNAIMED: some logs of the job are not open yet, so it is not known which bytes are waited for. COLLECTING: these have
- * to come into the index. SYNCING: they are in the index, which has to be written to disk.
+ * UNAIMED: some logs of the job are not open yet, so the required bytes are not known. COLLECTING:
+ * these must get into the index. SYNCING: they are in the index, which must be written to disk.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
-/* Somebody waits until what had been printed can be read. */
+/* A caller that waits until all output printed so far can be read. */
 struct arrival {
 	struct file *file;
 	loop_fn fn;
@@ -147,11 +149,11 @@ struct arrival {
 	enum arrival_state state;
 	struct arrival_target {
 		struct output_log *log;
-		uint64_t readings; /* how often the log has to be read to its end */
-		uint64_t size;	   /* and all bytes before this one have to be in the index */
+		uint64_t readings; /* how often the log must be read to its end */
+		uint64_t size;	   /* and all bytes before this one must be in the index */
 	} * targets;
 	size_t n;
-	uint64_t records; /* SYNCING: how many records the index must have on disk */
+	uint64_t records; /* SYNCING: number of records that the index must have on disk */
 	struct arrival *next;
 };
 
@@ -159,15 +161,15 @@ struct output {
 	struct loop *loop;
 	struct files *files;
 	struct room *room;
-	output_fetch_fn fetch; /* NULL: output comes without being fetched */
+	output_fetch_fn fetch; /* NULL: output arrives without being fetched */
 	void *fetch_data;
 	struct output_job *jobs; /* jobs that are open, by id */
 	struct output_job *gone;
 	struct arrival *arrivals;
 	size_t pending; /* bytes of all writers that wait for the disk */
 	bool stopping, stopped;
-	struct loop_timer late; /* for the end: gives up what still waits */
-	loop_fn over;		/* to be called when the output has stopped */
+	struct loop_timer late; /* at the end: abandons everything that still waits */
+	loop_fn over;		/* called when the output has stopped */
 	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
 };
@@ -187,7 +189,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Have the next step of its job move L on. */
+/* Have the next step of its job advance L. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->queued)
@@ -204,7 +206,7 @@ static struct output_job *find_job(struct output *o, const char *id)
 	return j;
 }
 
-/* The job of this name that is gone, but not freed yet. */
+/* Return the closed job of this name that is not freed yet. */
 static struct output_job *find_gone(struct output *o, const char *id)
 {
 	struct output_job *j = o->gone;
@@ -237,7 +239,7 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/* The disk refuses something of J, with ERR: tell the user once, and try again each second. */
+/* The disk refuses something of J, with ERR: log it once, and retry each second. */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -251,9 +253,11 @@ static void job_refused(struct output_job *j, int err)
 	job_wake(j);
 }
 
-/* --- who waits for output to arrive --- */
+/* --- waiting for output to arrive --- */
 
-/* Note what A waits for: all output that there is now of each log. False: some logs are not open yet. */
+/*
+ * Record the goal of A: all present output of each log. Return false if some logs are not open yet.
+ */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
@@ -320,7 +324,9 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	return j->failing || index_written(j->index)->records >= a->records;
 }
 
-/* Have those called whose output has arrived. ID is that of a job of which something has moved on, or NULL. */
+/*
+ * Call the functions whose output has arrived. ID is that of a job that has made progress, or NULL.
+ */
 static void arrivals_check(struct output *o, const char *id)
 {
 	struct arrival *a, *next;
@@ -370,7 +376,7 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* --- a log: its file is made --- */
 
-/* Work on the pool for a log, which stays until it is done. */
+/* Pool work for a log, which is kept until it is done. */
 struct making {
 	struct work work;
 	struct output_log *log;
@@ -386,7 +392,7 @@ static void make_work(void *data)
 	m->work.err = min_of(fd, 0);
 }
 
-/* Whoever waits for L's file may go on, or finds why it can't be had. */
+/* Notify the caller that waits for L's file. */
 static void log_call_opened(struct output_log *l)
 {
 	if (l->opened)
@@ -427,7 +433,9 @@ static void make_done(void *data)
 	free(m);
 }
 
-/* Give L a number, which counts logs in the order in which they have begun, and a place in the order of lines. */
+/*
+ * Give L a number, which counts logs in order of their begin, and a source in the order of lines.
+ */
 static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -453,7 +461,7 @@ static void log_make(struct output_log *l)
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	l->working = true;
-	/* A mark that is under way comes before the first byte of a log (mark). */
+	/* A mark in progress precedes the first byte of a log (mark). */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
 	else
@@ -463,8 +471,8 @@ static void log_make(struct output_log *l)
 /* --- a log: it has grown --- */
 
 /*
- * Give PIECES to the order. They follow the output of L that was given, or begin with some of it. False: output in
- * between is missing.
+ * Pass PIECES to the order. They follow the delivered output of L, or overlap it. Return false if
+ * output in between is missing.
  */
 static bool log_give(struct output_log *l, const struct pieces *pieces)
 {
@@ -515,7 +523,7 @@ static void read_work(void *data)
 	r->work.err = feed_run(&r->feed);
 }
 
-/* Take in what R has found. */
+/* Process the result of R. */
 static void log_take(struct output_log *l, const struct reading *r)
 {
 	const struct feed *f = &r->feed;
@@ -526,7 +534,7 @@ static void log_take(struct output_log *l, const struct reading *r)
 	if (!l->fetched)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
-		l->size = f->size; /* somebody has cut off the log */
+		l->size = f->size; /* the log was truncated */
 	/* If not too much was written meanwhile, it is in memory. */
 	if (l->stash.n > 0 && !l->stash_lost && l->seen >= f->size && log_give(l, &l->stash))
 		l->seen = l->size;
@@ -545,12 +553,12 @@ static void read_done(void *data)
 	l->refused = r->work.err < 0;
 	if (l->refused)
 		job_refused(l->job, r->work.err);
-	/* What another process has just written was read. */
+	/* New output of another process was read. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
 	if (l->refused)
-		l->grown = true; /* it is not known how far that goes, so it is read again */
+		l->grown = true; /* the end of that is not known, so it is read again */
 	else
 		log_take(l, r);
 	if (r->feed.bytes && !l->fetched)
@@ -587,7 +595,7 @@ static void log_read_disk(struct output_log *l)
 
 /* --- a log: its end --- */
 
-/* The function that waits for the end of L is due to be called. */
+/* Schedule the function that waits for the end of L. */
 static void log_call_ended(struct output_log *l)
 {
 	if (l->ended && !l->calling) {
@@ -607,7 +615,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* L is FED: is all of it on disk in the index? Then it has ENDED. */
+/* If all of L, which is FED, is on disk in the index, it has ENDED. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -626,7 +634,7 @@ static void log_finish(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* Must anything of L be read from disk, and may it? */
+/* True if some of L must and may be read from disk. */
 static bool log_is_behind(const struct output_log *l)
 {
 	if (order_is_full(l->source))
@@ -634,7 +642,7 @@ static bool log_is_behind(const struct output_log *l)
 	return l->seen < l->size || (l->grown && !l->fetched) || (l->ending && l->writers == 0);
 }
 
-/* L is no part of the merged log, so it is over as soon as its writer is done. */
+/* L is not part of the merged log, so it is over as soon as its writer is done. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -645,12 +653,12 @@ static void log_finish_alone(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* Move L on, as far as it can go without waiting. */
+/* Advance L as far as possible without waiting. */
 static void log_step(struct output_log *l)
 {
 	if (l->refused && l->ending) {
 		log_show_end(l);
-		log_call_ended(l); /* those who wait for the end need not wait for the disk */
+		log_call_ended(l); /* callers that wait for the end need not wait for the disk */
 	}
 	if (l->working || l->refused)
 		return;
@@ -666,7 +674,7 @@ static void log_step(struct output_log *l)
 
 /* --- a job: its mark --- */
 
-/* A file that stands in the folder of a job until its merged log has everything. */
+/* A file that is in the folder of a job until its merged log is complete. */
 #define UNMERGED "unmerged"
 
 struct marking {
@@ -677,9 +685,9 @@ struct marking {
 };
 
 /*
- * The mark is not synced: a start after a crash of the machine looks for it only if all logs are on record as complete,
- * and that record is written later and synced with the folder. If the disk refuses the mark, the job goes on without
- * it, and the next log that begins tries again.
+ * The mark is not synced: a start after a crash of the machine looks for it only if all logs are
+ * recorded as complete, and that record is written later and synced with the folder. If the disk
+ * refuses the mark, the job continues without it, and the next log that begins retries.
  */
 static int mark(int dir_fd, const char *id)
 {
@@ -715,9 +723,9 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * Remove the mark. A crash of the machine must not leave, without the mark, a merged log that lacks something, or that
- * has bytes which a log has lost: so logs and index are synced first. A log that was lost in part was not synced yet,
- * unlike one that is complete.
+ * Remove the mark. After a crash of the machine, there must be no merged log without the mark that
+ * is incomplete, or has bytes that a log has lost: so logs and index are synced first. A log that
+ * was lost in part was not synced yet, unlike one that is complete.
  */
 static void unmark_work(void *data)
 {
@@ -739,7 +747,7 @@ static void unmark_work(void *data)
 		disk_unlink(m->dir_fd, path);
 }
 
-/* From now on J's merged log may lack something; or (WHOLE) it lacks nothing any more. */
+/* Record that J's merged log may be incomplete; or (WHOLE) is complete. */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
@@ -759,7 +767,7 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/* If that can't be known now, it does no harm to add what is there already. */
+	/* If that can't be known now, adding existing output again does no harm. */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
 }
@@ -818,7 +826,7 @@ static void load_done(void *data)
 	free(l);
 }
 
-/* Load J, but not while something of an earlier job of that name is under way. */
+/* Load J, but not while work of an earlier job of that name is in progress. */
 static void job_load(struct output_job *j)
 {
 	struct loading *l;
@@ -854,7 +862,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* Nothing of J is under way any more: free it. */
+/* No work of J is in progress any more: free it. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;
@@ -871,7 +879,7 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/* Take J out of the table: nobody finds it any more. */
+/* Remove J from the table: it can't be found any more. */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -882,7 +890,7 @@ static void job_go(struct output_job *j)
 	loop_timer_stop(&j->tick);
 	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
-	/* Nobody waits for anything of J any more. */
+	/* Nothing waits for J any more. */
 	LL_FOREACH(o->arrivals, a) {
 		if (!streq(file_id(a->file), j->id))
 			continue;
@@ -905,7 +913,7 @@ static void on_tick(void *data)
 	job_wake(j);
 }
 
-/* Put the pieces that may go into the index. True: more may go. */
+/* Move the pieces that may go into the index. Return true if more may go. */
 static bool job_merge(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -969,14 +977,14 @@ static void on_index_written(void *data, int err)
 	job_wake(j);
 }
 
-/* Are all of J's logs in its index, on disk? */
+/* True if all of J's logs are in its index, on disk. */
 static bool job_is_whole(const struct output_job *j)
 {
 	return j->state == JOB_OPEN && j->n_live == 0 &&
 	       index_written(j->index)->records == index_appended(j->index);
 }
 
-/* The next function that is due, which J's owner has passed; none is if the owner has closed J meanwhile. */
+/* Return the next due function of J's owner, or NULL if the owner has closed J meanwhile. */
 static loop_fn job_take_call(struct output_job *j, void **ret_data)
 {
 	struct output_log *l;
@@ -991,7 +999,7 @@ static loop_fn job_take_call(struct output_job *j, void **ret_data)
 	return NULL;
 }
 
-/* Do all that can be done now. */
+/* Do everything that can be done now. */
 static void job_move(struct output_job *j)
 {
 	struct output_log *l;
@@ -1012,7 +1020,10 @@ static void job_move(struct output_job *j)
 		loop_timer_stop(&j->tick);
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
-	/* If J's end was asked for and all is in the index, end the merged log with the end of a line. */
+	/*
+	 * If J's end was requested and everything is in the index, end the merged log with the end
+	 * of a line.
+	 */
 	if (!j->end_asked || j->ended || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
@@ -1099,7 +1110,10 @@ void output_job_close(struct output_job *j)
 	j->closed = true;
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
-	/* A job that has ended stays until its index is whole; any other is continued by the next start. */
+	/*
+	 * A job that has ended remains until its index is complete; the next start continues any
+	 * other.
+	 */
 	if (j->end_asked && !j->output->stopped)
 		job_wake(j);
 	else
@@ -1239,8 +1253,8 @@ void output_log_leave(struct output_log *l)
 struct removal {
 	struct output *output;
 	char *id;
-	bool logs; /* the output alone */
-	char *to;  /* the folder's new name; NULL: it is removed */
+	bool logs; /* only the output */
+	char *to;  /* the folder's new name; NULL: remove it */
 	room_fn done;
 	void *data;
 };
@@ -1258,7 +1272,7 @@ static void removal_run(void *data)
 	free(r);
 }
 
-/* Do what R says, whose strings are taken over. */
+/* Carry out R, whose strings are taken over. */
 static void output_remove(struct output *o, struct removal what)
 {
 	struct removal *r = new0(struct removal);
@@ -1298,7 +1312,7 @@ void output_job_move(struct output *o, const char *id, const char *to, room_fn d
 
 /* --- readers --- */
 
-/* A fetch of a file is over. */
+/* Finish a fetch of a file. */
 static void fetched(void *data)
 {
 	struct file *f = data;
@@ -1306,7 +1320,10 @@ static void fetched(void *data)
 	struct output_job *j = find_job(o, file_id(f));
 
 	if (file_fetch(f, -1) == 0) {
-		/* If nobody has begun the log, or its name or its folder belongs to another job, no byte will come. */
+		/*
+		 * If the log has not begun, or its name or its folder belongs to another job, no
+		 * byte will arrive.
+		 */
 		if (!j || !file_is_listed(f) ||
 		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f)) {
 			file_end(f);
@@ -1442,7 +1459,7 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/* All that waited when the end began is in the indexes, on disk, or is given up. */
+/* All output that waited at the stop is in the indexes, on disk, or is abandoned. */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1459,7 +1476,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* The end has begun: stop now if nothing is left that may come to disk. */
+/* Stop now if nothing is left that may get to disk. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

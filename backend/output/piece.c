@@ -4,7 +4,7 @@
 
 #include "spec/base/mem.h"
 
-/* A log of which more bytes wait is far behind; two times are near if they are no farther apart. */
+/* A log is far behind if more bytes wait; two times are near if their distance is at most this. */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 
@@ -90,7 +90,10 @@ void cutter_end(struct cutter *c, struct pieces *ret)
 		cutter_give(c, c->cr ? PIECE_CR : 0, ret);
 }
 
-/* Give a part of a line that is too long for one piece. A '\r' at its end stays open, since a '\n' may follow. */
+/*
+ * Deliver a part of a line that is too long for one piece. A '\r' at its end remains open, since a
+ * '\n' may follow.
+ */
 static void cutter_give_part(struct cutter *c, struct pieces *ret)
 {
 	struct piece cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
@@ -108,7 +111,7 @@ static void cutter_give_part(struct cutter *c, struct pieces *ret)
 	c->open = cr;
 }
 
-/* The '\r' that ends the first LENGTH bytes of OPEN is followed by another byte than '\n'. */
+/* The '\r' that ends the first LENGTH bytes of OPEN is not followed by '\n'. */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -117,7 +120,7 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 	c->open.starts++;
 }
 
-/* Take N bytes of one line, which fit into what is open; only the last may be '\n'. */
+/* Add N bytes of one line, which fit into the open piece; only the last may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;

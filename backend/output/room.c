@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting and removing the folders of jobs: see room.h. */
+/* Counts and removes the folders of jobs: see room.h. */
 #include "backend/output/room.h"
 
 #include <assert.h>
@@ -12,9 +12,12 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define ROOM_DEPTH 16 /* folders in folders that are counted or removed */
+#define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
 
-/* A job's folder gets this name first when it is removed, so the job is gone at once, also after a crash halfway. */
+/*
+ * A job's folder gets this prefix first when it is removed, so the job is gone immediately, also
+ * after a crash halfway.
+ */
 #define ROOM_REMOVED ".removed-"
 
 struct room {
@@ -66,15 +69,15 @@ static bool is_part(const char *name)
 	return false;
 }
 
-/* A walk through a folder. At DEPTH 0 that is a job's folder, where only PARTS are output. */
+/* A traversal of a folder. At DEPTH 0 that is a job's folder, where only PARTS are output. */
 struct room_walk {
 	uint64_t bytes; /* bytes of output that were counted */
 	bool remove;
 	unsigned depth;
-	bool output; /* below DEPTH 0: everything is output; else nothing is */
+	bool output; /* below DEPTH 0: either everything is output, or nothing is */
 };
 
-/* Count NAME, and remove it if that is wanted, with all that is in it. Never follows a link. */
+/* Count NAME, and optionally remove it, with all its contents. Never follows a link. */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
@@ -82,7 +85,7 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 	bool folder = type == DT_DIR;
 	struct stat st = {0};
 
-	/* Not all filesystems say in the list what an entry is. */
+	/* Not all filesystems return the type in a listing. */
 	if (!folder) {
 		if (disk_stat(at, name, &st) < 0)
 			return 0;
@@ -107,11 +110,11 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 struct room_counting {
 	struct room *room;
 	struct room_walk walk;
-	long long before; /* what room.bytes was when it began */
+	long long before; /* room.bytes at its start */
 	bool again;	  /* it follows a count in which others may have changed files */
 };
 
-/* Count the folder of a job, or remove what a crash has left of one that was being removed. */
+/* Count the folder of a job, or remove the rest of one whose removal was interrupted by a crash. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_counting *c = data;
@@ -136,9 +139,9 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * Bytes that were added during the count may be in it or not. They are counted again, since too large a sum does no
- * harm, while one that is too small lets the limit be exceeded until the next start. One more count then gives the
- * exact sum, unless jobs print without pause.
+ * Bytes that were added during the count may be in it or not. They are counted again, since too
+ * large a sum does no harm, while one that is too small lets the limit be exceeded until the next
+ * start. One more count then yields the exact sum, unless jobs print without pause.
  */
 static void count_done(void *data)
 {
@@ -176,17 +179,17 @@ void room_count(struct room *room)
 struct room_removal {
 	struct room *room;
 	char *id;
-	bool output;	     /* the output alone */
-	char *to;	     /* the folder's new name; NULL: it is removed */
-	struct file *merged; /* the merged log, if somebody reads it */
+	bool output;	     /* only the output */
+	char *to;	     /* the folder's new name; NULL: remove it */
+	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
-	int left; /* why something is left; 0: all is gone */
+	int left; /* why something is left; 0 if nothing is */
 	room_fn done;
 	void *data;
 };
 
-/* Take the output out of the folder of R, into NAME. 0 or a negative errno. */
+/* Move the output out of the folder of R, into NAME. Return 0 or a negative errno. */
 static int remove_output(struct room_removal *r, const char *name)
 {
 	int dir = files_dir(r->room->files);
@@ -223,14 +226,14 @@ static void remove_work(void *data)
 	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name);
 	if (r->err == -ENOENT)
 		r->err = 0;
-	/* What was taken out is removed, even if the rest could not be taken out. */
+	/* Remove the moved output, even if the rest could not be moved. */
 	disk_list(dir, name, room_entry, &r->walk);
 	r->left = disk_rmdir(dir, name);
 	if (r->left == -ENOENT)
 		r->left = 0;
 	/*
-	 * A job whose folder has another name is gone, whatever is left of it. If only its output was removed, that was
-	 * to make room, so what is left is an error.
+	 * A job whose folder was renamed is gone, whatever is left of it. If only its output was
+	 * removed, that was to free space, so a remainder is an error.
 	 */
 	if (r->output && !r->err)
 		r->err = r->left;

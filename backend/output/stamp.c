@@ -32,11 +32,11 @@ void stamper_open(struct stamper *s, int fd)
 	stamp_print(0, s->text);
 }
 
-/* Set S.NOW to the record of the line that OFFSET is in. S.KNOWN: there is one. */
+/* Set S.NOW to the record of the line with OFFSET. S.KNOWN: there is one. */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* Somebody who reads from front to end asks for a record that is a few further on. */
+		/* A sequential reader needs a record that is a few further on. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -66,15 +66,15 @@ void stamper_stamp(void *data, uint64_t offset, char ret[STAMP])
 
 /* --- a log with stamps --- */
 
-/* The offset of P in the stamped form of the log. */
+/* Return the offset of P in the stamped form of the log. */
 static uint64_t stamp_offset(const struct stamp_place *p)
 {
 	return p->at + STAMP * p->lines;
 }
 
 /*
- * The nearest known place from which a search for byte OFF may begin. OFF counts WEIGHT bytes more for each line that
- * begins before it.
+ * Return the nearest known position from which a search for byte OFF may begin. OFF counts WEIGHT
+ * bytes more for each line that begins before it.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)

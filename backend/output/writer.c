@@ -12,8 +12,7 @@
  *	SYNCING	| the pool syncs log and table		| done			| READY
  *	FAILED	| nothing				| close			| gone
  *
- * A writer that was closed is freed as soon as nothing is under way; lines that were flushed before are written by
- * then.
+ * A closed writer is freed as soon as no work is in progress; flushed lines are written by then.
  */
 #include "backend/output/writer.h"
 
@@ -28,26 +27,29 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-/* Buffers up to this size are used again while the log is busy, and are kept for this long afterwards. */
+/*
+ * Buffers up to this size are reused while the log is busy, and are kept for this long afterwards.
+ */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
 /*
- * How many bytes may wait for the disk: of one log, of all logs together, and of one log when the latter is reached. A
- * disk that stands still for some tenths of a second is usual, and a line that finds no room has to be fetched again.
+ * How many bytes may wait for the disk: of one log, of all logs together, and of one log when the
+ * latter is reached. A disk that pauses for some tenths of a second is usual, and a line without
+ * space must be fetched again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
 /*
- * When this many bytes come within WRITE_PAUSE_MS, writing waits for that time, so that a write is worth the work
- * around it.
+ * When this many bytes arrive within WRITE_PAUSE_MS, writing is delayed for that time, to make
+ * larger writes.
  */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
 /*
- * A batch of a line or a few is handed to those who follow the log before it is written, since writing it takes half of
- * the time from the server to the reader.
+ * A batch of a few lines is passed to followers of the log before it is written, since writing it
+ * takes half of the time from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -56,12 +58,12 @@ struct bytes {
 	size_t len, room;
 };
 
-/* A batch that is to be written, or is being written. */
+/* A batch that waits to be written, or is being written. */
 struct batch {
-	uint64_t from; /* where in the log it begins */
+	uint64_t from; /* its offset in the log */
 	struct bytes bytes;
 	struct bytes lines; /* bytes of the table */
-	struct bytes gaps;  /* places of gaps in the log, 8 bytes each, little-endian */
+	struct bytes gaps;  /* offsets of gaps in the log, 8 bytes each, little-endian */
 	struct pieces pieces;
 };
 
@@ -73,12 +75,12 @@ struct log_writer {
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* NEXT was flushed, so it is to be written */
-	bool proven;	   /* the disk has taken the last batch */
+	bool flushed;	   /* NEXT was flushed, so it must be written */
+	bool proven;	   /* the last batch was written successfully */
 	uint64_t began_ms; /* when the last write began */
 	size_t began_len;
 	struct loop_timer pause; /* runs until a busy log is written again */
-	struct loop_timer rest;	 /* runs until the buffers of a log that was busy are freed */
+	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
@@ -87,8 +89,8 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* bytes of the log */
-	bool timed;	  /* there is a table of lines: nothing else has its name */
-	unsigned gaps;	  /* how many gaps were on disk when the log was opened */
+	bool timed;	  /* there is a table of lines: its name was not taken by something else */
+	unsigned gaps;	  /* number of gaps on disk when the log was opened */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
 	int err;
@@ -126,7 +128,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*b = (struct batch){0};
 }
 
-/* Like batch_clear, but its buffer may be used again soon. */
+/* Like batch_clear, but its buffer may be reused soon. */
 static void batch_reuse(struct log_writer *w, struct batch *b)
 {
 	struct bytes bytes = b->bytes;
@@ -143,8 +145,8 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 /* --- on the pool --- */
 
 /*
- * Open the table, and make it if need be. Returns a descriptor, or a negative errno. The writer of another log may make
- * the folder meanwhile.
+ * Open the table, and create it if needed. Return a descriptor, or a negative errno. The writer of
+ * another log may create the folder meanwhile.
  */
 static int open_table(const struct log_writer *w, int flags)
 {
@@ -157,7 +159,10 @@ static int open_table(const struct log_writer *w, int flags)
 	return fd;
 }
 
-/* Open the file of gaps, which only a log has that lacks something. Returns a descriptor, or a negative errno. */
+/*
+ * Open the file of gaps, which exists only for an incomplete log. Return a descriptor, or a
+ * negative errno.
+ */
 static int open_gaps(const struct log_writer *w, int flags)
 {
 	cleanup_free char *name = text_print("%s.gaps", w->key);
@@ -165,7 +170,7 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-/* Append B to the file FD, which is closed then; FD may be a negative errno. */
+/* Append B to the file FD, and close FD, which may be a negative errno. */
 static int append(int fd, const struct bytes *b)
 {
 	cleanup_fd int file = fd;
@@ -174,7 +179,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * The lines of the log's end are recognized by their times when they come again, so none may be missing in the table.
+ * The lines at the log's end are recognized by their times when they are received again, so the
+ * table must have all of them.
  */
 static void write_work(void *data)
 {
@@ -194,7 +200,10 @@ static void write_work(void *data)
 		w->on_disk = (uint64_t)st.st_size;
 }
 
-/* Count the gaps that have bytes of the log behind them; any other was written before a kill, and will be met again. */
+/*
+ * Count the gaps that are followed by bytes of the log; any other was written before a kill, and
+ * will be found again.
+ */
 static int gaps_begin(struct log_writer *w)
 {
 	cleanup_fd int fd = open_gaps(w, O_RDWR);
@@ -211,8 +220,8 @@ static int gaps_begin(struct log_writer *w)
 }
 
 /*
- * Make the table fit the log, which can be read from FD. If something else has the table's name, the log's lines have
- * no times, and a worse order in the merged log.
+ * Make the table match the log, which can be read from FD. If the table's name is taken, the log's
+ * lines have no times, and are not well sorted in the merged log.
  */
 static int lines_begin(struct log_writer *w, int fd)
 {
@@ -248,7 +257,10 @@ static void open_work(void *data)
 		w->err = gaps_begin(w);
 }
 
-/* Find the record of the line that byte AT is in; or, if records before it have the same time, the first of these. */
+/*
+ * Find the record of the line with byte AT; or, if records before it have the same time, the first
+ * of these.
+ */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
 	struct lines_record before;
@@ -292,7 +304,7 @@ static void known_work(void *data)
 
 	k->bytes = mem_grow(NULL, n + 1, 1);
 	got = fd < 0 ? fd : file_read_at(fd, k->bytes, n, k->from);
-	/* A log that is shorter was cut off by somebody. */
+	/* A shorter log was truncated by another process. */
 	w->err = got < 0 ? (int)got : (size_t)got < n ? -EIO : 0;
 	if (w->err < 0 || !w->timed)
 		return;
@@ -325,7 +337,9 @@ static void sync_work(void *data)
 		w->err = sync_one(w, "lines", NULL);
 }
 
-/* Closing may wait for the disk, too: by then bytes that were written go to a server. */
+/*
+ * Closing may wait for the disk, too: network file systems then send written bytes to the server.
+ */
 static void close_work(void *data)
 {
 	struct log_writer *w = data;
@@ -349,7 +363,7 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* Free W, which nobody uses any more. */
+/* Free W, which is not used any more. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);
@@ -361,7 +375,7 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-/* Let those who follow the log have the batch that is being written from memory. */
+/* Let followers of the log read the batch that is being written from memory. */
 static void writer_show(struct log_writer *w)
 {
 	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
@@ -379,7 +393,7 @@ static void write_next(void *data)
 	w->began_ms = loop_now_ms();
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
-	/* This hands the bytes to readers, and does not call back into W. */
+	/* This passes the bytes to readers, and does not call back into W. */
 	if (w->proven && w->work.bytes.len <= EARLY_MAX) {
 		writer_show(w);
 		file_notify(w->feeder.file);
@@ -387,7 +401,10 @@ static void write_next(void *data)
 	loop_work_of_many(w->feeder.loop, write_work, write_done, w);
 }
 
-/* Write the batch that was flushed: now, or in a moment if the log is busy, so that more is likely to come. */
+/*
+ * Write the flushed batch: now, or in a moment if the log is busy, so that more is likely to
+ * arrive.
+ */
 static void write_soon(struct log_writer *w)
 {
 	size_t n = w->next.bytes.len;
@@ -445,7 +462,7 @@ static void write_done(void *data)
 		batch_clear(w, &w->work);
 		batch_clear(w, &w->next);
 	} else if (!loop_timer_is_set(&w->rest)) {
-		/* All is written. If the log is busy, more is likely to come. */
+		/* All is written. If the log is busy, more is likely to arrive. */
 		if (w->began_len >= WRITE_BUSY)
 			loop_timer_set(&w->rest, KEPT_MS);
 		else
@@ -467,7 +484,7 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/* The log's file is there, or is refused, and then opening it tells why. */
+/* The log's file exists, or was refused; opening it then returns the error. */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a log that is fetched: the I/O thread queues its bytes and the pool writes them, so that a slow or a full disk
- * holds up nobody else. The table of its lines is written with it, and the merged log is fed from memory with what is
- * on disk. The table is written before the bytes, so whenever kxfs is killed, the times of all lines that are in the
- * log are known, and with the log's own end (log_writer_known) they tell where to go on. Nothing is synced before
- * log_writer_sync: when the machine crashes, the table may be older than the log. I/O thread only.
+ * Writes a fetched log: the I/O thread queues its bytes and the pool writes them, so that a slow or
+ * full disk does not hold up others. The table of its lines is written with it, and the merged log
+ * gets the written bytes from memory. The table is written before the bytes, so after a kill the
+ * times of all lines in the log are known, and with the log's own end (log_writer_known) they show
+ * where to continue. Nothing is synced before log_writer_sync: after a crash of the machine, the
+ * table may be older than the log. I/O thread only.
  */
 #pragma once
 
@@ -14,11 +15,11 @@
 struct log_writer;
 
 struct log_writer_events {
-	/* The log is open (ERR is 0), or everything failed. */
+	/* The log is open (ERR is 0), or opening it has failed for good. */
 	void (*opened)(void *data, int err);
 	/*
-	 * All lines that were added are written; or (ERR: -ENOSPC, -EDQUOT, -EIO ...) some are not, and none will be
-	 * any more: close this writer, and open another when the disk may work again.
+	 * All added lines are written; or (ERR: -ENOSPC, -EDQUOT, -EIO ...) some are not, and none
+	 * will be any more: close this writer, and open another when the disk may work again.
 	 */
 	void (*written)(void *data, int err);
 	void *data;
@@ -27,31 +28,38 @@ struct log_writer_events {
 /* Make a writer of the log KEY of J, which has begun (output_log_begin). EVENTS is copied. */
 struct log_writer *log_writer_new(struct output_job *j, const char *key,
 				  const struct log_writer_events *events);
-/* May N bytes more be added? If not, too many bytes already wait for the disk, of this log or of all. */
+/*
+ * True if N more bytes may be added. If not, too many bytes already wait for the disk, of this log
+ * or of all.
+ */
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
- * Add N > 0 bytes of one line, whose time is NS (ns since 1970; not above 0: unknown). W must be open. Bytes are
- * written in their order, after the next flush.
+ * Add N > 0 bytes of one line, whose time is NS (ns since 1970; 0 or less if unknown). W must be
+ * open. Bytes are written in order, after the next flush.
  */
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
-/* Have what was added until now written. */
+/* Write all lines added so far. */
 void log_writer_flush(struct log_writer *w);
 /*
- * Output is lost between the log's end and the bytes that are added next. A record of that gap is on disk before those
- * bytes.
+ * Record that output is lost between the log's end and the next added bytes. A record of that gap
+ * is on disk before those bytes.
  */
 void log_writer_lost(struct log_writer *w);
-/* How many such gaps the disk had when the log was opened; after a kill nobody else may know of them. */
+/*
+ * Return the number of such gaps on disk when the log was opened; after a kill this is the only
+ * record of them.
+ */
 unsigned log_writer_gaps(const struct log_writer *w);
-/* How many bytes are not written yet. */
+/* Return the number of bytes not written yet. */
 size_t log_writer_pending(const struct log_writer *w);
-/* Size of the log, with all bytes that were added. */
+/* Return the size of the log, including all added bytes. */
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * The end of the log: the BYTES from FROM to SIZE, and the LINES that begin there, as the table has them. Before these
- * stands the last line that begins at or before FROM; or, if lines before that one have its time, the first of those.
- * Both are malloc'ed, and may be taken over by setting them to NULL.
+ * The end of the log: the BYTES from FROM to SIZE, and the LINES that begin there, from the table.
+ * They are preceded by the last line that begins at or before FROM; or, if lines before that one
+ * have its time, by the first of those. Both are malloc'ed, and may be taken over by setting them
+ * to NULL.
  */
 struct log_known {
 	uint64_t from, size;
@@ -62,18 +70,18 @@ struct log_known {
 
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
- * Read the last LEAST bytes of the log, or all of it, on the pool; nothing may be pending. Then call FN(DATA) with 0 or
- * a negative errno as ERR. One at a time.
+ * Read the last LEAST bytes of the log, or all of it, on the pool; nothing may be pending. Then
+ * call FN(DATA) with 0 or a negative errno as ERR. One at a time.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
 /*
- * Sync log, table and their names, so that they are on disk whatever happens to the machine; nothing may be pending.
- * Then call FN(DATA).
+ * Sync log, table and their names, so that they survive a crash of the machine; nothing may be
+ * pending. Then call FN(DATA).
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
- * Close W: no event comes any more, but what was flushed is still written. To be called before its job is closed. NULL
- * is allowed.
+ * Close W: no more events follow, but flushed bytes are still written. Call this before its job is
+ * closed. NULL is allowed.
  */
 void log_writer_close(struct log_writer *w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a dry run needs from outside: the file, randomness, the time, the user and the directory. The manifest is
- * made by spec/record/dry_run.c.
+ * The inputs of a dry run: the file, randomness, the time, the user and the directory.
+ * spec/record/dry_run.c makes the manifest.
  */
 #include "fs/cli/dry_run.h"
 
@@ -15,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/record/dry_run.h"
 
-/* Read the file ("-": standard input), or as much of it as shows that it is too large. */
+/* Read the file ("-": standard input), or enough of it to see that it is too large. */
 static int read_file(const char *path, char **ret, size_t *ret_len)
 {
 	cleanup_file FILE *f = fopen(streq(path, "-") ? "/dev/stdin" : path, "rbe");

@@ -4,5 +4,5 @@
 
 struct options;
 
-/* Print the manifest to standard output, or what is wrong to standard error. Returns the status to exit with. */
+/* Print the manifest to standard output, or errors to standard error. Return the exit status. */
 int dry_run_main(const struct options *o);

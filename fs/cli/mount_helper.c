@@ -18,8 +18,8 @@ bool mount_helper_is(const char *name)
 }
 
 /*
- * What LETTER asks for that kxfs does not do; NULL: kxfs does it anyhow, or LETTER only concerns mount(8)'s own output
- * and tables.
+ * Return the unsupported feature that LETTER requests; NULL if kxfs does it anyway, or LETTER only
+ * concerns mount(8)'s own output and tables.
  */
 static const char *not_done(int letter)
 {
@@ -40,12 +40,12 @@ static const char *not_done(int letter)
 int mount_helper_args(int argc, char **argv, int *ret_argc, char ***ret_argv, char **ret_text)
 {
 	static char dash_o[] = "-o",
-		    end[] = "--"; /* argv has char *, though nobody writes to them */
+		    end[] = "--"; /* argv has char *, though it is not written to */
 	cleanup_free char **words = new0_n(char *, 2 * (size_t)argc + 2);
 	int n = 0, c;
 
 	words[n++] = argv[0];
-	optind = 0; /* so that getopt starts anew, also in a second call */
+	optind = 0; /* so that getopt restarts, also in a second call */
 	while ((c = getopt(argc, argv, ":sfnvN:t:o:")) != -1) {
 		const char *why = not_done(c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All options of kxfs itself, and how the value of each is read. */
+/* All options of kxfs itself, and the parsers of their values. */
 #include "fs/cli/option_table.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "spec/base/time.h"
 
 /*
- * --- numbers that a person writes, with a unit: decimal, whole and bounded. strtoull takes signs, blanks and 0x, which
+ * --- numbers with a unit: decimal, whole and bounded. strtoull accepts signs, blanks and 0x, which
  * no option has; so the digits are counted before it is called ---
  */
 
@@ -59,7 +59,7 @@ static int parse_number(const char *text, int base, uint64_t min, uint64_t max, 
 	return parse_quantity(text, base, none, min, max, ret);
 }
 
-/* --- values --- */
+/* Set a bool to true. */
 
 #define SETTER(fn)                                                                                 \
 	static int fn(struct options *o, const struct option_def *def, const char *value,          \
@@ -76,7 +76,7 @@ static int bad_value(const struct option_def *def, const char *value, const char
 	return refuse(-EINVAL, ret_text, "-o %s=%s: not %s", def->name, value, wanted);
 }
 
-/* Set a bool, which the option turns on. */
+/* Make a path absolute, since the working directory changes later. */
 SETTER(set_on)
 {
 	*(bool *)field_of(o, def) = true;
@@ -89,7 +89,7 @@ SETTER(set_text)
 	return 0;
 }
 
-/* A path is made absolute, since the working directory is another one later. */
+/* Set an enum whose values are listed in the row's ARG, "own|all|none", in order. */
 SETTER(set_archive)
 {
 	if (*value != '/')

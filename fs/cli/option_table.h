@@ -7,7 +7,7 @@
 
 #include "fs/cli/options.h"
 
-/* Values in place of a letter, for flags without one: above all letters, and each another. */
+/* Codes for long-only options: unique, and above CHAR_MAX. */
 #define OPTION_LONG_ONLY    256
 #define OPTION_DRY_RUN	    256
 #define OPTION_LIST_SOURCES 257
@@ -18,11 +18,13 @@
 struct option_def {
 	/* For a flag: its letter, or one of OPTION_*; 0: the row is a word of the -o list. */
 	int letter;
-	const char *name; /* the word; for a flag its long name, NULL: none */
-	const char *arg;  /* name of its value in --help; NULL: it has none */
-	const char *def;  /* its default in --help; NULL: not worth saying */
+	const char *name; /* the word; for a flag its long name, or NULL */
+	const char *arg;  /* name of its value in --help, or NULL */
+	const char *def;  /* its default in --help; NULL: not printed */
 	const char *help;
-	/* Sets the option. 0, or -EINVAL with *RET_TEXT. NULL: the row is the -o list itself. */
+	/*
+	 * Set the option. Return 0, or -EINVAL with *RET_TEXT. NULL: the row is the -o list itself.
+	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
 	/* Offset in struct options of the field that SET writes, if that is one field. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the command line: getopt's tables and --help are made from the rows of option_table.c, and
- * what is left over is SOURCE and MOUNTPOINT. Each word of the -o list is one of our own options (option_table.c), a
- * run option of a kind of jobs (run_options.c), or a generic option of mount(8).
+ * Parses the command line: getopt's tables and --help are made from the rows of option_table.c, and
+ * the operands are SOURCE and MOUNTPOINT. Each word of the -o list is one of our own options
+ * (option_table.c), a run option of a kind of jobs (run_options.c), or a generic option of
+ * mount(8).
  */
 #include "fs/cli/options.h"
 
@@ -47,16 +48,14 @@ static void set_defaults(struct options *o)
 	spec_kinds_init(&o->kinds);
 }
 
-/*
- * --- generic options of mount(8), about which kxfs has nothing to say: so it can stand in fstab ---
- */
+/* --- generic options of mount(8), accepted so that kxfs works in fstab --- */
 
-/* Options that are handed to the kernel. */
+/* Options that are passed to the kernel. */
 static const char *const generic_kernel[] = {
 	"async", "atime", "dirsync", "exec", "noatime", "noexec", "sync",
 };
 
-/* Options that are accepted, and change nothing here. */
+/* Options that are accepted without an effect. */
 static const char *const generic_ignored[] = {
 	"auto",	      "comment",     "defaults",   "dev",	    "diratime",
 	"fsname",     "group",	     "lazytime",   "loud",	    "_netdev",
@@ -75,7 +74,10 @@ static bool has_word(const char *const *words, size_t n, const char *word)
 	return false;
 }
 
-/* Set the generic option WORD, which is NAME or NAME=VALUE. False: there is no such option. */
+/*
+ * Set the generic option WORD, which is NAME or NAME=VALUE. Return false if there is no such
+ * option.
+ */
 static bool set_generic(struct options *o, const char *word, const char *name)
 {
 	const char *old = o->mount_options;
@@ -90,7 +92,7 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse WORD, which was given as an option and is none; NEAR (NULL: nothing) is what may have been meant. */
+/* Refuse WORD, an unknown option; NEAR (or NULL) is the suggestion. */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -146,7 +148,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* Set the options of LIST, which is split at commas; a comma that belongs to a value is written "\\,". */
+/* Set the options of LIST, which is split at commas; a comma within a value is written "\\,". */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -186,7 +188,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return r;
 }
 
-/* The operands that a command takes: at most MAX. */
+/* The operands of a command: at most MAX. */
 static const struct {
 	int max;
 	const char *usage;
@@ -265,7 +267,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 
 /* --- flags --- */
 
-/* Refuse what getopt could not read: C is "?" or ":". */
+/* Refuse an argument that getopt could not parse: C is "?" or ":". */
 static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
@@ -278,7 +280,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* The letter may be meant in its other case, as -v. */
+	/* The user may mean the letter in its other case, as -v. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -290,7 +292,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
 }
 
-/* Fill getopt's own tables from the rows that have a letter. */
+/* Fill getopt's own tables from the rows with a letter. */
 static void getopt_tables(char *shorts, struct option *longs)
 {
 	*shorts++ = ':';
@@ -332,7 +334,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	*ret_text = NULL;
 	set_defaults(ret);
 	getopt_tables(shorts, longs);
-	optind = 0; /* so that getopt starts anew, also in a second call */
+	optind = 0; /* so that getopt restarts, also in a second call */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_def *d = option_table;
 

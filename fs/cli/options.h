@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line: one table of options from which parsing and --help are made, and against whose --help the man page
- * and the shell completion are checked.
+ * The command line: one table of options for parsing and --help; tests check the man page and the
+ * shell completion against --help.
  *
- * The folder: option_table.c is the table; options.c parses by it and prints --help; run_options.c has the options of
- * kinds of jobs; source.c reads SOURCE; kind_files.c reads kind files; dry_run.c is all of --dry-run; who.c finds user
- * and host; and refuse.c says why there will be no mount. All of it runs on the main thread before the fork.
+ * The folder: option_table.c is the table; options.c parses by it and prints --help; run_options.c
+ * has the options of kinds of jobs; source.c reads SOURCE; kind_files.c reads kind files; dry_run.c
+ * is all of --dry-run; who.c finds user and host; and refuse.c makes errors. All of it runs on the
+ * main thread before the fork.
  */
 #pragma once
 
@@ -32,14 +33,14 @@ enum options_action {
 	OPTIONS_VERSION
 };
 
-/* What the command line says. Plain data. */
+/* The parsed command line. Plain data. */
 struct options {
 	enum options_action action;
 	struct spec_kinds kinds; /* the table of kinds */
-	char *source;		 /* SOURCE as it was given, or a word that means the same */
-	char *backend;		 /* "local", "volcano" ...; "": not given */
-	char *context;		 /* "" not given */
-	char *namespace;	 /* "" not given */
+	char *source;		 /* SOURCE as given, or an equivalent word */
+	char *backend;		 /* "local", "volcano" ...; "" if not given */
+	char *context;		 /* "" if not given */
+	char *namespace;	 /* "" if not given */
 	char *mountpoint;	 /* as given */
 	bool foreground;
 	bool debug;
@@ -48,16 +49,16 @@ struct options {
 	enum options_cancel cancel;
 	enum diag_level log_level;
 	char *kubeconfig; /* a file; "": where kubectl looks */
-	char *as;	  /* "": impersonate nobody */
+	char *as;	  /* "": no impersonation */
 	char *selector;	  /* "": all jobs */
-	bool mine;	  /* of these only those that this user submitted */
+	bool mine;	  /* only those that this user submitted */
 	enum options_capture capture;
 	char *state;   /* "": the default */
-	char *archive; /* an absolute path; "": none */
+	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;
 	bool linger;   /* local jobs outlive the mount */
-	uint64_t jobs; /* how many local jobs run at once; 0: any number */
-	/* How many GPUs these are given; UINT64_MAX: all that the machine has. */
+	uint64_t jobs; /* largest number of running local jobs; 0: no limit */
+	/* Number of GPUs for local jobs; UINT64_MAX: all of the machine's. */
 	uint64_t gpus;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
@@ -69,13 +70,14 @@ struct options {
 	char *check_object, *check_pods;
 	struct spec_pair *args; /* run options, checked for the backend if one is given */
 	size_t n_args;
-	char *mount_options; /* generic options for the kernel, comma-separated; "": none */
+	char *mount_options; /* generic options for the kernel, comma-separated, or "" */
 };
 
 /*
- * Parse the command line. 0, or -EINVAL with *RET_TEXT (malloc'ed): what is wrong, with a suggestion if an option is
- * near a known one. A source that this version does not serve is refused here. *RET is to be cleared with options_clear
- * in both cases. With OPTIONS_HELP and OPTIONS_VERSION nothing else of *RET is set.
+ * Parse the command line. Return 0, or -EINVAL with *RET_TEXT (malloc'ed): the error, with a
+ * suggestion if an option is near a known one. A source that this version does not support is
+ * refused here. Clear *RET in both cases. With OPTIONS_HELP and OPTIONS_VERSION nothing else of
+ * *RET is set.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);

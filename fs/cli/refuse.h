@@ -5,12 +5,13 @@
 #include "spec/base/base.h"
 
 /*
- * Set *RET_TEXT (malloc'ed) to what is wrong and what to do, without a newline.
- * Returns ERR, for "return refuse(-EINVAL, ret_text, ...)".
+ * Set *RET_TEXT (malloc'ed) to the error and its remedy, without a newline. Return ERR, for "return
+ * refuse(-EINVAL, ret_text, ...)".
  */
 int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
 
 /*
- * Print TEXT for the user who gave the command. It may quote a server or a plugin; NULL: the words for ERR are printed.
+ * Print TEXT for the user who gave the command. It may quote a server or a plugin; NULL: print the
+ * text of ERR.
  */
 void refuse_say(int err, const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options on the command line. The kinds of jobs say which options there are; here they are collected until it is
- * known which kind is meant.
+ * Run options on the command line. The kinds of jobs define the options; here they are collected
+ * until the kind is known.
  */
 #include "fs/cli/run_options.h"
 
@@ -30,7 +30,7 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 	return 0;
 }
 
-/* The kind that has the option NAME, of those that the mount's SOURCE may turn out to mean. */
+/* Return the kind that has the option NAME, among those that the mount's SOURCE may select. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);

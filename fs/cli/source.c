@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reading SOURCE. The name of a backend is never taken for a namespace.
- */
+/* Parses SOURCE. The name of a backend is never read as a namespace. */
 #include "fs/cli/source.h"
 
 #include <errno.h>
@@ -30,7 +28,7 @@ char *source_backends_text(const struct spec_kinds *kinds)
 	return text;
 }
 
-/* The name of the backend with which TEXT begins; NULL: none. */
+/* Return the name of the backend at the start of TEXT, or NULL. */
 static const char *find_backend(const struct spec_kinds *kinds, const char *text)
 {
 	const char *colon = strchr(text, ':'), *name;
@@ -47,7 +45,10 @@ bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 	return find_backend(kinds, text) != NULL;
 }
 
-/* Refuse TEXT, which has no known backend: most probably its backend does not exist, or the colon is missing. */
+/*
+ * Refuse TEXT, which has no known backend: most probably its backend does not exist, or the colon
+ * is missing.
+ */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
 	const char *colon = strchr(text, ':');
@@ -60,7 +61,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/* A word this short is near to many names that a namespace may have. */
+	/* A word this short is near to many possible namespaces. */
 	if (near && !colon && strlen(near) <= 3 && !streq(word, near))
 		return 0;
 	if (near)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds who runs this command, by the user database, and their home. */
+/* Finds the user who runs this command in the user database, and their home. */
 #include "fs/cli/who.h"
 
 #include <limits.h>

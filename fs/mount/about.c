@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --version and --list-sources print; shell completion reads the second. */
+/* Prints --version and --list-sources; shell completion reads the second. */
 #include "fs/mount/about.h"
 
 #include "backend/backend.h"

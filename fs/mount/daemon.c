@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Forks, with a pipe: one byte on it says that the child is up, and its end without one that the child is not. */
+/*
+ * Forks, with a pipe: one byte on it reports that the child is up, and its end without one that the
+ * child has failed.
+ */
 #include "fs/mount/daemon.h"
 
 #include <errno.h>
@@ -26,14 +29,18 @@ void daemon_prepare(int keep)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* End the child, and then this process by the signal that came: then the mount point is free for another mount. */
+/*
+ * End the child, and then this process by the received signal: then the mount point is free for
+ * another mount.
+ */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
 	struct signalfd_siginfo came;
 	ssize_t n = read(interrupt->fd, &came, sizeof(came));
 
 	kill(child, SIGTERM);
-	interrupt_release(interrupt); /* from here on another signal ends this process at once */
+	interrupt_release(interrupt); /* from here on another signal ends this process
+				       * immediately */
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (n == sizeof(came))
@@ -90,8 +97,8 @@ int daemon_fork(struct daemon *d, int *ret_status)
 	}
 	if (child == 0) {
 		/*
-		 * If the parent is killed it can't pass that on, so the kernel sends this process the signal that the
-		 * parent would have sent.
+		 * If the parent is killed it can't pass that on, so the kernel sends this process
+		 * the signal that the parent would have sent.
 		 */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
@@ -123,6 +130,9 @@ int daemon_ready(struct daemon *d)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
-	/* This comes last: once the parent has gone, this process may have nothing of the terminal any more. */
+	/*
+	 * This comes last: once the parent has exited, this process must not use the terminal any
+	 * more.
+	 */
 	return write(up, "", 1) == 1 ? 0 : -EPIPE;
 }

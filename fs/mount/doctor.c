@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of the report: this file looks at this machine (FUSE, the state directory), and backend_examine at the
- * cluster; its findings are printed as they come.
+ * The parts of the report: this file checks this machine (FUSE, the state directory), and
+ * backend_examine the cluster; results are printed as they arrive.
  */
 #include "fs/mount/doctor.h"
 
@@ -18,7 +18,8 @@
 
 struct report {
 	bool lacks, wrong;
-	bool no_fuse; /* FUSE is missing, which alone is not wrong, since kxfs capture needs none */
+	bool no_fuse; /* FUSE is missing, which is not an error by itself, since kxfs capture
+		       * needs none */
 };
 
 static void on_finding(void *data, enum backend_grade grade, const char *text)
@@ -86,7 +87,7 @@ int doctor_main(const struct options *o)
 	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
 	cleanup_free char *why = NULL;
 	struct report r = {0};
-	bool here; /* could local: be meant, and would it work? */
+	bool here; /* local: is possible and would work */
 	int err;
 
 	diag_setup(o->log_level, true);

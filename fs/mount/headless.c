@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A semaphore on which the main thread waits, and a timer that has the metrics written on the pool. */
+/*
+ * A semaphore on which the main thread waits, and a timer that has the metrics written on the pool.
+ */
 #include "fs/mount/headless.h"
 
 #include <errno.h>
@@ -21,8 +23,8 @@ struct headless {
 	/* I/O thread: */
 	struct loop_timer timer;
 	struct work metrics;
-	/* The error with which the metrics could not be written, as was last said; 0: they can be. */
-	int told;
+	/* The last reported error of writing the metrics, or 0. */
+	int reported;
 };
 
 static void metrics_run(void *data)
@@ -41,10 +43,10 @@ static void metrics_done(void *data)
 {
 	struct headless *h = data;
 
-	if (h->metrics.err && h->metrics.err != h->told)
+	if (h->metrics.err && h->metrics.err != h->reported)
 		diag(DIAG_WARNING, "%s/" METRICS_FILE ": %s", h->state_dir,
 		     strerror(-h->metrics.err));
-	h->told = h->metrics.err;
+	h->reported = h->metrics.err;
 	loop_timer_set(&h->timer, METRICS_MS);
 }
 

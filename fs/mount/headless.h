@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes the place of the session in kxfs capture, which has none, since it only keeps what jobs print and how they end.
- * It waits for the end of the run, and meanwhile writes STATE/metrics, the .kxfs/metrics of a mount.
+ * Replaces the session in kxfs capture, which has none, since it only captures the output of jobs
+ * and their ends. It waits for the end of the run, and meanwhile writes STATE/metrics, the
+ * .kxfs/metrics of a mount.
  */
 #pragma once
 
@@ -11,8 +12,11 @@ struct headless;
 
 /* STATE_DIR and B are borrowed. */
 struct headless *headless_new(struct loop *loop, struct backend *b, const char *state_dir);
-/* The backend is up: serve, and return when headless_stop is called. For the thread that ends the run. */
+/*
+ * Serve, once the backend is up, and return when headless_stop is called. For the thread that ends
+ * the run.
+ */
 void headless_serve(struct headless *h);
 /* I/O thread; may be called at any time, and more than once */
 void headless_stop(struct headless *h);
-void headless_free(struct headless *h); /* to be called after loop_stop; NULL is allowed */
+void headless_free(struct headless *h); /* Call this after loop_stop; NULL is allowed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kxfs: batch jobs as a directory. This is the command; run.c does what it asks for. */
+/* kxfs: batch jobs as a directory. This is the command; run.c does the work. */
 #include "backend/backend.h"
 #include "fs/cli/dry_run.h"
 #include "fs/cli/kind_files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading /proc/self/mountinfo. A path is taken to its mount by a descriptor that is opened
- * with O_PATH: its fdinfo names the mount, and opening it asks nobody.
+ * Reads /proc/self/mountinfo. The mount of a path is found by a descriptor opened with O_PATH: its
+ * fdinfo names the mount, and opening it does not access the file system.
  */
 #include "fs/mount/mountinfo.h"
 
@@ -10,7 +10,7 @@
 
 #include "spec/base/mem.h"
 
-/* Replace "\040" and its like by the characters that they stand for, in place. */
+/* Replace "\040" and other escapes by their characters, in place. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -28,7 +28,7 @@ static void unescape(char *s)
 	*to = 0;
 }
 
-/* Parse one line; false: it is not understood. */
+/* Parse one line; return false if it is malformed. */
 static bool parse_line(const char *line, struct mountinfo *ret)
 {
 	const char *tail = strstr(line, " - ");
@@ -45,7 +45,9 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 	return true;
 }
 
-/* Find the row of mount ID. 0, -ENOENT, or another negative errno if the list can't be read. */
+/*
+ * Find the row of mount ID. Return 0, -ENOENT, or another negative errno if the list can't be read.
+ */
 static int find(FILE *f, int id, struct mountinfo *ret)
 {
 	cleanup_free char *line = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc/PID/mountinfo says of a mount. Nothing here asks the file system that is mounted, so it waits neither for
+ * Reads /proc/PID/mountinfo. Nothing here accesses the mounted file system, so it waits neither for
  * a dead one nor for this process.
  */
 #pragma once
@@ -8,9 +8,7 @@
 #include "spec/base/base.h"
 
 struct mountinfo {
-	/*
-	 * Number of the mount; used again when the mount has gone, but together with the device it tells mounts apart.
-	 */
+	/* Number of the mount; reused after an unmount, but unique together with the device. */
 	int id;
 	unsigned major, minor;
 	char *path; /* where it is mounted */
@@ -18,16 +16,16 @@ struct mountinfo {
 	char *source;
 };
 
-/* Find the mount that PATH is in. 0 or a negative errno. *RET is to be cleared. */
+/* Find the mount that PATH is in. Return 0 or a negative errno. Clear *RET afterwards. */
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*
- * Has the mount namespace of process PID a mount of TYPE at PATH, which is a path of that namespace? 0; -ENOENT: it has
- * none; another negative errno: that can't be seen.
+ * Check if the mount namespace of process PID has a mount of TYPE at PATH, which is a path of that
+ * namespace. Return 0; -ENOENT if it has none; another negative errno if that is not visible.
  */
 int mountinfo_process_has(int pid, const char *path, const char *type);
 
-/* Is M still mounted anywhere? If the list can't be read: yes. */
+/* True if M is still mounted anywhere, or if the list can't be read. */
 bool mountinfo_is_there(const struct mountinfo *m);
 
 void mountinfo_clear(struct mountinfo *m);

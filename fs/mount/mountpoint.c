@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks a mount point, each check with a text that says what to do; and unmounts. */
+/* Checks a mount point, with texts that include the remedy; and unmounts. */
 #include "fs/mount/mountpoint.h"
 
 #include <errno.h>
@@ -20,13 +20,15 @@
 #include "fs/mount/mountinfo.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* dead mounts that may lie one above the other */
-#define HELPER_MS   10000 /* fusermount3 gets this long */
+#define MAX_DEAD    16	  /* stacked dead mounts */
+#define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_MAJOR  10 /* FUSE_DEV's major number */
 #define FUSE_MINOR  229
 
-/* Run fusermount3 with ARGV, without its standard output. Returns its status, or a negative errno. */
+/*
+ * Run fusermount3 with ARGV, without its standard output. Return its status, or a negative errno.
+ */
 static int run_helper(char *const *argv)
 {
 	posix_spawn_file_actions_t files;
@@ -126,7 +128,7 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 	return 0;
 }
 
-/* Is a kxfs mounted on PATH, dead or alive? Asks no file system. */
+/* True if a kxfs is mounted on PATH, dead or alive. Accesses no file system. */
 static bool is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
@@ -149,7 +151,9 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/* Does no process serve PATH any more? The kernel's memory of its attributes would not tell. */
+/*
+ * True if no process serves PATH any more. The kernel's cache of its attributes must not be used.
+ */
 static bool is_dead(const char *path)
 {
 	struct statx st;
@@ -182,7 +186,7 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-/* The mount point itself is locked, so it does not matter what else two such processes have in common. */
+/* Lock the mount point itself, which works whatever else two such processes have in common. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends one datagram for each message. libsystemd would do the same, and bring six libraries into a process that only
- * wants to say READY=1.
+ * Sends one datagram for each message. libsystemd would do the same, but loads six libraries into a
+ * process that only needs to send READY=1.
  */
 #include "fs/mount/notify.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells systemd, or whoever else has set NOTIFY_SOCKET, how far this process is, by sd_notify's protocol. */
+/*
+ * Notifies systemd, or another parent that has set NOTIFY_SOCKET, of this process's status, by
+ * sd_notify's protocol.
+ */
 #pragma once
 
 #include <sys/socket.h>
@@ -9,11 +12,11 @@
 
 struct notify {
 	struct sockaddr_un address;
-	socklen_t len; /* length of ADDRESS; 0: nobody wants to know */
+	socklen_t len; /* length of ADDRESS; 0 without a socket */
 };
 
-/* Read $NOTIFY_SOCKET and take it out of the environment, so that jobs do not inherit it. */
+/* Read $NOTIFY_SOCKET and remove it from the environment, so that jobs do not inherit it. */
 void notify_init(struct notify *n);
 
-/* Send "READY=1" and the like, lines separated by newlines. Never waits; failures change nothing. */
+/* Send "READY=1" and the like, lines separated by newlines. Never waits; failures are ignored. */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

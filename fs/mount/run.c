@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: checks, forks, makes the modules, starts them, serves, and takes all down in reverse order (T8: nothing has
- * a thread before the fork). Signals end the run on the I/O thread; everything else here runs on the FUSE thread, which
- * is the main thread.
+ * One run: checks, forks, makes the modules, starts them, serves, and takes all down in reverse
+ * order (T8: nothing has a thread before the fork). Signals end the run on the I/O thread;
+ * everything else here runs on the FUSE thread, which is the main thread.
  *
- * There are two sorts of runs: a mount, and kxfs capture, which has no mount point, no tree, no submit/ and no session,
- * but struct headless.
+ * There are two kinds of runs: a mount, and kxfs capture, which has no mount point, no tree, no
+ * submit/ and no session, but struct headless.
  */
 #include "fs/mount/run.h"
 
@@ -32,7 +32,7 @@
 /* How long, beyond the grace, to wait for the last holder of the state directory to end. */
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* A user who waits longer than this for the mount gets a message that says why. */
+/* A user who waits longer than this for the mount gets a message with the reason. */
 #define PATIENCE_MS    3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
@@ -42,7 +42,7 @@ struct run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer patience, expire;
-	struct work ending; /* writes into the state directory that the run is ending */
+	struct work ending; /* records in the state directory that the run is ending */
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -52,15 +52,16 @@ struct run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/* Of kxfs capture alone, which has no fs, tree, submit, dryrun and session. */
+	/* Only for kxfs capture, which has no fs, tree, submit, dryrun and session. */
 	struct headless *headless;
-	char *mountpoint;    /* NULL: it is kxfs capture */
-	int mountpoint_lock; /* the lock until it is mounted; -1: none */
+	char *mountpoint;    /* NULL for kxfs capture */
+	int mountpoint_lock; /* the lock until it is mounted, or -1 */
 	char *work_dir;
 	char *submitter;
-	char *home;	/* NULL: unknown */
+	char *home;	/* NULL if unknown */
 	bool started;	/* the loop was started */
-	atomic_bool up; /* the backend has its first list, or has told that it can't be had */
+	atomic_bool up; /* the backend has its first list, or has reported that it is not
+			 * available */
 	/* Result of loop_signal; set on the I/O thread before backend_start returns. */
 	int signal_err;
 };
@@ -75,7 +76,10 @@ static void clear(struct run *r)
 	free(r->home);
 }
 
-/* Jobs run in the directory where the command is given; if that were in the mount, they would keep it busy for ever. */
+/*
+ * Jobs run in the directory where the command is given; if that were in the mount, they would keep
+ * it busy for ever.
+ */
 static int check_work_dir(struct run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
@@ -133,7 +137,10 @@ static struct backend_config config_of(const struct run *r)
 	return ret;
 }
 
-/* If the user has named no backend and has no cluster (ERR), WHY also tells what needs none. */
+/*
+ * If the user has named no backend and has no cluster (ERR), WHY also mentions the backend that
+ * needs none.
+ */
 static void advise(const struct run *r, int err, char **why)
 {
 	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
@@ -144,7 +151,7 @@ static void advise(const struct run *r, int err, char **why)
 			*why, r->options->mountpoint);
 }
 
-/* Choose the state directory: the one in the options, or one that is named after the jobs. */
+/* Choose the state directory: the one in the options, or the default for the source. */
 static int choose_state(const struct run *r, char **ret, char **why)
 {
 	const struct backend_config config = config_of(r);
@@ -161,7 +168,8 @@ static int choose_state(const struct run *r, char **ret, char **why)
 }
 
 /*
- * If the disk takes nothing more, the mount becomes read-only: what it has should be seen, and be removed to make room.
+ * If the disk is full or read-only, make the mount read-only: users should see its files, and
+ * remove some to free space.
  */
 static int heed_flaw(struct run *r, char **why)
 {
@@ -184,7 +192,7 @@ static int heed_flaw(struct run *r, char **why)
 	return 0;
 }
 
-/* Check whatever can be known to be wrong before anything is started. */
+/* Check everything that can be checked before anything is started. */
 static int check(struct run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -247,7 +255,7 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&r->tree, log);
 }
 
-/* history/ comes first: whoever removes everything in this order then keeps the jobs that this cancels. */
+/* history/ comes first: removing everything in this order then keeps the jobs that this cancels. */
 static void make_root(struct run *r)
 {
 	const struct node_entry_def root[ROOT_MAX] = {
@@ -277,14 +285,14 @@ static void make_root(struct run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make the modules of a mount that stand above its backend. */
+/* Make the modules of a mount above its backend. */
 static int make_mount(struct run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		/* If the mount was passed on as a descriptor, its place is not known here. */
+		/* If the mount was passed on as a descriptor, its path is not known here. */
 		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
@@ -433,7 +441,8 @@ static int start(struct run *r, char **why)
 }
 
 /*
- * The run is mounted, if it is a mount, and the first list is in: tell so. 0, or an error if nobody wants it any more.
+ * Report that the run is mounted, if it is a mount, and has its first list. Return 0, or an error
+ * if the parent has exited.
  */
 static int tell_ready(struct run *r)
 {
@@ -476,7 +485,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. False: something waits for the disk without an end, and may go on at any moment with what the run has.
+ * End the run. Return false if a thread waits for the disk without an end, and may resume at any
+ * moment and use the run's memory.
  */
 static bool end(struct run *r)
 {
@@ -552,7 +562,7 @@ int run(struct options *o)
 	int err;
 
 	daemon_prepare(mountpoint_passed(o->mountpoint));
-	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes PATH out of the environment */
+	setenv("PATH", DEFAULT_PATH, false); /* mount(8) removes PATH from the environment */
 	diag_setup(o->log_level, true);
 	notify_init(&r.notify);
 	err = check(&r, &why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE session. Three things are not left to libfuse: to wake its loop for certain; to see that the mount is gone
- * while somebody still has files open in it (umount -l); and to unmount, which libfuse would do by path, even if that
- * has another mount by then.
+ * The FUSE session. Three things are not left to libfuse: to wake its loop reliably; to detect an
+ * unmount while files are still open in the mount (umount -l); and to unmount, which libfuse would
+ * do by path, even if another mount is there by then.
  */
 #include "fs/mount/session.h"
 
@@ -20,7 +20,7 @@
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
-#define MAX_BOUND 16 /* mounts of this session that may lie one above the other */
+#define MAX_BOUND 16 /* stacked mounts of this session */
 
 struct session {
 	struct fs *fs;
@@ -50,7 +50,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* it is enough that the signal came: a system call that waits returns */
+	(void)sig; /* receiving the signal is enough: a system call that waits returns */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -92,8 +92,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * The signal may come after libfuse has tested its flag and before its read, and is then lost; so this sends it until
- * the loop has returned.
+ * The signal may arrive after libfuse has tested its flag and before its read, and is then lost; so
+ * this sends it until the loop has returned.
  */
 static void wake(void *data)
 {
@@ -140,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* Serve the kernel's first request: only when that is answered can the mount be used. */
+/* Serve the kernel's first request: only after its answer the mount is usable. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -187,8 +187,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path, as often as it is there: somebody else may have mounted there meanwhile, or
- * ours may have been bound onto itself.
+ * Unmount our file system from our path, each time that it is mounted there: another one may have
+ * been mounted over it, or ours may have been bound onto itself.
  */
 static void detach(const struct session *s)
 {
@@ -221,10 +221,10 @@ void session_end(struct session *s)
 	if (mountpoint_passed(s->mountpoint) < 0)
 		detach(s);
 	/*
-	 * A pipe without a reader takes the place of the FUSE device. Closing the device ends every request that nobody
-	 * will answer now. Since its number stays taken, a late answer can't reach another file. And a pipe in this
-	 * state tells fuse_session_unmount, as the device does when nothing is mounted, to leave whatever is mounted at
-	 * the path alone.
+	 * A pipe without a reader replaces the FUSE device. Closing the device ends every request
+	 * that will not be answered now. Since its number remains in use, a late answer can't reach
+	 * another file. And fuse_session_unmount treats a pipe in this state like a device without
+	 * a mount, and leaves any other mount at the path alone.
 	 */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		diag(DIAG_ERROR, "pipe: %m");
@@ -241,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* This frees memory; the mount itself is gone, see session_end(). */
+		/* This frees memory; the mount itself has been removed, see session_end(). */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

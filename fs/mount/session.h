@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the FUSE session: it mounts, serves, notices that the mount was taken away, stops, and unmounts. The
- * thread that calls session_new is the FUSE thread (rule T1).
+ * The life of the FUSE session: it mounts, serves, notices that the mount was detached, stops, and
+ * unmounts. The thread that calls session_new is the FUSE thread (rule T1).
  */
 #pragma once
 
@@ -11,32 +11,36 @@
 struct session;
 
 /*
- * Make a session that serves FS and is to be mounted on MOUNTPOINT (borrowed) as O says. 0 or a negative errno;
- * libfuse's own words go to diag.
+ * Make a session that serves FS and is to be mounted on MOUNTPOINT (borrowed) with the options O.
+ * Return 0 or a negative errno; libfuse's own messages go to diag.
  */
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, unless that was done by others (mountpoint_passed), and answer the kernel's first request; the loop runs. 0;
- * -ECANCELED: session_stop was called meanwhile; or a negative errno. FUSE thread.
+ * Mount, unless the caller of kxfs did (mountpoint_passed), and answer the kernel's first request;
+ * the loop runs. Return 0; -ECANCELED: session_stop was called meanwhile; or a negative errno. FUSE
+ * thread.
  */
 int session_mount(struct session *s);
 
 /*
- * Answer requests until session_stop, or until nothing is mounted any more. 0 or a negative errno.
- * FUSE thread.
+ * Answer requests until session_stop, or until nothing is mounted any more. Return 0 or a negative
+ * errno. FUSE thread.
  */
 int session_serve(struct session *s);
 
-/* End the requests that wait, and make session_serve return. I/O thread; may be called more than once. */
+/*
+ * End the waiting requests, and make session_serve return. I/O thread; may be called more than
+ * once.
+ */
 void session_stop(struct session *s);
 
 /*
- * Unmount, in use or not, if the mount is there and was not passed on to us; its users get ENOTCONN from here on.
- * Answers that come later go nowhere. FUSE thread, after session_serve.
+ * Unmount, in use or not, if the mount exists and was not passed on to us; its users get ENOTCONN
+ * from here on. Later answers are dropped. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);
 
-/* To be called after loop_stop. NULL is allowed. */
+/* Call this after loop_stop. NULL is allowed. */
 void session_free(struct session *s);

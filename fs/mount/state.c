@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The state directory: checks, with texts that say what to do, and its locks. All functions wait for the disk. */
+/*
+ * The state directory: checks, whose texts include the remedy, and its locks. All functions wait
+ * for the disk.
+ */
 #include "fs/mount/state.h"
 
 #include <errno.h>
@@ -19,15 +22,15 @@
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 
-#define PROBE_BYTES 65536 /* bytes for which there must be room at the start */
+#define PROBE_BYTES 65536 /* bytes that must be free at the start */
 #define RETRY_MS    100
-#define PATIENCE_MS 500 /* a user who waits longer for a lock is told for what */
-/* How long a process that has been killed may still hold the lock. */
+#define PATIENCE_MS 500 /* a user who waits longer for a lock gets a message with the reason */
+/* How long a killed process may still hold the lock. */
 #define DEAD_MS 5000
 
 /*
- * STATE/version. The number changes with what is kept in the state directory, and with what is said to helpers of local
- * jobs.
+ * STATE/version. The number changes with the format of the state directory, and with the protocol
+ * with helpers of local jobs.
  */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 5\n"
@@ -42,27 +45,28 @@ struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * Both are locked: the directory, since a file in it can be removed; and STATE/lock, since another machine that
-	 * shares the file system sees only the locks of files.
+	 * Both are locked: the directory, since a file in it can be removed; and STATE/lock, since
+	 * another machine that shares the file system sees only the locks of files.
 	 */
 	int dir_fd, lock_fd;
-	int flaw;    /* why the disk takes nothing more: -EROFS, -ENOSPC, -EDQUOT; 0: it does */
+	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC, -EDQUOT; 0 if they don't */
 	bool locked; /* this mount has the locks, not another one */
-	char *made; /* the first directory of the path that was made for this mount; NULL: none, or it is mounted */
+	char *made;  /* the first directory of the path that was made for this mount; NULL if
+		     * none, or it is mounted */
 };
 
-/* What a lock file says. */
+/* The contents of a lock file. */
 struct holder {
 	bool is_told; /* a kxfs has written it */
-	bool is_here; /* its PID means for us what it means for it */
-	int pid;      /* its process; 0: unknown */
+	bool is_here; /* its PID is valid in our pid namespace */
+	int pid;      /* its process; 0 if unknown */
 	enum state_phase phase;
 	char mountpoint[PATH_MAX]; /* a path of its own mount namespace */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* A text for the machine, and for the pid namespace in which its numbers count. */
+/* A text that identifies the machine and the pid namespace of the PID. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -78,7 +82,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	const char *xdg = getenv("XDG_STATE_HOME");
 	cleanup_free char *home = NULL;
 
-	/* The XDG specification says that a relative path is to be ignored. */
+	/* The XDG specification requires that a relative path is ignored. */
 	if (xdg && xdg[0] == '/') {
 		*ret = text_print("%s/kxfs/%s", xdg, key);
 	} else if (geteuid() == 0) {
@@ -94,7 +98,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	return 0;
 }
 
-/* The canonical path of DIR, of which the last parts need not exist. malloc'ed; NULL with errno. */
+/* Return the canonical path of DIR, whose last parts need not exist. malloc'ed; NULL with errno. */
 static char *canonical(const char *dir)
 {
 	cleanup_free char *head = text_copy(dir);
@@ -122,7 +126,7 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* Like mkdir -p with mode 0700. *MADE: the first directory that was not there. */
+/* Like mkdir -p with mode 0700. *MADE: the first directory that did not exist. */
 static int make(const char *dir, char **made)
 {
 	cleanup_free char *path = text_copy(dir);
@@ -161,7 +165,7 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- who holds it --- */
 
-/* Read STATE/lock. 0, also if it says nothing; -EINVAL: kxfs has not written it. */
+/* Read STATE/lock. Return 0, even if it is empty; -EINVAL if kxfs has not written it. */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =
@@ -189,7 +193,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * Has the holder's mount gone, so that it will end by itself? If its process can't be seen, only the lock file tells.
+ * True if the holder's mount was removed, so that it will end by itself. If its process is not
+ * visible, the lock file decides.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -199,8 +204,8 @@ static bool is_ending(const struct holder *h)
 }
 
 /*
- * Is H's process dead? It keeps the lock until the last of its threads is gone, which after a kill may be a moment
- * later, as long as one of them waits for the disk.
+ * True if H's process is dead. It keeps the lock until the last of its threads has ended, which
+ * after a kill may be a moment later, as long as one of them waits for the disk.
  */
 static bool is_dead(const struct holder *h)
 {
@@ -236,7 +241,10 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 
 /* --- what it is --- */
 
-/* Is nothing in the directory but what a first start that was killed leaves, and what file systems make? */
+/*
+ * True if the directory contains only the files of a first start that was killed, and those that
+ * file systems create.
+ */
 static bool is_empty(const struct state *s)
 {
 	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
@@ -257,9 +265,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory is ours, and of this version, or empty. What another version has kept is not touched, not
- * even moved, since jobs that it started may still run there. Nor is a directory of another purpose, like state=$HOME:
- * nothing in it is changed, not even its permissions, before this has returned 0.
+ * Check that the directory is ours, and of this version, or empty. Another version's files are not
+ * touched, not even moved, since jobs that it started may still run there. Nor is a directory of
+ * another purpose, like state=$HOME: nothing in it is changed, not even its permissions, before
+ * this has returned 0.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -303,13 +312,18 @@ static int check_ours(const struct state *s, char **ret_text)
 		path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/* Does ERR mean that the disk takes nothing more? Then what it has can be shown, and removed to make room. */
+/*
+ * True if ERR means that the disk is full or read-only. Then its files can be shown, and removed to
+ * free space.
+ */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Make the directory what it has to be, and see that a file of some size can be written. It is ours, and locked. */
+/*
+ * Set up the directory, and check that a file of some size can be written. It is ours, and locked.
+ */
 static int settle(struct state *s, char **ret_text)
 {
 	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
@@ -334,7 +348,7 @@ static int settle(struct state *s, char **ret_text)
 	return r < 0 && !s->flaw ? explain(r, s->dir, ret_text) : 0;
 }
 
-/* --- taking it --- */
+/* --- locking it --- */
 
 /* Take both locks. Not every file system has locks of directories. */
 static int try_lock(const struct state *s)
@@ -347,7 +361,7 @@ static int try_lock(const struct state *s)
 static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 {
 	uint64_t begin = loop_now_ms();
-	bool told = false;
+	bool notified = false;
 	struct holder h;
 	int r;
 
@@ -361,17 +375,17 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 			return refuse_held(s, &h, ret_text);
 		if (loop_now_ms() - begin >= wait_ms)
 			return refuse_held(s, &h, ret_text);
-		if (!told && loop_now_ms() - begin >= PATIENCE_MS)
+		if (!notified && loop_now_ms() - begin >= PATIENCE_MS)
 			diag(DIAG_INFO,
 			     "waiting for process %d, which still ends the jobs of its mount on %s (at most %u s)",
 			     h.pid, h.mountpoint, wait_ms / 1000);
-		told |= loop_now_ms() - begin >= PATIENCE_MS;
+		notified |= loop_now_ms() - begin >= PATIENCE_MS;
 		usleep(RETRY_MS * 1000);
 	}
 	return 0;
 }
 
-/* Has the directory or the file that is locked been removed, by a mount that never came up? */
+/* True if the locked directory or file was removed, by a mount that never came up. */
 static bool is_gone(const struct state *s)
 {
 	struct stat locked, there;
@@ -407,7 +421,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 		r = lock(s, wait_ms, ret_text);
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
-	/* Check again, since whoever held it until now may have been another version. */
+	/* Check again, since the last holder may have been another version. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -481,7 +495,10 @@ void state_enter(struct state *s, enum state_phase phase)
 	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
 			  where, s->mountpoint);
 
-	/* Only people, and those who wait for the lock, read it, so a full disk must not end the mount. */
+	/*
+	 * Only people, and processes that wait for the lock, read it, so a full disk must not end
+	 * the mount.
+	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
 	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {
@@ -509,8 +526,8 @@ void state_close(struct state *s)
 		const struct dirent *e;
 
 		/*
-		 * The mount never came up: remove what each start writes, and then the directories that were made for
-		 * it, if they are empty.
+		 * The mount never came up: remove the files that each start writes, and then the
+		 * directories that were made for it, if they are empty.
 		 */
 		while (d && (e = readdir(d)))
 			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&

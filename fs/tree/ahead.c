@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading ahead: see ahead.h. The bytes between BEGIN and END of the log are in a ring of memory. The FUSE thread
- * answers from these, and moves BEGIN; one work on the pool puts the next bytes behind END, and moves END. Neither
- * touches the other's bytes, so they are copied without the lock.
+ * Read-ahead: see ahead.h. The bytes between BEGIN and END of the log are in a ring buffer. The
+ * FUSE thread answers from these, and moves BEGIN; one work on the pool appends the next bytes at
+ * END, and moves END. Neither touches the other's bytes, so they are copied without the lock.
  *
  *	fill    | what is under way                | what ends it                                  | next
  *	NONE    | nothing                          | who reads on finds room in the ring           | WANTED
@@ -20,11 +20,11 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* Bytes of a ring; a power of two, so that a place in the log gives one in the ring. */
+/* Bytes of a ring; a power of two, so that an offset in the log determines one in the ring. */
 #define AHEAD_RING  (4u << 20)
-#define AHEAD_STEP  (256u << 10) /* bytes that are read at once */
-#define AHEAD_STEPS 32		 /* and how often, before other work of the pool has its turn */
-#define AHEAD_AFTER (256u << 10) /* after this many bytes in a row more are expected to be wanted */
+#define AHEAD_STEP  (256u << 10) /* bytes read in one step */
+#define AHEAD_STEPS 32		 /* number of steps before other work of the pool is served */
+#define AHEAD_AFTER (256u << 10) /* start the read-ahead after this many sequential bytes */
 #define AHEAD_MAX   8		 /* files that have a ring at a time */
 
 enum fill { FILL_NONE, FILL_WANTED, FILL_READING };
@@ -33,14 +33,15 @@ struct ahead {
 	struct tree *tree;
 	struct log *log;
 	/* FUSE thread: */
-	uint64_t next; /* where the last read has ended */
-	uint64_t run;  /* bytes that were read in a row before that */
+	uint64_t next; /* end of the last read */
+	uint64_t run;  /* sequential bytes read before that */
 
-	char *ring; /* NULL: there is no ring; of the FUSE thread while nothing is under way */
+	char *ring; /* NULL if there is no ring; owned by the FUSE thread while no work is in
+		     * progress */
 	struct lock lock;
 	pthread_cond_t step; /* a step has ended */
 	/* Under the lock: */
-	unsigned refs; /* the open file's, and one for each work on the pool */
+	unsigned refs; /* one for the open file, and one for each work on the pool */
 	uint64_t begin, end;
 	enum fill fill;
 	bool closed;
@@ -98,7 +99,7 @@ void ahead_close(struct ahead *a)
 
 /* --- on the pool --- */
 
-/* May the next step be read? If so, where, and how many bytes. */
+/* True if the next step may be read; set its offset and its size. */
 static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 {
 	uint64_t room;
@@ -116,8 +117,8 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * A step has ended: GOT bytes of N are there. A byte that can't be read is met by whoever needs it. NEXT follows,
- * unless the log has no more now.
+ * End a step: GOT bytes of N have been read. A reader that needs an unreadable byte gets the error.
+ * NEXT follows, unless the log has no more now.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -169,7 +170,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* Have the ring of A filled, if it has room and nothing is under way. */
+/* Have the ring of A filled, if it has space and no work is in progress. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -183,9 +184,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * Are the SIZE bytes at OFF in the ring? Bytes that a thread is reading are waited for, as one would wait for the disk.
- * Bytes that no thread has begun to read are not, since all threads may wait for a slow disk: then the ring goes on
- * behind them.
+ * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading, as for
+ * the disk. Do not wait for bytes that no thread has begun to read, since all threads may wait for
+ * a slow disk: then continue the ring after them.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -217,7 +218,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* The end was reached, and nothing is expected soon: give up the ring. */
+/* Free the ring at the end of the log, if nothing is expected soon. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -229,7 +230,10 @@ static void ahead_rest(struct ahead *a)
 	ahead_drop_ring(a);
 }
 
-/* SIZE bytes before AT were read in the ordinary way: if they are many in a row, make a ring for those that follow. */
+/*
+ * Handle a direct read of SIZE bytes before AT: after many sequential bytes, make a ring for the
+ * following ones.
+ */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
 	if (!a->ring) {

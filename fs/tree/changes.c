@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes`: every job as it is now, a line "TIME - SYNC", then a line for every change. Lines that a reader
- * has not fetched yet are kept for it up to a bound; beyond that lines are dropped, and counted in a line "TIME - LOST
- * N". The lines are made on the I/O thread.
+ * The file `changes`: every present job, a line "TIME - SYNC", then a line for every change. Lines
+ * that a reader has not fetched yet are buffered for it up to a bound; beyond that lines are
+ * dropped, and counted in a line "TIME - LOST N". The lines are made on the I/O thread.
  */
 #include "fs/tree/changes.h"
 
@@ -12,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* Bytes that are kept for a reader that has fallen behind, beside the lines of its open. */
+/* Bytes buffered for a slow reader, besides the lines of its open. */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -21,11 +21,11 @@ struct changes {
 	struct stream stream;
 	struct backend *backend;
 	char *text;
-	size_t head; /* bytes of TEXT that were read */
+	size_t head; /* number of bytes of TEXT that were read */
 	size_t len, room;
 	uint64_t base; /* the offset in the stream of TEXT's first byte */
-	size_t bound;  /* bytes that may be kept */
-	uint64_t lost; /* lines since the last that was kept */
+	size_t bound;  /* the largest number of buffered bytes */
+	uint64_t lost; /* lines since the last buffered one */
 };
 
 static struct changes *changes_of(struct stream *s)
@@ -94,11 +94,14 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 {
 	struct changes *c = changes_of(s);
 
-	/* A read at OFF shows that everything before has arrived; head(1) goes back to the end of its last line. */
+	/*
+	 * A read at OFF shows that everything before has arrived; head(1) seeks back to the end of
+	 * its last line.
+	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Text that was read is dropped; but rarely, since shells read byte by byte. */
+	/* Drop text that was read; but rarely, since shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -115,7 +118,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* Does a reader of this file want to know of this change? Jobs that are only in history/ do not concern it. */
+/* True if this change is for a reader of this file. Jobs that are only in history/ are not. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file `changes`: a line for each job as it is, then one for each change. */
+/* The file `changes`: a line for each present job, then one for each change. */
 #pragma once
 
 #include "fs/tree/tree.h"
@@ -8,5 +8,5 @@
 /* the file; changes_link_class (tree.h) leads to it */
 extern const struct node_class changes_class;
 
-/* If S is an open `changes`, add the news to it and return true. I/O thread. */
+/* If S is an open `changes`, append the change and return true. I/O thread. */
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* MOUNT/.kxfs, where the daemon tells about itself: info, metrics, log, help, and the hidden .live/changes. */
+/*
+ * MOUNT/.kxfs, the daemon's files about itself: info, metrics, log, help, and the hidden
+ * .live/changes.
+ */
 #include <errno.h>
 
 #include "backend/base/diag.h"
@@ -55,7 +58,7 @@ static const char help_text[] =
 	"\n"
 	"Manuals: kxfs(1), kxfs-layout(5), kxfs-submit(7), kxfs-status(5), appdef(5).\n";
 
-/* Make a malloc'ed text of what WRITE prints. */
+/* Make a malloc'ed text of WRITE's output. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
 			char **ret, size_t *ret_len)
 {
@@ -67,8 +70,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Can processes that write in submit/ be looked at? Process 1 here is the only program of its container, so all others
- * are in another pid namespace.
+ * Report if processes that write in submit/ are visible in /proc. If process 1 is this container's
+ * only program, all others are in another pid namespace.
  */
 static const char *control_writers(const struct tree *t)
 {
@@ -133,7 +136,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* If the state directory is gone, the log is where one looks. */
+	/* If the state directory was removed, users will look in the log. */
 	place_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow`: see follow.h. A line that has just come is given to the reader from the memory of the log's writer
- * (log_read_early); all other bytes are read on the pool, a step at a time. So a log that hangs holds up those who
- * follow it, and nobody else.
+ * The file `follow`: see follow.h. A new line is passed to the reader from the memory of the log's
+ * writer (log_read_early); all other bytes are read on the pool, a step at a time. So a log that
+ * hangs holds up only those who follow it.
  *
  *	doing	| what is under way			| what ends it			| next
  *	RESTS	| nothing; the reader is given what was	| the reader needs the next log	| OPENS
@@ -12,9 +12,9 @@
  *	READS	| the pool reads on in the log; the	| done, or refused		| RESTS
  *		| reader is given what was read before	|				|
  *
- * News only say that something has changed: whenever the reader is served, follow looks anew at what is known of the
- * log (log_peek) and of the job. So it misses nothing that becomes known while the pool is at work. It believes that
- * the log has ended when the pool has read it to its end after it learned that.
+ * Events only mean that something has changed: whenever the reader is served, follow checks again
+ * the state of the log (log_peek) and of the job. So it misses no change while the pool is at work.
+ * It considers the log as ended when the pool has read it to its end after that was reported.
  */
 #include "fs/tree/follow.h"
 
@@ -23,7 +23,7 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 
-/* Bytes that are read at once. */
+/* Bytes read in one step. */
 #define FOLLOW_STEP (256u << 10)
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
@@ -39,20 +39,23 @@ struct follow {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	char *replica; /* name of the replica's directory; "": it is the follow of a job */
+	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
 	char *key;     /* key of the log that was opened last; NULL: none yet, or the merged log */
-	uint64_t base; /* where that log begins in the stream; in OPENS: where the next one does */
-	struct log_early early; /* bytes that were given before they were on disk */
+	uint64_t base; /* start of that log in the stream; in OPENS: start of the next one */
+	struct log_early early; /* bytes that were delivered before they were on disk */
 	struct chunk given;	/* the bytes that the reader is being given, while more are read */
 
-	/* The pool's, unless the follow RESTS; but while it READS the log may be asked for bytes in memory. */
+	/*
+	 * Owned by the pool, except while RESTS; but in READS the log may be asked for bytes in
+	 * memory.
+	 */
 	struct work work;
 	const struct spec_job *job; /* OPENS: the job whose log it is */
 	const char *next;	    /* OPENS: its key */
-	struct log *log;	    /* NULL: none is open */
+	struct log *log;	    /* NULL if none is open */
 	struct log_stat st;	    /* status of the log when it was last read */
-	struct chunk read;	    /* the bytes that were read last */
+	struct chunk read;	    /* the bytes that were last read */
 };
 
 static struct follow *follow_of(struct stream *s)
@@ -78,7 +81,7 @@ static int follow_step(struct follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/* Somebody has cut off the log: it gives nothing any more. */
+	/* The log was truncated: there is nothing more to read. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -125,7 +128,7 @@ static bool chunk_has(const struct chunk *c, uint64_t at)
 	return at >= c->at && at - c->at < c->n;
 }
 
-/* Have the pool work, in STATE, at AT. */
+/* Start pool work, in STATE, at AT. */
 static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
@@ -138,8 +141,8 @@ static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 }
 
 /*
- * The key of the attempt after the one that is being read (with KEY NULL: of the first one); with AGAIN, of that one
- * itself. NULL: there is none yet, and *LAST says whether none will come.
+ * Return the key of the attempt after the one that is being read (with KEY NULL: of the first one);
+ * with AGAIN, of that one itself. NULL if there is none yet; *LAST: none will follow.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool again,
 				   bool *last)
@@ -159,8 +162,8 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * The log, if there is one, was given to its end, SIZE: go on with the next one. 0: there will be none; -EAGAIN: there
- * is none yet; -EINPROGRESS: it is being opened.
+ * Switch to the next log after the present one, if any, was delivered to its end, SIZE. Return 0 if
+ * there will be none; -EAGAIN: there is none yet; -EINPROGRESS: it is being opened.
  */
 static int follow_switch(struct follow *f, uint64_t size)
 {
@@ -190,7 +193,7 @@ static int follow_switch(struct follow *f, uint64_t size)
 	return follow_begin(f, FOLLOW_OPENS, 0);
 }
 
-/* Give up to SIZE bytes at AT of those that were read. 0: none of these is there. */
+/* Return up to SIZE bytes at AT of those that were read; 0 if none is available. */
 static size_t follow_give(struct follow *f, const char **ret, size_t size, uint64_t at)
 {
 	uint64_t end;
@@ -233,7 +236,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
-	/* Whoever gets an error may try again. */
+	/* The reader may retry after an error. */
 	err = f->work.err;
 	f->work.err = 0;
 	if (err)
@@ -247,7 +250,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return follow_begin(f, FOLLOW_READS, at);
 	chunk_clear(&f->given);
 	chunk_clear(&f->read);
-	/* Bytes that were given before they were on disk need not have been read there. */
+	/* Bytes that were delivered before they were on disk need not have been read there. */
 	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }
 

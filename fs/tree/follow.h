@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow` of a replica and of a job: the output from its start, and all that comes, until there will be no
- * more. It is a stream (fs/vfs/stream.h) that reads its log on the pool.
+ * The file `follow` of a replica and of a job: the output from its start, and all later output,
+ * until no more can follow. It is a stream (fs/vfs/stream.h) that reads its log on the pool.
  */
 #pragma once
 
@@ -10,6 +10,6 @@
 
 extern const struct node_class follow_class;
 
-/* Is S a follow that waits for something of JOB; or that reads LOG? I/O thread. */
+/* True if S is a follow that waits for a change of JOB; or that reads LOG. I/O thread. */
 bool follow_is_of(const struct stream *s, const struct spec_job *job);
 bool follow_reads(const struct stream *s, const struct log *log);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory of a job, jobs/ID or history/ID: which files it has, and logs/. */
+/* The directory of a job, jobs/ID or history/ID: its files, and logs/. */
 #include <errno.h>
 
 #include "fs/tree/job.h"

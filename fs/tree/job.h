@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sorts of files that jobs and replicas have in common, and the directories made of these. */
+/* The kinds of files that jobs and replicas have in common, and their directories. */
 #pragma once
 
 #include "fs/tree/place.h"
@@ -10,16 +10,20 @@ extern const struct text_class job_state_text, job_status_text, job_json_text, j
 extern const struct text_class job_usage_text, job_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 
-/* The node of the merged log in DIR, a job's directory; a new reference (log_file.c). */
+/* Return the node of the merged log in DIR, a job's directory; a new reference (log_file.c). */
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
- * The node NAME in DIR for the log KEY. FIRST: the log is the first that the replica has under this name; KEY NULL: it
- * has not begun, and will be the first. So a reader who opens `log` before the program runs reads on when it does.
+ * Return the node NAME in DIR for the log KEY. FIRST: the log is the replica's first under this
+ * name; KEY NULL: it has not begun, and will be the first. So a reader who opens `log` before the
+ * program runs continues to read when it does.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
 
-/* The directory of the replica NAME in that of its job; a new reference (replica.c). */
+/* Return the directory of the replica NAME in that of its job; a new reference (replica.c). */
 struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name);
-/* The directory of JOB in DIR, which is jobs/ or (HISTORY) history/; a new reference (job.c). */
+/*
+ * Return the directory of JOB in DIR, which is jobs/ or (HISTORY) history/; a new reference
+ * (job.c).
+ */
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history);

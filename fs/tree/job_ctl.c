@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file ctl of a job: to read it lists the actions that the job would obey now; to write one, with its argument,
- * carries it out. The write fails if the action does; .kxfs/log says why.
+ * The file ctl of a job: reading it lists the actions that the job would accept now; writing one,
+ * with its argument, carries it out. The write fails if the action does; .kxfs/log has the reason.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* backend_control answers within 5 s; this limit is for the case that it does not. */
+/* backend_control answers within 5 s; this limit applies if it does not. */
 #define JOB_CTL_MS 10000
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -53,8 +53,8 @@ static void job_ctl_done(void *data, const struct backend_result *result)
 }
 
 /*
- * The words of a write, without white space around them; -EINVAL: they are no action. *RET is what spec_action_parse
- * sets.
+ * Parse the action of a write, without white space around it; -EINVAL if it is none. *RET is set as
+ * by spec_action_parse.
  */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
@@ -72,7 +72,7 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 	return spec_action_parse(word, ret);
 }
 
-/* May ACTION be asked of the job of NODE? 0, or a negative errno. */
+/* Check if ACTION may be requested for the job of NODE. Return 0 or a negative errno. */
 static int job_ctl_check(const struct node *node, int action)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -85,7 +85,7 @@ static int job_ctl_check(const struct node *node, int action)
 	}
 	if (!job)
 		return -ENOENT;
-	/* A release ends nothing. */
+	/* A release does not end anything. */
 	return action == SPEC_RELEASE ? 0 : place_may_end(place_of(node)->tree, job);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file wait, which gives the final state of a job once there is one; the directory .live/, and the links into it.
+ * The file wait, which returns the final state of a job once there is one; the directory .live/,
+ * and the links into it.
  */
 #include "fs/tree/job_live.h"
 
@@ -27,12 +28,15 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 {
 	const struct wait *w = container_of(s, struct wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
-	/* A job that is gone for good was removed by a user. */
+	/* A job that was deleted for good was removed by a user. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);
 
-	/* The reader reads `why` or `log` next, so wait for what belongs there. History does not change. */
+	/*
+	 * The reader reads `why` or `log` next, so wait for their contents. History does not
+	 * change.
+	 */
 	if (job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))
 		return -EAGAIN;
@@ -96,7 +100,10 @@ const struct node_dir_class live_files_class = {
 
 /* --- the links that lead to them --- */
 
-/* The link leads to .live/, which is beside the link, or beside the directory live/ that has the link. */
+/*
+ * The link leads to .live/, which is beside the link, or beside the directory live/ that contains
+ * the link.
+ */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocking files of a job and of a replica: wait and follow. They lie in a directory .live/ that is found by its
- * name but not listed. Links lead there: those in live/ are listed, so `cat *`, grep -r, cp -r and tar over a job
- * end; those beside the other files (jobs/ID/wait) are found but not listed.
+ * The blocking files of a job and of a replica: wait and follow. They are in a directory .live/
+ * that can be looked up but is not listed. Links lead there: those in live/ are listed, so `cat *`,
+ * grep -r, cp -r and tar over a job end; those beside the other files (jobs/ID/wait) can be looked
+ * up but are not listed.
  */
 #pragma once
 
@@ -14,5 +15,5 @@ extern const struct node_class live_link_class;
 extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
 extern const struct node_dir_class live_links_class; /* live/ */
 
-/* Is S a wait for the end of JOB? I/O thread. */
+/* True if S is a wait for the end of JOB. I/O thread. */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);

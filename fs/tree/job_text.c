@@ -18,7 +18,7 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 	return 0;
 }
 
-/* A file whose text is a function of the snapshot alone. */
+/* A file whose text depends only on the snapshot. */
 static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -49,7 +49,7 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-/* A text that the backend has. Its size is found without rendering it. */
+/* A text from the backend. Its size is found without rendering it. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -73,7 +73,9 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 	return job_backend_text(node, BACKEND_APPDEF, ret, ret_len);
 }
 
-/* The time of the file `events` is that of its last line, since an event is no change of the job. */
+/*
+ * The time of the file `events` is that of its last line, since an event does not change the job.
+ */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
@@ -122,7 +124,10 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
-	/* Nobody may read app.yaml who might not read the file that was submitted: it may have secrets in it. */
+	/*
+	 * Only users who might read the submitted file may read app.yaml: it may have secrets in
+	 * it.
+	 */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
 	return 0;

@@ -11,7 +11,10 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* A rmdir blocks its directory for others, so it waits only a short time; the request to the backend goes on. */
+/*
+ * A rmdir blocks its directory for others, so it waits only a short time; the request to the
+ * backend continues.
+ */
 #define JOBS_RMDIR_MS 3000
 
 static enum backend_place jobs_place(const struct node *dir)
@@ -28,7 +31,7 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* The files in the directory beside its jobs. */
+/* Return the files in the directory besides its jobs. */
 static const struct node_entry_def *jobs_files(const struct node *dir)
 {
 	static const struct node_entry_def none[] = {{0}};
@@ -49,7 +52,9 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 	return false;
 }
 
-/* A job whose id is the name of a file here is shown under its id and a "-"; no id ends with one. */
+/*
+ * A job whose id is the name of a file here is shown under its id and a "-"; no id ends with one.
+ */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
 	size_t len = strlen(name);
@@ -147,7 +152,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, jobs_removed, r);
 }
 
-/* The files of history/ are no job's: removing one is accepted and changes nothing. */
+/* The files of history/ do not belong to a job: removing one is accepted and changes nothing. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made anew only when
- * somebody asks for it after a job, or an age in it, has changed; all who open it meanwhile share it. FUSE thread, but
- * for the making: of 100 000 jobs that takes seconds, in which others are served.
+ * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made
+ * only when a file is opened after a job, or an age in the text, has changed; all opens until the
+ * next change share it. FUSE thread, but others are served while it is made, which takes seconds
+ * for 100 000 jobs.
  */
 #include <pthread.h>
 
 #include "fs/tree/place.h"
 #include "fs/vfs/serve.h"
 
-#define QUEUES_MAX 64 /* the most queues that the backend asks for at one time */
+#define QUEUES_MAX                                                                                 \
+	64 /* the largest number of queues whose positions the backend requests at one
+		       * time */
 
 struct list_text {
-	/* A job of each queue in which some wait; the places in these queues are asked for while somebody reads. */
+	/*
+	 * A job of each queue with waiting jobs; the positions in these queues are requested while
+	 * the file is read.
+	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
-	struct spec_text *text; /* NULL: nobody has asked for it yet */
+	struct spec_text *text; /* NULL if it was not opened yet */
 	uint64_t revision;	/* It was made from this revision of the backend's jobs, */
 	int64_t stale_since;	/* while the jobs were stale since then, */
-	int64_t made, until;	/* and it is the same from MADE to UNTIL, in ns */
+	int64_t made, until;	/* and it is valid from MADE to UNTIL, in ns */
 };
 
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while the texts are made, by a thread that does not have the turn. It is no struct lock, since rendering
-	 * happens under it.
+	 * Held while the texts are made, by a thread without the session lock. It is not a struct
+	 * lock, since rendering happens under it.
 	 */
 	pthread_mutex_t making;
 	struct spec_list *list; /* under MAKING */
@@ -73,14 +79,14 @@ void lists_free(struct lists *lists)
 	free(lists);
 }
 
-/* The text of LIST as it is at T->made. */
+/* Make the text of LIST at T->made. */
 static void list_make(struct spec_list *list, struct backend *b, enum backend_place place,
 		      struct list_text *t)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
 
-	/* The revision is read first: a change in between is then seen the next time. */
+	/* Read the revision first: a later change is then seen the next time. */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);
@@ -113,7 +119,7 @@ static struct list_file *list_of(const struct node *node)
 	return &tree_of(node)->lists->all[class->place][class->form];
 }
 
-/* The text of NODE becomes the present one. 0; -ETIMEDOUT: too many requests wait already. */
+/* Update the text of NODE. Return 0, or -ETIMEDOUT if too many requests wait already. */
 static int list_refresh(const struct node *node)
 {
 	const struct list_class *class = list_class_of(node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log as a file, as it was printed or with stamps: it grows, its size is true, and a read at its end returns nothing.
- * Opening a log waits until what had been printed by then is in it. A log that the user has no right to read gives
- * EACCES.
+ * A log as a file, as it was printed or with timestamps: it grows, its size is exact, and a read at
+ * its end returns nothing. Opening a log waits until all earlier output is in it. A log that the
+ * user may not read returns EACCES.
  */
 #include <errno.h>
 
@@ -15,20 +15,20 @@
 
 /* How long an open waits for output that is on its way. */
 #define LOG_OPEN_MS 10000
-/* The size that a reader is told to read at once: cat, cp and others then need few reads for a large log. */
+/* The reported preferred I/O size: cat, cp and others then need few reads for a large log. */
 #define LOG_READ (1 << 20)
 
 struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/* NULL: the merged log; or the log of the replica's first attempt, which has not begun */
+	/* NULL for the merged log; or for the replica's first log, if it has not begun */
 	char *key;
 };
 
 struct log_handle {
 	struct handle handle;
-	struct ahead *ahead; /* reads the log; NULL: the log has not begun */
+	struct ahead *ahead; /* reads the log; NULL if the log has not begun */
 };
 
 static void log_handle_free(struct handle *h)
@@ -39,7 +39,7 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* Has the log of LN begun, and is it still there? If so, LN gets its key. FUSE thread. */
+/* True if the log of LN has begun, and still exists. Then set LN's key. FUSE thread. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
@@ -55,7 +55,7 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 	return true;
 }
 
-/* Open the log of NODE. *RET stays as it is if the log has not begun. */
+/* Open the log of NODE. *RET does not change if the log has not begun. */
 static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -83,8 +83,8 @@ static int log_file_find(struct node *node, struct ahead **ret)
 }
 
 /*
- * The size and time of the log. A log that can't be read, or that somebody has removed, has a name all the same, so
- * that rm -r can remove it; opening it says why.
+ * Return the size and time of the log. A log that is unreadable or was removed keeps its name, so
+ * that rm -r can remove it; opening it returns the error.
  */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
@@ -109,7 +109,7 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* An open that waits until what has been printed has arrived. */
+/* An open that waits until all output printed so far has arrived. */
 struct log_open {
 	struct fs *fs;
 	uint64_t ticket;
@@ -128,7 +128,7 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/* Refused, interrupted or too late: the open has failed, so its handle goes. */
+	/* Refused, interrupted or timed out: the open has failed, so free its handle. */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all files below a job need: which job that is, its times, and what removing means. */
+/* Common code of all files below a job: the job, its times, and the meaning of a removal. */
 #include "fs/tree/place.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* Whoever has read that a job has ended must find its times changed, too. */
+	/* A process that has read that a job has ended must find its times changed, too. */
 	node_set_live(node, !job->finished);
 	return 0;
 }
@@ -108,8 +108,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 	if (!err) {
 		/*
-		 * The kernel marks the inode of a removed directory dead: were the job to stay,
-		 * nothing could be found in it any more. A new node takes its place.
+		 * The kernel marks the inode of a removed directory dead: if the job remained,
+		 * nothing could be looked up in it any more. A new node replaces it.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

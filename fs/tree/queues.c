@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queues/NAME/status: what the cluster says of a queue, and how many jobs of this mount are in it. A
+ * queues/NAME/status: the cluster's data of a queue, and the number of this mount's jobs in it. A
  * directory's mtime is the last change of either.
  */
 #include "fs/tree/tree.h"

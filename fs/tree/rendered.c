@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of a few texts; the snapshot and the function of a text say where it stands. */
+/* A table of a few texts; a hash of snapshot and function is the index of a text. */
 #include "fs/tree/rendered.h"
 
 #include "spec/base/mem.h"
 
-/* Enough for somebody who watches some jobs; the snapshots that these texts hold are few. */
+/* Enough for a user who watches some jobs; these texts keep only few snapshots alive. */
 #define PLACES 16
-/* A larger text is not kept: rendering it takes its time anyway. */
+/* A larger text is not cached: rendering it takes its time anyway. */
 #define KEPT_MAX (64u << 10)
 
 struct rendered {
 	struct {
-		/* a reference, so that no other snapshot has its address; NULL: empty */
+		/*
+		 * a reference, so that no other snapshot has its address; NULL if the slot is empty
+		 */
 		const struct spec_job *job;
 		rendered_fn fn;
 		char *text;

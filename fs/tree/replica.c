@@ -11,7 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* A text that is a function of the snapshot alone. */
+/* A text that depends only on the snapshot. */
 typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_replica *r,
 				char **ret, size_t *ret_len);
 
@@ -84,13 +84,16 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* Will R have a log that has not begun? It is shown already, so that `tail -f` works right after a submission. */
+/*
+ * True if R will have a log that has not begun. It is shown already, so that `tail -f` works right
+ * after a submission.
+ */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
-/* Find the log that NAME stands for; "stamped" is the newest log of the replica itself, in its other form. */
+/* Find the log NAME; "stamped" is the newest log of the replica itself, in its other form. */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 				     const char *name)
 {
@@ -104,7 +107,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = spec_replica_logs_end(r, first);
-		/* A number at the end of NAME says which log it may be; without one it is the newest. */
+		/* A number at the end of NAME selects a log; without one it is the newest. */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)

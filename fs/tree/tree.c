@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hands the backend's news on to the blocking files that are open. I/O thread. */
+/* Passes the backend's events to the open blocking files. I/O thread. */
 #include "fs/tree/tree.h"
 
 #include "fs/tree/changes.h"

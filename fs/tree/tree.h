@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of the mount but for submit/ and dryrun/: jobs/, history/, queues/, `changes` and .kxfs.
+ * The files of the mount except submit/ and dryrun/: jobs/, history/, queues/, `changes` and .kxfs.
  *
- * There is one struct tree a mount, made and owned by fs/mount; it is the object (fs/vfs/node.h) of every node that is
- * not below a job. Below a job the object is a struct place (place.h), which says which job and which replica. Nothing
- * of a job is stored here: a file asks the backend for the snapshot when it is opened, and renders from that; of the
- * texts that were rendered last some are kept (rendered.c). The blocking files (job_live.c, changes.c) are streams; the
- * backend's news wake them (tree.c).
+ * There is one struct tree per mount, made and owned by fs/mount; it is the object (fs/vfs/node.h)
+ * of every node that is not below a job. Below a job the object is a struct place (place.h), which
+ * has the job and the replica. This folder stores no job: a file gets the snapshot from the backend
+ * when it is opened, and renders that; recently rendered texts are cached (rendered.c). The
+ * blocking files (job_live.c, changes.c) are streams; the backend's events wake them (tree.c).
  *
- * The files of this folder: place at the bottom; above it job_text, job_ctl, job_live and log_file, which are sorts of
- * files; replica, job and jobs, which make directories of them; list, queues, changes and control stand by themselves.
- * All of it runs on the FUSE thread, but for streams and news.
+ * The files of this folder: place at the bottom; above it job_text, job_ctl, job_live and log_file,
+ * which are kinds of files; replica, job and jobs, which make directories of them; list, queues,
+ * changes and control are independent. All of it runs on the FUSE thread, except streams and
+ * events.
  */
 #pragma once
 
@@ -22,33 +23,36 @@
 #include "fs/vfs/text.h"
 #include "spec/job/list.h"
 
-/* Whoever makes it sets these before the mount is up; then they are only read, unless said otherwise. */
+/*
+ * The creator sets these before the mount is up; then they are only read, unless noted otherwise.
+ */
 struct tree {
 	struct fs *fs;
 	struct backend *backend;
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* texts of jobs */
 	/*
-	 * May this mount cancel and control jobs (-o cancel): those of this state directory, of this user, of others?
+	 * This mount may cancel and control jobs (-o cancel) of this state directory, of this user,
+	 * of others.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
-	bool read_only;	     /* the kernel refuses whatever changes something */
+	bool read_only;	     /* the kernel refuses all changes */
 	bool told_loss;	     /* place_state_is_gone has logged that; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
 	atomic_uint aheads;  /* files that have memory for reading ahead (ahead.c) */
 };
 
-/* The tree of a node that is not below a job. */
+/* Return the tree of a node that is not below a job. */
 static inline struct tree *tree_of(const struct node *node)
 {
 	return node->object;
 }
 
-/* The texts of `list` and `list.jsonl`, of which none is made yet (list.c). */
+/* Return the texts of `list` and `list.jsonl`, none made yet (list.c). */
 struct lists *lists_new(void);
 void lists_free(struct lists *lists); /* NULL is allowed */
 
-/* A file that lists all jobs of a place, in some form. */
+/* A file that lists all jobs of a folder, in some format. */
 struct list_class {
 	struct text_class text;
 	enum backend_place place;
@@ -61,7 +65,7 @@ void tree_log_event(void *data, struct log *log);
 
 /* The directories and files in the root of the mount; their object is the struct tree. */
 extern const struct node_class jobs_class, history_class; /* jobs.c */
-/* The link `archive`, and a when() for it: is there an archive? (jobs.c) */
+/* The link `archive`, and a when() for it: true if there is an archive. (jobs.c) */
 extern const struct node_class archive_link_class;
 bool archive_is_known(void *tree, struct node *dir);
 /* list.c: `list` and `list.jsonl`, in the root and in history/ */
@@ -71,5 +75,5 @@ extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
 extern const struct node_dir_class live_class;	   /* changes.c: live/, which lists that link */
 extern const struct node_dir_class control_class;  /* control.c: .kxfs */
-/* A when() for the entry of queues/: are there queues? (queues.c) */
+/* A when() for the entry of queues/: true if there are queues. (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);

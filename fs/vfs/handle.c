@@ -57,7 +57,10 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi)
 	h->free(h);
 }
 
-/* libfuse before 3.11 does not know FOPEN_NOFLUSH, so this makes the answer itself, as the kernel reads it. */
+/*
+ * libfuse before 3.11 does not know FOPEN_NOFLUSH, so this makes the answer itself, in the kernel's
+ * format.
+ */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed)
 {
 	struct fuse_open_out out = {

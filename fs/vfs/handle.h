@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files and directories: every structure that fi->fh points at begins with struct handle, and all are in one list.
- * So a handle that the kernel never releases, because its mount was taken away, is freed all the same. Streams have a
- * list of their own, on the I/O thread (stream.h). Any thread.
+ * Open files and directories: every structure that fi->fh points at begins with struct handle, and
+ * all are in one list. So a handle that the kernel never releases, because its mount was detached,
+ * is freed all the same. Streams have a list of their own, on the I/O thread (stream.h). Any
+ * thread.
  */
 #pragma once
 
@@ -16,20 +17,26 @@ struct handle {
 struct handles;
 
 struct handles *handles_new(void);
-void handles_free(struct handles *all); /* frees every handle that is left, too; NULL is allowed */
+void handles_free(struct handles *all); /* also frees every remaining handle; NULL is allowed */
 
-/* H, which is zeroed, becomes the handle of FI. */
+/* Make H, which is zeroed, the handle of FI. */
 void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),
 		 struct fuse_file_info *fi);
 static inline void *handle_of(const struct fuse_file_info *fi)
 {
 	return (void *)(uintptr_t)fi->fh;
 }
-/* Take the handle of FI out of the list and free it. */
+/* Remove the handle of FI from the list and free it. */
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
-/* Like fuse_reply_open, with direct_io; FLUSHED: the kernel is to ask at each close (struct node_class, flush). */
+/*
+ * Like fuse_reply_open, with direct_io; FLUSHED: the kernel must send a flush at each close (struct
+ * node_class, flush).
+ */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);
 
-/* Answer an open with the handle in FI, which is not flushed; if nobody wants the answer any more, close the handle. */
+/*
+ * Answer an open with the handle in FI, which is not flushed; if the request was interrupted, close
+ * the handle.
+ */
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);

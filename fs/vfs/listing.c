@@ -25,7 +25,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* For how many items to make room if NEED are needed and there is room for ROOM. */
+/* Return the new capacity for NEED items if the present one is ROOM. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names that a directory had when it was opened. Its handle keeps them, so that a reader neither skips nor repeats
- * an entry while jobs come and go. FUSE thread only.
+ * The names that a directory had when it was opened. Its handle stores them, so that a reader
+ * neither skips nor repeats an entry while jobs are added and removed. FUSE thread only.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct listing {
 	size_t n, slots;
 };
 
-/* Make a listing, with "." and ".." in it. */
+/* Make a listing that contains "." and "..". */
 struct listing *listing_new(void);
 void listing_free(struct listing *l);
 define_cleanup(listing_freep, struct listing *, listing_free)
@@ -22,5 +22,5 @@ define_cleanup(listing_freep, struct listing *, listing_free)
 /* Append a copy of NAME. */
 void listing_add(struct listing *l, const char *name);
 
-/* The I-th name; NULL at the end. */
+/* Return the I-th name; NULL at the end. */
 const char *listing_name(const struct listing *l, size_t i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of nodes, which are found by key, and kept while the kernel, a handle or a child needs them. All of this
- * runs on the FUSE thread, so there is no lock.
+ * The table of nodes, which are found by key, and kept while the kernel, a handle or a child refers
+ * to them. All of this runs on the FUSE thread, so there is no lock.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -13,13 +13,13 @@
 
 struct node_table {
 	struct node *by_key;
-	struct node *all; /* all nodes, also those that are not found by their key any more */
+	struct node *all; /* all nodes, including those no longer found by their key */
 	struct node *root;
 };
 
 /*
- * FNV-1a: keys are short, and nobody gains by making two of these numbers equal, which only find -samefile and its like
- * read.
+ * FNV-1a: keys are short, and a user gains nothing from a collision of these numbers, which only
+ * find -samefile and its like read.
  */
 static uint64_t node_hash(const char *key)
 {
@@ -27,7 +27,7 @@ static uint64_t node_hash(const char *key)
 
 	for (; *key; key++)
 		h = (h ^ (unsigned char)*key) * 1099511628211u;
-	/* 0 is no inode number, and 1 is the root's. */
+	/* 0 is not an inode number, and 1 is the root's. */
 	return h < 2 ? h + 2 : h;
 }
 
@@ -36,7 +36,7 @@ static char *node_key(const struct node *parent, const char *tag)
 	size_t len = strlen(parent->key), tag_size = strlen(tag) + 1;
 	char *key = mem_grow(NULL, len + 1 + tag_size, 1);
 
-	/* text_print would be too slow here: ls of 10 000 jobs comes here 10 000 times. */
+	/* text_print would be too slow here: ls of 10 000 jobs calls this 10 000 times. */
 	memcpy(key, parent->key, len);
 	key[len] = '/';
 	memcpy(key + len + 1, tag, tag_size);
@@ -75,8 +75,9 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
 		/*
-		 * The name now means another kind of thing, or its directory is another one of the same name, of which
-		 * the old node knows nothing. Whoever has the old node open keeps it.
+		 * The name now refers to another kind of object, or its directory is a new one of
+		 * the same name, unknown to the old node. Processes that have the old node open
+		 * keep it.
 		 */
 		node_forget_name(fs, node);
 		node = NULL;
@@ -158,7 +159,7 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
 	st->st_ctim = spec_time_spec(ctime);
 }
 
-/* Everything that can be said of any node: type, mode, owner, st_ino, times of the mount. */
+/* Set the common attributes of nodes: type, mode, owner, st_ino, times of the mount. */
 static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
@@ -191,7 +192,7 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err;
 }
 
-/* The object of a node for entry E in DIR. */
+/* Return the object of a node for entry E in DIR. */
 static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
 {
 	return e->object ? e->object : dir->object;
@@ -265,7 +266,7 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/* The kernel forgets no node when it unmounts, so those that it still counts are freed here. */
+/* The kernel forgets no node when it unmounts, so the nodes that it still counts are freed here. */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -277,7 +278,7 @@ void node_table_free(struct node_table *t)
 	free(t);
 }
 
-/* Give the kernel NODE, whose attributes are in E. */
+/* Pass NODE to the kernel, with its attributes in E. */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
@@ -288,12 +289,17 @@ static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param 
 	node_looked_up(node);
 }
 
-/* Give the kernel NODE without its attributes, for which it asks when somebody wants them. */
+/*
+ * Pass NODE to the kernel without its attributes, which the kernel requests when they are needed.
+ */
 static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/* The kernel uses even a size that it must not keep: a smaller one would cut off what a reader has mapped. */
+	/*
+	 * The kernel uses even a size that it must not cache: a smaller one would truncate a
+	 * reader's mapping.
+	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;
@@ -323,7 +329,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return 0;
 	}
 	err = node_entry(fs, node, e);
-	/* The size of a file is never kept like this, since its readers go by it. */
+	/* The size of a file is never cached like this, since its readers depend on it. */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;

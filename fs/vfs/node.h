@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes: what the kernel knows of the tree. A node is a place in the tree that has been looked up; its class says how
- * such a place behaves. Only the FUSE thread touches nodes (no lock).
+ * Nodes: the kernel's view of the tree. A node is a position in the tree that has been looked up;
+ * its class defines its operations. Only the FUSE thread touches nodes (no lock).
  *
- * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name; or, where one name
- * can mean different things in turn (the log of a new attempt, a job of the same id), a text that tells these apart.
- * st_ino is a hash of the key, so it is the same after a remount. The nodeid is the node's address. A node lives while
- * the kernel counts lookups of it, a handle is open on it, or a child of it lives.
+ * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name;
+ * or, if one name can refer to different objects over time (the log of a new attempt, a job of the
+ * same id), a text that distinguishes these. st_ino is a hash of the key, so it is the same after a
+ * remount. The nodeid is the node's address. A node exists while the kernel counts lookups of it, a
+ * handle is open on it, or a child of it exists.
  *
- * A node has an object, the thing that it stands for. This folder never looks into it: the classes of a tree agree on
- * its type. A new node has the object of its parent, unless its class or its entry gives it another.
+ * A node has an object, which it represents. This folder never inspects it: the classes of a tree
+ * agree on its type. A new node has the object of its parent, unless its class or its entry sets
+ * another.
  */
 #pragma once
 
@@ -22,40 +24,46 @@ struct listing;
 struct node;
 
 /*
- * What a sort of place does. If an operation is absent, the kernel gets the answer that the operation's comment names.
- * Operations with a request must answer it, at once or by parking it (fs/vfs/park.h); they never wait.
+ * The operations of a kind of node. If an operation is absent, the kernel gets the answer named in
+ * its comment. Operations with a request must answer it, immediately or by parking it
+ * (fs/vfs/park.h); they never wait.
  */
 struct node_class {
 	const char *name;
 	mode_t mode; /* type and permissions before umask; most defaults follow from the type */
-	size_t size; /* size of the structure that begins with struct node; 0: struct node alone */
+	size_t size; /* size of the structure that begins with struct node; 0: only struct node */
 
-	/* The value of node.live in a new node; if true, the node's name may also mean another node at any moment. */
+	/*
+	 * The value of node.live in a new node; if true, the node's name may also refer to another
+	 * node at any moment.
+	 */
 	bool live;
 	/*
-	 * Its attributes cost a rendering. Whoever reads a directory gets only its type and number, and the kernel asks
-	 * for the rest when somebody wants it, which rm -r and tab completion never do.
+	 * Its attributes cost a rendering. A directory listing contains only its type and number,
+	 * and the kernel requests the rest when a process needs it, which rm -r and tab completion
+	 * never do.
 	 */
 	bool costly;
 	/*
-	 * Its attributes are read from disk. A lookup too gets only its type and number: the kernel does only one
-	 * lookup in a directory at a time, so a lookup that hangs would hold up everything beside it.
+	 * Its attributes are read from disk. A lookup too returns only its type and number: the
+	 * kernel does only one lookup in a directory at a time, so a lookup that hangs would hold
+	 * up all others in the directory.
 	 */
 	bool on_disk;
 
 	/*
-	 * Set the attributes that differ from the defaults of any node. 0 or a negative errno. Absent: all are
-	 * defaults.
+	 * Set the attributes that differ from the defaults of any node. Return 0 or a negative
+	 * errno. Absent: all are defaults.
 	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
-	/* Change in ST, which getattr has set, what the open file FI has in another way. */
+	/* Change in ST, which getattr has set, the members that differ for the open file FI. */
 	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 			     struct stat *st);
 	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
-	/* Add all names but "." and ".." with listing_add(). 0 or a negative errno. */
+	/* Add all names except "." and ".." with listing_add(). Return 0 or a negative errno. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
-	/* The malloc'ed target of a symbolic link, whose length is the link's size. */
+	/* Return the malloc'ed target of a symbolic link, whose length is the link's size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
 	/* Absent: the file is opened without a handle; EPERM for writing. */
@@ -82,60 +90,64 @@ struct node_class {
 	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       struct node *newdir, const char *newname, unsigned flags);
 
-	/* Free what the structure holds beside struct node. */
+	/* Free the members beyond struct node. */
 	void (*free)(struct node *node);
 };
 
 struct node {
 	const struct node_class *class;
 	struct node *parent; /* a reference; NULL for the root */
-	void *object;	     /* the thing that it stands for; borrowed */
+	void *object;	     /* the object that it represents; borrowed */
 	char *key;
 	uint64_t ino;	  /* st_ino */
-	uint64_t lookups; /* lookups that the kernel counts */
+	uint64_t lookups; /* number of lookups in the kernel */
 	/* LOOKUPS, if there are any, count as one; children and handles as one each */
 	unsigned refs;
-	/* Its attributes change at any moment: the kernel keeps only those that came with a listing (node_listed). */
+	/*
+	 * Its attributes may change at any moment: the kernel caches only those in a listing
+	 * (node_listed).
+	 */
 	bool live;
-	bool stale; /* it is out of the table, and the next lookup of its name makes a new node */
-	off_t size; /* the size that the kernel was last told */
+	bool stale; /* it is not in the table any more, and the next lookup of its name makes a
+		     * new node */
+	off_t size; /* the size last reported to the kernel */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* the list of all nodes */
 };
 
-/* Make a table with a root of class ROOT, which stands for OBJECT. */
+/* Make a table with a root of class ROOT, which represents OBJECT. */
 struct node_table *node_table_new(const struct node_class *root, void *object);
-/* Frees all nodes that are left; after the session. NULL is allowed. */
+/* Free all remaining nodes; after the session. NULL is allowed. */
 void node_table_free(struct node_table *t);
 
 /*
- * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives to the kernel
- * (ops.c) or drops (node_put). *FRESH (FRESH may be NULL) says that it was made: then it is zeroed beyond struct node,
- * and the caller fills it.
+ * Return the node of CLASS under PARENT with TAG, found or made, as a new reference that the caller
+ * passes to the kernel (ops.c) or drops (node_put). *FRESH (FRESH may be NULL): it was made, is
+ * zeroed beyond struct node, and the caller fills it.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
 void node_put(struct fs *fs, struct node *node);
-/* The next lookup of this place makes a new node with the same st_ino. */
+/* Have the next lookup of this position make a new node with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
 
-/* From now on NODE stands for OBJECT, and is LIVE or not. */
+/* Make NODE represent OBJECT from now on. */
 void node_set_object(struct node *node, void *object);
 void node_set_live(struct node *node, bool live);
 
-/* The last part of a node's key: its name, where the tag is the name. */
+/* Return the last part of a node's key: its name, if the tag is the name. */
 const char *node_name(const struct node *node);
 
-/* The node whose nodeid the kernel gives; the root is FUSE_ROOT_ID. */
+/* Return the node with the kernel's nodeid; the root is FUSE_ROOT_ID. */
 struct node *node_of(struct fs *fs, fuse_ino_t id);
 
-/* The kernel counts one lookup more; or N fewer. */
+/* Count one more lookup in the kernel, or N fewer. */
 void node_looked_up(struct node *node);
 void node_forget(struct fs *fs, struct node *node, uint64_t n);
 
 /*
- * The attributes that any node has (type, mode, owner, st_ino, times of the mount), then those that the class's getattr
- * sets.
+ * Return the common attributes of nodes (type, mode, owner, st_ino, times of the mount), then those
+ * that the class's getattr sets.
  */
 int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 
@@ -143,20 +155,22 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
 /*
- * Fill E with the answer to a lookup or create. On success the kernel's lookup is counted; if the reply can't be sent,
- * the caller calls node_forget(..., 1). The caller still owns its own reference.
+ * Fill E with the answer to a lookup or create. On success the kernel's lookup is counted; if the
+ * reply can't be sent, the caller calls node_forget(..., 1). The caller still owns its own
+ * reference.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
- * Like node_entry, for an entry of a directory that is read: without the attributes of a costly node; and the kernel
- * keeps the attributes of a directory even if it is live, since whoever lists asks for them next.
+ * Like node_entry, for an entry of a directory that is read: without the attributes of a costly
+ * node. The kernel caches the attributes of a directory even if it is live, since a process that
+ * lists requests them next.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * An entry of a directory whose entries are fixed: its table ends with a NULL name. A HIDDEN entry is found but not
- * listed. WHEN, if it is not NULL, decides whether the entry is there. OBJECT: what its node stands for; NULL: the same
- * as the directory.
+ * An entry of a directory whose entries are fixed: its table ends with a NULL name. A HIDDEN entry
+ * is found but not listed. WHEN, if it is not NULL, decides whether the entry exists. OBJECT: the
+ * object of its node; NULL: the same as the directory's.
  */
 struct node_entry_def {
 	const char *name;
@@ -169,10 +183,16 @@ int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def 
 		   const char *name, struct node **ret);
 void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
 
-/* The root of a mount. Its object is the table of its entries, each of which stands for one part of the mount. */
+/*
+ * The root of a mount. Its object is the table of its entries, which represent the parts of the
+ * mount.
+ */
 extern const struct node_class node_root_class;
 
-/* A class that is only such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS }, .entries }. */
+/*
+ * A class for just such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS },
+ * .entries }.
+ */
 struct node_dir_class {
 	struct node_class class;
 	const struct node_entry_def *entries;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations that the kernel calls: each finds the node and calls its class, or gives the answer that node.h names
- * for a class without the operation. No operation waits (rule T1). Extended attributes and locks are left out of the
- * table on purpose: the kernel then answers alone.
+ * The operations that the kernel calls: each finds the node and calls its class, or returns the
+ * answer that node.h names for a class without the operation. No operation waits (rule T1).
+ * Extended attributes and locks are left out of the table on purpose: the kernel then answers them
+ * itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,8 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 {
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
 	/*
-	 * ls reads all names before it asks for the first attribute, so the kernel's guess
-	 * whether attributes will be wanted would be wrong for every directory of many jobs.
+	 * ls reads all names before it requests the first attribute, so the kernel's heuristic for
+	 * prefetching attributes would be wrong for every directory of many jobs.
 	 */
 	conn->want &= ~(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			FUSE_CAP_AUTO_INVAL_DATA);
@@ -271,21 +272,21 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* The answer is not ENOSYS, which would switch poll off for the whole mount. */
+	/* The answer is not ENOSYS, which would disable poll for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
 }
 
 /*
- * --- directories: the names are listed when one is opened, so that a reader sees each once; the attributes
- * that come with them are those of the moment in which an entry is handed over ---
+ * --- directories: the names are listed at the open, so that a reader sees each once; their
+ * attributes are those at the moment in which an entry is returned ---
  */
 
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* reading has begun, so to read from the start again is rewinddir(3) */
+	bool read; /* reading has begun, so reading from the start again is rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -324,8 +325,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Add entry I of a directory to BUF. Returns the bytes that it took; 0: it does not fit. An entry that has gone
- * meanwhile takes none, and sets *GONE.
+ * Add entry I of a directory to BUF. Return its size in bytes; 0 if it does not fit. An entry that
+ * was removed meanwhile takes none, and sets *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)
@@ -358,8 +359,8 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	size_t used = 0;
 
 	/*
-	 * Names may have come and gone since the directory was opened; if the directory itself has gone, it is read as
-	 * it was.
+	 * Names may have changed since the directory was opened; if the directory itself was
+	 * removed, use the old names.
 	 */
 	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
 		listing_free(dir->listing);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests: a table from ticket to request under one leaf lock. Whoever takes the entry out of the table owns
- * the answer; that is the whole of "exactly once". Interrupts arrive on the FUSE thread while libfuse holds a lock of
- * the request, so their handler only notes what is to be answered. A thread of park's own gives that answer; the same
- * thread ticks while a request with a deadline is parked. It does nothing else, so a disk that hangs can't stop it.
- * Deadlines are counted in its ticks and not by a clock: while the machine stands still nobody can be answered, and
- * after it, however long it was, one tick has passed.
+ * Parked requests: a table from ticket to request under one leaf lock. The thread that removes an
+ * entry from the table owns the answer, so each request is answered exactly once. Interrupts arrive
+ * on the FUSE thread while libfuse holds a lock of the request, so their handler only records the
+ * answer. A thread of park's own sends that answer; the same thread ticks while a request with a
+ * deadline is parked. It does nothing else, so a disk that hangs can't stop it. Deadlines are
+ * counted in its ticks and not by a clock: while the machine is suspended no request can be
+ * answered, and afterwards only one tick has passed.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -20,27 +21,30 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* How often deadlines are checked, and requests that wait for a disk. */
+/* How often to check deadlines, and requests that wait for a disk. */
 #define PARK_TICK_MS 50
-/* A request that waits for a disk is told to hang at its second tick, and gets ETIMEDOUT after 10 s. */
+/*
+ * A request that waits for a disk counts as hanging at its second tick, and gets ETIMEDOUT after 10
+ * s.
+ */
 #define PARK_HELD_TICKS (10000 / PARK_TICK_MS)
 
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* if it is held: its number, by which FD is given the answer; else 0 */
+	uint64_t unique; /* if it is held: its number, needed for an answer through FD; else 0 */
 	int fd;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* ticks until its deadline; 0: it has none any more. Under the lock */
-	bool live;	/* interrupts are noted from now on; FUSE thread */
-	bool early;	/* an interrupt came before that; FUSE thread */
+	unsigned ticks; /* ticks until its deadline; 0 if it has none any more. Under the lock */
+	bool live;	/* interrupts are recorded from now on; FUSE thread */
+	bool early;	/* an interrupt arrived before that; FUSE thread */
 	UT_hash_handle hh;
 };
 
-/* An answer that the thread is to give, unless another was given before. */
+/* An answer for the thread to send, unless the request was answered before. */
 struct park_answer {
-	uint64_t ticket; /* 0: say that something hangs */
+	uint64_t ticket; /* 0: report that a request hangs */
 	int err;
 	struct park_answer *prev, *next;
 };
@@ -59,7 +63,7 @@ struct park {
 	size_t count[PARK_N_KINDS];
 	bool ticking; /* a request with a deadline is parked */
 	bool ended;   /* no request may be parked any more */
-	bool over;    /* the thread has to end */
+	bool over;    /* the thread must end */
 };
 
 struct park *park_new(void)
@@ -76,7 +80,7 @@ struct park *park_new(void)
 	return park;
 }
 
-/* Take the entry out of the table: from here on the caller alone may answer it. Under the lock. */
+/* Remove the entry from the table: from here on only the caller may answer it. Under the lock. */
 static struct parked *park_take(struct park *park, uint64_t ticket)
 {
 	struct parked *p;
@@ -89,7 +93,10 @@ static struct parked *park_take(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* This waits until a running interrupt callback has returned, so it must not be called under a lock. */
+/*
+ * This waits until a running interrupt callback has returned, so it must not be called under a
+ * lock.
+ */
 static fuse_req_t park_release(struct parked *p)
 {
 	fuse_req_t req = p->req;
@@ -100,7 +107,9 @@ static fuse_req_t park_release(struct parked *p)
 	return req;
 }
 
-/* If the request is held, its handler still has it, and the handler's own answer will go nowhere. */
+/*
+ * If the request is held, its handler still has it, and the handler's own answer will be dropped.
+ */
 static void park_answer(struct parked *p, int err)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
@@ -145,8 +154,8 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 }
 
 /*
- * Called by libfuse on the FUSE thread, with the request's lock held, so it may only note the interrupt. The entry
- * can't vanish meanwhile, since park_release waits for this to return.
+ * Called by libfuse on the FUSE thread, with the request's lock held, so it may only record the
+ * interrupt. The entry can't be freed meanwhile, since park_release waits for this to return.
  */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
@@ -160,7 +169,7 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 	park_note(p->park, p->ticket, EINTR);
 }
 
-/* Count one tick more. Under the lock. */
+/* Count one more tick. Under the lock. */
 static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
@@ -186,7 +195,7 @@ static struct timespec park_tick_after_now(void)
 	return spec_time_spec(spec_time_of(t) + PARK_TICK_MS * 1000000L);
 }
 
-/* Wait until there is an answer to give, and tick meanwhile. NULL: the thread is to end. */
+/* Wait until there is an answer to send, and tick meanwhile. Return NULL if the thread must end. */
 static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
 {
 	struct park_answer *a;
@@ -266,7 +275,10 @@ void park_free(struct park *park)
 	free(park);
 }
 
-/* Put P into the table; from here on it may be gone at any moment. False: the mount is ending. */
+/*
+ * Insert P into the table; from here on it may be freed at any moment. Return false if the mount is
+ * ending.
+ */
 static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);
@@ -281,7 +293,7 @@ static bool park_insert(struct park *park, struct parked *p)
 	return true;
 }
 
-/* Park P, in which the members are set that differ from request to request. */
+/* Park P, whose request-specific members are set. */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
 	uint64_t ticket = park->next++;
@@ -290,7 +302,10 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->req = req;
 	p->park = park;
 	p->kind = kind;
-	/* Whichever thread has the turn reads interrupts, so one comes either here or after this function. */
+	/*
+	 * Any thread that holds the session lock reads interrupts, so one arrives either here or
+	 * after this function.
+	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {
 		park_answer(p, EINTR);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve: see serve.h. When park's thread finds at a tick that a request hangs, it calls serve_stalled,
- * which sees to it that one thread can serve. A thread that finds another one serving when its request is done ends.
- * The kernel may let go of the node and the open file of a request that was answered for its handler (by FORGET,
- * RELEASE): such messages of the kernel are kept until the handler has returned.
+ * The threads that serve: see serve.h. When park's thread finds at a tick that a request hangs, it
+ * calls serve_stalled, which ensures that one thread can serve. A thread that finds another one
+ * serving when its request is done ends. The kernel may drop the node and the open file of a
+ * request that was answered for its handler (by FORGET, RELEASE): such messages of the kernel are
+ * kept until the handler has returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -16,7 +17,7 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* The most requests that wait for a disk at a time; each has a thread. */
+/* The largest number of requests that wait for a disk at a time; each has a thread. */
 #define SERVE_MOST 32
 
 struct kept {
@@ -28,11 +29,11 @@ struct server {
 	struct serve *all;
 	pthread_t thread;
 	struct server *prev, *next; /* under the lock */
-	fuse_req_t req;		    /* the request that it handles */
-	uint64_t unique, nodeid;    /* its number, and the node that it is about */
+	fuse_req_t req;		    /* the request in progress */
+	uint64_t unique, nodeid;    /* its number, and its node */
 	uint64_t ticket;	    /* its ticket, while it waits for a disk */
-	bool on_disk;		    /* for the one that has the turn */
-	/* Messages of the kernel that wait for its handler; for the one that has the turn. */
+	bool on_disk;		    /* for the thread that holds TURN */
+	/* Messages of the kernel that wait for its handler; for the thread that holds TURN. */
 	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;
@@ -41,14 +42,14 @@ struct server {
 struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
-	int err; /* why the session has ended; for the one that has the turn */
-	/* No struct lock, since whoever has it calls back, replies and renders. */
+	int err; /* why the session has ended; for the thread that holds TURN */
+	/* Not a struct lock, since its holder calls back, replies and renders. */
 	pthread_mutex_t turn;
 	struct lock lock;
 	pthread_cond_t ended;
 	/* Under the lock: */
 	struct server *servers;
-	unsigned n, on_disk; /* how many servers there are, and how many of them wait for a disk */
+	unsigned n, on_disk; /* number of servers, and of those that wait for a disk */
 };
 
 static _Thread_local struct server *server_here;
@@ -76,7 +77,7 @@ void serve_free(struct serve *s)
 
 /* --- requests --- */
 
-/* Does BUF, which the kernel sent, let go of node ID? */
+/* True if BUF, which the kernel sent, drops node ID. */
 static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 {
 	const struct fuse_in_header *in = buf->mem;
@@ -94,7 +95,10 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 	return false;
 }
 
-/* Keep BUF for a server that still uses what BUF lets go of. The caller has the turn. False: no server does. */
+/*
+ * Keep BUF for a server that still uses the node that BUF drops. The caller holds TURN. Return
+ * false if no server does.
+ */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {
 	struct server *other;
@@ -135,7 +139,9 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 	pthread_mutex_unlock(&s->turn);
 }
 
-/* Is this thread still needed? If not, or if the session is over, it is taken out of the list. */
+/*
+ * True if this thread is still needed. If not, or if the session is over, remove it from the list.
+ */
 static bool stay(struct server *me)
 {
 	struct serve *s = me->all;
@@ -176,7 +182,7 @@ static void *server_run(void *data)
 	return NULL;
 }
 
-/* Start one more thread, unless one serves or there are too many. 0 or a negative errno. */
+/* Start one more thread, unless one serves or there are too many. Return 0 or a negative errno. */
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);
@@ -242,7 +248,7 @@ void serve_disk_end(struct fs *fs)
 	me->on_disk = false;
 }
 
-/* A request has waited long for a disk. Park's thread. */
+/* Handle a request that has waited long for a disk. Park's thread. */
 static void serve_stalled(void *data)
 {
 	server_start(data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all blocking files share: requests are handed from the FUSE thread to the I/O thread, reads that wait are kept,
- * and served when something has happened, and poll() is answered.
+ * Common code of all blocking files: pass requests from the FUSE thread to the I/O thread, queue
+ * waiting reads, serve them after an event, and answer poll().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint
 	return s->err ? s->err : s->class->read(s, ret, size, off);
 }
 
-/* Would the next read be answered at once, if it goes on where the last one ended? */
+/* True if the next read would be answered immediately, if it continues where the last one ended. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = stream_take(s, NULL, 1, s->pos);
@@ -76,7 +76,7 @@ static bool stream_is_ready(struct stream *s)
 	return n != -EAGAIN && n != -EINPROGRESS;
 }
 
-/* Answer the reads that wait, in their order, as far as there is anything for them. */
+/* Answer the waiting reads, in their order, as far as bytes are available. */
 static void stream_serve(struct stream *s)
 {
 	struct stream_read *r, *next;
@@ -89,7 +89,10 @@ static void stream_serve(struct stream *s)
 		if (n == -EINPROGRESS || (n == -EAGAIN && !r->nonblock))
 			return;
 		DL_DELETE(s->reads, r);
-		/* The request is claimed before bytes are taken, so that an interrupted read swallows none. */
+		/*
+		 * The request is claimed before bytes are taken, so that an interrupted read loses
+		 * none.
+		 */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)
 			n = stream_take(s, &bytes, r->size, r->off);
@@ -131,7 +134,7 @@ void stream_hold(struct stream *s)
 	s->held++;
 }
 
-/* Free S if nobody has it any more. */
+/* Free S if nothing refers to it any more. */
 static void stream_end(struct stream *s)
 {
 	if (!s->closed || s->held > 0)
@@ -162,7 +165,7 @@ static void stream_on_read(void *data)
 	struct stream_read *r = data;
 	struct stream_read *old, *next;
 
-	/* Reads that were interrupted are forgotten here, so they can't pile up. */
+	/* Drop interrupted reads here, so that they can't accumulate. */
 	DL_FOREACH_SAFE(r->s->reads, old, next) {
 		if (park_waits(r->s->fs->park, old->ticket))
 			continue;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose reading blocks. A stream belongs to the I/O thread from its open to its release; the FUSE thread only
- * hands requests over (loop_post keeps their order), so there is no lock. A read is parked until the stream's class has
- * bytes for it; poll() is answered, and pollers are woken when bytes come.
+ * Files whose reading blocks. A stream belongs to the I/O thread from its open to its release; the
+ * FUSE thread only passes requests on (loop_post keeps their order), so there is no lock. A read is
+ * parked until the stream's class has bytes for it; poll() is answered, and pollers are woken when
+ * bytes arrive.
  */
 #pragma once
 
@@ -10,18 +11,18 @@
 
 struct stream;
 
-/* What a sort of stream does; I/O thread. */
+/* The operations of a kind of stream; I/O thread. */
 struct stream_class {
 	size_t size; /* size of the structure that begins with struct stream */
-	/* Begin. 0 or a negative errno, which every read then gives. Absent: nothing has to begin. */
+	/* Start. Return 0 or a negative errno, which every read then returns. May be absent. */
 	int (*start)(struct stream *s);
 	/*
-	 * Give up to SIZE bytes at OFF: returns how many, and in *RET where they are, until the next call of a function
-	 * of S (RET is NULL: only say how many there would be). 0: the end; -EAGAIN: no byte yet; -EINPROGRESS: that is
-	 * being found out, and S is held meanwhile; another negative errno.
+	 * Return the number of available bytes at OFF, up to SIZE, and their address in *RET, valid
+	 * until the next call of a function of S (RET may be NULL). 0: the end; -EAGAIN: no byte
+	 * yet; -EINPROGRESS: not known yet, and S is held meanwhile; another negative errno.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
-	/* Free what the structure holds beside struct stream. */
+	/* Free the members beyond struct stream. */
 	void (*stop)(struct stream *s);
 };
 
@@ -30,25 +31,25 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err;       /* what start returned */
-	unsigned held; /* S stays until this is 0, also after it was closed */
+	int err;       /* the result of start */
+	unsigned held; /* S is kept until this is 0, also after it was closed */
 	bool closed;
 	struct stream_read *reads;
-	struct fuse_pollhandle *poll; /* whom to wake; NULL: nobody */
+	struct fuse_pollhandle *poll; /* the poller to wake, or NULL */
 	uint64_t pos;		      /* where the next read is expected, for poll() */
 	struct stream *prev, *next;
 };
 
-/* Make a stream of CLASS, which the caller fills and gives to stream_open. FUSE thread. */
+/* Make a stream of CLASS, which the caller fills and passes to stream_open. FUSE thread. */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
 /* Answer the open REQ with S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
-/* Call FN for each stream that is open; FN may not close any. I/O thread. */
+/* Call FN for each open stream; FN must not close any. I/O thread. */
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
-/* There may be more to read: serve the reads that wait. I/O thread. */
+/* Serve the waiting reads, since there may be more to read. I/O thread. */
 void stream_wake(struct stream *s);
-/* Something is being done for S, which stays until stream_unhold; then the reads that wait are served. I/O thread. */
+/* Keep S until stream_unhold, which also serves the waiting reads. I/O thread. */
 void stream_hold(struct stream *s);
 void stream_unhold(struct stream *s);
 
@@ -62,7 +63,7 @@ void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fus
 #define STREAM_OPS .read = stream_read, .poll = stream_poll, .release = stream_release
 
 struct streams *streams_new(void);
-/* Frees every stream that is left, too; to be called after loop_stop. NULL is allowed. */
+/* Also free every remaining stream. Call this after loop_stop. NULL is allowed. */
 void streams_free(struct streams *all);
-/* How many streams are open. Any thread. */
+/* Return the number of open streams. Any thread. */
 size_t streams_count(struct fs *fs);

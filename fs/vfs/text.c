@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rendered texts: the handle holds the bytes, and reads are answered from there. FUSE thread only. */
+/* Rendered texts: the handle owns the bytes for all reads. FUSE thread only. */
 #include "backend/base/loop.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/text.h"
@@ -9,7 +9,7 @@ struct text_handle {
 	struct handle handle;
 	const char *text;
 	size_t len;
-	char *own; /* where the bytes are: one of the two, the other is NULL */
+	char *own; /* the bytes: one of the two, the other is NULL */
 	struct spec_text *shared;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are texts rendered when they are opened: one reader reads one version, however long
- * it takes. A class gives .render or .share (struct text_class) and these operations.
+ * Files whose text is rendered when they are opened: a reader sees one version, however long it
+ * takes. A class has .render or .share (struct text_class) and these operations.
  */
 #pragma once
 
@@ -10,17 +10,17 @@
 
 struct text_class {
 	struct node_class class;
-	/* Render the text as it is now; malloc'ed. 0 or a negative errno. */
+	/* Render the present text; malloc'ed. Return 0 or a negative errno. */
 	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
-	/* Somebody has opened the file, and reads the text that was rendered. NULL: the class need not know. */
+	/* Called when the file was opened and its text rendered. May be NULL. */
 	void (*opened)(struct node *node);
-	/* In place of .render, for a large text that stays the same for long: a new reference. */
+	/* In place of .render, for a large text that rarely changes: return a new reference. */
 	int (*share)(struct fs *fs, struct node *node, struct spec_text **ret);
 };
 
-/* The size that the text would have now. */
+/* Return the present size of the text. */
 int text_size(struct fs *fs, struct node *node, off_t *ret);
-/* The getattr of a text that has no times of its own: they are those of this moment. */
+/* The getattr of a text without times of its own: they are the present time. */
 int text_getattr(struct fs *fs, struct node *node, struct stat *st);
 void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,

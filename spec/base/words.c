@@ -58,7 +58,7 @@ struct spec_words spec_words_pull(const char *message)
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
 	/*
-	 * Some chains end with "Back-off pulling image ...", which is no cause: it says that the pull is tried again.
+	 * Some chains end with "Back-off pulling image ...", which is not a cause: it means that the pull is retried.
 	 */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }

@@ -252,7 +252,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	return OVERLAP_KNOWN;
 }
 
-/* The guess number I says that the whole known end has come. */
+/* The guess number I has reached the end of the known output. */
 static void reach(struct overlap *o, size_t i)
 {
 	const struct guess g = o->guesses[i];
@@ -284,7 +284,7 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* There are never more bytes than the known end has, since a guess says that each is known. */
+		/* There are never more bytes than the known end has, since each is known according to a guess. */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);

@@ -37,7 +37,7 @@ static bool has_prefix(const char *key, const char *prefix)
 }
 
 /*
- * A position in the overlay: a chain of keys, the first of which is the path of the overlay itself.
+ * A position in the overlay: a chain of keys; the first is the path of the overlay itself.
  */
 struct place {
 	const struct place *up;

@@ -51,7 +51,7 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Like spec_reader.job, for the items of LIST, each of which has its object under KEY: the pods are
+ * Like spec_reader.job, for the items of LIST, which have their object under KEY: the pods are
  * the tasks. Objects that create pods, such as a batch Job, are not inspected. Also set the app's
  * name.
  */

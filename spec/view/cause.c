@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a job waits, as far as neither it nor its pods say so: its pods can't be made, a volume can't be mounted, its
- * gang finds no room, its queue or the cluster is full, no controller or scheduler has acted on it. It is found in
- * events, in the job's pod group and in its queue. Only the first obstacle is shown: that pods can't be made comes
- * before all else, and what a replica says of itself before the gang. Nothing is guessed; what the user has no right to
- * see, though it would tell, is named.
+ * Why a job waits, if neither it nor its pods have the reason: its pods can't be made, a volume
+ * can't be mounted, the capacity is insufficient for its gang, its queue or the cluster is full, no
+ * controller or scheduler has acted on it. The sources are events, the job's pod group and its
+ * queue. Only the first obstacle is shown: that pods can't be made takes precedence over all else,
+ * and a replica's own reason over the gang. Nothing is guessed; relevant objects that the user may
+ * not read are named.
  */
 #include "spec/view/cause.h"
 
@@ -15,12 +16,12 @@
 #include "spec/view/reader.h"
 #include "spec/view/watched.h"
 
-/* Volcano's last two tries are less than two minutes apart. */
+/* Volcano's last two attempts are less than two minutes apart. */
 #define GIVING_UP INT64_C(300000000000)
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* The causes: the reason in status, and what a person may do, which follows the sentence in `why`. */
+/* The causes: the reason in status, and the advice, which follows the sentence in `why`. */
 struct sort {
 	const char *reason;
 	const char *advice;
@@ -52,14 +53,17 @@ static const struct sort queue_closed = {
 static const struct sort unschedulable = {"Unschedulable", ""};
 static const struct sort missing_right = {"MissingRight", ""};
 
-/* An image may take this long to come, before `why` says that nothing is known of pods that have a node. */
+/*
+ * How long an image pull may take before `why` reports that nothing is known of pods that have a
+ * node.
+ */
 #define STARTING INT64_C(60000000000)
 
 #define UNSEEN(what)                                                                               \
 	"This user may not list and watch " what                                                   \
 	", which would show the reason: ask for that right."
 
-/* What to do about what the user may not see, by spec_view_context.unseen. */
+/* The advice about resources that the user may not see, by spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
 	[0] = "",
 	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
@@ -67,7 +71,7 @@ static const char *const unseen_advice[] = {
 	[SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS] = UNSEEN("events and podgroups"),
 };
 
-/* All in which a cause is looked for. */
+/* The sources of a cause. */
 struct facts {
 	const struct spec_job *job;
 	const struct spec_job_view *view;
@@ -98,7 +102,7 @@ static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
 
 /* --- events --- */
 
-/* The newest event about the object UID with REASON that means something; NULL: there is none. */
+/* Return the newest relevant event about the object UID with REASON, or NULL. */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
 {
@@ -122,7 +126,7 @@ static bool any_about(const struct facts *f, const char *uid)
 	return false;
 }
 
-/* The part of TEXT behind KEY; all of TEXT if KEY is not there. */
+/* Return the part of TEXT after KEY; all of TEXT if KEY is not in it. */
 static const char *behind(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -130,7 +134,7 @@ static const char *behind(const char *text, const char *key)
 	return p ? p + strlen(key) : text;
 }
 
-/* The word behind KEY in TEXT, without quotes; its length in *N. NULL: there is none. */
+/* Return the word after KEY in TEXT, without quotes; its length in *N. NULL if there is none. */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
 	const char *p = strstr(text, key);
@@ -143,7 +147,7 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 	return *n > 0 ? p : NULL;
 }
 
-/* Has enough time passed since SINCE to say that something is missing? */
+/* True if enough time has passed since SINCE to report a missing object. */
 static bool has_waited(const struct facts *f, int64_t since)
 {
 	return f->ctx->now - since >= SPEC_PATIENCE;
@@ -152,8 +156,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Which replicas have a pod in the cluster now; malloc'ed, one for each. A replica also names the pod of an earlier
- * attempt, which may be gone.
+ * Return which replicas have a pod in the cluster now; malloc'ed, one for each. A replica also
+ * names the pod of an earlier attempt, which may have been deleted.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -201,8 +205,8 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Volcano's controller prints the server's whole answer, with the server's own words in it; Kubernetes' own puts two
- * words before them.
+ * Volcano's controller prints the server's whole reply, which includes the server's message;
+ * Kubernetes' own puts two words before them.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -219,7 +223,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	struct spec_cause ret;
 
-	/* MCAD has no events, and its own words hold those of the server. */
+	/* MCAD has no events, and its own message contains the server's. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
@@ -232,7 +236,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	return ret;
 }
 
-/* What can be done about CAUSE once the job was given up. */
+/* Return the advice for CAUSE once the job was abandoned. */
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
@@ -303,7 +307,7 @@ static bool is_mount_failure(const struct spec_event_view *e)
 	       streq(e->reason, SPEC_EVENT_FAILED_ATTACH);
 }
 
-/* The replica whose pod E is about, while nothing of it has started; NULL: none. */
+/* Return the replica whose pod E is about, while nothing of it has started, or NULL. */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -316,7 +320,7 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 	return NULL;
 }
 
-/* Has something happened to the pod since FAILURE that happens only when its volumes are there? */
+/* True if the pod has had an event since FAILURE that occurs only after its volumes are mounted. */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
 	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
@@ -413,7 +417,7 @@ static struct spec_cause find_gang(const struct facts *f)
 	if (n < minimum) {
 		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
 			   minimum, n == 1 ? "is" : "are", n);
-		/* Events say why the others are not made. */
+		/* Events have the reason why the others are not made. */
 		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
 			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
 		return ret;
@@ -425,7 +429,10 @@ static struct spec_cause find_gang(const struct facts *f)
 
 /* --- the queue and the cluster --- */
 
-/* The next resource of TEXT ("overused cpu, overused memory") behind KEY, copied; false: no more. */
+/*
+ * Return the next resource of TEXT ("overused cpu, overused memory") after KEY, copied; false after
+ * the last.
+ */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
 	const char *p = strstr(*text, key);
@@ -447,20 +454,20 @@ static void put_need(FILE *out, const char *name, const char *need)
 	double value = spec_amount_value(need);
 
 	fputs("it needs ", out);
-	if (value < 0) /* not an amount that we can read: print the server's own words */
+	if (value < 0) /* an unknown notation: print the server's own text */
 		fputs(need, out);
 	else
 		spec_amount_print(out, name, value);
 	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
 }
 
-/* How much of NAME queue Q may use in all; negative: that is not limited, or not known. */
+/* Return the total of NAME that queue Q may use; negative if it is not limited, or unknown. */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
 }
 
-/* Print what the queue has of NAME: ", and 1 of the queue's 4 is free". */
+/* Print the queue's amount of NAME: ", and 1 of the queue's 4 is free". */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
@@ -469,7 +476,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/* If enough seems to be free, other jobs that were let in but do not run yet have it. */
+	/* If enough seems to be free, other jobs that were admitted but do not run yet have it. */
 	if (need > all || left >= need) {
 		fputs(", and the queue may use ", out);
 		spec_amount_print(out, name, all);
@@ -483,7 +490,10 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	fputs(" is free", out);
 }
 
-/* The job's queue, or (QUEUE is false) the cluster, has no room for it: TEXT names each resource behind KEY. */
+/*
+ * The job's queue, or (QUEUE is false) the cluster, has no capacity for it: TEXT names each
+ * resource after KEY.
+ */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
 {
@@ -515,7 +525,10 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 	return made(!queue ? &cluster_full : never ? &queue_too_small : &queue_full, words);
 }
 
-/* If the job needs more than its queue may ever use, capacity that becomes free elsewhere does not help. */
+/*
+ * If the job needs more than its queue may ever use, capacity that becomes free elsewhere does not
+ * help.
+ */
 static struct spec_cause find_too_small(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -532,7 +545,7 @@ static struct spec_cause find_too_small(const struct facts *f)
 	return *text ? is_full(f, text, "insufficient ", true) : none();
 }
 
-/* If the job's queue is closed, it lets nobody in, whatever room there is. */
+/* If the job's queue is closed, it admits no jobs, whatever its capacity. */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -545,7 +558,7 @@ static struct spec_cause find_closed(const struct facts *f)
 	return make(&queue_closed, "queue %s is closed", f->view->queue);
 }
 
-/* The scheduler has not let the job's pod group in. */
+/* The scheduler has not admitted the job's pod group. */
 static struct spec_cause find_pending(const struct facts *f)
 {
 	static const char quota[] = "queue resource quota insufficient";
@@ -580,10 +593,13 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return spec_kueue_cause(job, view, ctx);
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
-	/* What Kueue waits for comes before a replica that has failed: it may have failed in an earlier try. */
+	/*
+	 * Kueue's reasons take precedence over a failed replica, which may have failed in an
+	 * earlier attempt.
+	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A replica that has failed says more than anything else for which the others wait. */
+	/* A failed replica is more informative than anything else that the others wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
@@ -611,7 +627,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	if (n >= job->n_replicas) /* the scheduler has let them in, so events may tell of volumes */
+	if (n >= job->n_replicas) /* the scheduler has admitted them, so there may be events
+				   * about volumes */
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
 					     (n >= job->n_replicas ? STARTING : 0))) {

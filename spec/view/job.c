@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a job. Metadata and annotations are read here, tasks and status by the kind; then the order of the replicas and
- * the names of their directories are found, which all snapshots of the job share. A job of a thousand tasks has a
- * megabyte, nearly all of it spec, and comes again whenever one of its pods changes; so if the spec has not changed,
- * all that follows from it is copied from the earlier view.
+ * Reads a job. Metadata and annotations are read here, tasks and status by the kind; then the order
+ * of the replicas and the names of their directories are found, which all snapshots of the job
+ * share. A job of a thousand tasks has a megabyte, nearly all of it spec, and is sent again
+ * whenever one of its pods changes; so if the spec has not changed, everything that depends on it
+ * is copied from the earlier view.
  */
 #include <errno.h>
 
@@ -13,9 +14,9 @@
 #include "spec/view/meta.h"
 #include "spec/view/reader.h"
 
-#define MAX_DIR 200 /* bytes; with a number behind it, it is a file name */
+#define MAX_DIR 200 /* bytes; still a file name with a number appended */
 
-/* A task while the tasks are put in order. */
+/* A task while the tasks are sorted. */
 struct placed {
 	const struct spec_task_source *task;
 	size_t position; /* in the object */
@@ -60,7 +61,7 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 
 	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
-	/* A CronJob makes its Jobs, and then leaves them alone. */
+	/* A CronJob makes its Jobs, and does not change them afterwards. */
 	v->owned =
 		*v->meta.owner_uid && strncmp(v->meta.owner, "CronJob ", strlen("CronJob ")) != 0;
 	v->asked = spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*queue && !v->owned;
@@ -83,7 +84,8 @@ static bool is_replica(const struct spec_task_source *task)
 }
 
 /*
- * The order of tasks: those that are roles of their own come first, then those of each role side by side, by their ids.
+ * The order of tasks: first those that are roles of their own, then those of each role together, by
+ * their ids.
  */
 static int by_role(const void *a, const void *b)
 {
@@ -114,8 +116,8 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Put N tasks in order. False: a role has an id twice. TorchX never makes such a job; each task of it is then shown as
- * a role of its own.
+ * Sort N tasks. Return false if a role has an id twice. TorchX never makes such a job; each task of
+ * it is then shown as a role of its own.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -148,7 +150,10 @@ static int by_dir(const void *a, const void *b)
 	return diff ? diff : x < y ? -1 : 1;
 }
 
-/* Different names may have the same normal form: then all but the first such role get their number. */
+/*
+ * Different names may have the same normal form: then append a number to all but the first such
+ * role.
+ */
 static void part_dirs(struct spec_job_view *v)
 {
 	struct spec_role_view **sorted cleanup_free = new0_n(struct spec_role_view *, v->n_roles);
@@ -214,11 +219,11 @@ static int by_name(const void *a, const void *b, void *data)
 	return diff ? diff : x < y ? -1 : 1;
 }
 
-/* Make roles and tasks of SOURCES, in the order in which the job's replicas are shown. */
+/* Make roles and tasks of SOURCES, in the display order of the job's replicas. */
 static void arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
 	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* a task is a replica of a role, by the id that it has there */
+	bool torchx; /* a task is a replica of a role, by its id there */
 
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	placed = new0_n(struct placed, n);
@@ -243,7 +248,7 @@ static void arrange(struct spec_job_view *v, const struct spec_task_source *sour
 
 /* --- a job that is read for the first time --- */
 
-/* Read what follows from the metadata. 0 or -EINVAL. */
+/* Read the members that depend on the metadata. Return 0 or -EINVAL. */
 static int read_head(struct spec_job_view *v, const struct spec_value *object)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
@@ -263,7 +268,7 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	return 0;
 }
 
-/* Read what follows from the spec. */
+/* Read the members that depend on the spec. */
 static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 		      const struct spec_value *object)
 {

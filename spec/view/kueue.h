@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs keeps of Kueue's objects: the Workload, which says for a job of any kind whether Kueue lets it run; the
- * LocalQueue, in which jobs of a namespace wait, as a part of spec_queue_view; the ClusterQueue, which has the quota;
- * and the places of those that wait. The conventions of view.h hold here. Versions v1beta1 and v1beta2 are read alike.
+ * Views of Kueue's objects: the Workload, whether Kueue admits a job of any kind; the LocalQueue of
+ * a namespace, as a part of spec_queue_view; the ClusterQueue, which has the quota; and the
+ * positions of waiting jobs. The conventions of view.h apply. Versions v1beta1 and v1beta2 are read
+ * alike.
  */
 #pragma once
 
 #include "spec/view/watched.h"
 
-/* The label by which a job of any kind is put into a LocalQueue. */
+/* The label that puts a job of any kind into a LocalQueue. */
 #define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
 
 #define SPEC_KUEUE_MAX_TIME "kueue.x-k8s.io/max-exec-time-seconds"
 #define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
 
-/* The groups of its APIs: of its objects, and of the places of those that wait. */
+/* Its API groups: of its objects, and of the positions of waiting jobs. */
 #define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
 #define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
 
-/* --- Workloads; of one thread, as spec_group_view --- */
+/* --- Workloads; owned by one thread, as spec_group_view --- */
 
 enum spec_workload_condition {
 	SPEC_WORKLOAD_RESERVED,
@@ -39,7 +40,7 @@ struct spec_condition_view {
 	int64_t since;
 };
 
-/* An admission check that does not let the job in, or not yet. Plain data. */
+/* An admission check that does not admit the job, or not yet. Plain data. */
 struct spec_check_view {
 	char *name;
 	char *state; /* Pending, Retry, Rejected */
@@ -48,41 +49,42 @@ struct spec_check_view {
 
 /* A Workload. Plain data. */
 struct spec_workload_view {
-	struct spec_meta meta; /* owner_uid: that of the job, or of what owns the job */
+	struct spec_meta meta; /* owner_uid: that of the job, or of the job's owner */
 	char *queue;	       /* its LocalQueue */
-	char *cluster_queue;   /* the ClusterQueue in which it has quota; "": none */
+	char *cluster_queue;   /* the ClusterQueue in which it has quota, or "" */
 	char *flavors;	       /* flavors of that quota, as in spec_job */
-	char *priority_class;  /* the class by which its priority was found; "": none */
-	int priority;	       /* SPEC_NO_PRIORITY: it has none yet */
-	/* When it takes the priority class that its job's label names. */
+	char *priority_class;  /* the class of its priority, or "" */
+	int priority;	       /* SPEC_NO_PRIORITY if it has none yet */
+	/* When it adopts the priority class in its job's label. */
 	enum {
-		SPEC_PRIORITY_FIXED, /* never: the job's pods have one, or Kueue is too old for that */
+		SPEC_PRIORITY_FIXED,   /* never: the job's pods have one, or Kueue is too old */
 		SPEC_PRIORITY_WAITING, /* before it has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
-	bool active; /* false: Kueue does not let it run until somebody sets this again */
+	bool active; /* false: Kueue does not admit it until this is set again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* those that are not Ready */
 	size_t n_checks;
-	unsigned evictions; /* how often it was evicted, for whatever reason */
-	unsigned requeued;  /* how often it was evicted because its pods were not ready in time */
-	int64_t requeue_at; /* when it may be tried again; 0: now */
-	char *preemptor;    /* uid of the job for which its pods were last ended; "": not known */
+	unsigned evictions; /* number of evictions, for any reason */
+	unsigned requeued;  /* number of evictions because its pods were not ready in time */
+	int64_t requeue_at; /* when Kueue may retry it; 0: now */
+	char *preemptor;    /* uid of the job that last preempted it; "" if unknown */
 };
 
 /*
- * The reason for which a check or a limit has put out the job, borrowed: AdmissionCheck, MaximumExecutionTimeExceeded,
- * ... Kueue does not take it back, also when spec.active is set again. "": none has.
+ * Return the reason for which a check or a limit has deactivated the job for good, borrowed:
+ * AdmissionCheck, MaximumExecutionTimeExceeded, ... Kueue does not requeue it, even if spec.active
+ * is set again. "" if there is none.
  */
 const char *spec_workload_put_out(const struct spec_workload_view *w);
 
-/* Read a Workload. 0; -EINVAL: it is no such object. */
+/* Parse a Workload. Return 0, or -EINVAL if it is not such an object. */
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
 void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */
 
-/* --- queues; counted, any thread may hold them --- */
+/* --- queues; reference counted, any thread may hold them --- */
 
-/* What a flavor has of a resource. Plain data. */
+/* A flavor's amount of a resource. Plain data. */
 struct spec_flavor_amount {
 	char *flavor;
 	char *resource;
@@ -94,11 +96,11 @@ struct spec_flavor_amounts {
 	size_t n;
 };
 
-/* What a LocalQueue has beside the metadata. Plain data. */
+/* The members of a LocalQueue besides the metadata. Plain data. */
 struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
-	char *active;	   /* True, False; "" Kueue has not looked at it yet */
+	char *active;	   /* True, False; "" if Kueue has not processed it yet */
 	char *reason;	   /* reason of that */
 	char *message;
 	unsigned pending, reserving, admitted; /* Workloads of this queue */
@@ -113,11 +115,14 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	struct spec_flavor_amounts nominal, limit; /* limit: of what it may borrow */
+	struct spec_flavor_amounts nominal, limit; /* limit: of borrowing */
 	struct spec_flavor_amounts borrowed;
 };
 
-/* Read a LocalQueue as a queue whose part LOCAL is set. 0; -EINVAL: it is no such object. */
+/*
+ * Parse a LocalQueue as a queue whose part LOCAL is set. Return 0, or -EINVAL if it is not such an
+ * object.
+ */
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
 
 int spec_cluster_queue_view_parse(const char *json, size_t len,
@@ -128,29 +133,34 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * The names in a list of LocalQueues, with ", " between them, only some if there are many, made harmless, malloc'ed;
- * NULL: it is no such list. *RET_HAS: is the queue NAME among them, or may it be in the rest of the list?
+ * Return the names in a list of LocalQueues, with ", " between them, only some if there are many,
+ * cleaned, malloc'ed; NULL if it is not such a list. *RET_HAS: the queue NAME is among them, or may
+ * be in the rest of the list.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
-/* --- places --- */
+/* --- positions --- */
 
-/* The place of a job that waits; 1 is next. Plain data. */
+/* The position of a waiting job; 1 is next. Plain data. */
 struct spec_place {
 	char uid[65]; /* uid of the job */
 	unsigned place;
 };
 
 /*
- * Read the places from a summary of the visibility API, ordered by uid. They are those in the ClusterQueue: since jobs
- * of all its LocalQueues take turns, that place tells who is next. 0 and a malloc'ed *RET; -EINVAL.
+ * Read the positions from a summary of the visibility API, ordered by uid. They are those in the
+ * ClusterQueue: since jobs of all its LocalQueues alternate, that position shows which is next.
+ * Return 0 and a malloc'ed *RET, or -EINVAL.
  */
 int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n);
-/* The place of the job UID among the N of V; 0: it is not among them. */
+/* Return the position of the job UID among the N of V, or 0. */
 unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid);
 
 /* --- what is served --- */
 
-/* The best version among those in a group's description that kxfs knows: "GROUP/v1beta2", static. NULL: none. */
+/*
+ * Return the best version that kxfs knows in a group's description: "GROUP/v1beta2", static; or
+ * NULL.
+ */
 const char *spec_kueue_version(const char *json, size_t len);
 const char *spec_kueue_visibility_version(const char *json, size_t len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue.
- * Conditions, their reasons and the fields of queues decide what is said; Kueue's messages are quoted. In this order:
+ * Why Kueue does not let a job run, according to the latest condition of the job's Workload and to
+ * its queue. Conditions, their reasons and the fields of queues determine the text; Kueue's
+ * messages are quoted. In this order:
  *
  *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
  *	evicted, has quota      its pods are being ended
@@ -9,7 +10,7 @@
  *	QuotaReserved is false  no quota now, or never; a queue that is not there, or stopped
  *	Admitted is not true    admission checks
  *
- * Evicted stays true while the job waits again: then it is told how it came to that.
+ * Evicted stays true while the job waits again: then the reason of the eviction is included.
  */
 #include "spec/view/kueue_cause.h"
 
@@ -21,11 +22,11 @@
 #define WAITS_FOR_ROOM "Kueue admits it when quota becomes available."
 #define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
-/* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
+/* Kueue does not requeue it from then on, even if spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
-/* The causes: the reason in status, and what follows the sentence in `why`. */
+/* The causes: the reason in status, and the text after the sentence in `why`. */
 struct sort {
 	const char *reason;
 	const char *advice;
@@ -71,16 +72,17 @@ static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
 static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
 static const struct sort not_started = {"FailedToStart", SUBMIT_AGAIN};
 
-/* A cause in the making. */
+/* A cause while it is composed. */
 struct making {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
 	const struct spec_workload_view *w;
-	const struct spec_local_queue *queue; /* NULL: not known */
+	const struct spec_local_queue *queue; /* NULL if unknown */
 	const struct sort *sort;
 	FILE *out; /* the sentence */
 	bool stops;
-	bool kept; /* it was put out since its pods did not start in time: what kept them is told too */
+	bool kept; /* it was evicted because its pods did not start in time: include what blocked
+		    * them */
 };
 
 static const struct spec_condition_view *condition(const struct making *m,
@@ -130,7 +132,7 @@ static void put_time(const struct making *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Say how it came that its pods were ended, when, and how it goes on. */
+/* Print why its pods were ended, when, and what follows. */
 static void put_eviction(struct making *m)
 {
 	static const char why[] = "due to ";
@@ -162,7 +164,7 @@ static void put_eviction(struct making *m)
 		put_time(m, e->since);
 		fprintf(m->out, ": %s", e->message);
 	}
-	/* How often it was put back, and when it is tried again. */
+	/* Print the number of requeues, and when it is retried. */
 	if (m->w->requeued > 0)
 		fprintf(m->out, "; Kueue has requeued it %u time%s for this", m->w->requeued,
 			m->w->requeued == 1 ? "" : "s");
@@ -217,7 +219,7 @@ static void put_quote(const struct making *m, const char *message, const char *r
 	fprintf(m->out, "Kueue: \"%s\"", *message ? message : reason);
 }
 
-/* The job has no quota, as RESERVED says. */
+/* The job has no quota, according to RESERVED. */
 static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
 {
 	m->sort = sort_of_reason(reserved->reason);
@@ -227,7 +229,7 @@ static void not_let_in(struct making *m, const struct spec_condition_view *reser
 	put_quote(m, reserved->message, reserved->reason);
 }
 
-/* --- queues that are not there, or stopped --- */
+/* --- queues that are missing or stopped --- */
 
 static void line(struct making *m)
 {
@@ -241,7 +243,7 @@ static void line(struct making *m)
 		      "ahead of it wait too",
 		      m->out);
 	else if (m->ctx->kueue.place > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
-		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not tell the version */
+		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not have the version */
 		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
 		      "it, and Kueue 0.18 and later skips jobs with the same request "
 		      "as one that did not fit",
@@ -255,7 +257,7 @@ static bool is_stopped(const char *policy)
 	return *policy && !streq(policy, "None");
 }
 
-/* Were the job's pods ended because a queue was stopped? Then that queue was drained. */
+/* True if the job's pods were ended because a queue was stopped and drained. */
 static bool was_drained(const struct making *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
@@ -284,7 +286,7 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 					   spec_kueue_queue(m->view, m->ctx));
 
 	if (c && streq(c->active, "True") && !is_stopped(c->stop_policy)) {
-		line(m); /* it was opened again */
+		line(m); /* it was reopened */
 		return;
 	}
 	if (c && !is_stopped(c->stop_policy)) {
@@ -310,7 +312,7 @@ static void no_cluster_queue(struct making *m, const char *name, size_t n)
 		spec_kueue_queue(m->view, m->ctx), (int)n, name);
 }
 
-/* The LocalQueue lets nobody in: say why. */
+/* Print why the LocalQueue admits no jobs. */
 static void local_queue_inactive(struct making *m)
 {
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
@@ -323,7 +325,7 @@ static void local_queue_inactive(struct making *m)
 	else if (streq(m->queue->reason, "ClusterQueueDoesNotExist"))
 		no_cluster_queue(m, cluster, strlen(cluster));
 	else
-		line(m); /* it was opened again */
+		line(m); /* it was reopened */
 }
 
 /* --- the conditions --- */
@@ -336,7 +338,7 @@ static bool is_finished(const struct spec_workload_view *w)
 	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
 }
 
-/* Has Kueue finished the Workload of a job that never ran? */
+/* True if Kueue has finished the Workload of a job that never ran. */
 static bool has_not_started(const struct spec_workload_view *w)
 {
 	return is_finished(w) &&
@@ -354,7 +356,7 @@ static void deactivated(struct making *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
-	const struct spec_condition_view *says = target->is_true ? target : e;
+	const struct spec_condition_view *latest = target->is_true ? target : e;
 	const char *reason = spec_workload_put_out(m->w);
 
 	m->stops = true;
@@ -362,7 +364,7 @@ static void deactivated(struct making *m)
 	if (streq(reason, "AdmissionCheck")) {
 		m->sort = &off_rejected;
 		fputs("it was rejected by an admission check. ", m->out);
-		put_quote(m, says->message, says->reason);
+		put_quote(m, latest->message, latest->reason);
 	} else if (streq(reason, "RequeuingLimitExceeded")) {
 		m->sort = &off_not_ready;
 		m->kept = true;
@@ -373,20 +375,23 @@ static void deactivated(struct making *m)
 	} else if (*reason) {
 		m->sort = &off_for_good;
 		fputs("it was deactivated. ", m->out);
-		put_quote(m, says->message, says->reason);
+		put_quote(m, latest->message, latest->reason);
 	} else {
-		/* Perhaps it was deactivated by a suspend that was written to its ctl, here or by another kxfs. */
+		/*
+		 * Perhaps a suspend written to its ctl, here or in another kxfs, has deactivated
+		 * it.
+		 */
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
 	}
 }
 
-/* The job has no quota: say why. */
+/* The job has no quota: print why. */
 static void unreserved(struct making *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	if (e->is_true && streq(r->message, e->message)) { /* nothing was said since */
+	if (e->is_true && streq(r->message, e->message)) { /* nothing was reported since */
 		m->sort = sort_of_eviction(e->reason);
 		put_eviction(m);
 		return;
@@ -403,7 +408,7 @@ static void unreserved(struct making *m)
 	}
 }
 
-/* The job has quota, and is not let in: say why. */
+/* The job has quota, but is not admitted: print why. */
 static void unadmitted(struct making *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -470,7 +475,7 @@ static void explain(struct making *m)
 	} else if (!reserved->is_set && m->queue && streq(m->queue->active, "False"))
 		local_queue_inactive(m);
 	else if (!reserved->is_set)
-		line(m); /* Kueue has not said anything yet */
+		line(m); /* Kueue has not reported anything yet */
 	else if (!reserved->is_true)
 		unreserved(m);
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
@@ -481,7 +486,7 @@ static void explain(struct making *m)
 	}
 }
 
-/* Kueue should have made a Workload by now, or let it run. */
+/* Kueue should have created a Workload by now, or admitted the job. */
 static void missing(struct making *m)
 {
 	const struct spec_view_context *ctx = m->ctx;

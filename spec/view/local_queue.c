@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's queues: the LocalQueue of a namespace, which has no quota of its own but a share of its ClusterQueue's,
- * which belongs to the whole cluster and which users often may not see. The places of those that wait stand in
- * neither, but in a summary that Kueue's visibility API makes when it is asked.
+ * Kueue's queues: the LocalQueue of a namespace has no quota of its own but a share of its
+ * ClusterQueue's, which belongs to the whole cluster and which users often may not read. Neither
+ * has the positions of waiting jobs, which are in a summary that Kueue's visibility API makes on
+ * request.
  */
 #include <errno.h>
 
@@ -11,10 +12,10 @@
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
-/* The most amounts of one queue, of all flavors together; more are left out. */
+/* The largest number of amounts of one queue, over all flavors; more are ignored. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* bytes of names in a line, beyond which no further name begins */
+#define NAMES_MAX   500 /* bytes of names in a line, after which no further name begins */
 #define TEXT_DEPTH  2	/* levels in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -54,7 +55,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/* An amount may be a number, as somebody wrote it. */
+	/* A manifest may have the amount as a number. */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
@@ -79,7 +80,7 @@ static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value 
 	}
 }
 
-/* --- what both have --- */
+/* --- common to both --- */
 
 /* Read the condition Active. */
 static void read_active(const struct spec_value *status, char **active, char **reason,
@@ -198,7 +199,8 @@ static bool is_stopped(const char *policy)
 }
 
 /*
- * The state of Q: Open, or why it lets nobody in; *RET_BY: the kind of the queue that somebody has stopped, "": none.
+ * Return the state of Q: Open, or why it admits no jobs; *RET_BY: the kind of the stopped queue, or
+ * "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
@@ -215,7 +217,7 @@ static const char *state_of(const struct spec_local_queue *q,
 	return streq(q->active, "True") ? "Open" : *q->active ? q->reason : "";
 }
 
-/* Put TEXT, or null if it is empty. */
+/* Add TEXT, or null if it is empty. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	if (text && *text)
@@ -224,7 +226,7 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 		spec_tree_null(o, key);
 }
 
-/* What is known of the resources of all flavors: of V's list, and of what OTHER has and V has not. */
+/* Add the known resources of all flavors: those of V's list, and those that only OTHER has. */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
 			const struct spec_cluster_queue_view *cluster,
 			const struct spec_flavor_amounts *v,
@@ -302,7 +304,7 @@ char *spec_local_queue_names(const char *json, size_t len, const char *name, boo
 	return ret;
 }
 
-/* --- places --- */
+/* --- positions --- */
 
 static int by_uid(const void *a, const void *b)
 {
@@ -311,7 +313,7 @@ static int by_uid(const void *a, const void *b)
 	return strcmp(x->uid, y->uid);
 }
 
-/* The uid of its controller; if none of its owners says that it is one, of its only owner. */
+/* Return the uid of its controller; if no owner is marked as controller, of its only owner. */
 static const char *job_of(const struct spec_value *item)
 {
 	const struct spec_value *owners =

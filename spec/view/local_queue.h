@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a LocalQueue of Kueue has beside what all queues have (watched.c). Private to spec/view. */
+/*
+ * The members of a LocalQueue of Kueue beyond those of all queues (watched.c). Private to
+ * spec/view.
+ */
 #pragma once
 
 #include "spec/base/read.h"

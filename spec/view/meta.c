@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of the cluster. The folder turns what a server's watches tell into what a user sees:
+ * Objects of the cluster. The folder converts objects of a server's watches into the user's view:
  *
  *   meta.c      the metadata that all objects have
  *   job.c       struct spec_job_view: a job's object, its tasks in the order of its replicas
- *   pod.c       struct spec_pod_view: a pod, and what it says of itself
+ *   pod.c       struct spec_pod_view: a pod, and its own status
  *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: what else may be watched
  *   workload.c, local_queue.c  Kueue's objects (kueue.h)
  *   state.c     how the job is, out of the controller's word and the pods
  *   replica.c   how one replica is, out of its pods
  *   cause.c     what blocks a job that waits, out of events, pod group and queue
  *   kueue_cause.c  the same out of Kueue's objects
- *   snapshot.c  struct spec_job, the immutable snapshot: calls the three above, each of which returns a
+ *   snapshot.c  struct spec_job, the immutable snapshot: calls the three above, which return a
  *               value, and alone writes the job's fields
  *
  * How the objects of a kind are read is a table of functions of that kind (struct spec_reader). Views of jobs, pods
@@ -111,7 +111,10 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 		return -EINVAL;
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
-	/* The server writes when the object must be gone; its deletion was asked for a grace period earlier. */
+	/*
+	 * The server writes when the object must be gone; its deletion was requested a grace period
+	 * earlier.
+	 */
 	if (m->deleted)
 		m->deleted -= NS_PER_S *
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);

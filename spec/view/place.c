@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which pod belongs to which replica. Most controllers number the pods of a task. If a controller does not, each pod is
- * a replica, in the order in which they were made; when there are as many as there have to be, a further pod was made
- * in place of one that failed, and is its next attempt. A pod whose output is known keeps its replica, whatever becomes
- * known of other pods.
+ * Assigns pods to replicas. Most controllers number the pods of a task. If a controller does not,
+ * each pod is a replica, in order of creation; once the required number exists, a further pod
+ * replaces one that failed, and is its next attempt. A pod whose output is known keeps its replica,
+ * whatever becomes known of other pods.
  */
 #include "spec/view/place.h"
 
@@ -16,7 +16,10 @@ static int compare(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* By replica, then by age. Times have whole seconds only; of two that are equal, the pod that is gone is older. */
+/*
+ * Sort by replica, then by age. Times are in whole seconds; of two that are equal, the deleted pod
+ * is older.
+ */
 static int by_age(const void *a, const void *b)
 {
 	const struct spec_placed_pod *x = a, *y = b;
@@ -29,7 +32,7 @@ static int by_age(const void *a, const void *b)
 	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
 }
 
-/* The task that POD names; NULL: the job has no such task. */
+/* Return the task that POD names, or NULL if the job has no such task. */
 static const struct spec_task_view *task_of(const struct spec_job_view *view,
 					    const struct spec_pod_view *pod)
 {
@@ -52,9 +55,9 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* --- pods that have no number --- */
+/* --- pods without a number --- */
 
-/* A log that was known before, which names its pod, and the replica that it belongs to. */
+/* A log of the last snapshot, which names its pod, and its replica. */
 struct known {
 	const char *key;
 	size_t replica;
@@ -86,13 +89,16 @@ static struct known *known_of(const struct spec_job *before, size_t *ret_n)
 	return ret;
 }
 
-/* May the pod after POD (NULL: there was none) be the next attempt of its replica? */
+/* True if the pod after POD (NULL: there was none) may be the next attempt of its replica. */
 static bool is_free(const struct spec_pod_view *pod)
 {
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
 }
 
-/* Find the replicas of the N pods at V, the oldest first; until now each has the first replica of its task. */
+/*
+ * Find the replicas of the N pods at V, the oldest first; until now each has the first replica of
+ * its task.
+ */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)
 {
@@ -141,7 +147,7 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 	struct spec_placed_pods ret = {.v = v};
 	size_t later = n;
 
-	/* Pods that have a number stand at the beginning, the others at the end. */
+	/* Numbered pods are at the beginning, the others at the end. */
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_view *task = task_of(view, pods[i]);
 

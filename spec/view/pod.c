@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a pod, and finds its state, why it waits or how it has ended, and its containers. Each controller writes in
- * another way to which task of a job a pod belongs, so the kind reads that.
+ * Reads a pod, and finds its state, why it waits or how it has ended, and its containers.
+ * Controllers differ in how they record a pod's task, so the kind reads that.
  */
 #include "spec/view/pod.h"
 
@@ -17,8 +17,11 @@
 
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6  /* millionths in a core */
-#define MAX_FIGURE     1e15 /* the largest amount that may be asked for; more is not shown */
-/* The kubelet writes this, and 137, of a container of which it does not know how it ended: that is no exit code. */
+#define MAX_FIGURE     1e15 /* the largest plausible request; a larger one is not shown */
+/*
+ * The kubelet writes this, and 137, for a container whose end it does not know: that is not an exit
+ * code.
+ */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
 void spec_pod_view_free(struct spec_pod_view *v)
@@ -75,7 +78,10 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 	for (size_t i = 0; i < array_size(states); i++) {
 		if (!streq(pod->phase, states[i].phase))
 			continue;
-		/* The kubelet tells how containers have ended some moments before the phase that follows from it. */
+		/*
+		 * The kubelet reports the ends of containers some moments before the resulting
+		 * phase.
+		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
 		/* A running pod waits before its container's first run, and between two runs. */
@@ -152,8 +158,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * If a container has run, the message that the kubelet tells of its end is the text that the program has left: its last
- * 4096 bytes, so JSON may lack its beginning, and then says less than the log.
+ * If a container has run, the kubelet's message about its end is the text that the program has
+ * left: its last 4096 bytes, so JSON may lack its beginning, and then has less information than the
+ * log.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -200,7 +207,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	}
 }
 
-/* A container whose name can't be a file's is left out. */
+/* A container whose name is not valid as a file's is ignored. */
 static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
@@ -228,7 +235,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* Does the policy of a pod, or a container's own, let a container run again? */
+/* True if the policy of a pod, or a container's own, lets a container restart. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -236,7 +243,7 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/* The server fills in the policies that nobody has set. */
+/* The server fills in the default policies. */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -251,7 +258,7 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-/* The container whose output is the replica's, as it was asked for; NULL: there is none. */
+/* Return the requested container whose output is the replica's, or NULL. */
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
@@ -270,7 +277,10 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* How many BY of a unit MAP has under NAME; -1: none, or something that is no amount. */
+/*
+ * Return the amount of NAME in MAP, with BY of them in a unit; -1 if there is none, or it is not an
+ * amount.
+ */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -278,7 +288,7 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Each maker of GPUs has a name for them: nvidia.com/gpu, amd.com/gpu. */
+/* Each vendor of GPUs has a name for them: nvidia.com/gpu, amd.com/gpu. */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
@@ -293,7 +303,10 @@ static int64_t count_gpus(const struct spec_value *limits)
 	return n;
 }
 
-/* What CONTAINER was given, as the server has completed it: a resource with a limit is also requested. */
+/*
+ * Return the resources of CONTAINER, as the server has completed them: a resource with a limit is
+ * also requested.
+ */
 static struct spec_request request(const struct spec_value *container)
 {
 	const struct spec_value *resources = spec_read_map(container, "resources");
@@ -308,7 +321,7 @@ static struct spec_request request(const struct spec_value *container)
 	};
 }
 
-/* How the container called NAME has ended; NULL: it has not. */
+/* Return the end of the container NAME, or NULL if it has not ended. */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
 	const struct spec_value *list = spec_read_list(status, "containerStatuses");
@@ -322,7 +335,7 @@ static const struct spec_value *terminated(const struct spec_value *status, cons
 	return NULL;
 }
 
-/* Is it sure that a container is not run again after exit code CODE? */
+/* True if a container is certainly not restarted after exit code CODE. */
 static bool is_last_run(const struct spec_value *pod, const struct spec_value *container, int code)
 {
 	const char *policy = spec_read_text(container, "restartPolicy");
@@ -334,7 +347,7 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
 }
 
-/* What the phase will be when the kubelet tells it: FAILED if a container has failed. */
+/* Return the phase that the kubelet will report: FAILED if a container has failed. */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");
@@ -355,8 +368,8 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
 }
 
 /*
- * The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried, or the scheduler has a
- * place for it and says only that the others are not that far.
+ * Return the condition with the reason why the pod is not scheduled; NULL if it is, or no scheduler
+ * has tried, or the scheduler has a node for it and only reports that the others are not ready.
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
@@ -379,7 +392,10 @@ static bool any_ready(const struct spec_value *status)
 	return false;
 }
 
-/* Does condition C say that the pod's node has gone silent, or that the pod is evicted for that? */
+/*
+ * True if condition C means that the pod's node does not respond, or that the pod is evicted for
+ * that.
+ */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
 	const char *reason = spec_read_text(c, "reason");
@@ -392,8 +408,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Since when the node has been silent; 0: it is not. The controller of nodes says of its pods that they are not ready,
- * while their containers stay as the kubelet has seen them last; minutes later it evicts them.
+ * Return since when the node has not responded; 0 if it does. The node controller marks its pods as
+ * not ready, while their containers remain as the kubelet has last reported them; minutes later it
+ * evicts them.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -411,7 +428,7 @@ static int64_t lost_since(const struct spec_value *status)
 	return ret;
 }
 
-/* The node counts from when it has taken the pod. */
+/* The node counts from its acceptance of the pod. */
 static int64_t deadline(const struct spec_value *pod)
 {
 	int64_t since = spec_read_time(spec_read_map(pod, "status"), "startTime");
@@ -434,8 +451,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 }
 
 /*
- * The members of a pod that this file and the kinds read, which are a fifth of it. Any other member that a reader wants
- * has to be added here, or it finds nothing.
+ * The members of a pod that this file and the kinds read, which are a fifth of it. Add any other
+ * member that a reader needs here, otherwise it is missing.
  */
 static const struct spec_pick owner_pick[] = {
 	{.key = "uid", .keep = true},	     {.key = "controller", .keep = true},
@@ -445,7 +462,7 @@ static const struct spec_pick owner_pick[] = {
 static const struct spec_pick metadata_pick[] = {
 	{.key = "name", .keep = true},
 	{.key = "uid", .keep = true},
-	{.key = "resourceVersion", .keep = true}, /* a watch is resumed by it */
+	{.key = "resourceVersion", .keep = true}, /* needed to resume a watch */
 	{.key = "creationTimestamp", .keep = true},
 	{.key = "deletionTimestamp", .keep = true},
 	{.key = "deletionGracePeriodSeconds", .keep = true},
@@ -502,11 +519,14 @@ const struct spec_pick spec_pod_pick[] = {
 	{.key = "metadata", .keep = true, .of = metadata_pick},
 	{.key = "spec", .keep = true, .of = pod_spec_pick},
 	{.key = "status", .keep = true, .of = status_pick},
-	{.key = "code", .keep = true}, /* for a Status that comes in place of a pod */
+	{.key = "code", .keep = true}, /* for a Status that is sent instead of a pod */
 	{0},
 };
 
-/* The first of the N READERS whose kind has pods with the controller of POD, or the only one; NULL: there is none. */
+/*
+ * Return the first of the N READERS whose kind has pods with the controller of POD, or the only
+ * one; or NULL.
+ */
 static const struct spec_reader *reader_of(const struct spec_reader *const *readers, size_t n,
 					   const struct spec_value *pod)
 {
@@ -559,7 +579,10 @@ int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, cons
 
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
-	/* When the pod has ended the kubelet shortens the grace period, so the deletion seems to have begun later. */
+	/*
+	 * When the pod has ended the kubelet shortens the grace period, so the deletion seems to
+	 * have begun later.
+	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
 	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
@@ -567,7 +590,7 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	now->look = before->look;
 }
 
-/* --- what it uses --- */
+/* --- its usage --- */
 
 static const struct spec_pick metrics_metadata_pick[] = {
 	{.key = "name", .keep = true},

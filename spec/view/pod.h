@@ -16,19 +16,24 @@ struct spec_placed_pods {
 	size_t n;
 };
 
-/* The container whose output is the replica's; NULL: the server has not shown it yet. */
+/*
+ * Return the container whose output is the replica's; NULL if the server has not reported it yet.
+ */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
-/* Has its node gone silent, so that nobody knows whether it still runs? */
+/* True if its node does not respond, so that it is not known whether it still runs. */
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
-/* Has C failed, and will it be run again in the same pod? */
+/* True if C has failed, and will be restarted in the same pod. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
-/* The state in the pod's own status, whatever became of its job: its phase, or what follows from its containers. */
+/*
+ * Return the state in the pod's own status, independent of its job: its phase, or the state that
+ * follows from its containers.
+ */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
-/* Does the phase of the pod say that it has ended? Its controller goes by that. */
+/* True if the pod has ended according to its phase, which its controller uses. */
 bool spec_pod_is_settled(const struct spec_pod_view *pod);
-/* Has the pod ended because somebody deleted it, and not by itself before that? */
+/* True if the pod has ended because it was deleted, and not by itself before that. */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
-/* Does the pod belong to an attempt of JOB that is over? */
+/* True if the pod belongs to an attempt of JOB that is over. */
 bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
-/* The state that POD ended in by itself; -1: it has not, or was stopped. */
+/* Return the state that POD ended in by itself; -1 if it has not, or was stopped. */
 int spec_pod_end(const struct spec_pod_view *pod);

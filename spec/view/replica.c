@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica as its pods show it. Its state follows from the newest pod; its logs from all pods and from the snapshot
- * before.
+ * A replica made from its pods. Its state follows from the newest pod; its logs from all pods and
+ * from the last snapshot.
  */
 #include "spec/view/replica.h"
 
@@ -11,16 +11,16 @@
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
-/* The longest time (ns) for which a look tells: that since the look before, or since the start. */
+/* The longest time (ns) covered by a sample: since the last sample, or since the start. */
 #define LOOK_SPAN INT64_C(45000000000)
-/* The exit codes of a program that SIGKILL or SIGTERM has ended. */
+/* The exit codes of a program killed by SIGKILL or SIGTERM. */
 #define KILLED	   137
 #define TERMINATED 143
-#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger figure is not believed */
+#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger figure is not plausible */
 
 /* --- its state --- */
 
-/* How many retries of the job there were before POD was made; 0 if that is not known. */
+/* Return the number of the job's retries before POD was made; 0 if unknown. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -28,7 +28,10 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 	return pod->meta.created < job->began ? 0 : job->retries;
 }
 
-/* Does POD, in STATE, belong to an attempt that is over, while the pod of the next one has not been made yet? */
+/*
+ * True if POD, in STATE, belongs to an attempt that is over, while the pod of the next one has not
+ * been made yet.
+ */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
@@ -41,8 +44,8 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 }
 
 /*
- * Did the controller of JOB delete POD because the restarts of containers have used up the retries? Then a failure of
- * its main container has ended the replica.
+ * True if the controller of JOB deleted POD because the restarts of containers have used up the
+ * retries. Then a failure of its main container has ended the replica.
  */
 static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -51,7 +54,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/* Has C, which was run again after a failure, failed once more before it was stopped? */
+/* True if C, which was restarted after a failure, failed once more before it was stopped. */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -74,7 +77,7 @@ static enum spec_state state_of(const struct spec_pod_view *pod, const struct sp
 
 /* --- why --- */
 
-/* Does C wait for something that may never come by itself? */
+/* True if C waits for something that may never happen. */
 static bool waits(const struct spec_container_view *c)
 {
 	return c->state == SPEC_WAITING && *c->reason && !streq(c->reason, "ContainerCreating") &&
@@ -86,7 +89,7 @@ static bool failed(const struct spec_container_view *c)
 	return c->state == SPEC_TERMINATED && !streq(c->reason, "Completed") && c->exit_code != 0;
 }
 
-/* The container that keeps POD from going on, or that has ended it; its main one if this is one of them. */
+/* Return the container that blocks POD, or has ended it; its main one if that is among them. */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -112,7 +115,7 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		int64_t wait = spec_words_backoff(c->message);
 		bool waits = c->state == SPEC_WAITING;
 
-		/* C has failed, and is being run again. */
+		/* C has failed, and is being restarted. */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
 		if (waits && wait && c->last_finished)
@@ -140,7 +143,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* C was run again after a failure, and stopped in that run. */
+/* C was restarted after a failure, and stopped in that run. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -210,8 +213,8 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C: that of its present run, if this has begun, and that of the run before. The server has none of
- * earlier runs; if they were captured, the snapshot before names them.
+ * Add the logs of C: that of its present run, if this has begun, and that of the run before. The
+ * server has no logs of earlier runs; if they were captured, the last snapshot names them.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
@@ -234,7 +237,9 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 	return c ? c->restarts : 0;
 }
 
-/* The number of attempts before the present one, including those whose pods are forgotten. */
+/*
+ * Return the number of attempts before the present one, including those whose pods are forgotten.
+ */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
 {
@@ -248,14 +253,14 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
 }
 
-/* --- what it uses --- */
+/* --- its usage --- */
 
-/* Add LOOK, the next one at the run that began at STARTED, to U, which that run has used before. */
+/* Add LOOK, the next sample of the run that began at STARTED, to U, the usage of that run. */
 static void add_look(struct spec_usage *u, int64_t started, const struct spec_look *look)
 {
 	int64_t span = look->at - (u->last ? u->last : started);
 
-	/* If looks are missing, nobody knows what was used meanwhile. */
+	/* If samples are missing, the usage in between is unknown. */
 	if (u->cpu_us >= 0 && look->cpu >= 0 && span <= LOOK_SPAN)
 		u->cpu_us += llround((double)look->cpu * ((double)span / 1e9));
 	else
@@ -271,8 +276,8 @@ static void add_look(struct spec_usage *u, int64_t started, const struct spec_lo
 }
 
 /*
- * Set the usage of R, which was BEFORE in the last snapshot and is the run C of POD. Between two runs it is that of the
- * last run.
+ * Set the usage of R, which was BEFORE in the last snapshot and is the run C of POD. Between two
+ * runs it is that of the last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)
@@ -297,8 +302,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- the whole --- */
 
 /*
- * Is STATE the last state of the replica? The end of a job may be known before the ends of its pods, whose output is
- * still to come.
+ * True if STATE is the last state of the replica. The end of a job may be known before the ends of
+ * its pods, whose output is not complete yet.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -314,22 +319,24 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 }
 
 /*
- * Was a pod of the replica ever seen, or was it certain that there is none? BEFORE is the replica in the last snapshot.
+ * True if a pod of the replica was ever seen, or certainly does not exist. BEFORE is the replica in
+ * the last snapshot.
  */
-static bool was_told(const struct spec_replica *before)
+static bool was_reported(const struct spec_replica *before)
 {
 	return before && (before->n_logs > 0 || *before->pod || before->finished);
 }
 
 /*
- * Fill R, which has no pod. If it had ended in the last snapshot, it stays as it was. If the end of the job is told
- * before any of its pods, the replica has not finished, since its output is still to come.
+ * Fill R, which has no pod. If it had ended in the last snapshot, it remains as it was. If the end
+ * of the job is reported before any of its pods, the replica has not finished, since its output is
+ * not complete yet.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
 {
-	bool told = !standing->pods_late || was_told(before);
-	int64_t ended = standing->over && told ? standing->ended : 0;
+	bool known = !standing->pods_late || was_reported(before);
+	int64_t ended = standing->over && known ? standing->ended : 0;
 
 	if (before)
 		r->attempt = before->attempt;
@@ -380,7 +387,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
-/* Has POD been made and not begun to run its program, nor tried to? */
+/* True if POD has been made, but neither begun to run its program nor tried to. */
 static bool is_unused(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -389,8 +396,8 @@ static bool is_unused(const struct spec_pod_view *pod)
 }
 
 /*
- * Has the replica ended in the attempt before? Volcano makes a pod for a further attempt before it sees that none is
- * left (pkg/controllers/job/state/restarting.go), and kills it then.
+ * True if the replica has ended in the last attempt. Volcano makes a pod for a further attempt
+ * before it sees that none is left (pkg/controllers/job/state/restarting.go), and kills it then.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
 			     const struct spec_replica *before)

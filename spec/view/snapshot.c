@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the snapshot of a job from its object and its pods: all replicas, the job's times and its transitions.
- * Everything else is decided in place.c, state.c, replica.c and cause.c; only this file writes the fields of the job.
+ * Makes the snapshot of a job from its object and its pods: all replicas, the job's times and its
+ * transitions. place.c, state.c, replica.c and cause.c decide everything else; only this file
+ * writes the fields of the job.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -14,7 +15,7 @@
 
 /* --- roles and replicas --- */
 
-/* The replica NAME of the last snapshot, where it usually stands in the same place. */
+/* Return the replica NAME of the last snapshot, usually at the same index. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -52,8 +53,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * Set what the replicas of each role are given: as the newest pod of the role says, or, if there is none, as was known
- * before.
+ * Set the resources of the replicas of each role: those of the newest pod of the role, or, without
+ * one, the last known ones.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -99,8 +100,9 @@ static bool is_followed(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * The retries of a job whose object does not count restarts of containers. Once the job ends, its object also counts
- * pods that its controller has deleted, so the pods that failed and have a successor are counted then.
+ * Return the retries of a job whose object does not count restarts of containers. Once the job
+ * ends, its object also counts pods that its controller has deleted, so the pods that failed and
+ * have a successor are counted then.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -120,10 +122,10 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* The most retries of a replica of a job that retries each by itself. */
+/* Return the largest number of retries of a replica, for a job that retries each separately. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
-	/* Pods that have failed may have gone since the last snapshot. */
+	/* Failed pods may have been deleted since the last snapshot. */
 	unsigned ret = before ? before->retries : 0;
 
 	for (size_t i = 0; i < pods.n; i++)
@@ -181,7 +183,10 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 	return true;
 }
 
-/* When the job last changed: now, unless it is as before; for a job that is new, the last time in its objects. */
+/*
+ * Return when the job last changed: now, unless it is unchanged; for a new job, the last time in
+ * its objects.
+ */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
 {
@@ -210,8 +215,9 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * When the I-th phase of C began, if nobody has seen that. The time of Volcano's condition for a phase moves with each
- * change within the phase, so RUNNING began when the first container started, if that was earlier.
+ * Return when the I-th phase of C began, if that was not observed. The time of Volcano's condition
+ * for a phase moves with each change within the phase, so RUNNING began when the first container
+ * started, if that was earlier.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -231,7 +237,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	size_t place = 0; /* place of LAST in C; the length of C: it is not there */
+	size_t place = 0; /* index of LAST in C; the length of C if it is not there */
 	/* If no controller had acted before, all phases are newer, even if times in whole seconds are equal. */
 	bool newer = !*last.phase;
 
@@ -246,7 +252,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* When each phase began: the time at which it was seen, or, where nobody has seen it, the controller's. */
+/* Set when each phase began: the time at which it was observed, or else the controller's. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -260,7 +266,10 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 	else
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
-	/* In the same phase only the pods have changed the state, and the controller has no time for that. */
+	/*
+	 * In the same phase only the pods have changed the state, and the controller has no time
+	 * for that.
+	 */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
 	else if (!seen && c->n && streq(c->v[c->n - 1].phase, job->phase))
@@ -270,7 +279,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 
 /* --- probes --- */
 
-/* If replicas were ended because a probe had failed, name it: events tell that for an hour. */
+/* If replicas were ended because a probe failed, name it: the events exist for an hour. */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
 {
@@ -295,8 +304,8 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Has JOB failed by its controller's word alone, while its pods may still tell why? The two come by two watches. While
- * the view is stale, nobody knows when they will.
+ * True if JOB has failed according to its controller, while its pods may still report why. The two
+ * have separate watches. While the cache is stale, the time of their events is unknown.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -309,7 +318,7 @@ static bool is_unexplained(const struct spec_job *job, const struct spec_job_vie
 	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
 }
 
-/* The last words of the replica that failed first, as its pod has them; or as they were known already. */
+/* Set the last words of the replica that failed first, from its pod or from the last snapshot. */
 static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 			    const struct spec_job *before)
 {
@@ -325,7 +334,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const struct spec_pod_view *pod = pods.v[i].pod;
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
-		/* The last words of a run that was stopped say nothing. */
+		/* The last words of a run that was stopped have no meaning. */
 		if (r->starts > 0)
 			continue;
 		for (size_t k = 0; k < pod->n_containers && streq(pod->meta.name, r->pod); k++) {
@@ -337,7 +346,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 	}
 }
 
-/* An obstacle that keeps its pods from running stays known when Kueue ends them for that. */
+/* Keep the obstacle that blocked its pods when Kueue ends them for that. */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	cleanup_free char *text = spec_status_obstacle(job);
@@ -353,7 +362,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- the whole --- */
 
-/* What the Workload says stays known when that goes before the job does. */
+/* Keep the Workload's data when it is deleted before the job. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -455,7 +464,9 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		job->again = again;
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
-	/* The server is asked for places from time to time, so that of a job which has its quota by now is old. */
+	/*
+	 * Positions are requested periodically, so that of a job which has its quota by now is old.
+	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.place;
 	job->finished = finished(job, &standing, ctx);

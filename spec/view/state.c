@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of a job and the reason for it, from its object and its replicas. The phase that the controller has
- * written counts first; where it is missing or late, the pods decide.
+ * The state of a job and the reason for it, from its object and its replicas. The phase that the
+ * controller has written takes precedence; if it is missing or late, the pods decide.
  */
 #include "spec/view/state.h"
 
@@ -11,11 +11,14 @@
 
 /* --- before the replicas are known --- */
 
-/* The row of the kind's table for the phase of the object. */
+/* Return the row of the kind's table for the phase of the object. */
 static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
-	/* Kueue suspends jobs that wait in its queue; nobody has asked for that, except where Kueue is off. */
+	/*
+	 * Kueue suspends jobs that wait in its queue; no user has requested that, unless Kueue is
+	 * off.
+	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
 	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
@@ -24,11 +27,11 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How the newest pods of all replicas have ended. */
+/* The ends of the newest pods of all replicas. */
 struct ends {
 	size_t succeeded, failed;
-	bool gone;    /* a pod that failed is no longer in the cluster */
-	int64_t time; /* time of the last end; 0: not known */
+	bool gone;    /* a failed pod was deleted */
+	int64_t time; /* time of the last end; 0 if unknown */
 };
 
 static bool is_newest(struct spec_placed_pods pods, size_t i)
@@ -36,7 +39,10 @@ static bool is_newest(struct spec_placed_pods pods, size_t i)
 	return i + 1 == pods.n || pods.v[i + 1].replica != pods.v[i].replica;
 }
 
-/* Count the ends of all replicas of V in its present try. False: not all have ended by themselves. */
+/*
+ * Count the ends of all replicas of V in its present attempt. Return false if not all have ended by
+ * themselves.
+ */
 static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
 		       struct ends *ret)
 {
@@ -60,8 +66,8 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * Will the controller start the job again after these ENDS? Where it does not say when it last did so, it has begun to
- * when a pod that failed is gone.
+ * True if the controller will restart the job after these ENDS. If it does not report the time of
+ * its last restart, it has begun one when a failed pod is deleted.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
@@ -120,7 +126,7 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
-/* Has a replica ever run, or tried to? */
+/* True if a replica has ever run, or tried to. */
 static bool has_begun(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++) {
@@ -132,7 +138,7 @@ static bool has_begun(const struct spec_job *job)
 	return job->started != 0;
 }
 
-/* Is there a replica whose container ends again and again? */
+/* True if a replica's container fails repeatedly. */
 static bool any_loops(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -142,9 +148,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * Do the replicas, which have all succeeded, show that the job has, some moments before its controller says so? Not
- * while the controller may still act on the job, or has begun to make the pods anew, or while the phase of a pod does
- * not say that it has ended.
+ * True if the replicas, which have all succeeded, show that the job has, some moments before its
+ * controller reports that. Not while the controller may still act on the job, or has begun to
+ * recreate the pods, or while the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
@@ -198,8 +204,8 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * The replica whose reason becomes that of the job, and which `why` names too: the first that failed, else the first
- * that has a reason for waiting, else the first that waits. NULL: there is none.
+ * Return the replica whose reason becomes that of the job, and which `why` names too: the first
+ * that failed, else the first with a reason for waiting, else the first that waits; or NULL.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -214,8 +220,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 }
 
 /*
- * If the job was given up since its pods could not be made, say why, as events tell now, or have told. False: it was
- * not, or nothing is known of that.
+ * If the job was abandoned because its pods could not be made, set the reason from present or
+ * earlier events. Return false otherwise, or if the reason is unknown.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -240,15 +246,16 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * What was told once stays: that the job was removed before its end, even if it had ended unseen; and its end,
-	 * even if the controller only says that the job goes while it is being removed.
+	 * A reported result is final: that the job was removed before its end, even if it had ended
+	 * unseen; and its end, even if the controller only reports Terminating while it is being
+	 * removed.
 	 */
-	bool told = (ctx->history || standing->ending) && before &&
-		    spec_state_is_final(before->state) &&
-		    ((before->history && before->state == SPEC_CANCELLED) ||
-		     !(phase && spec_state_is_final(phase->state)));
-	struct spec_judgement v = {.state = told ? before->state
-						 : state_of(job, view, pods, standing)};
+	bool settled = (ctx->history || standing->ending) && before &&
+		       spec_state_is_final(before->state) &&
+		       ((before->history && before->state == SPEC_CANCELLED) ||
+			!(phase && spec_state_is_final(phase->state)));
+	struct spec_judgement v = {.state = settled ? before->state
+						    : state_of(job, view, pods, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
 		       !(phase && phase->state == SPEC_CANCELLED && !phase->suspended);
@@ -258,8 +265,8 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
 	/*
-	 * The reason in the object of a job that was removed is the one for which it waited, not the one for which it
-	 * ended.
+	 * The reason in the object of a removed job is the one for which it waited, not the one for
+	 * which it ended.
 	 */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");

@@ -5,19 +5,23 @@
 #include "spec/view/pod.h"
 #include "spec/view/reader.h"
 
-/* What is known of a job before its replicas are made: whether they may start again, and so on. Plain data. */
+/*
+ * The data of a job before its replicas are made: whether they may restart, and so on. Plain data.
+ */
 struct spec_standing {
-	const struct spec_phase *phase; /* NULL: the object has none, or an unknown one */
-	bool over;	/* nothing of it starts again, unless somebody asks for it */
-	bool left;	/* the job is no longer in the cluster */
-	bool ending;	/* the job is over, or about to be */
-	bool cancelled; /* the job ends, or has ended, as CANCELLED */
-	bool failed;	/* its pods have failed, whatever the phase is */
-	bool pods_late; /* see spec_view_context */
-	int64_t ended;	/* when the job ended, for replicas that have no time of their own */
+	const struct spec_phase *phase; /* NULL if the object has none, or an unknown one */
+	bool over;			/* nothing of it restarts, unless that is requested */
+	bool left;			/* the job is no longer in the cluster */
+	bool ending;			/* the job is over, or about to be */
+	bool cancelled;			/* the job ends, or has ended, as CANCELLED */
+	bool failed;			/* its pods have failed, in any phase */
+	bool pods_late;			/* see spec_view_context */
+	int64_t ended; /* when the job ended, for replicas that have no time of their own */
 };
 
-/* How a job is. Plain data; the reason is borrowed from what it was found in, the message is malloc'ed. */
+/*
+ * The state of a job. Plain data; the reason is borrowed from its source, the message is malloc'ed.
+ */
 struct spec_judgement {
 	enum spec_state state;
 	bool suspended;
@@ -29,7 +33,7 @@ struct spec_judgement {
 struct spec_standing spec_standing_of(const struct spec_job_view *view,
 				      struct spec_placed_pods pods,
 				      const struct spec_view_context *ctx);
-/* Judge JOB, which has its replicas. */
+/* Determine the state of JOB, which has its replicas. */
 struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_job_view *view,
 				 struct spec_placed_pods pods, const struct spec_standing *standing,
 				 const struct spec_view_context *ctx);

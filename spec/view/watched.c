@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects that may be watched beside jobs and pods: pod groups, which say how the scheduler treats a job's pods
- * together; events; queues. With the texts of `events` and of queues/NAME/status.
+ * Reads objects that are watched besides jobs and pods: pod groups, the scheduler's state of a
+ * job's pods together; events; queues. Also makes the texts of `events` and of queues/NAME/status.
  */
 #include "spec/view/watched.h"
 
@@ -28,7 +28,7 @@ void spec_group_view_free(struct spec_group_view *v)
 
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
-/* When condition TYPE became true; 0: it is not, or means nothing. */
+/* Return when condition TYPE became true; 0 if it is not, or has no meaning. */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
 	int64_t ret = 0;
@@ -59,7 +59,7 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	status = spec_read_map(o, "status");
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
-	/* The scheduler leaves the old condition in place when it has come to another decision. */
+	/* The scheduler leaves the old condition in place after another decision. */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
 	spec_amounts_read(&v->needs, spec_read_map(spec, "minResources"));

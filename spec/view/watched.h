@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs keeps of objects that it watches beside jobs and pods, if the user may: the group of a job's pods as the
- * scheduler sees it, events, and queues. The conventions of view.h hold here. Events and queues do not change once
- * read, and are counted: any thread may hold them.
+ * Views of objects that kxfs watches besides jobs and pods, if the user may: the pod group of a
+ * job, events, and queues. The conventions of view.h apply. Events and queues do not change once
+ * read, and are reference counted: any thread may hold them.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct spec_local_queue; /* kueue.h */
 
-/* Reasons of events from which `why` is made. */
+/* Reasons of events that `why` uses. */
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
 #define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
@@ -22,10 +22,10 @@ struct spec_local_queue; /* kueue.h */
 /* A group. Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: that of the job */
-	char *phase;		   /* "": no scheduler has seen it */
-	unsigned minimum;	   /* pods that are to start at once */
+	char *phase;		   /* "" if no scheduler has processed it */
+	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* amounts that these need together */
-	bool is_short;		   /* the scheduler says that they find no room */
+	bool is_short;		   /* the scheduler reports insufficient capacity for them */
 	int64_t seen;		   /* when it was first seen, or made */
 };
 
@@ -48,29 +48,33 @@ struct spec_queue_view {
 	char *state;
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
-	struct spec_local_queue *local; /* kueue.h: it is a LocalQueue of Kueue; NULL: Volcano's */
-	int64_t changed;		/* when it was first seen as it is */
+	struct spec_local_queue *local; /* kueue.h: set for a LocalQueue of Kueue; NULL for
+					 * Volcano's */
+	int64_t changed;		/* when its present contents were first seen */
 };
 
-/* Read a group. 0; -EINVAL: it is no such object. */
+/* Parse a group. Return 0, or -EINVAL if it is not such an object. */
 int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret);
 void spec_group_view_free(struct spec_group_view *v); /* NULL is allowed */
 
 int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret);
 struct spec_event_view *spec_event_view_ref(struct spec_event_view *v);
 void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
-/* Are A and B about the same thing, at whatever time? */
+/* True if A and B are the same event, apart from the time. */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
-/* May `why` change because of V? */
+/* True if V may change `why`. */
 bool spec_event_view_tells(const struct spec_event_view *v);
-/* Is V about an attempt of the job before the one that began at BEGAN (ns, of the server's clock)? */
+/*
+ * True if V is about an attempt of the job before the one that began at BEGAN (ns, of the server's
+ * clock).
+ */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* Do healthy jobs have events like V as well, so that V means nothing? */
+/* True if healthy jobs have events like V as well, so that V is not a sign of trouble. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
- * The text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE,
- * tab-separated; tabs, newlines and backslashes in a field are escaped; noise is left out. *RET_CHANGED is the time of
- * the last of them; 0: there are none. V is put in order.
+ * Return the text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON,
+ * COUNT, MESSAGE, tab-separated; tabs, newlines and backslashes in a field are escaped; noise is
+ * omitted. *RET_CHANGED is the time of the last one, or 0. V is sorted.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
@@ -81,11 +85,11 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
-/* Are A and B shown in the same way? */
+/* True if A and B have the same text. */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
- * The text of queues/NAME/status, YAML, with the numbers of this namespace's jobs. CLUSTER: the ClusterQueue of a
- * LocalQueue; NULL: it may not be seen, or V is no LocalQueue.
+ * Return the text of queues/NAME/status, YAML, with the numbers of this namespace's jobs. CLUSTER:
+ * the ClusterQueue of a LocalQueue; NULL if the user may not see it, or V is not a LocalQueue.
  */
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workloads of Kueue. A Workload stands for a job of any kind, which is its controller: it says whether the job has
- * quota, is let in, was evicted. Its podSets have all templates of the job's pods, which are not read here.
+ * Workloads of Kueue. A Workload represents a job of any kind, which is its controller: whether the
+ * job has quota, is admitted, was evicted. Its podSets have all templates of the job's pods, which
+ * are not read here.
  */
 #include <errno.h>
 
 #include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 
-/* What the reasons of Evicted and Requeued begin with when something else than a person has put the job out. */
+/*
+ * The prefix of the reasons of Evicted and Requeued when a check or a limit, not a user, has
+ * deactivated the job.
+ */
 #define OFF_BY "DeactivatedDueTo"
 
-#define MAX_CHECKS 16 /* the most checks; more are left out */
+#define MAX_CHECKS 16 /* the largest number of checks; more are ignored */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
@@ -73,8 +77,9 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 }
 
 /*
- * v1beta2 has a reference to a class, v1beta1 its name and its sort, "" where it has none. Kueue 0.14, which has
- * v1beta1 alone, changes a class before the job is let in, and gives none to a Workload that was made without.
+ * v1beta2 has a reference to a class, v1beta1 its name and its kind, "" if it has none. Kueue 0.14,
+ * which has only v1beta1, changes a class before the job is admitted, and gives none to a Workload
+ * that was made without.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -180,9 +185,9 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 }
 
 /*
- * Is it left out of its queue though it is active? Once a limit or a check has deactivated it, only a Requeued that is
- * true takes it back, and Kueue sets that for other reasons alone (pkg/cache/queue/cluster_queue.go,
- * pkg/controller/core/workload_controller.go).
+ * True if it is not requeued though it is active. Once a limit or a check has deactivated it, only
+ * a true Requeued condition requeues it, and Kueue sets that only for other reasons
+ * (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
 {

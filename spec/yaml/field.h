@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs as JSON maps, by a table of their fields. A struct that was written is read back the same; a text that is
- * read may be anything (the disk is outside). Private to spec/.
+ * Structs as JSON maps, by a table of their fields. A struct that was written is read back the
+ * same; the text may be anything (the disk is untrusted). Private to spec/.
  */
 #pragma once
 
@@ -27,10 +27,10 @@ struct spec_field {
 	 * must be optional, or the format's version is raised.
 	 */
 	bool optional;
-	bool hidden; /* people are not shown it */
+	bool hidden; /* not shown to people */
 	size_t at;
 	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
-	const char *const *words; /* WORD: what each value is called; ends with NULL */
+	const char *const *words; /* WORD: the name of each value; ends with NULL */
 };
 
 /* The field NAME of STRUCTURE, of type KIND; then further members of struct spec_field. */
@@ -44,8 +44,11 @@ void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
 /* Add all fields of *BASE to O. For PEOPLE a time is a date; a program wants the whole number back. */
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
 		       const void *base, bool people);
-/* Is O's member "version" VERSION? 0; -ENOTSUP: it is another; -EINVAL: there is none. */
+/*
+ * Check O's member "version". Return 0 if it is VERSION; -ENOTSUP if it is another; -EINVAL if
+ * there is none.
+ */
 int spec_fields_version(const struct spec_value *o, int64_t version);
-/* Read all FIELDS from O; its other members are ignored. 0, -EINVAL. */
+/* Read all FIELDS from O; its other members are ignored. Return 0 or -EINVAL. */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
 		     void *base);

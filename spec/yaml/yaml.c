@@ -109,7 +109,9 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 	parent->v[parent->n++] = child;
 }
 
-/* Remember NODE under NAME; a later anchor of the same name takes its place, as YAML says. */
+/*
+ * Store NODE under NAME; a later anchor of the same name replaces it, as in YAML's specification.
+ */
 static struct anchor *set_anchor(struct reader *r, const yaml_char_t *name, struct spec_yaml *node)
 {
 	void *found;
@@ -184,7 +186,7 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 
 /* --- tags ("!!str 1"): those of YAML's core schema are known, and have to fit --- */
 
-/* Does an explicit tag other than !!str fit this scalar? */
+/* True if an explicit tag other than !!str fits this scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -248,8 +250,8 @@ static bool is_merge_key(const struct spec_yaml *key)
 }
 
 /*
- * The keys of a complete map: each must be text. One that stands twice is an error that does not end the
- * reading; a map may merge several others.
+ * Check the keys of a complete map: each must be text. A duplicate is an error that does not end
+ * the reading; a map may merge several others.
  */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
@@ -326,7 +328,7 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-/* Merge what VALUE, that of a merge key, holds. */
+/* Merge the contents of VALUE, that of a merge key. */
 static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
 {
 	if (!is_source(value))

@@ -19,7 +19,8 @@ struct json_object; /* json-c; never leaves spec/ (rule D4) */
 enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 
 /*
- * A node. Plain data: a tree is only read once it is parsed; a reader may make a node of its own, say for a position.
+ * A node. Plain data: a tree is only read once it is parsed; a reader may make a node of its own,
+ * for example for a position.
  */
 struct spec_yaml {
 	enum spec_yaml_type type;
@@ -28,24 +29,25 @@ struct spec_yaml {
 	char *text; /* UTF-8; LEN bytes, which may include NUL */
 	size_t len;
 	bool plain; /* not quoted, not block text, no explicit !!str: may be a null, number, boolean */
-	char *tag; /* as "tag:yaml.org,2002:int", for a scalar or a collection; NULL: none */
+	char *tag; /* as "tag:yaml.org,2002:int", for a scalar or a collection; or NULL */
 	/* list: items; map: keys and values in turn (2 * pairs), in the document's order */
 	struct spec_yaml **v;
 	size_t n;
 };
 
 /*
- * Parse all documents of a file; those that are empty or null don't count. On success *RET is a list of their roots
- * (free with spec_yaml_free); each is to be finished (spec_yaml_finish) before it is read. No document, a syntax error,
- * an unknown alias, a key that is not a scalar or holds NUL, and a duplicate key are errors: they are added to E, and
- * its errno is returned. Aliases become copies (with the positions of the original), counted against SPEC_MAX_EXPANDED.
- * If the trees are whole in spite of errors (duplicate keys), *RET is set, so that the caller can look for more; else
- * it is NULL.
+ * Parse all documents of a file; empty or null ones don't count. On success *RET is a list of their
+ * roots (free with spec_yaml_free); finish each (spec_yaml_finish) before reading it. No document,
+ * a syntax error, an unknown alias, a key that is not a scalar or contains NUL, and a duplicate key
+ * are errors: they are added to E, and its errno is returned. Aliases become copies (with the
+ * positions of the original), counted against SPEC_MAX_EXPANDED. If the trees are complete in spite
+ * of errors (duplicate keys), *RET is set, so that the caller can look for more errors; else it is
+ * NULL.
  */
 int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
 			struct spec_errors *e);
 
-/* The rules for what YAML's readers disagree on. */
+/* The rules where YAML parsers disagree. */
 enum spec_yaml_rules {
 	/* The tags of YAML 1.2's core schema only, and merge keys ("<<") as in PyYAML: own keys win. */
 	SPEC_YAML_CORE,
@@ -53,7 +55,10 @@ enum spec_yaml_rules {
 	SPEC_YAML_KUBECTL,
 };
 
-/* Check the tags of ROOT's nodes and expand its merge keys. What is wrong is added to E; the tree is whole anyway. */
+/*
+ * Check the tags of ROOT's nodes and expand its merge keys. Errors are added to E; the tree is
+ * complete anyway.
+ */
 void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e);
 
 /* Take the only document out of the list DOCUMENTS, which is still to be freed. */
@@ -64,18 +69,18 @@ int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct
 void spec_yaml_free(struct spec_yaml *root);
 define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 
-/* The value of KEY in map M; NULL when absent. */
+/* Return the value of KEY in map M; NULL if absent. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
 /*
- * A spec_errors_find: the position of PATH in the document ROOT, or of the longest part of PATH that it has. False: it
- * has no part of it.
+ * A spec_errors_find: return the position of PATH in the document ROOT, or of the longest part of
+ * PATH that exists. False if none does.
  */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
- * What a scalar is: by YAML 1.2's core schema if it is plain, else text. Numbers are decimal (strtoll, strtod read
- * them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ * The type of a scalar: by YAML 1.2's core schema if it is plain, else text. Numbers are decimal
+ * (strtoll, strtod read them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,
@@ -86,12 +91,12 @@ enum spec_yaml_value {
 };
 enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
 
-/* Is this plain scalar YAML's null (~, null, Null, NULL or nothing)? */
+/* True if this plain scalar is YAML's null (~, null, Null, NULL or nothing). */
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
 /*
- * Make a JSON value, whose reference the caller owns, of a tree that was parsed without errors. Plain scalars are what
- * spec_yaml_resolve says; a null is NULL, also at the root.
+ * Make a JSON value, whose reference the caller owns, of a tree that was parsed without errors.
+ * Plain scalars are converted by spec_yaml_resolve; a null is NULL, also at the root.
  */
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
 

@@ -48,7 +48,7 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 
 /* --- the style of a string --- */
 
-/* Words that some reader takes for null, a boolean, a number, or a special key. */
+/* Words that some parser reads as null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
 	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
@@ -62,7 +62,10 @@ static bool is_word(const char *text, size_t len)
 	return false;
 }
 
-/* Could TEXT be a number or a date in some notation? It has only their characters, and a digit. */
+/*
+ * True if TEXT could be a number or a date in some notation. It has only their characters, and a
+ * digit.
+ */
 static bool is_numeric(const char *text, size_t len)
 {
 	bool digit = false, letter = false;
@@ -78,7 +81,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* May plain text begin like this without being taken for syntax? */
+/* True if plain text may begin like this without being parsed as syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -88,7 +91,7 @@ static bool begins_plain(const char *text, size_t len)
 	return text[0] != '-' || (len > 1 && text[1] != ' ');
 }
 
-/* Is every character of TEXT printable, or in EXTRA? */
+/* True if every character of TEXT is printable, or in EXTRA. */
 static bool is_printable(const char *text, size_t len, const char *extra)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -105,7 +108,7 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 	return true;
 }
 
-/* May TEXT, which is printable and not empty, be plain? */
+/* True if TEXT, which is printable and not empty, may be plain. */
 static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
@@ -122,7 +125,7 @@ static bool is_plain(const char *text, size_t len, bool flow)
 	return !is_word(text, len) && !is_numeric(text, len);
 }
 
-/* Is a literal block lossless for TEXT, and easier to read? */
+/* True if a literal block is lossless for TEXT, and easier to read. */
 static bool is_literal(const char *text, size_t len)
 {
 	bool content = false;
@@ -198,8 +201,9 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * Write a literal block, its lines at INDENT + 2, where INDENT is the column of the collection around it. If the text
- * begins with white space, the indentation is written as a number, since a reader could not tell it from the text.
+ * Write a literal block, its lines at INDENT + 2, where INDENT is the column of the collection
+ * around it. If the text begins with white space, the indentation is written as a number, since a
+ * parser could not distinguish it from the text.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -269,7 +273,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	}
 }
 
-/* Does VALUE fill lines of its own, below a key or dash? */
+/* True if VALUE fills lines of its own, below a key or dash. */
 static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
 {
 	if (em->flow_depth && level > em->flow_depth)

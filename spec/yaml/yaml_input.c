@@ -83,8 +83,9 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 
 	for (; s < end; s += n, column++) {
 		/*
-		 * %TAG names tags of its own, none of which is known here. It is refused before libyaml sees it:
-		 * there, many of them take time that grows with their square, and a long one is copied at each use.
+		 * %TAG declares tags of its own, which are all unknown here. It is refused before
+		 * libyaml parses it: there, many of them take quadratic time, and a long one is
+		 * copied at each use.
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
@@ -105,7 +106,10 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	return 0;
 }
 
-/* Does TEXT hold what JSON may and YAML may not: a surrogate pair, a character to be escaped? */
+/*
+ * True if TEXT has characters that are valid in JSON but not in YAML: a surrogate pair, a character
+ * to be escaped.
+ */
 static bool needs_adapting(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -204,7 +208,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* If TEXT is JSON, every backslash stands between double quotes. */
+	/* If TEXT is JSON, every backslash is between double quotes. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
@@ -219,7 +223,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 enum place {
 	HERE,	   /* where libyaml stopped */
 	BEGINNING, /* where the thing that it was reading begins */
-	HERE_FROM, /* where libyaml stopped; the text says where the thing begins */
+	HERE_FROM, /* where libyaml stopped; the text has the position of the beginning */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -279,7 +283,7 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/* What a whole family of errors means when its problem is not in the table. */
+/* The meaning of a whole family of errors whose problem is not in the table. */
 static const struct {
 	const char *context;
 	const char *text;
@@ -304,7 +308,7 @@ static int explain_char(const yaml_parser_t *p, const char *text, size_t len, st
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* libyaml counts characters, so N of them are passed over. */
+	/* libyaml counts characters, so skip N of them. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a document on their way to libyaml, and libyaml's errors on their way to a person.
+ * Checks the bytes of a document before libyaml parses it, and explains libyaml's errors to people.
  * Private to spec/yaml/.
  */
 #pragma once
@@ -33,5 +33,5 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/* May C stand in YAML text as it is, for every reader? (Not line breaks, not a tab.) */
+/* True if C is valid unescaped in YAML text for every parser. (Not line breaks, not a tab.) */
 bool yaml_input_is_printable(uint32_t c);

@@ -57,7 +57,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Is TEXT written like WORD, Word or WORD, where WORD is in lower case? ".NaN" is such a form of ".nan", too. */
+/*
+ * True if TEXT is written like WORD, Word or WORD, where WORD is in lower case. ".NaN" is such a
+ * form of ".nan", too.
+ */
 static bool is_form_of(const char *text, const char *word)
 {
 	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
@@ -133,7 +136,7 @@ static bool read_float(const char *text, struct scalar *ret)
 	return !*s && isfinite(ret->number);
 }
 
-/* Is each "_" of TEXT between two digits? */
+/* True if each "_" of TEXT is between two digits. */
 static bool separates_digits(const char *text)
 {
 	for (const char *c = text; (c = strchr(c, '_')); c++) {
@@ -176,7 +179,10 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 	return node->tag && streq(node->tag, tag);
 }
 
-/* What NODE is, by its tag or its text. False: the text does not fit the tag. An unknown tag makes it text. */
+/*
+ * Find the type of NODE, by its tag or its text. Return false if the text does not fit the tag. An
+ * unknown tag makes it text.
+ */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
 	static const struct {
@@ -318,7 +324,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 			refuse(node, "is a number that JSON, and so a manifest, does not have", e);
 			return NULL;
 		}
-		/* 1.0 is 1 to the server, which would not take 1.0 where a whole number is wanted. */
+		/* 1.0 is 1 to the server, which would not accept 1.0 for a whole number. */
 		if (trunc(s.number) == s.number && fabs(s.number) < 0x1p63)
 			return spec_tree_int((int64_t)s.number);
 		return spec_tree_double(s.number);
@@ -338,7 +344,7 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 
 		if (!key)
 			continue;
-		/* The parser has reported keys that are equal as they are written. */
+		/* The parser has reported keys that are equal as written. */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
 			spec_errors_add(e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
