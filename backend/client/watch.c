@@ -34,17 +34,15 @@
  * future version, and sends no events until it reaches that. So in three cases the watch checks the
  * server's version first. First, after the server was unreachable, or when nothing has confirmed
  * the cache for CONFIRM_MS; but at most once in CONFIRM_MS. Second, whenever a watch was silent
- * although the server sends bookmarks, or since it was unreachable; this is rare, and becomes rarer
- * each time. Third, after the server was unreachable and a reply to another request contained an
- * object that no watch has reported: if the server was set back, none ever will. The owner requests
- * an immediate check if the version of such an object is lower than the watch's (watch_doubt). A
- * watch whose list is older than the known version notifies its owner, who has the server's other
- * watches check too (watch_doubt).
+ * although the server sends bookmarks, or since it was unreachable; this becomes rarer each time.
+ * Third, after the server was unreachable and a reply to another request contained an object that
+ * no watch has reported. The owner requests an immediate check if the version of such an object is
+ * lower than the watch's (watch_doubt). A watch whose list is older than the known version notifies
+ * its owner, who has the server's other watches check too.
  *
  * Servers send a bookmark every minute. A watch that is silent for longer may be on a dead
- * connection, or at a server that hangs. Such a watch is restarted: either a reply arrives soon, or
- * the cache is no longer confirmed. If the silence meant nothing, the next one may last longer, so
- * that a server without bookmarks is not asked too often.
+ * connection, or at a server that hangs, so it is restarted: either a reply arrives soon, or the
+ * cache is no longer confirmed. If the silence meant nothing, the next one may last longer.
  */
 #include "backend/client/watch.h"
 
