@@ -282,6 +282,15 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 
 /* --- names --- */
 
+bool file_is_dir(int at, const char *name, unsigned char type)
+{
+	struct stat st;
+
+	if (type != DT_UNKNOWN)
+		return type == DT_DIR;
+	return disk_stat(at, name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int file_sync_dir(const char *dir)
 {
 	cleanup_fd int fd = open_dir(dir);

@@ -79,6 +79,8 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
  */
 int file_remove_dir(const char *dir, const char *const names[], size_t n);
 
+/* True if NAME in the directory AT, of TYPE (as disk_list reports it), is a directory. */
+bool file_is_dir(int at, const char *name, unsigned char type);
 /* Sync the names of the files that were made in and removed from DIR. */
 int file_sync_dir(const char *dir);
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs. An entry is one of them: its record (spec/record/held.h), as it stands in STATE/held/UUID, and what is
- * being done about it. UUID is that of its submission, which is its uid until it is launched. A making is a submission
- * that becomes an entry: its document is looked at, the implementation makes a dry run of it, and it is written.
+ * Held jobs. An entry is one of them: its record (backend/jobs/records.h), whose key is the UUID of its submission, the
+ * conditions in it (spec/record/held.h), and what is being done about it. A making is a submission that becomes an
+ * entry: its document is read, the implementation makes a dry run of it, and its record is written.
  *
  *	making  | what is under way                | what ends it           | next
  *	LOOK    | the pool reads its conditions    | it has none            | the request is passed on
@@ -10,29 +10,30 @@
  *	        |                                  | it has some            | DRY
  *	DRY     | the implementation's dry run     | refused                | answer: refused
  *	        |                                  | approved               | WRITE
- *	WRITE   | the pool writes the record       | it is on disk          | an entry; answer: held
+ *	WRITE   | the record is written            | it is on disk          | an entry; answer: held
  *	        |                                  | it can't be            | answer: refused
  *
- *	entry    | what is under way                     | what ends it           | next
- *	RESTS    | nothing, or the record is written; as | all conditions hold    | LAUNCHES
- *	         | the record says, the job waits, was   | somebody removes it,   | GOES
- *	         | launched, or is over                  | or it was launched     |
- *	LAUNCHES | its document is read, and submitted   | launched, or refused   | RESTS
- *	GOES     | the record is being removed           | it is                  | (freed)
- *	         |                                       | it can't be            | RESTS
- *	         |                                       | that can't be synced   | RESTS; GOES once more
+ *	entry    | what is under way           | what ends it                              | next
+ *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
+ *	         |                             | the record has to change otherwise        | COMMITS
+ *	         |                             | it is to be removed                       | REMOVES
+ *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
+ *	         | SUBMITTING; then its docu-  | that is not known, or the disk refuses    | RESTS
+ *	         | ment is read, and submitted |                                           |
+ *	COMMITS  | a change of the record      | it is on disk, or can't be                | RESTS
+ *	REMOVES  | the record is being removed | it is                                     | (freed)
+ *	         |                             | it can't be                               | RESTS
  *
- * A launch happens exactly once: it has the UUID and the name that were chosen when the job was held, so the
- * implementation knows whether an earlier one, before a crash, has made the job, from what it had on disk before it
- * sent or started anything. The record is there until the job is known to be launched; as long as it is there nobody
- * can remove the job, since requests about it wait. So a record without a job means that nothing was launched; while
- * it can't be read whether there is a job, nobody can remove the record.
+ * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before anything is sent or
+ * started. A refusal for now makes it HELD again, still without conditions. If the outcome is not known, since the
+ * reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen; nothing is sent again, unless
+ * the user writes `release`. A local job whose record is SUBMITTING at a start, and that this machine does not have,
+ * was certainly not started. A LIVE record is removed, since the implementation has records of its own.
  *
- * The store tells when a job that others wait for has changed; once after the start, when all jobs are listed, they are
- * looked up. What has become of each is put on record. The clock is looked at every few seconds, since it may be set,
- * and the machine may sleep. All changes of STATE/held go through one queue.
- *
- * A start fails if the disk does not give a record, and moves a damaged one to STATE/aside.
+ * store_events.changed reports when a job that others wait for has changed; once after the start, when all jobs are
+ * listed, they are looked up. A condition that is met is removed from the record at once, and the removal of the job
+ * that met it is answered only when that is on disk: at a start nobody could find out any more how it ended. The clock
+ * is read every few seconds, since it may be set, and the machine may sleep.
  */
 #include "backend/impl/held.h"
 
@@ -50,27 +51,29 @@
 #include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "backend/impl/impl.h"
+#include "backend/jobs/records.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/record/held.h"
 
-#define HELD_MAX 10000u /* jobs that are held */
-/* Bytes of a record: a head, a document, and a manifest as YAML. */
-#define HELD_MAX_FILE (16u << 20)
-#define SOON_MS	      20		    /* how long news are collected */
-#define CLOCK_MS      5000		    /* how often the clock is looked at */
-#define RAN_MS	      60000		    /* how often it is noted that this kxfs runs, */
-#define PAUSE_NS      INT64_C(180000000000) /* and how long a pause in that is worth telling */
-#define AGAIN_MS      1000u  /* the pause before a launch is tried again, doubled each time, */
-#define AGAIN_MAX_MS  60000u /* at most */
+#define HELD_MAX     10000u		   /* jobs that are held */
+#define SOON_MS	     20			   /* how long changes of jobs are collected */
+#define CLOCK_MS     5000		   /* how often the clock is read */
+#define RAN_MS	     60000		   /* how often it is noted that this kxfs runs, */
+#define PAUSE_NS     INT64_C(180000000000) /* and how long a pause in that is reported */
+#define AGAIN_MS     1000u  /* the pause before a launch is retried, doubled each time, */
+#define AGAIN_MAX_MS 60000u /* at most */
+/* How long a job whose launch is not known may still show. */
+#define ASKED_MS 600000
 /* How long after its launch a job that nobody has seen is taken to be gone. */
 #define UNSEEN_MS    60000
-#define LAUNCHES_MAX 8 /* launches at once */
+#define LAUNCHES_MAX 8	  /* launches at the same time */
+#define ANSWER_MS    3000 /* how long a removal waits for what it means to others */
 
-/* A file in STATE/held, whose mtime says when a kxfs ran last. */
-#define RAN_FILE ".ran"
+/* A file in the state directory, whose mtime says when a kxfs ran last. */
+#define RAN_FILE "ran"
 
-enum entry_state { ENTRY_RESTS, ENTRY_LAUNCHES, ENTRY_GOES };
+enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_REMOVES };
 
 /* Requests that wait until nothing is done about an entry any more. */
 struct waiting {
@@ -80,64 +83,100 @@ struct waiting {
 
 struct entry {
 	struct held *h;
+	struct record *r;
 	struct spec_held *rec;
 	struct spec_job *shape;
 	enum entry_state state;
-	size_t writes;	      /* writes of its record that are under way */
-	bool dirty;	      /* the record has to be written */
-	bool gone;	      /* it was removed, which could not be synced yet */
-	bool unsure;	      /* it is not known whether the last launch made the job */
-	bool unsettled;	      /* the jobs that it waits for have to be looked up */
-	bool changed;	      /* its snapshot has to be made again */
-	bool begun;	      /* its time to begin had come when it was shown */
-	char *refusal;	      /* why the last launch was refused; NULL: none was */
+	struct backend_request
+		*asker; /* COMMITS, REMOVES: answered when that is done; NULL: nobody asked */
+	/* How many conditions were met, by MET; up to which that is on disk, or is being written. */
+	unsigned met, saved, writing;
+	bool unsettled; /* the jobs that it waits for have to be looked up */
+	bool changed;	/* its snapshot has to be made again */
+	bool begun;	/* its time to begin had come when it was shown */
+	bool written;	/* LIVE: that is on disk */
+	enum spec_sending
+		sending; /* SUBMITTING; SPEC_SENDING while it rests: it was certainly not launched */
+	uint64_t
+		asked; /* SPEC_SENDING_ASKED and LIVE: until when the job may show, by loop_now_ms */
+	char *refusal;	      /* why the last launch was refused; NULL: it was not */
 	struct backoff again; /* after launches that were refused */
-	/* When the next launch is due, or the next try to write the record, by loop_now_ms. */
-	uint64_t next;
-	uint64_t launched;   /* when it was launched, by loop_now_ms */
-	int64_t from, until; /* see struct spec_held_news */
+	uint64_t next;	      /* when the next step is due, by loop_now_ms */
+	int64_t from, until;  /* see struct spec_held_news */
 	struct waiting *waiting;
 	/* In LAUNCHES, for the pool: */
 	struct work work;
 	char *text;
 	size_t len;
 	struct entry *prev, *next_entry;
-	UT_hash_handle hh; /* by submission */
+	UT_hash_handle hh; /* by key */
+};
+
+/* The answer to the removal of a job, until what it means to others is on disk. */
+struct answer {
+	struct held *h;
+	held_saved_fn fn;
+	void *data;
+	struct loop_timer timer;
+	struct answer *prev, *next;
 };
 
 struct held {
 	struct backend *b;
 	struct held_ways ways;
 	struct group group;
-	struct entry *all;  /* by submission */
+	struct records *records;
+	struct entry *all;  /* by key */
 	struct entry *list; /* the same, in the order in which they were submitted */
+	struct answer *answers;
+	size_t unsaved; /* entries whose MET is not SAVED */
 	size_t launching;
-	struct work_queue queue;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
 	struct loop_timer ran_timer;
 	struct work ran; /* one at a time */
 	bool noting;
-	bool loading; /* This much has begun: */
-	bool begun;   /* all held jobs on disk were read */
-	bool charge;  /* and the mount is up, so jobs may be launched */
-	bool stopping;
+	int64_t last_ran; /* when a kxfs ran last, in ns; 0: not known */
+	loop_fn stopped;
+	void *stopped_data;
+	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
-/* Have on_timer see to the entries, in MS at the latest. */
+static bool is_stopping(const struct held *h)
+{
+	return h->phase == HELD_STOPS;
+}
+
+/* Have on_timer consider the entries, in MS at the latest. */
 static void see_to(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
 
-	if (!h->begun || h->stopping || (loop_timer_is_set(&h->timer) && h->due <= due))
+	if (h->phase < HELD_SHOWS || is_stopping(h) ||
+	    (loop_timer_is_set(&h->timer) && h->due <= due))
 		return;
 	h->due = due;
 	loop_timer_set(&h->timer, ms);
 }
 
-static char *held_dir(const struct held *h)
+/* Are launches of this mount known for certain, since they are processes of this machine? */
+static bool is_local(const struct entry *e)
 {
-	return text_print("%s/held", h->b->config.state_dir);
+	return streq(record_head(e->r)->backend, "local");
+}
+
+static enum record_state state_of(const struct entry *e)
+{
+	return record_head(e->r)->state;
+}
+
+/* The reason of a record that only has to be removed. */
+#define REMOVED "Removed"
+
+/* Has the user removed the job? */
+static bool is_gone(const struct entry *e)
+{
+	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, REMOVED);
 }
 
 /* --- what others see --- */
@@ -145,7 +184,8 @@ static char *held_dir(const struct held *h)
 /* The job that was launched from E; NULL: it was not seen yet, or is gone. */
 static const struct spec_job *job_of(const struct entry *e)
 {
-	const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, e->rec->submission);
+	const struct spec_job *job cleanup_job =
+		store_get_uid(e->h->b->store, record_head(e->r)->key);
 
 	return job && !job->held ? take_ptr(job) : NULL;
 }
@@ -158,52 +198,75 @@ static void show(struct entry *e, int64_t now)
 		.until = e->until,
 		.now = now,
 		.passive = e->h->b->config.passive,
+		.sending = e->sending,
 	};
 	const struct spec_job *job cleanup_job = job_of(e);
 
 	e->changed = false;
-	if (!job && e->rec->state != SPEC_HELD_LAUNCHED)
-		return store_put(e->h->b->store, spec_held_job(e->rec, e->shape, &news));
+	if (!job && !is_gone(e) && state_of(e) != RECORD_LIVE)
+		return store_put(e->h->b->store,
+				 spec_held_job(record_head(e->r), e->rec, e->shape, &news));
 }
 
-/* --- the record on disk --- */
+/* --- answers that wait for what they mean to others --- */
 
-struct change {
-	struct work work;
-	struct entry *e;
-	char *head; /* the record's text; NULL: the record is removed */
-	bool gone;  /* it was removed, whether or not that could be synced */
-	char *dir;
-	char *path;
-	struct backend_request *asker; /* answered when the change is on disk; NULL: nobody asked */
-};
-
-static void change_work(void *data)
+static void answer_now(struct answer *a, int err)
 {
-	struct change *c = data;
-	cleanup_free char *text = NULL, *all = NULL;
-	size_t len, old, head;
+	const held_saved_fn fn = a->fn;
+	void *data = a->data;
 
-	if (!c->head) {
-		c->work.err = disk_unlink(AT_FDCWD, c->path);
-		c->gone = !c->work.err || c->work.err == -ENOENT;
-		if (c->gone)
-			c->work.err = file_sync_dir(c->dir);
-		return;
-	}
-	c->work.err = file_read(c->path, HELD_MAX_FILE, &text, &len);
-	if (c->work.err)
-		return;
-	old = strcspn(text, "\n") + 1;
-	head = strlen(c->head);
-	all = mem_grow(NULL, head + len - old + 1, 1);
-	memcpy(all, c->head, head);
-	memcpy(all + head, text + old, len - old);
-	c->work.err = file_write(c->dir, strrchr(c->path, '/') + 1, all, head + len - old);
+	DL_DELETE(a->h->answers, a);
+	loop_timer_stop(&a->timer);
+	group_leave(&a->h->group);
+	free(a);
+	return fn(data, err);
 }
+
+static void on_late(void *data)
+{
+	answer_now(data, -ETIMEDOUT);
+}
+
+/* The conditions of E up to number SAVED are on disk, of MET that were met. */
+static void count_met(struct entry *e, unsigned met, unsigned saved)
+{
+	e->h->unsaved -= e->met != e->saved;
+	e->met = met;
+	e->saved = saved;
+	e->h->unsaved += e->met != e->saved;
+}
+
+static void answer_all(struct held *h)
+{
+	struct answer *a, *next;
+
+	if (h->unsaved)
+		return;
+	DL_FOREACH_SAFE(h->answers, a, next)
+		answer_now(a, 0);
+}
+
+void held_when_saved(struct held *h, held_saved_fn fn, void *data)
+{
+	struct answer *a;
+
+	if (!h->unsaved)
+		return fn(data, 0);
+	a = new0(struct answer);
+	a->h = h;
+	a->fn = fn;
+	a->data = data;
+	group_enter(&h->group);
+	loop_timer_init(&a->timer, h->b->loop, on_late, a);
+	loop_timer_set(&a->timer, ANSWER_MS);
+	DL_APPEND(h->answers, a);
+}
+
+/* --- the record --- */
 
 static void entry_free(struct entry *e)
 {
+	count_met(e, 0, 0);
 	HASH_DEL(e->h->all, e);
 	DL_DELETE2(e->h->list, e, prev, next_entry);
 	spec_held_free(e->rec);
@@ -216,7 +279,7 @@ static void entry_free(struct entry *e)
 /* Is anything being done about E for whose end a request about its job has to wait? */
 static bool is_busy(const struct entry *e)
 {
-	return e->state != ENTRY_RESTS || e->writes || e->rec->state == SPEC_HELD_LAUNCHED;
+	return e->state != ENTRY_RESTS || is_gone(e) || state_of(e) == RECORD_LIVE;
 }
 
 static void resume(struct entry *e)
@@ -230,84 +293,145 @@ static void resume(struct entry *e)
 	}
 }
 
-static void change_done(void *data)
+/* E rests: go on with it, and with those who wait for it. */
+static void rest(struct entry *e)
 {
-	struct change *c = data;
-	struct entry *e = c->e;
+	e->state = ENTRY_RESTS;
+	if (!is_busy(e))
+		resume(e);
+	see_to(e->h, 0);
+}
+
+/* The record part `hold`. */
+static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
+{
+	const struct held *h = data;
+	struct entry *e;
+
+	HASH_FIND_STR(h->all, next->key, e);
+	if (e)
+		e->writing = e->met;
+	if (next->state != RECORD_HELD)
+		return text_copy("");
+	return e ? spec_held_part(e->rec) : NULL;
+}
+
+static void launch(struct entry *e);
+static void commit(struct entry *e, const struct record_change *change,
+		   struct backend_request *asker);
+
+/* Answer who has asked for the change of E that is done, or failed, for ERR. */
+static void answer_asker(struct entry *e, int err)
+{
+	struct backend_request *rq = take_ptr(e->asker);
+
+	if (rq && rq->kind == BACKEND_CANCEL && !err) {
+		store_remove(e->h->b->store, record_head(e->r)->key);
+	} else if (rq && rq->kind == BACKEND_CONTROL && err) {
+		e->rec->hold = true; /* a release counts only if it is on disk */
+	}
+	if (rq)
+		backend_answer(rq, err, NULL, NULL);
+}
+
+static void delay(struct entry *e, const char *why)
+{
+	if (!streq(e->refusal, why))
+		diag(DIAG_WARNING, "%s: could not be launched yet: %s", record_head(e->r)->id, why);
+	text_set(&e->refusal, "%s", why);
+	e->next = loop_now_ms() + backoff_next(&e->again, 0);
+	e->changed = true;
+}
+
+static void on_committed(void *data, int err)
+{
+	struct entry *e = data;
 	struct held *h = e->h;
-	struct backend_request *asker = c->asker;
-	bool removed = !c->head;
-	int err = c->work.err;
+	const bool wanted = e->asker;
+	cleanup_free char *why = NULL;
+
+	answer_asker(e, err);
+	if (!err) {
+		count_met(e, e->met, e->writing);
+		answer_all(h);
+	}
+	if (e->state == ENTRY_LAUNCHES) {
+		if (!err && h->b->up && !is_stopping(h))
+			return launch(e);
+		h->launching--;
+		/* Nothing was sent. */
+		if (!err)
+			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
+	}
+	e->written |= !err && state_of(e) == RECORD_LIVE;
+	if (err && !wanted) {
+		why = text_print("its record can't be written: %s", strerror(-err));
+		delay(e, why);
+	}
+	show(e, loop_time_ns());
+	return rest(e);
+}
+
+static void commit(struct entry *e, const struct record_change *change,
+		   struct backend_request *asker)
+{
+	e->state = ENTRY_COMMITS;
+	e->asker = asker;
+	return records_commit(e->r, change, on_committed, e);
+}
+
+static void on_removed(void *data, int err)
+{
+	struct entry *e = data;
+	struct held *h = e->h;
+	struct backend_request *asker = take_ptr(e->asker);
 	const struct spec_job *job cleanup_job = NULL;
 
-	e->gone |= c->gone;
-	free(c->head);
-	free(c->dir);
-	free(c->path);
-	free(c);
-	e->writes--;
-	if (!err && removed) {
-		job = store_get_uid(h->b->store, e->rec->submission);
+	if (err) {
+		e->next = loop_now_ms() + AGAIN_MS;
+		rest(e);
+	} else {
 		resume(e);
 		entry_free(e);
-		if (job && job->held)
-			store_remove(h->b->store, job->uid);
-	} else if (err) {
-		diag(DIAG_ERROR, "%s: what is known of it can't be %s: %s", e->rec->id,
-		     removed ? "removed" : "written", strerror(-err));
-		e->state = ENTRY_RESTS;
-		e->dirty |= !removed;
-		/* A release counts only if it is on disk. */
-		e->rec->hold |= !removed && asker;
-		e->next = loop_now_ms() + AGAIN_MS;
+		answer_all(h);
 	}
-	if (err || !removed) {
-		if (asker)
-			show(e, loop_time_ns());
-		if (!is_busy(e))
-			resume(e);
-	}
-	see_to(h, 0);
 	if (asker)
 		backend_answer(asker, err, NULL, NULL);
 }
 
-/* Write the record of E, or remove it. */
-static void change_start(struct entry *e, bool remove, struct backend_request *asker)
+/* The record of E is not needed any more. */
+static void remove_record(struct entry *e, struct backend_request *asker)
 {
-	struct change *c = new0(struct change);
-	struct held *h = e->h;
+	const struct spec_job *job cleanup_job =
+		store_get_uid(e->h->b->store, record_head(e->r)->key);
 
-	c->e = e;
-	c->dir = held_dir(h);
-	c->path = text_print("%s/%s", c->dir, e->rec->submission);
-	c->head = remove ? NULL : spec_held_head(e->rec);
-	c->asker = asker;
-	c->work = (struct work){.run = change_work,
-				.done = change_done,
-				.group = &h->group,
-				.data = c};
-	e->dirty = false;
-	if (remove)
-		e->state = ENTRY_GOES;
-	e->writes++;
-	work_enqueue(&c->work, h->b->loop, &h->queue);
+	e->state = ENTRY_REMOVES;
+	e->asker = asker;
+	if (job && job->held)
+		store_remove(e->h->b->store, job->uid);
+	return records_remove(e->r, false, on_removed, e);
+}
+
+static void end_for(struct entry *e, const char *reason, const char *why)
+{
+	return commit(e,
+		      &(struct record_change){.state = RECORD_NEVER, .reason = reason, .why = why},
+		      NULL);
+}
+
+/* The job of E was launched: that never changes any more, whether or not the disk takes it now. */
+static void was_launched(struct entry *e)
+{
+	const struct spec_job *job cleanup_job = job_of(e);
+	const struct record_change change = {.state = RECORD_LIVE, .uid = job ? job->uid : NULL};
+
+	if (state_of(e) != RECORD_LIVE)
+		e->asked = loop_now_ms() + UNSEEN_MS;
+	records_note(e->r, &change, SOON_MS);
+	return commit(e, &change, NULL);
 }
 
 /* --- a launch --- */
-
-static void end_for(struct entry *e, bool failed, const char *message)
-{
-	struct spec_held *rec = e->rec;
-	cleanup_free char *text = text_copy(message);
-
-	rec->state = SPEC_HELD_OVER;
-	rec->failed = failed;
-	rec->finished = loop_time_ns();
-	spec_set(&rec->message, text);
-	change_start(e, false, NULL);
-	return show(e, rec->finished);
-}
 
 static void launch_ended(struct entry *e, int err, const char *text)
 {
@@ -315,77 +439,43 @@ static void launch_ended(struct entry *e, int err, const char *text)
 	cleanup_free char *why = text_copy(*text ? text : strerror(-err));
 	const struct spec_job *job cleanup_job = job_of(e);
 
-	e->state = ENTRY_RESTS;
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
 	/* If the job was seen, it was launched, whatever the reply was. */
-	if (!err || job) {
-		e->rec->state = SPEC_HELD_LAUNCHED;
-		e->launched = loop_now_ms();
-	} else if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
-		diag(DIAG_WARNING, "%s: could not be launched: %s", e->rec->id, why);
-		end_for(e, true, why);
-	} else {
-		if (!streq(e->refusal, why))
-			diag(DIAG_WARNING, "%s: could not be launched yet: %s", e->rec->id, why);
-		text_set(&e->refusal, "%s", why);
-		e->next = loop_now_ms() + backoff_next(&e->again, 0);
-		e->changed = true;
+	if (!err || job)
+		return was_launched(e);
+	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
+		diag(DIAG_WARNING, "%s: could not be launched: %s", record_head(e->r)->id, why);
+		return end_for(e, "LaunchFailed", why);
 	}
-	if (!is_busy(e))
-		resume(e);
-	see_to(h, 0);
+	delay(e, why);
+	if (err == -EINPROGRESS) {
+		e->sending = SPEC_SENDING_ASKED;
+		e->asked = loop_now_ms() + ASKED_MS;
+	}
+	show(e, loop_time_ns());
+	if (err == -EINPROGRESS)
+		return rest(e);
+	return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 }
 
 static void on_launched(void *data, const struct backend_result *result)
 {
-	struct entry *e = data;
-
-	e->unsure = result->err == -EINPROGRESS;
-	launch_ended(e, result->err, result->text);
-}
-
-/* Read the record in the file PATH, with the document behind it, malloc'ed, or with MANIFEST the manifest. */
-static int read_record(const char *path, struct spec_held **ret, char **ret_text, size_t *ret_len,
-		       bool manifest)
-{
-	cleanup(spec_held_freep) struct spec_held *rec = NULL;
-	cleanup_free char *all = NULL;
-	const char *document;
-	size_t len;
-	int err = file_read(path, HELD_MAX_FILE, &all, &len);
-
-	if (!err)
-		err = spec_held_parse(all, len, &rec, &document);
-	if (err)
-		return err;
-	*ret_len = (size_t)rec->len;
-	if (manifest) {
-		document += rec->len;
-		*ret_len = (size_t)(all + len - document);
-	}
-	*ret_text = mem_copy(document, *ret_len);
-	*ret = take_ptr(rec);
-	return 0;
+	launch_ended(data, result->err, result->text);
 }
 
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len)
 {
-	cleanup(spec_held_freep) struct spec_held *rec = NULL;
-	cleanup_free char *path = text_print("%s/held/%s", state_dir, job->uid);
-
-	return read_record(path, &rec, ret, ret_len, which == BACKEND_MANIFEST);
+	return record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
 }
 
 static void read_work(void *data)
 {
 	struct entry *e = data;
-	cleanup(spec_held_freep) struct spec_held *rec = NULL;
-	cleanup_free char *dir = held_dir(e->h);
-	cleanup_free char *path = text_print("%s/%s", dir, e->rec->submission);
 
-	e->work.err = read_record(path, &rec, &e->text, &e->len, false);
+	e->work.err = record_file_read_rest(e->h->b->config.state_dir, record_head(e->r)->key,
+					    false, &e->text, &e->len);
 }
 
 static void read_done(void *data)
@@ -394,26 +484,42 @@ static void read_done(void *data)
 	struct backend *b = e->h->b;
 	cleanup_free char *text = take_ptr(e->text);
 	cleanup_free char *why = NULL;
+	const bool again = e->sending == SPEC_SENDING_ASKED;
 
+	e->sending = SPEC_SENDING;
 	if (e->work.err) {
 		why = text_print("its record can't be read: %s", file_fault(e->work.err));
 		launch_ended(e, -EIO, why);
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ways.pass(e->h->ways.make(b, e->rec, BACKEND_SUBMIT, e->unsure, text, e->len,
-						on_launched, e));
+		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
+						e->len, on_launched, e));
 	}
 }
 
+/* The record of E, which LAUNCHES, is SUBMITTING on disk. */
 static void launch(struct entry *e)
 {
 	struct held *h = e->h;
+	const struct spec_job *job cleanup_job = job_of(e);
 
-	e->state = ENTRY_LAUNCHES;
-	h->launching++;
+	free(take_ptr(e->refusal));
+	if (job)
+		return launch_ended(e, 0, "");
 	e->work = (struct work){.run = read_work, .done = read_done, .group = &h->group, .data = e};
 	work_start(&e->work, h->b->loop);
+}
+
+/* Make the record of E SUBMITTING, if it is not yet, and launch E. */
+static void begin_launch(struct entry *e)
+{
+	e->state = ENTRY_LAUNCHES;
+	e->h->launching++;
+	if (state_of(e) == RECORD_SUBMITTING)
+		return launch(e);
+	return records_commit(e->r, &(struct record_change){.state = RECORD_SUBMITTING},
+			      on_committed, e);
 }
 
 /* --- whose turn it is --- */
@@ -425,37 +531,82 @@ static bool is_whole(const struct held *h)
 	return !b->ops->is_whole || b->ops->is_whole(b);
 }
 
-/* Look up what E waits for: it may have ended, or gone, without that having been told. */
+/* Look up what E waits for: it may have ended, or gone, without an event. */
 static void look_up(struct entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
 		struct spec_held_after *a = &e->rec->after[i];
 		const struct spec_job *job cleanup_job = store_get_uid(e->h->b->store, a->uid);
 
-		e->dirty |= spec_held_settle(a, NULL, job);
+		if (spec_held_settle(a, NULL, job))
+			count_met(e, e->met + 1, e->saved);
 	}
 	e->unsettled = false;
-	e->changed |= e->dirty;
+	e->changed |= e->met != e->saved;
 }
 
-/* E was launched, or is over: may it be forgotten? */
-static bool is_done(const struct entry *e, int64_t now, bool whole)
+/* Of E, which is SUBMITTING and was not seen. */
+static uint64_t consider_sent(struct entry *e, bool whole)
 {
-	const struct spec_job *job cleanup_job = job_of(e);
+	const uint64_t now_ms = loop_now_ms();
 
-	if (e->rec->state == SPEC_HELD_OVER)
-		return now - e->rec->finished > e->h->b->config.history_keep * NS_PER_S;
-	/* The job may be on its way here. */
-	return job || (whole && loop_now_ms() - e->launched > UNSEEN_MS);
+	if (e->sending == SPEC_SENDING) {
+		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
+	} else if (e->sending == SPEC_SENDING_ASKED && is_local(e)) {
+		/* The next try removes what the last one has left. */
+		if (e->h->phase == HELD_LAUNCHES && e->h->launching < LAUNCHES_MAX)
+			begin_launch(e);
+	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
+		e->sending = SPEC_SENDING_LOST;
+		e->changed = true;
+	}
+	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
+}
+
+/* Of E, which is HELD; JOB: its job is there all the same. */
+static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64_t now, bool whole)
+{
+	const struct held *h = e->h;
+	struct spec_held *rec = e->rec;
+	const bool begun = rec->begin <= now, charge = h->phase == HELD_LAUNCHES && h->b->up;
+	cleanup_free char *why = NULL;
+	uint64_t again = 0;
+
+	if (e->unsettled && whole)
+		look_up(e);
+	e->changed |= begun != e->begun;
+	e->begun = begun;
+	if (job) { /* it is not sent then */
+		begin_launch(e);
+		return 0;
+	}
+	switch (charge ? spec_held_judge(rec, now, &why) : SPEC_DECISION_WAIT) {
+	case SPEC_DECISION_NEVER:
+		end_for(e, "DependencyNeverSatisfied", why);
+		return 0;
+	case SPEC_DECISION_GO:
+		if (h->launching >= LAUNCHES_MAX)
+			break;
+		begin_launch(e);
+		return 0;
+	case SPEC_DECISION_WAIT:
+		if (e->unsettled || !begun)
+			again = CLOCK_MS;
+		if (!begun)
+			again = min_of(again, (uint64_t)(rec->begin - now) / 1000000 + 1);
+		break;
+	}
+	if (e->met != e->saved)
+		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
+	return again;
 }
 
 /* Decide about E, which RESTS, and return in how many ms to look again, at the latest; 0: it need not. */
 static uint64_t consider(struct entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
-	struct spec_held *rec = e->rec;
+	const struct spec_head *head = record_head(e->r);
 	const uint64_t now_ms = loop_now_ms();
-	const bool begun = rec->begin <= now;
 	const struct spec_job *job cleanup_job = NULL;
 	uint64_t again = 0;
 
@@ -464,56 +615,59 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 			show(e, now);
 		return e->next - now_ms;
 	}
-	if (e->gone || rec->state != SPEC_HELD_WAITS) {
-		/* Who has removed it was told of the error, and may not try again: a crash must not bring it back. */
-		if (e->gone || is_done(e, now, whole))
-			change_start(e, true, NULL);
-		else if (e->dirty)
-			change_start(e, false, NULL);
-		return CLOCK_MS;
-	}
 	job = job_of(e);
-	if (job) { /* an earlier launch has taken effect late */
-		rec->state = SPEC_HELD_LAUNCHED;
-		return SOON_MS;
-	}
-	if (e->unsettled && whole)
-		look_up(e);
-	e->changed |= begun != e->begun;
-	e->begun = begun;
-	switch (h->charge ? spec_held_judge(rec, now) : SPEC_DECISION_WAIT) {
-	case SPEC_DECISION_NEVER:
-		end_for(e, false, rec->message);
-		return 0;
-	case SPEC_DECISION_GO:
-		/* A release counts only when its record is written. */
-		if (h->launching < LAUNCHES_MAX && !e->writes)
-			launch(e);
+	switch (head->state) {
+	case RECORD_LIVE:
+		if (!e->written)
+			was_launched(e);
+		else if (job || (whole && now_ms >= e->asked))
+			remove_record(e, NULL);
+		return CLOCK_MS;
+	case RECORD_NEVER:
+		if (is_gone(e) || now - head->since > h->b->config.history_keep * NS_PER_S)
+			remove_record(e, NULL);
+		return CLOCK_MS;
+	case RECORD_SUBMITTING:
+		if (job) { /* the launch has taken effect late */
+			was_launched(e);
+			return 0;
+		}
+		again = consider_sent(e, whole);
 		break;
-	case SPEC_DECISION_WAIT:
-		if (e->unsettled || !begun)
-			again = CLOCK_MS;
-		if (!begun)
-			again = min_of(again, (uint64_t)(rec->begin - now) / 1000000 + 1);
-		break;
+	default:
+		again = consider_held(e, job, now, whole);
 	}
-	if (e->dirty && e->state == ENTRY_RESTS)
-		change_start(e, false, NULL);
-	if (e->changed)
+	if (e->state == ENTRY_RESTS && e->changed)
 		show(e, now);
 	return again;
+}
+
+/* A mount that launches nothing writes nothing, too. */
+static uint64_t consider_passive(struct entry *e, int64_t now, bool whole)
+{
+	const bool begun = e->rec->begin <= now;
+
+	if (e->unsettled && whole)
+		look_up(e);
+	if (e->changed || begun != e->begun)
+		show(e, now);
+	e->begun = begun;
+	return begun ? CLOCK_MS
+		     : min_of((uint64_t)CLOCK_MS, (uint64_t)(e->rec->begin - now) / 1000000 + 1);
 }
 
 static void look_now(void *data)
 {
 	struct held *h = data;
+	uint64_t (*const decide)(struct entry *, int64_t, bool) =
+		h->b->config.passive ? consider_passive : consider;
 	struct entry *e, *next;
 	const int64_t now = loop_time_ns();
 	const bool whole = is_whole(h);
 	uint64_t ms = 0;
 
 	DL_FOREACH_SAFE2(h->list, e, next, next_entry) {
-		uint64_t again = e->state == ENTRY_RESTS ? consider(e, now, whole) : 0;
+		uint64_t again = e->state == ENTRY_RESTS ? decide(e, now, whole) : 0;
 
 		if (again)
 			ms = ms ? min_of(ms, again) : again;
@@ -531,10 +685,12 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 	if (!h->list || (now && (before || (!ended && !(old && old->held && !now->held)))))
 		return;
 	DL_FOREACH2(h->list, e, next_entry)
-		for (size_t i = 0; e->rec->state == SPEC_HELD_WAITS && i < e->rec->n_after; i++)
+		for (size_t i = 0; state_of(e) == RECORD_HELD && i < e->rec->n_after; i++)
 			if (spec_held_means(&e->rec->after[i], now ? now : old) &&
-			    spec_held_settle(&e->rec->after[i], old, now))
-				e->dirty = e->changed = true;
+			    spec_held_settle(&e->rec->after[i], old, now)) {
+				count_met(e, e->met + 1, e->saved);
+				e->changed = true;
+			}
 	see_to(h, SOON_MS);
 }
 
@@ -543,9 +699,12 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 struct making {
 	struct held *h;
 	struct backend_request *rq;
+	struct spec_head *head;
 	struct spec_held *rec;
 	struct spec_job *shape;
+	struct record *r;
 	struct work work;
+	bool left; /* the record may be there after a power cut */
 	char *manifest;
 	char *text; /* what is wrong, as text for people */
 };
@@ -555,6 +714,7 @@ static void making_end(struct making *m, int err, const char *id, const char *te
 	struct backend_request *rq = m->rq;
 	cleanup_free char *why = text ? text_copy(text) : NULL;
 
+	spec_head_free(m->head);
 	spec_held_free(m->rec);
 	spec_job_unref(m->shape);
 	free(m->manifest);
@@ -563,17 +723,19 @@ static void making_end(struct making *m, int err, const char *id, const char *te
 	return backend_answer(rq, err, id, why);
 }
 
-static struct entry *entry_new(struct held *h, struct spec_held *rec, struct spec_job *shape)
+static struct entry *entry_new(struct held *h, struct record *r, struct spec_held *rec,
+			       struct spec_job *shape)
 {
 	struct entry *e = new0(struct entry);
 
 	e->h = h;
+	e->r = r;
 	e->rec = rec;
 	e->shape = shape;
 	e->begun = rec->begin <= loop_time_ns();
-	e->unsettled = rec->n_after > 0;
 	e->again = backoff_begin(AGAIN_MS, AGAIN_MAX_MS);
-	HASH_ADD_KEYPTR(hh, h->all, rec->submission, strlen(rec->submission), e);
+	e->unsettled = rec->n_after > 0;
+	HASH_ADD_KEYPTR(hh, h->all, record_head(r)->key, strlen(record_head(r)->key), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
 	return e;
 }
@@ -582,8 +744,7 @@ static struct entry *entry_new(struct held *h, struct spec_held *rec, struct spe
 static void ran_work(void *data)
 {
 	struct held *h = data;
-	cleanup_free char *dir = held_dir(h);
-	cleanup_free char *path = text_print("%s/" RAN_FILE, dir);
+	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
 	/* That this can't be noted harms nothing. */
@@ -616,78 +777,52 @@ static void on_ran_timer(void *data)
 		loop_timer_set(&h->ran_timer, RAN_MS);
 }
 
-static int make_dir(const struct held *h, const char *dir)
-{
-	int err = disk_mkdir(AT_FDCWD, dir);
-
-	return err == -EEXIST ? 0 : err ? err : file_sync_dir(h->b->config.state_dir);
-}
-
-static void write_work(void *data)
-{
-	struct making *m = data;
-	const struct backend_request *rq = m->rq;
-	struct spec_held *rec = m->rec;
-	cleanup_free char *dir = held_dir(m->h);
-	cleanup_free char *path = text_print("%s/%s", dir, rec->submission);
-	cleanup_free char *rest = NULL, *head = NULL, *all = NULL;
-	size_t n, n_all;
-	FILE *out = text_stream(&rest, &n);
-	char digest[65];
-	int gone;
-
-	m->shape = spec_held_shape(rq->text, rq->len, m->h->b->config.home);
-	fwrite(rq->text, 1, rq->len, out);
-	fputs(m->manifest, out);
-	text_stream_close(out);
-	spec_held_digest(rest, n, digest);
-	spec_set(&rec->digest, digest);
-	rec->len = (int64_t)rq->len;
-	head = spec_held_head(rec);
-	out = text_stream(&all, &n_all);
-	fputs(head, out);
-	fwrite(rest, 1, n, out);
-	text_stream_close(out);
-	m->work.err = make_dir(m->h, dir);
-	if (!m->work.err)
-		m->work.err = file_make(dir, rec->submission, all, n_all);
-	if (!m->work.err)
-		return;
-	m->text = text_print("%s: the job can't be recorded in %s: %s; nothing was launched\n",
-			     rq->file, dir, strerror(-m->work.err));
-	gone = disk_unlink(AT_FDCWD, path);
-	/* file_make may have removed it again, but that is not on disk. */
-	if (!gone || gone == -ENOENT)
-		gone = file_sync_dir(dir);
-	if (!gone || gone == -ENOENT || gone == -ENOTDIR)
-		return;
-	text_set(&m->text,
-		 "%s: the job can't be recorded in %s: %s; and its record can't be taken away: %s. "
-		 "Whether it is held is known when kxfs has been started again\n",
-		 rq->file, dir, strerror(-m->work.err), strerror(-gone));
-	m->work.err = -EINPROGRESS;
-}
-
-static void write_done(void *data)
+static void on_made(void *data, int err)
 {
 	struct making *m = data;
 	struct held *h = m->h;
+	const struct spec_head *head;
 	struct entry *e;
 
-	if (m->work.err)
-		return making_end(m, m->work.err, NULL, m->text);
-	e = entry_new(h, take_ptr(m->rec), take_ptr(m->shape));
+	if (err) {
+		m->text = text_print(
+			"%s: the job can't be recorded in %s/jobs: %s; %s\n", m->rq->file,
+			h->b->config.state_dir, strerror(-err),
+			m->left ? "and its record can't be removed: whether it is held is "
+				  "known when kxfs has been started again"
+				: "nothing was launched");
+		return making_end(m, m->left ? -EINPROGRESS : err, NULL, m->text);
+	}
+	head = record_head(m->r);
+	e = entry_new(h, m->r, take_ptr(m->rec), take_ptr(m->shape));
 	show(e, loop_time_ns());
 	see_to(h, 0);
 	if (!loop_timer_is_set(&h->ran_timer))
 		note_ran(h);
-	return making_end(m, 0, e->rec->id, NULL);
+	return making_end(m, 0, head->id, NULL);
+}
+
+static void shape_work(void *data)
+{
+	struct making *m = data;
+
+	m->shape = spec_held_shape(m->rq->text, m->rq->len, m->h->b->config.home);
+}
+
+static void shape_done(void *data)
+{
+	struct making *m = data;
+	const struct backend_request *rq = m->rq;
+	const struct record_rest rest = {rq->text, rq->len, m->manifest, strlen(m->manifest)};
+
+	m->head->parts[RECORD_HOLD] = spec_held_part(m->rec);
+	m->r = records_make(m->h->records, take_ptr(m->head), &rest, &m->left, on_made, m);
 }
 
 static void on_dry_run(void *data, const struct backend_result *result)
 {
 	struct making *m = data;
-	struct spec_held *rec = m->rec;
+	struct spec_head *head = m->head;
 	struct held *h = m->h;
 	const struct spec_job *other cleanup_job = NULL;
 
@@ -697,20 +832,20 @@ static void on_dry_run(void *data, const struct backend_result *result)
 	if (other || HASH_COUNT(h->all) >= HELD_MAX) {
 		m->text = other ? text_print("%s: a job named %s exists already; nothing was "
 					     "launched\n",
-					     rec->file, result->id)
+					     head->file, result->id)
 				: text_print("%s: %u jobs are held already; nothing was "
 					     "launched\n",
-					     rec->file, HELD_MAX);
+					     head->file, HELD_MAX);
 		return making_end(m, other ? -EEXIST : -ENOSPC, NULL, m->text);
 	}
-	rec->created = loop_time_ns();
-	spec_set(&rec->id, result->id);
-	spec_set(&rec->backend, result->backend);
-	spec_set(&rec->namespace, result->namespace);
+	head->created = loop_time_ns();
+	spec_set(&head->id, result->id);
+	spec_set(&head->backend, result->backend);
+	spec_set(&head->namespace, result->namespace);
 	m->manifest = text_copy(result->manifest);
 	m->work =
-		(struct work){.run = write_work, .done = write_done, .group = &h->group, .data = m};
-	work_enqueue(&m->work, h->b->loop, &h->queue);
+		(struct work){.run = shape_work, .done = shape_done, .group = &h->group, .data = m};
+	work_start(&m->work, h->b->loop);
 }
 
 static bool find_in(struct held *h, const char *id, struct spec_held_after *ret)
@@ -767,6 +902,7 @@ static void look_work(void *data)
 					      .local = local_moment,
 					      .find = find_job,
 					      .data = m->h};
+	struct spec_head *head;
 	struct spec_held *rec;
 
 	m->work.err = spec_held_read(rq->text, rq->len, &place, &rec, &e);
@@ -777,12 +913,17 @@ static void look_work(void *data)
 	}
 	if (!rec)
 		return;
-	for (size_t i = 0; i < array_size(rec->seed) && !m->work.err; i++)
-		m->work.err = random_name(&rec->seed[i]);
-	rec->readable = rq->readable;
-	spec_set(&rec->file, rq->file);
-	spec_set(&rec->submitter, rq->submitter);
-	spec_set(&rec->submission, rq->submission);
+	m->head = head = spec_head_new();
+	head->state = RECORD_HELD;
+	head->own = true;
+	for (size_t i = 0; i < array_size(head->seed) && !m->work.err; i++)
+		m->work.err = random_name(&head->seed[i]);
+	head->readable = rq->readable;
+	spec_set(&head->file, rq->file);
+	spec_set(&head->submitter, rq->submitter);
+	/* A dry run has no UUID, and makes no record. */
+	if (rq->submission)
+		spec_set(&head->key, rq->submission);
 }
 
 static void look_done(void *data)
@@ -797,8 +938,9 @@ static void look_done(void *data)
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ways.make(b, m->rec, BACKEND_DRY_RUN, false, rq->text, rq->len,
+		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
 					    on_dry_run, m));
+	spec_head_free(m->head);
 	spec_held_free(m->rec);
 	free(m);
 	return pass(rq);
@@ -851,18 +993,26 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		p = new0(struct waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
-	} else if (rq->kind == BACKEND_CANCEL && e->unsure) {
+	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_NEVER) {
+		remove_record(e, rq);
+	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_SUBMITTING &&
+		   e->sending != SPEC_SENDING_LOST) {
 		backend_refuse(rq, -EAGAIN,
 			       "it is not known yet whether it was launched: nothing was "
 			       "removed; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
-		change_start(e, true, rq);
+		commit(e, &(struct record_change){.state = RECORD_NEVER, .reason = REMOVED}, rq);
+	} else if (rq->action == SPEC_RELEASE && state_of(e) == RECORD_SUBMITTING &&
+		   e->sending == SPEC_SENDING_LOST) {
+		e->sending = SPEC_SENDING_ASKED;
+		begin_launch(e);
+		backend_answer(rq, 0, NULL, NULL);
 	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {
 		backend_answer_no_effect(rq, job->phase);
 	} else {
 		e->rec->hold = false;
 		e->changed = true;
-		change_start(e, false, rq);
+		commit(e, &(struct record_change){.state = RECORD_HELD}, rq);
 	}
 	return true;
 }
@@ -870,6 +1020,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 /* --- what a start finds --- */
 
 struct found {
+	struct record *r;
 	struct spec_held *rec;
 	struct spec_job *shape;
 };
@@ -879,150 +1030,135 @@ struct load {
 	struct work work;
 	struct found *v;
 	size_t n;
-	int64_t ran; /* when a kxfs ran last, in ns; 0: not known */
-	int err;     /* why the disk does not give all of it */
-	char *text;  /* the same in words */
 	held_begun_fn fn;
 	void *data;
 };
 
-/* The record PATH of a submission can't be used, for ERR: move it out of the way. */
-static void put_aside(const struct held *h, const char *path, const char *submission, int err)
-{
-	cleanup_free char *name = text_print("%s.held", submission), *place = NULL;
-	int moved = -EROFS;
-
-	if (!h->b->config.passive)
-		moved = file_aside_state(path, h->b->config.state_dir, name, &place);
-	diag(DIAG_WARNING, "%s %s; the job is not shown, and never launched; the record is %s",
-	     path, file_fault(err), moved ? "left there" : place);
-}
-
-static int load_one(void *data, int at, const char *name, unsigned char type)
-{
-	struct load *l = data;
-	const char *home = l->h->b->config.home;
-	cleanup(spec_held_freep) struct spec_held *rec = NULL;
-	cleanup_free char *text = NULL, *dir = held_dir(l->h);
-	cleanup_free char *path = text_print("%s/%s", dir, name);
-	size_t len;
-	int err;
-
-	if (*name == '.')
-		return 0;
-	err = read_record(path, &rec, &text, &len, false);
-	if (!err && !streq(rec->submission, name))
-		err = -EINVAL;
-	if (err && file_fault_may_pass(err)) {
-		l->text = text_print(
-			"%s can't be read: %s; to start without that job, mv %s elsewhere", path,
-			strerror(-err), path);
-		return l->err = err;
-	}
-	if (err) {
-		put_aside(l->h, path, name, err);
-		return 0;
-	}
-	l->v = mem_grow(l->v, l->n + 1, sizeof(*l->v));
-	l->v[l->n].shape = spec_held_shape(text, len, home);
-	l->v[l->n++].rec = take_ptr(rec);
-	return 0;
-}
-
+/* The shapes of jobs are in their documents. */
 static void load_work(void *data)
 {
 	struct load *l = data;
-	cleanup_free char *dir = held_dir(l->h);
-	cleanup_free char *path = text_print("%s/" RAN_FILE, dir);
+	const struct backend_config *config = &l->h->b->config;
+	cleanup_free char *path = text_print("%s/" RAN_FILE, config->state_dir);
 	struct stat st;
-	int err;
 
 	if (disk_stat(AT_FDCWD, path, &st) == 0)
-		l->ran = spec_time_of(st.st_mtim);
-	err = disk_list(AT_FDCWD, dir, load_one, l);
-	if (err && err != -ENOENT && !l->err) {
-		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
-		l->err = err;
+		l->h->last_ran = spec_time_of(st.st_mtim);
+	for (size_t i = 0; i < l->n; i++) {
+		cleanup_free char *text = NULL;
+		size_t len = 0;
+
+		if (record_file_read_rest(config->state_dir, record_head(l->v[i].r)->key, false,
+					  &text, &len) == 0)
+			l->v[i].shape = spec_held_shape(text, len, config->home);
+		else
+			l->v[i].shape = spec_job_new(0, 0);
 	}
 }
 
 static int by_age(const struct entry *x, const struct entry *y)
 {
-	if (x->rec->created != y->rec->created)
-		return x->rec->created < y->rec->created ? -1 : 1;
-	return strcmp(x->rec->submission, y->rec->submission);
+	const struct spec_head *a = record_head(x->r), *b = record_head(y->r);
+
+	if (a->created != b->created)
+		return a->created < b->created ? -1 : 1;
+	return strcmp(a->key, b->key);
+}
+
+/* Show the job that was found. */
+static void take_found(struct held *h, const struct found *found)
+{
+	struct entry *e = entry_new(h, found->r, found->rec, found->shape);
+	const struct spec_head *head = record_head(e->r);
+	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
+
+	if (h->last_ran && now - since > PAUSE_NS) {
+		e->from = since;
+		e->until = now;
+	}
+	/* Of a job of this machine that is not there, it is certain that it was not started. */
+	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
+	e->asked = loop_now_ms() + ASKED_MS;
+	e->written = head->state == RECORD_LIVE;
+	show(e, now);
+	/*
+	 * The name may not show the job, since a crash came before its record was written or synced. Of what was
+	 * launched the implementation reports.
+	 */
+	if (head->state != RECORD_LIVE)
+		backend_launched(h->b, head->file, head->id, head->key);
 }
 
 static void load_done(void *data)
 {
 	struct load *l = data;
 	struct held *h = l->h;
-	const int64_t now = loop_time_ns();
-	cleanup_free char *text = l->text;
 	const held_begun_fn fn = l->fn;
 	void *arg = l->data;
-	const int err = l->err;
 
-	for (size_t i = 0; i < l->n; i++) {
-		struct found *found = &l->v[i];
-		const char *submission = found->rec->submission;
-		const struct spec_job *job cleanup_job = NULL;
-		struct entry *e;
-		int64_t since;
-
-		if (err) {
-			spec_held_free(found->rec);
-			spec_job_unref(found->shape);
-			continue;
-		}
-		e = entry_new(h, found->rec, found->shape);
-		job = job_of(e);
-		since = max_of(l->ran, e->rec->created);
-		if (l->ran && now - since > PAUSE_NS) {
-			e->from = since;
-			e->until = now;
-		}
-		e->launched = loop_now_ms();
-		if (job && e->rec->state == SPEC_HELD_WAITS)
-			e->rec->state = SPEC_HELD_LAUNCHED;
-		show(e, now);
-		/*
-		 * The name may not show the job, since a crash came before its record was written or synced. Of what
-		 * was launched the implementation tells.
-		 */
-		if (e->rec->state != SPEC_HELD_LAUNCHED)
-			backend_launched(h->b, e->rec->file, e->rec->id, submission);
-	}
+	for (size_t i = 0; i < l->n; i++)
+		take_found(h, &l->v[i]);
 	DL_SORT2(h->list, by_age, prev, next_entry);
-	h->begun = !err;
+	if (!is_stopping(h))
+		h->phase = h->phase == HELD_LAUNCHES ? HELD_LAUNCHES : HELD_SHOWS;
 	see_to(h, 0);
-	if (h->list && !h->stopping && !loop_timer_is_set(&h->ran_timer))
+	if (h->list && !is_stopping(h) && !loop_timer_is_set(&h->ran_timer))
 		note_ran(h);
 	free(l->v);
 	free(l);
-	return fn(arg, err, text);
+	return fn(arg, 0, NULL);
+}
+
+static void find_record(void *data, struct record *r)
+{
+	struct load *l = data;
+	cleanup_free char *part = record_take_part(r, RECORD_HOLD);
+	struct spec_held *rec;
+
+	if (spec_held_parse(part, &rec) < 0) {
+		diag(DIAG_ERROR, "%s: what it waits for can't be read; it is never launched",
+		     record_head(r)->id);
+		return;
+	}
+	l->v = mem_more(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = (struct found){.r = r, .rec = rec};
+}
+
+static void on_loaded(void *data, int err, const char *text)
+{
+	struct load *l = data;
+	const held_begun_fn fn = l->fn;
+	void *arg = l->data;
+
+	if (err) {
+		free(l);
+		return fn(arg, err, text);
+	}
+	records_each(l->h->records, find_record, l);
+	work_start(&l->work, l->h->b->loop);
 }
 
 void held_begin(struct held *h, held_begun_fn fn, void *data)
 {
 	struct load *l;
 
-	if (h->loading || h->stopping)
+	if (h->phase != HELD_NEW)
 		return;
-	h->loading = true;
+	h->phase = HELD_LOADS;
 	l = new0(struct load);
 	l->h = h;
 	l->fn = fn;
 	l->data = data;
 	l->work = (struct work){.run = load_work, .done = load_done, .group = &h->group, .data = l};
-	work_enqueue(&l->work, h->b->loop, &h->queue);
+	records_load(h->records, on_loaded, l);
 }
 
 /* --- life --- */
 
 void held_take_charge(struct held *h)
 {
-	h->charge = true;
+	if (!is_stopping(h))
+		h->phase = HELD_LAUNCHES;
 	see_to(h, 0);
 }
 
@@ -1032,10 +1168,19 @@ struct held *held_new(struct backend *b, const struct held_ways *ways)
 
 	h->b = b;
 	h->ways = *ways;
+	h->records = records_new(b->loop, b->config.state_dir, b->config.passive);
+	records_set_part(h->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
 	loop_timer_init(&h->ran_timer, b->loop, on_ran_timer, h);
 	return h;
+}
+
+static void stop_records(void *data)
+{
+	struct held *h = data;
+
+	records_stop(h->records, h->stopped, h->stopped_data);
 }
 
 void held_stop(struct held *h, loop_fn fn, void *data)
@@ -1043,7 +1188,7 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 	struct entry *e;
 	struct waiting *p;
 
-	h->stopping = true;
+	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);
 	if (h->list && !h->noting)
 		note_ran(h);
@@ -1054,7 +1199,9 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
 			free(p);
 		}
-	group_when_empty(&h->group, fn, data);
+	h->stopped = fn;
+	h->stopped_data = data;
+	group_when_empty(&h->group, stop_records, h);
 }
 
 void held_free(struct held *h)
@@ -1063,5 +1210,6 @@ void held_free(struct held *h)
 		return;
 	while (h->list)
 		entry_free(h->list);
+	records_free(h->records);
 	free(h);
 }

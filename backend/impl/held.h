@@ -18,7 +18,7 @@ enum backend_request_kind {
 };
 
 struct held;
-struct spec_held;
+struct spec_head;
 struct backend_request;
 
 /* How held.c begins requests, which other files own; it is given these when it is made. I/O thread. */
@@ -28,9 +28,10 @@ struct held_ways {
 	/* Pass a request on to the implementation. */
 	void (*pass)(struct backend_request *rq);
 	/*
-	 * Make a request about the document TEXT of REC, whose answer REPLY hears. AGAIN: as in struct backend_request.
+	 * Make a request about the document TEXT of the record HEAD, whose answer REPLY hears. AGAIN: as in struct
+	 * backend_request.
 	 */
-	struct backend_request *(*make)(struct backend *b, const struct spec_held *rec,
+	struct backend_request *(*make)(struct backend *b, const struct spec_head *head,
 					enum backend_request_kind kind, bool again,
 					const char *text, size_t len, backend_reply_fn reply,
 					void *data);
@@ -45,6 +46,11 @@ void held_free(struct held *h); /* NULL is allowed; to be called when nothing of
  * that is being launched waits: the job's record must be gone before the job itself may be removed.
  */
 bool held_takes(struct held *h, struct backend_request *rq);
+
+/* ERR: 0; -ETIMEDOUT: the disk does not take it. */
+typedef void (*held_saved_fn)(void *data, int err);
+/* Call FN once all conditions that were met are on disk: at once, or later. */
+void held_when_saved(struct held *h, held_saved_fn fn, void *data);
 
 /* ERR: 0, or why the disk does not give the held jobs; TEXT says so for people, with the file and what to do. */
 typedef void (*held_begun_fn)(void *data, int err, const char *text);

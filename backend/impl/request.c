@@ -16,7 +16,7 @@
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/record/held.h"
+#include "spec/record/head.h"
 
 /* Is the job that RQ means still there? If it is not, this answers RQ. */
 static bool request_check_job(struct backend_request *rq)
@@ -88,7 +88,7 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 }
 
 /* The make() of struct held_ways. */
-static struct backend_request *request_of_held(struct backend *b, const struct spec_held *rec,
+static struct backend_request *request_of_held(struct backend *b, const struct spec_head *head,
 					       enum backend_request_kind kind, bool again,
 					       const char *text, size_t len, backend_reply_fn reply,
 					       void *data)
@@ -97,15 +97,15 @@ static struct backend_request *request_of_held(struct backend *b, const struct s
 
 	rq->held = true;
 	rq->again = again;
-	rq->id = text_copy(rec->id);
-	rq->file = text_copy(rec->file);
-	rq->submitter = text_copy(rec->submitter);
-	rq->submission = text_copy(rec->submission);
-	rq->backend = kind == BACKEND_SUBMIT ? text_copy(rec->backend) : NULL;
+	rq->id = text_copy(head->id);
+	rq->file = text_copy(head->file);
+	rq->submitter = text_copy(head->submitter);
+	rq->submission = text_copy(head->key);
+	rq->backend = kind == BACKEND_SUBMIT ? text_copy(head->backend) : NULL;
 	rq->text = mem_copy(text, len);
 	rq->len = len;
-	rq->readable = (mode_t)rec->readable;
-	memcpy(rq->seed, rec->seed, sizeof(rq->seed));
+	rq->readable = (mode_t)head->readable;
+	memcpy(rq->seed, head->seed, sizeof(rq->seed));
 	return rq;
 }
 
@@ -134,10 +134,55 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
+/* Who has removed a job that others wait for. */
+struct removal {
+	struct backend *b;
+	backend_reply_fn reply;
+	void *data;
+};
+
+static void removal_end(void *data, int err)
+{
+	struct removal *m = data;
+	const struct backend_result result = {
+		.err = err,
+		.text = err ? "it is removed, but the disk does not record what that means for the "
+			      "jobs that wait for it"
+			    : "",
+		.id = "",
+		.manifest = "",
+	};
+	const backend_reply_fn reply = m->reply;
+	void *arg = m->data;
+
+	free(m);
+	return reply(arg, &result);
+}
+
+static void on_removed(void *data, const struct backend_result *result)
+{
+	struct removal *m = data;
+
+	if (!result->err)
+		return held_when_saved(m->b->held, removal_end, m);
+	m->reply(m->data, result);
+	free(m);
+}
+
+/* A request of KIND that removes a job: its answer may wait. */
+static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
+					   backend_reply_fn reply, void *data)
+{
+	struct removal *m = new0(struct removal);
+
+	*m = (struct removal){b, reply, data};
+	return request_new(b, kind, on_removed, m);
+}
+
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data)
 {
-	request_of_job(request_new(b, BACKEND_CANCEL, reply, data), id, uid);
+	request_of_job(removal_new(b, BACKEND_CANCEL, reply, data), id, uid);
 }
 
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
@@ -153,5 +198,5 @@ void backend_control(struct backend *b, const char *id, const char *uid, enum sp
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data)
 {
-	request_of_job(request_new(b, BACKEND_FORGET, reply, data), id, uid);
+	request_of_job(removal_new(b, BACKEND_FORGET, reply, data), id, uid);
 }

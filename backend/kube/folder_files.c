@@ -316,7 +316,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	size_t len;
 	int err;
 
-	if (!spec_name_is_file(name))
+	/* A file is the record of a job. */
+	if (!spec_name_is_file(name) || !file_is_dir(at, name, type))
 		return 0;
 	f = new0(struct folder_found);
 	f->next = *l->found;

@@ -226,7 +226,8 @@ static void give_up(struct submit *s, int err, const char *why)
 
 	folders_doubt(s->k->folders, s->m->id, told_file(s), REQUEST_FIND_OUT_MS);
 	publish_doubt(s->k->publish);
-	request_answer(&s->r, err, NULL, text);
+	/* The record of a held job stays until it is known what became of it. */
+	request_answer(&s->r, s->r.rq->held ? -EINPROGRESS : err, NULL, text);
 }
 
 /* Nothing was launched, unless a try is still on its way: remove the folder, then answer. */

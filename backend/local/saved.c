@@ -341,7 +341,8 @@ static int read_named(void *data, int at, const char *name, unsigned char type)
 {
 	struct recover *r = data;
 
-	if (spec_name_is_file(name))
+	/* A file is the record of a held job. */
+	if (spec_name_is_file(name) && file_is_dir(at, name, type))
 		read_one(r, name);
 	return r->err;
 }

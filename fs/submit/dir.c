@@ -370,7 +370,7 @@ static int submit_open(struct submit *s, char **ret_text)
 	s->dir_fd = disk_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY);
 	if (s->dir_fd < 0)
 		return s->dir_fd;
-	err = records_open(s->config.state_dir, s->name, &s->records);
+	err = launches_open(s->config.state_dir, s->name, &s->records);
 	s->files = uploads_new(s->dir_fd, s->us, &s->lock);
 	s->names = names_new(&s->lock, s->us);
 	return err ? err : save_open(s, &s->saver, ret_text);
@@ -409,7 +409,7 @@ void submit_free(struct submit *s)
 	save_end(s);
 	names_free(s->names);
 	uploads_free(s->files);
-	records_free(s->records);
+	launches_free(s->records);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
 	free(s->dir);

@@ -224,7 +224,7 @@ bool record_is_empty(const struct record *r)
 
 /* --- files --- */
 
-struct records {
+struct launches {
 	char *state_dir;
 	char *path;
 	char *temp; /* in STATE, since in the directory itself its name could be that of a record */
@@ -232,9 +232,9 @@ struct records {
 	int fd;
 };
 
-int records_open(const char *state_dir, const char *name, struct records **ret)
+int launches_open(const char *state_dir, const char *name, struct launches **ret)
 {
-	struct records *all = new0(struct records);
+	struct launches *all = new0(struct launches);
 	int err;
 
 	all->state_dir = text_copy(state_dir);
@@ -248,13 +248,13 @@ int records_open(const char *state_dir, const char *name, struct records **ret)
 		err = all->fd < 0 ? all->fd : 0;
 	}
 	if (err)
-		records_free(all);
+		launches_free(all);
 	else
 		*ret = all;
 	return err;
 }
 
-void records_free(struct records *all)
+void launches_free(struct launches *all)
 {
 	if (!all)
 		return;
@@ -268,12 +268,12 @@ void records_free(struct records *all)
 	free(all);
 }
 
-const char *records_path(const struct records *all)
+const char *launches_path(const struct launches *all)
 {
 	return all->path;
 }
 
-int records_write(struct records *all, const char *name, const struct record *r)
+int launches_write(struct launches *all, const char *name, const struct record *r)
 {
 	char *text cleanup_free = NULL;
 	int fd cleanup_fd = -1;
@@ -289,7 +289,7 @@ int records_write(struct records *all, const char *name, const struct record *r)
 	return err ? err : disk_rename(all->state_fd, all->temp, all->fd, name);
 }
 
-int records_read(struct records *all, const char *name, struct record *ret)
+int launches_read(struct launches *all, const char *name, struct record *ret)
 {
 	char *path cleanup_free = text_print("%s/%s", all->path, name);
 	char *text cleanup_free = NULL;
@@ -314,14 +314,14 @@ static int each_name(void *data, int at, const char *name, unsigned char type)
 	return each->fn(each->data, name);
 }
 
-int records_each(struct records *all, int (*fn)(void *data, const char *name), void *data)
+int launches_each(struct launches *all, int (*fn)(void *data, const char *name), void *data)
 {
 	struct each each = {fn, data};
 
 	return disk_list(AT_FDCWD, all->path, each_name, &each);
 }
 
-void records_aside(struct records *all, const char *name, int err)
+void launches_aside(struct launches *all, const char *name, int err)
 {
 	char *from cleanup_free = text_print("%s/%s", all->path, name);
 	char *dir cleanup_free = text_print("%s/aside", all->state_dir);

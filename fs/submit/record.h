@@ -17,7 +17,7 @@
  *	error TIME BYTES	NAME.error, and its text, which is the rest of the record
  *
  * Lines that do not apply are absent. A record that is damaged is not believed in any part: its reader moves it out of
- * the way (records_aside) and reports it.
+ * the way (launches_aside) and reports it.
  */
 #pragma once
 
@@ -67,22 +67,22 @@ bool record_is_empty(const struct record *r);
  * A directory of records, STATE/NAME.records. The functions below may wait for the disk, and only one thread may call
  * them at a time.
  */
-struct records;
+struct launches;
 /* Open the directory, and make it if need be. 0 or a negative errno. */
-int records_open(const char *state_dir, const char *name, struct records **ret);
-void records_free(struct records *all); /* NULL is allowed */
+int launches_open(const char *state_dir, const char *name, struct launches **ret);
+void launches_free(struct launches *all); /* NULL is allowed */
 /* The path of the directory; borrowed. */
-const char *records_path(const struct records *all);
+const char *launches_path(const struct launches *all);
 
 /* Let the record of NAME be R; if R is empty, it is removed. 0, or a negative errno: the old record is still there. */
-int records_write(struct records *all, const char *name, const struct record *r);
+int launches_write(struct launches *all, const char *name, const struct record *r);
 /* Read the record of NAME. 0, -ENOENT, or as record_parse. */
-int records_read(struct records *all, const char *name, struct record *ret);
+int launches_read(struct launches *all, const char *name, struct record *ret);
 /* Call FN for the name of each record until it returns something else than 0. 0 or a negative errno. */
-int records_each(struct records *all, int (*fn)(void *data, const char *name), void *data);
+int launches_each(struct launches *all, int (*fn)(void *data, const char *name), void *data);
 /*
  * Keep a record that can't be read in STATE/aside/, before another takes its place. Until then it also keeps its name,
- * if the disk has links, so that a power cut leaves one of the two. The message about it has ERR, as records_read gave
+ * if the disk has links, so that a power cut leaves one of the two. The message about it has ERR, as launches_read gave
  * it.
  */
-void records_aside(struct records *all, const char *name, int err);
+void launches_aside(struct launches *all, const char *name, int err);

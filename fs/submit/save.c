@@ -62,7 +62,7 @@ static int write_record(const struct submit *s, const char *name, struct record 
 {
 	/* The file's number is known once it is on disk; a file that is not there yet can't have been launched. */
 	r->launched_ino = r->is_launched && file ? upload_ino(file) : 0;
-	return records_write(s->records, name, r);
+	return launches_write(s->records, name, r);
 }
 
 static char *reported_path(const struct submit *s)
@@ -260,7 +260,7 @@ static void sync_run(void *data)
 	const struct submit *s = data;
 	const struct sync_name *n;
 	char *reported cleanup_free = reported_path(s);
-	const char *records = records_path(s->records);
+	const char *records = launches_path(s->records);
 	int err;
 
 	LL_FOREACH(s->saver->running, n) {
@@ -383,10 +383,10 @@ static int load_record(void *data, const char *name)
 {
 	struct load *load = data;
 	const struct submit *s = load->s;
-	const char *dir = records_path(s->records);
+	const char *dir = launches_path(s->records);
 	struct record r cleanup(record_clear) = {0}, lost cleanup(record_clear) = {0};
 	bool is_name = submit_name_check(name) == 0;
-	int err = is_name ? records_read(s->records, name, &r) : -EINVAL;
+	int err = is_name ? launches_read(s->records, name, &r) : -EINVAL;
 	struct upload *u cleanup_upload = NULL, *file cleanup_upload = NULL;
 	char *text cleanup_free = NULL;
 
@@ -401,9 +401,9 @@ static int load_record(void *data, const char *name)
 				   dir, name, strerror(-err), s->dir, name);
 		return err;
 	}
-	records_aside(s->records, name, err);
+	launches_aside(s->records, name, err);
 	if (!is_name) {
-		(void)records_write(s->records, name, &lost);
+		(void)launches_write(s->records, name, &lost);
 		return 0;
 	}
 	/*
@@ -440,7 +440,7 @@ int save_open(struct submit *s, struct saver **ret, char **ret_text)
 	loop_timer_init(&saver->timer, s->fs->loop, sync_start, s);
 	err = disk_list(AT_FDCWD, s->dir, load_file, &load);
 	if (!err)
-		err = records_each(s->records, load_record, &load);
+		err = launches_each(s->records, load_record, &load);
 	if (!err)
 		err = reported_load(s, &reported, &load.text);
 	*ret_text = load.text;

@@ -36,7 +36,7 @@ struct submit {
 	struct lock lock;
 	struct uploads *files;
 	struct names *names;
-	struct records *records;
+	struct launches *records;
 	struct saver *saver;
 	atomic_bool recovered; /* the start is over: the backend's news are shown at once */
 };

@@ -17,30 +17,12 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-#define HELD_VERSION 1
-
 #define HELD(name, type, ...)  SPEC_FIELD(struct spec_held, name, type, __VA_ARGS__)
 #define AFTER(name, type, ...) SPEC_FIELD(struct spec_held_after, name, type, __VA_ARGS__)
 
 static const struct spec_field fields[] = {
-	HELD(id, SPEC_FIELD_TEXT),
-	HELD(submission, SPEC_FIELD_TEXT),
-	HELD(file, SPEC_FIELD_TEXT),
-	HELD(submitter, SPEC_FIELD_TEXT),
-	HELD(backend, SPEC_FIELD_TEXT),
-	HELD(namespace, SPEC_FIELD_TEXT),
-	HELD(digest, SPEC_FIELD_TEXT),
-	HELD(len, SPEC_FIELD_INT64, .max = SPEC_MAX_FILE),
-	HELD(seed[0], SPEC_FIELD_UINT64),
-	HELD(seed[1], SPEC_FIELD_UINT64),
-	HELD(readable, SPEC_FIELD_UNSIGNED, .max = 0777),
-	HELD(created, SPEC_FIELD_TIME),
 	HELD(hold, SPEC_FIELD_BOOL),
 	HELD(begin, SPEC_FIELD_TIME),
-	HELD(state, SPEC_FIELD_UNSIGNED, .max = SPEC_HELD_OVER),
-	HELD(failed, SPEC_FIELD_BOOL),
-	HELD(message, SPEC_FIELD_TEXT),
-	HELD(finished, SPEC_FIELD_TIME),
 };
 
 static const struct spec_field after_fields[] = {
@@ -48,16 +30,12 @@ static const struct spec_field after_fields[] = {
 	AFTER(id, SPEC_FIELD_TEXT),
 	AFTER(uid, SPEC_FIELD_TEXT),
 	AFTER(submission, SPEC_FIELD_TEXT),
-	AFTER(wait, SPEC_FIELD_UNSIGNED, .max = SPEC_WAIT_NEVER),
-	AFTER(end, SPEC_FIELD_TEXT),
 };
 
 static struct spec_held *held_new(size_t n_after)
 {
 	struct spec_held *h = new0(struct spec_held);
 
-	h->id = h->submission = h->file = h->submitter = h->backend = spec_empty();
-	h->namespace = h->digest = h->message = spec_empty();
 	h->after = new0_n(struct spec_held_after, n_after);
 	h->n_after = n_after;
 	for (size_t i = 0; i < n_after; i++) {
@@ -72,10 +50,11 @@ void spec_held_free(struct spec_held *h)
 {
 	if (!h)
 		return;
-	for (size_t i = 0; i < h->n_after; i++)
+	for (size_t i = 0; i < h->n_after; i++) {
 		spec_fields_unset(after_fields, array_size(after_fields), &h->after[i]);
+		spec_unset(&h->after[i].end);
+	}
 	free(h->after);
-	spec_fields_unset(fields, array_size(fields), h);
 	free(h);
 }
 
@@ -135,78 +114,41 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 
 /* --- on disk --- */
 
-void spec_held_digest(const char *rest, size_t len, char ret[65])
-{
-	spec_sha256(rest, len, ret);
-}
-
-/* The beginning of the head's last member, its check sum: the SHA-256 of the text before it. */
-#define SUM ",\"sum\":\""
-
-/* True if the check sum of the head TEXT, without its newline, is right. */
-static bool has_sum(const char *text, size_t len)
-{
-	const size_t tail = strlen(SUM) + 64 + strlen("\"}");
-	char sum[65];
-
-	if (len < tail || memcmp(text + len - tail, SUM, strlen(SUM)) != 0)
-		return false;
-	spec_sha256(text, len - tail, sum);
-	return memcmp(text + len - 66, sum, 64) == 0;
-}
-
-char *spec_held_head(const struct spec_held *h)
+char *spec_held_part(const struct spec_held *h)
 {
 	cleanup_json struct json_object *root = spec_tree_map();
-	struct json_object *list;
-	char sum[65];
-	char *ret;
+	struct json_object *list = spec_tree_list(h->n_after);
 
-	spec_tree_number(root, "version", HELD_VERSION);
 	spec_fields_write(root, fields, array_size(fields), h, false);
-	list = spec_tree_add(root, "after", spec_tree_list(h->n_after));
+	spec_tree_add(root, "after", list);
 	for (size_t i = 0; i < h->n_after; i++)
-		spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
-				  array_size(after_fields), &h->after[i], false);
-	ret = spec_tree_print(root);
-	ret[strlen(ret) - 1] = '\0'; /* the closing brace */
-	spec_sha256(ret, strlen(ret), sum);
-	text_set(&ret, "%s" SUM "%s\"}\n", ret, sum);
-	return ret;
+		if (h->after[i].wait != SPEC_WAIT_MET)
+			spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
+					  array_size(after_fields), &h->after[i], false);
+	return spec_tree_print(root);
 }
 
-int spec_held_parse(const char *text, size_t len, struct spec_held **ret, const char **ret_document)
+int spec_held_parse(const char *part, struct spec_held **ret)
 {
-	const char *rest = memchr(text, '\n', len);
 	cleanup(spec_held_freep) struct spec_held *h = NULL;
 	cleanup_free struct spec_value *root = NULL;
 	const struct spec_value *list;
-	char digest[65];
-	int err = rest && has_sum(text, (size_t)(rest - text))
-			  ? spec_value_parse(text, (size_t)(rest - text), &root)
-			  : -EINVAL;
+	int err = part ? spec_value_parse(part, strlen(part), &root) : 0;
 
-	if (!err)
-		err = spec_fields_version(root, HELD_VERSION);
 	if (err)
 		return err;
 	list = spec_read_list(root, "after");
 	if (spec_read_count(list) > SPEC_MAX_AFTER)
 		return -EINVAL;
 	h = held_new(spec_read_count(list));
-	err = spec_fields_read(root, fields, array_size(fields), h);
+	if (part)
+		err = spec_fields_read(root, fields, array_size(fields), h);
 	for (size_t i = 0; i < h->n_after && !err; i++)
 		err = spec_fields_read(spec_read_at(list, i), after_fields,
 				       array_size(after_fields), &h->after[i]);
-	rest++;
-	len -= (size_t)(rest - text);
-	spec_held_digest(rest, len, digest);
-	if (err || !streq(digest, h->digest) || (size_t)h->len > len || h->len < 0 ||
-	    !spec_name_is_file(h->id))
-		return -EINVAL;
-	*ret = take_ptr(h);
-	*ret_document = rest;
-	return 0;
+	if (!err)
+		*ret = take_ptr(h);
+	return err;
 }
 
 /* --- what it waits for --- */
@@ -248,19 +190,19 @@ static const char *const wishes[] = {[SPEC_AFTER_OK] = "to succeed",
 				     [SPEC_AFTER_ANY] = "to end",
 				     [SPEC_AFTER_FAILED] = "to fail"};
 
-enum spec_decision spec_held_judge(struct spec_held *h, int64_t now)
+enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why)
 {
 	bool waits = h->hold || h->begin > now;
 
+	*ret_why = NULL;
 	for (size_t i = 0; i < h->n_after; i++) {
 		const struct spec_held_after *a = &h->after[i];
-		cleanup_free char *text = NULL;
 
 		waits |= a->wait == SPEC_WAIT_OPEN;
 		if (a->wait != SPEC_WAIT_NEVER)
 			continue;
-		text = text_print("it waited for %s %s, which %s", a->id, wishes[a->how], a->end);
-		spec_set(&h->message, text);
+		*ret_why =
+			text_print("it waited for %s %s, which %s", a->id, wishes[a->how], a->end);
 		return SPEC_DECISION_NEVER;
 	}
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
@@ -327,42 +269,46 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 	return news->refusal ? "LaunchDelayed" : "Launching";
 }
 
-struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job *shape,
-			       const struct spec_held_news *news)
+/* Print that it is not known whether the job was launched, and how a snapshot calls that. */
+static const char *put_sending(FILE *out, enum spec_sending sending)
 {
-	struct spec_job *job = spec_job_copy(shape);
+	if (sending == SPEC_SENDING_ASKED) {
+		fputs("was being sent when kxfs ended or lost the connection; the server may still "
+		      "show it",
+		      out);
+		return "Submitting";
+	}
+	fputs("was being sent when kxfs ended or lost the connection; the server has no such job, and "
+	      "can't tell whether it had one; a release sends it again, and removing its directory "
+	      "forgets it",
+	      out);
+	return "LaunchUnknown";
+}
+
+/* The end of a job that was never launched. */
+static void put_end(struct spec_job *job, const struct spec_head *head)
+{
+	spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
+	spec_set(&job->reason, head->reason);
+	spec_set(&job->message, head->why);
+	job->changed = job->finished = head->since;
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		job->replicas[i].state = SPEC_CANCELLED;
+		job->replicas[i].finished = head->since;
+	}
+}
+
+/* What the job waits for. */
+static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
+		      const struct spec_held_news *news)
+{
+	const bool sent = head->state == RECORD_SUBMITTING && news->sending != SPEC_SENDING;
 	cleanup_free char *text = NULL;
-	bool over = h->state == SPEC_HELD_OVER;
 	char from[32], until[32];
 	size_t len;
-	FILE *out;
+	FILE *out = text_stream(&text, &len);
 
-	spec_set(&job->id, h->id);
-	spec_set(&job->uid, h->submission);
-	spec_set(&job->submission, h->submission);
-	spec_set(&job->submitter, h->submitter);
-	spec_set(&job->backend, h->backend);
-	spec_set(&job->namespace, h->namespace);
-	spec_set(&job->phase, over ? (h->failed ? "Failed" : "Cancelled") : "Held");
-	job->state = over ? (h->failed ? SPEC_FAILED : SPEC_CANCELLED) : SPEC_PENDING;
-	job->held = job->own = job->has_appdef = true;
-	job->ttl = -1;
-	job->created = h->created;
-	job->changed = over ? h->finished : h->created;
-	job->finished = h->finished;
-	spec_transitions_add(&job->transitions, SPEC_PENDING, "Held", h->created);
-	if (over) {
-		spec_transitions_add(&job->transitions, job->state, job->phase, h->finished);
-		spec_set(&job->reason, h->failed ? "LaunchFailed" : "DependencyNeverSatisfied");
-		spec_set(&job->message, h->message);
-		for (size_t i = 0; i < job->n_replicas; i++) {
-			job->replicas[i].state = SPEC_CANCELLED;
-			job->replicas[i].finished = h->finished;
-		}
-		return spec_job_pack(job);
-	}
-	out = text_stream(&text, &len);
-	job->cause.reason = put_wait(out, h, news);
+	job->cause.reason = sent ? put_sending(out, news->sending) : put_wait(out, h, news);
 	if (news->from) {
 		spec_time_text(news->from, from);
 		spec_time_text(news->until, until);
@@ -370,6 +316,41 @@ struct spec_job *spec_held_job(const struct spec_held *h, const struct spec_job 
 	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);
-	job->actions = h->hold ? 1u << SPEC_RELEASE : 0;
+	if (sent ? news->sending == SPEC_SENDING_LOST : h->hold)
+		job->actions = 1u << SPEC_RELEASE;
+}
+
+struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
+			       const struct spec_job *shape, const struct spec_held_news *news)
+{
+	struct spec_job *job = spec_job_copy(shape);
+	const bool over = head->state == RECORD_NEVER;
+	const bool failed = over && streq(head->reason, "LaunchFailed");
+	const bool unknown = head->state == RECORD_SUBMITTING && news->sending != SPEC_SENDING;
+
+	spec_set(&job->id, head->id);
+	spec_set(&job->uid, head->key);
+	spec_set(&job->submission, head->key);
+	spec_set(&job->submitter, head->submitter);
+	spec_set(&job->backend, head->backend);
+	spec_set(&job->namespace, head->namespace);
+	spec_set(&job->phase, failed	? "Failed"
+			      : over	? "Cancelled"
+			      : unknown ? "Submitting"
+					: "Held");
+	job->state = failed    ? SPEC_FAILED
+		     : over    ? SPEC_CANCELLED
+		     : unknown ? SPEC_SUBMITTED
+			       : SPEC_PENDING;
+	job->held = job->own = job->has_appdef = true;
+	job->ttl = -1;
+	job->created = job->changed = head->created;
+	spec_transitions_add(&job->transitions, SPEC_PENDING, "Held", head->created);
+	if (unknown)
+		spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
+	if (over)
+		put_end(job, head);
+	else
+		put_cause(job, head, h, news);
 	return spec_job_pack(job);
 }

@@ -27,6 +27,7 @@ READERS = {
     "app": (85, "spec/app/app.c", "spec/app/app_value.c", "spec/app/mount.c"),
     "event": (70, "spec/api/event.c", "spec/api/refusal.c"),
     "exec": (60, "spec/api/exec_credential.c"),
+    "head": (90, "spec/record/head.c"),
     "held": (80, "spec/record/held.c", "spec/app/hold.c"),
     "kindfile": (85, "spec/kindfile/file.c", "spec/kindfile/path.c", "spec/kindfile/read.c", "spec/kindfile/show.c"),
     "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),

@@ -31,7 +31,7 @@ USES = {
     "backend/client": ("backend/base", "spec/api", "spec/logline"),
     "backend/output": ("backend/base",),
     "backend/archive": ("backend/output", "spec/job"),
-    "backend/jobs": ("backend/archive", "backend/output", "spec/job"),
+    "backend/jobs": ("backend/archive", "backend/output", "spec/record"),
     "backend/impl": ("backend/jobs", "spec/record", "spec/view"),
     "backend/ask": ("backend/client", "backend/impl", "spec/kinds"),
     "backend/kube": ("backend/ask", "backend/output"),

@@ -5,7 +5,6 @@ KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KI
 """
 
 import datetime
-import hashlib
 import json
 import os
 import random
@@ -14,6 +13,7 @@ import subprocess
 import time
 
 import pytest
+import records
 import yaml
 from harness import actions, app, err_of, popen, remove, run, wait_for, write_ctl
 from preload import Clock
@@ -30,14 +30,9 @@ def reason(job):
     return job.status()["reason"]
 
 
-def records(kx):
-    path = kx.state / "held"
-    return [p for p in path.iterdir() if not p.name.startswith(".")] if path.exists() else []
-
-
 def forgotten(kx, n=0):
     """What was launched or removed leaves nothing behind."""
-    wait_for(lambda: len(records(kx)) == n, what="the records to go")
+    wait_for(lambda: len(records.files(kx)) == n, what="the records to go")
 
 
 def test_release(kx):
@@ -194,8 +189,8 @@ def test_after_removed(kx):
     other = kx.submit(held(hold=True))
     lost = [kx.submit(held(after=[f"{wish}:{other.id}"])) for wish in ("ok", "any", "failed")]
     kx.end(signal.SIGKILL)
-    for record in records(kx):
-        if json.loads(record.read_bytes().split(b"\n")[0])["id"] == other.id:
+    for record in records.files(kx):
+        if records.head_of(record)["job"]["id"] == other.id:
             record.unlink()
     kx.start()
     assert [reason(job) for job in late] == ["BeginTime"] * 2  # that was known before
@@ -232,7 +227,7 @@ def test_refused(kx):
             assert said in kx.read(place, "a.yaml.error"), text
     kx.write("dryrun/b.yaml", held(hold=True))
     assert yaml.safe_load(kx.read("dryrun", "b.yaml"))["state"] == "PENDING"
-    assert kx.ls("jobs") == [] and records(kx) == []
+    assert kx.ls("jobs") == [] and records.files(kx) == []
 
 
 def test_launch_refused(kx):
@@ -268,17 +263,14 @@ def test_pause(kx, age):
     """Since when no kxfs had run is said, of the jobs that were held then: at the latest since the job was submitted."""
     job = kx.submit(held(hold=True))
     kx.end()
-    stamp = kx.state / "held/.ran"
+    stamp = kx.state / "ran"
     assert time.time() - stamp.stat().st_mtime < 60
-    record = records(kx)[0]
-    head, rest = record.read_bytes().split(b"\n", 1)
-    head = json.loads(head)
-    head["created"] -= age * 10**9
-    del head["sum"]
-    text = json.dumps(head).encode()[:-1]
-    record.write_bytes(text + b',"sum":"' + hashlib.sha256(text).hexdigest().encode() + b'"}\n' + rest)
+    [record] = records.files(kx)
+    head = records.head_of(record)
+    head["job"]["created"] -= age * 10**9
+    records.rewrite(record, head)
     os.utime(stamp, (time.time() - 3600,) * 2)
-    ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["created"] // 10**9), datetime.timezone.utc)
+    ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["job"]["created"] // 10**9), datetime.timezone.utc)
     kx.start()
     assert f"No kxfs has run here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
     later = kx.submit(held(hold=True))
@@ -289,9 +281,9 @@ def test_damaged(kx):
     """A damaged record is moved to aside/, and its job never launched; the others are there."""
     bad, flipped, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(4))
     kx.end()
-    for record in records(kx):
+    for record in records.files(kx):
         data = record.read_bytes()
-        ident = json.loads(data.split(b"\n")[0])["id"]
+        ident = records.head_of(record)["job"]["id"]
         if ident == bad.id:
             record.write_bytes(data.replace(b"touch", b"hctou"))
         elif ident == flipped.id:
@@ -300,8 +292,8 @@ def test_damaged(kx):
             record.write_bytes(data[:40])
     kx.start()
     assert kx.ls("jobs") == [good.id]
-    assert kx.read(".kxfs/log").count("is damaged; the job is not shown, and never launched; the record is") == 3
-    assert len(records(kx)) == 1 and len(list((kx.state / "aside").iterdir())) == 3
+    assert kx.read(".kxfs/log").count("is damaged; its job is not shown, and never launched; the record is") == 3
+    assert len(records.files(kx)) == 1 and len(list((kx.state / "aside").iterdir())) == 3
     kx.restart()
     assert kx.ls("jobs") == [good.id] and "is damaged" not in kx.read(".kxfs/log")
     assert not (kx.work / "began").exists()

@@ -14,6 +14,7 @@ import time
 
 import harness
 import pytest
+import records
 import replies
 import store as st
 from faults import common_faults
@@ -66,7 +67,7 @@ def test_release(kx, server, volcano):
     (sent,) = posts(server)
     assert json.loads(sent.body)["metadata"]["annotations"]["kxfs/appdef"] == text
     assert job.read("app.yaml") == text and job_of(kx, job.id) is None
-    harness.wait_for(lambda: os.listdir(kx.state / "held") == [".ran"], what="the record to go")
+    harness.wait_for(lambda: not records.files(kx), what="the record to go")
     job.cancel()  # cancel=own
 
 
@@ -95,7 +96,7 @@ def test_refused(kx, server):
     assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True)) == "EACCES"
     assert kx.ls("jobs") == [] and "create" in error_of(kx, "app.yaml")
     assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True, no_such="x")) == "EINVAL"
-    assert not (kx.state / "held").exists()
+    assert not records.files(kx)
 
 
 def test_after(kx, server, volcano):
@@ -132,8 +133,7 @@ def test_broken_connection(kx, server, fault):
     job = kx.submit(held(hold=True))
     server.faults.add(fault, amount=150, verb="create")
     harness.write_ctl(job, "release")
-    harness.wait_for(lambda: not os.path.exists(kx.state / "held") or os.listdir(kx.state / "held") == [".ran"],
-                     what="the record to go")
+    harness.wait_for(lambda: not records.files(kx), what="the record to go")
     assert launched(server) == [job.id] == kx.ls("jobs")
     assert job.status()["phase"] != "Held"
 
@@ -149,24 +149,60 @@ def test_not_now(kx, server):
     harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
 
 
-@pytest.mark.parametrize("fault", ["deaf", "silent"])
-def test_killed_in_the_middle(kx, server, volcano, fault):
-    """Killed while the launch is under way, whether the server has heard of it or not: the next start launches once."""
+def test_condition_is_met_for_good(make_mount, server, volcano):
+    """A job that was waited for has ended well and is gone; the launch is delayed meanwhile, and kxfs is started again."""
+    kx = make_mount(server, options="capture=none")
+    first = kx.submit(harness.app("true"), "first.yaml")
+    job = kx.submit(held(after=["ok:first"]))
+    fault = server.faults.add("reply", times=100000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
+    run_to_end(volcano, first.id)
+    first.finish()
+    harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
+    server.store.remove(st.JOBS, "test", first.id)
+    harness.wait_for(lambda: kx.ls("jobs") == [job.id], what="the first job to go")
+    kx.restart(signal.SIGKILL)
+    server.faults.clear(fault)
+    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
+
+
+def test_killed_after_the_server_has_it(kx, server, volcano):
+    """Killed while the launch is under way, and the server has the job: the next start finds it, and sends nothing."""
     job = kx.submit(held(hold=True))
-    server.faults.add(fault, verb="create")
+    server.faults.add("deaf", verb="create")
     harness.write_ctl(job, "release")
-    harness.wait_for(lambda: launched(server) if fault == "deaf" else posts(server), what="the request")
+    harness.wait_for(lambda: launched(server), what="the request")
     kx.end(signal.SIGKILL)
     kx.start()
-    harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
     harness.wait_for(lambda: job.status()["phase"] != "Held", what="the job")
-    assert kx.ls("jobs") == [job.id] and error_of(kx, "app.yaml") is None
+    assert kx.ls("jobs") == [job.id] == launched(server) and error_of(kx, "app.yaml") is None
     run_to_end(volcano, job.id)
     job.finish()
     assert job.status()["submitter"]
     job.cancel()
     kx.restart()
     assert launched(server) == kx.ls("jobs") == []
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["never there", "gone again"])
+def test_killed_and_not_found(kx, server, volcano, gone):
+    """Killed while the launch is under way, and the server does not have the job, or not any more: nobody can tell which,
+    so it is not sent again. It says so, and can't be removed while it may still show."""
+    job = kx.submit(held(hold=True))
+    server.faults.add("deaf" if gone else "silent", verb="create")
+    harness.write_ctl(job, "release")
+    harness.wait_for(lambda: launched(server) if gone else posts(server), what="the request")
+    kx.end(signal.SIGKILL)
+    if gone:
+        run_to_end(volcano, job.id)
+        server.store.remove(st.JOBS, "test", job.id)
+    sent = len(posts(server))
+    kx.start()
+    harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
+    assert job.status()["state"] == "SUBMITTED" and "may still show it" in job.read("why") and job.read("ctl") == ""
+    assert harness.err_of(os.rmdir, job.dir) == "EAGAIN"
+    kx.restart()
+    assert job.status()["reason"] == "Submitting"
+    assert launched(server) == [] and len(posts(server)) == sent
 
 
 def test_removed_while_it_is_launched(kx, server):
@@ -195,9 +231,14 @@ def test_kills(kx, server, pytestconfig):
         kx.start()
     server.faults.clear()
     wanted = sorted(job.id for job in jobs)
-    harness.wait_for(lambda: len(os.listdir(kx.state / "held")) == 2, timeout=600, what=f"the launches, seed {seed}")
-    assert sorted(launched(server)) == wanted, f"seed {seed}"
+
+    def unknown():
+        """Those that were being sent when kxfs was killed, and that the server does not have."""
+        return sorted(job.id for job in jobs if job.status()["reason"] == "Submitting")
+
+    harness.wait_for(lambda: sorted([*launched(server), *unknown()]) == wanted, timeout=600, what=f"the launches, seed {seed}")
     assert kx.ls("jobs") == sorted([*wanted, rest.id]), f"seed {seed}"
+    harness.wait_for(lambda: len(records.files(kx)) == 1 + len(unknown()), what=f"the records to go, seed {seed}")
     by_name = {}
     for req in posts(server):
         if req.body and req.body.startswith(b"{"):

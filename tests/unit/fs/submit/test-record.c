@@ -188,38 +188,38 @@ static int count_name(void *data, const char *name)
 static void test_files(void **state)
 {
 	struct record want = full(), got;
-	struct records *all = NULL;
+	struct launches *all = NULL;
 	char path[256];
 	size_t n = 0;
 
-	assert_int_equal(records_open(top, "submit", &all), 0);
-	assert_int_equal(records_read(all, "x.yaml", &got), -ENOENT);
-	assert_int_equal(records_write(all, "x.yaml", &want), 0);
-	assert_int_equal(records_read(all, "x.yaml", &got), 0);
+	assert_int_equal(launches_open(top, "submit", &all), 0);
+	assert_int_equal(launches_read(all, "x.yaml", &got), -ENOENT);
+	assert_int_equal(launches_write(all, "x.yaml", &want), 0);
+	assert_int_equal(launches_read(all, "x.yaml", &got), 0);
 	assert_same(&got, &want);
 	record_clear(&got);
-	assert_int_equal(records_each(all, count_name, &n), 0);
+	assert_int_equal(launches_each(all, count_name, &n), 0);
 	assert_int_equal(n, 1);
 	/* An empty record is none. */
-	assert_int_equal(records_write(all, "x.yaml", &got), 0);
-	assert_int_equal(records_read(all, "x.yaml", &got), -ENOENT);
-	assert_int_equal(records_write(all, "x.yaml", &got), 0);
+	assert_int_equal(launches_write(all, "x.yaml", &got), 0);
+	assert_int_equal(launches_read(all, "x.yaml", &got), -ENOENT);
+	assert_int_equal(launches_write(all, "x.yaml", &got), 0);
 
-	write_file(records_path(all), "bad.yaml", "kxfs submit 2\njob");
-	assert_int_equal(records_read(all, "bad.yaml", &got), -EINVAL);
+	write_file(launches_path(all), "bad.yaml", "kxfs submit 2\njob");
+	assert_int_equal(launches_read(all, "bad.yaml", &got), -EINVAL);
 	record_clear(&got);
-	records_aside(all, "bad.yaml", -EINVAL);
+	launches_aside(all, "bad.yaml", -EINVAL);
 	snprintf(path, sizeof(path), "%s/aside/bad.yaml.record", top);
 	assert_int_equal(access(path, F_OK), 0);
 	/*
 	 * A damaged record stays until another takes its place: without any record its file would count as never
 	 * launched.
 	 */
-	assert_int_equal(records_read(all, "bad.yaml", &got), -EINVAL);
+	assert_int_equal(launches_read(all, "bad.yaml", &got), -EINVAL);
 	record_clear(&got);
-	assert_int_equal(records_write(all, "bad.yaml", &want), 0);
+	assert_int_equal(launches_write(all, "bad.yaml", &want), 0);
 	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(records_read(all, "bad.yaml", &got), 0);
+	assert_int_equal(launches_read(all, "bad.yaml", &got), 0);
 	assert_same(&got, &want);
 	record_clear(&got);
 	/*
@@ -230,19 +230,19 @@ static void test_files(void **state)
 		char temp[256], record[256];
 
 		snprintf(temp, sizeof(temp), "%s/submit.new", top);
-		snprintf(record, sizeof(record), "%s/bad.yaml", records_path(all));
+		snprintf(record, sizeof(record), "%s/bad.yaml", launches_path(all));
 		assert_int_equal(link(record, temp), 0);
 		got = (struct record){.told = true};
-		assert_int_equal(records_write(all, "y.yaml", &got), 0);
-		assert_int_equal(records_read(all, "bad.yaml", &got), 0);
+		assert_int_equal(launches_write(all, "y.yaml", &got), 0);
+		assert_int_equal(launches_read(all, "bad.yaml", &got), 0);
 		assert_same(&got, &want);
 		record_clear(&got);
 	}
 	/* A link in the place of a record is not followed. */
-	snprintf(path, sizeof(path), "%s/link", records_path(all));
+	snprintf(path, sizeof(path), "%s/link", launches_path(all));
 	assert_int_equal(symlink("/etc/passwd", path), 0);
-	assert_int_equal(records_read(all, "link", &got), -EINVAL);
-	records_free(all);
+	assert_int_equal(launches_read(all, "link", &got), -EINVAL);
+	launches_free(all);
 }
 
 int main(void)

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of records: reading, making, replacing, removing them. */
+#include "backend/jobs/record_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "backend/base/disk.h"
+#include "backend/base/file.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+
+/* Most heads fit into the first read. */
+#define FIRST_READ (16u << 10)
+#define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
+
+static char *jobs_dir(const char *state_dir)
+{
+	return text_print("%s/jobs", state_dir);
+}
+
+static int damaged_for(int err)
+{
+	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR || err == -EISDIR ? -EINVAL : err;
+}
+
+/* Read N bytes at OFF, or fail. */
+static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
+{
+	ssize_t got = file_read_sure(fd, buf, n, off);
+
+	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EINVAL;
+}
+
+/* A file that is being read, up to the end of its head. */
+struct opened {
+	int fd;
+	struct spec_head_line line;
+	char *text; /* the first line, the head, and perhaps more */
+	size_t len; /* bytes of TEXT */
+};
+
+static void opened_close(struct opened *o)
+{
+	free(o->text);
+	base_close_fd(&o->fd);
+}
+
+static int open_record(const char *state_dir, const char *key, struct opened *o)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key);
+	struct stat st;
+	size_t size, end;
+	int err;
+
+	o->fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
+	if (o->fd < 0)
+		return damaged_for(o->fd);
+	err = disk_stat(o->fd, "", &st);
+	if (err < 0)
+		return err;
+	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uintmax_t)st.st_size > MAX_FILE)
+		return -EINVAL;
+	size = (size_t)st.st_size;
+	o->len = min_of(size, (size_t)FIRST_READ);
+	o->text = mem_grow(NULL, o->len + 1, 1);
+	err = read_exactly(o->fd, o->text, o->len, 0);
+	if (!err)
+		err = spec_head_line_parse(o->text, o->len, &o->line);
+	if (err < 0)
+		return err;
+	end = SPEC_HEAD_LINE + o->line.head;
+	if (end + o->line.document + o->line.manifest != size)
+		return -EINVAL;
+	if (end <= o->len)
+		return 0;
+	o->text = mem_grow(o->text, end + 1, 1);
+	err = read_exactly(o->fd, o->text + o->len, end - o->len, o->len);
+	o->len = end;
+	return err;
+}
+
+/* The document and the manifest of O, malloc'ed, after verifying their checksum. */
+static int read_rest(const struct opened *o, char **ret)
+{
+	const size_t end = SPEC_HEAD_LINE + o->line.head;
+	const size_t n = o->line.document + o->line.manifest;
+	cleanup_free char *rest = mem_grow(NULL, n + 1, 1);
+	int err = read_exactly(o->fd, rest, n, end);
+
+	if (!err && spec_head_sum(SPEC_SUM_INIT, rest, n) != o->line.rest_sum)
+		err = -EINVAL;
+	rest[n] = '\0';
+	if (!err)
+		*ret = take_ptr(rest);
+	return err;
+}
+
+int record_file_read(const char *state_dir, const char *key, struct spec_head **ret)
+{
+	struct opened o cleanup(opened_close) = {.fd = -1};
+	cleanup(spec_head_freep) struct spec_head *h = NULL;
+	cleanup_free char *rest = NULL;
+	int err = open_record(state_dir, key, &o);
+
+	if (!err)
+		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
+	if (err)
+		return err;
+	/* A copy of a file is not a second job. */
+	if (!streq(h->key, key))
+		return -EINVAL;
+	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
+		err = read_rest(&o, &rest);
+	if (err)
+		return err;
+	*ret = take_ptr(h);
+	return 0;
+}
+
+int record_file_read_rest(const char *state_dir, const char *key, bool manifest, char **ret,
+			  size_t *ret_len)
+{
+	struct opened o cleanup(opened_close) = {.fd = -1};
+	cleanup_free char *rest = NULL;
+	int err = open_record(state_dir, key, &o);
+
+	if (!err)
+		err = read_rest(&o, &rest);
+	if (err)
+		return err;
+	*ret_len = manifest ? o.line.manifest : o.line.document;
+	*ret = mem_copy(rest + (manifest ? o.line.document : 0), *ret_len);
+	return 0;
+}
+
+/* The bytes of a file: H, then REST, whose lengths are in LINE. malloc'ed. */
+static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
+		     size_t *ret_len)
+{
+	const size_t n = line->document + line->manifest;
+	char *all;
+
+	line->rest_sum = spec_head_sum(SPEC_SUM_INIT, rest, n);
+	all = spec_head_text(h, line, ret_len);
+	all = mem_grow(all, *ret_len + n + 1, 1);
+	memcpy(all + *ret_len, rest, n);
+	*ret_len += n;
+	return all;
+}
+
+int record_file_make(const char *state_dir, const struct spec_head *h,
+		     const struct record_rest *rest, bool *ret_left)
+{
+	cleanup_free char *dir = jobs_dir(state_dir), *path = text_print("%s/%s", dir, h->key);
+	cleanup_free char *both = NULL, *all = NULL;
+	struct spec_head_line line = {.document = rest->len, .manifest = rest->manifest_len};
+	size_t n;
+	int err, gone;
+
+	*ret_left = false;
+	both = mem_grow(NULL, rest->len + rest->manifest_len + 1, 1);
+	memcpy(both, rest->document, rest->len);
+	if (rest->manifest_len)
+		memcpy(both + rest->len, rest->manifest, rest->manifest_len);
+	all = compose(h, &line, both, &n);
+	err = file_make(dir, h->key, all, n);
+	if (!err)
+		return 0;
+	gone = record_file_remove(state_dir, h->key, true);
+	*ret_left = gone && gone != -ENOTDIR;
+	return err;
+}
+
+int record_file_write(const char *state_dir, const struct spec_head *h)
+{
+	struct opened o cleanup(opened_close) = {.fd = -1};
+	cleanup(spec_head_freep) struct spec_head *old = NULL;
+	cleanup_free char *rest = NULL, *all = NULL, *dir = jobs_dir(state_dir);
+	const bool held = h->state == RECORD_HELD || (h->state == RECORD_SUBMITTING && h->held);
+	struct spec_head_line line;
+	struct spec_head next = *h;
+	size_t n;
+	int err = open_record(state_dir, h->key, &o);
+
+	if (!err)
+		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &old);
+	if (!err)
+		err = read_rest(&o, &rest);
+	if (err)
+		return err;
+	for (size_t i = 0; i < RECORD_N_PARTS; i++) {
+		if (!next.parts[i])
+			next.parts[i] = old->parts[i];
+		else if (!*next.parts[i])
+			next.parts[i] = NULL;
+	}
+	line = (struct spec_head_line){.document = o.line.document,
+				       .manifest = held ? o.line.manifest : 0};
+	all = compose(&next, &line, rest, &n);
+	return file_write(dir, h->key, all, n);
+}
+
+int record_file_remove(const char *state_dir, const char *key, bool sync)
+{
+	cleanup_free char *dir = jobs_dir(state_dir), *path = text_print("%s/%s", dir, key);
+	int err = disk_unlink(AT_FDCWD, path);
+
+	if (err == -ENOENT)
+		err = 0;
+	return !err && sync ? file_sync_dir(dir) : err;
+}
+
+int record_file_put_aside(const char *state_dir, const char *key, char **ret_place)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key);
+	cleanup_free char *name = text_print("%s.record", key);
+
+	return file_aside_state(path, state_dir, name, ret_place);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in one synced step, but
+ * for its letter. All functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL:
+ * the file is damaged; -ENOTSUP: another version of kxfs wrote it.
+ */
+#pragma once
+
+#include "spec/record/head.h"
+
+/* What follows the head. Plain data; borrowed. */
+struct record_rest {
+	const char *document;
+	size_t len;
+	const char *manifest; /* may be NULL */
+	size_t manifest_len;
+};
+
+/* Read the head of KEY. The document's checksum is verified if the job is not launched yet. */
+int record_file_read(const char *state_dir, const char *key, struct spec_head **ret);
+/* Read the document, or with MANIFEST the manifest, after verifying its checksum. *RET is malloc'ed. */
+int record_file_read_rest(const char *state_dir, const char *key, bool manifest, char **ret,
+			  size_t *ret_len);
+/* Make the file of H, which is new. After an error there is no file; *RET_LEFT: after a power cut it may be there. */
+int record_file_make(const char *state_dir, const struct spec_head *h,
+		     const struct record_rest *rest, bool *ret_left);
+/*
+ * Replace the head by H. A part that is NULL stays as it is on disk; one that is "" is removed. The document stays; the
+ * manifest stays while the job is held, or is being launched after it was held.
+ */
+int record_file_write(const char *state_dir, const struct spec_head *h);
+/* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
+int record_file_remove(const char *state_dir, const char *key, bool sync);
+/* Move a file that can't be used to STATE/aside; *RET_PLACE (malloc'ed) is its new path. */
+int record_file_put_aside(const char *state_dir, const char *key, char **ret_place);

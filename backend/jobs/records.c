@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records of jobs. The states of one, and the only changes that are allowed (set_state asserts them):
+ *
+ *	state	   | what is so			       | what ends it			| next
+ *	HELD	   | nothing was sent or started; its  | all conditions hold		| SUBMITTING
+ *		   | conditions are in the part `hold` | one can't hold, or the user	| NEVER
+ *		   |				       | removes the job		|
+ *	SUBMITTING | it was sent or started once, or   | the job was seen		| LIVE
+ *		   | not at all; no condition is left  | refused; it was HELD before	| HELD, NEVER
+ *		   |				       | nothing was launched		| NEVER, removed
+ *	LIVE	   | launched exactly once; the job is | the job leaves jobs/		| HISTORY, removed
+ *		   | in jobs/			       |				|
+ *	HISTORY	   | the job is in history/	       | the user, or its age		| removed
+ *		   |				       | a cluster has the job again	| LIVE
+ *	NEVER	   | nothing was launched	       | the user, or its age		| removed
+ *		   |				       | a cluster has the job after all| LIVE
+ *
+ * Jobs that were not submitted here are LIVE or HISTORY.
+ *
+ * What is done to the file of a record, one after the other:
+ *
+ *	step	what is under way	what ends it		next
+ *	IDLE	nothing			a request, or a change	WRITING; a change may wait for TIMER before
+ *	WRITING	the pool writes		it is done		IDLE; or WRITING, if another request waits
+ *				a change can't be written	IDLE, and TIMER is set to retry
+ */
+#include "backend/jobs/records.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "backend/base/backoff.h"
+#include "backend/base/diag.h"
+#include "backend/base/disk.h"
+#include "backend/base/file.h"
+#include "backend/base/work.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define MAX_TEXTS    5
+#define RETRY_MS     1000u
+#define RETRY_MAX_MS 60000u
+
+enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_SAVE, REQUEST_REMOVE };
+
+/* Something that is to be done to the file of a record. */
+struct request {
+	enum request_kind kind;
+	struct record_change change; /* COMMIT */
+	enum record_state from;	     /* COMMIT: the state that is changed */
+	struct record_rest rest;     /* MAKE */
+	char *texts[MAX_TEXTS];	     /* what CHANGE and REST point to */
+	size_t n_texts;
+	bool *left;	 /* MAKE */
+	bool ret_left;	 /* the same, for the pool */
+	bool sync;	 /* REMOVE */
+	records_fn done; /* may be NULL */
+	void *data;
+	struct request *next;
+};
+
+/* What is being done to a record; only while something is. */
+struct writer {
+	struct record *r;
+	struct work work;
+	struct request *requests; /* the first one is under way if WRITING */
+	struct spec_head *next;	  /* what the pool writes */
+	bool writing;
+	bool dirty; /* the record differs from its file */
+	struct backoff again;
+	struct loop_timer timer; /* until a change is saved */
+};
+
+struct record {
+	struct records *rs;
+	struct spec_head *head;
+	struct writer *writer; /* NULL: nothing is under way */
+	bool removed;	       /* its removal was requested */
+	UT_hash_handle hh;     /* by key */
+};
+
+struct part {
+	record_part_fn fn;
+	void *data;
+};
+
+struct records {
+	struct loop *loop;
+	const char *state_dir;
+	struct group group;
+	struct part parts[RECORD_N_PARTS];
+	struct record *all;
+	bool passive, stopping;
+};
+
+/* --- states --- */
+
+static const unsigned allowed[] = {
+	[RECORD_HELD] = 1u << RECORD_SUBMITTING | 1u << RECORD_NEVER,
+	[RECORD_SUBMITTING] = 1u << RECORD_LIVE | 1u << RECORD_HELD | 1u << RECORD_NEVER,
+	[RECORD_LIVE] = 1u << RECORD_HISTORY,
+	[RECORD_HISTORY] = 1u << RECORD_LIVE,
+	[RECORD_NEVER] = 1u << RECORD_LIVE,
+};
+
+/* The only function that changes a state. */
+static void set_state(struct spec_head *h, enum record_state to)
+{
+	if (h->state == to)
+		return;
+	assert(allowed[h->state] & 1u << to);
+	/* Only a job that was held is held again. */
+	assert(to != RECORD_HELD || h->held);
+	h->held = to == RECORD_SUBMITTING && h->state == RECORD_HELD;
+	if (to != RECORD_SUBMITTING)
+		spec_set(&h->boot, "");
+	h->state = to;
+	h->since = loop_time_ns();
+}
+
+static void apply(struct spec_head *h, const struct record_change *c)
+{
+	set_state(h, c->state);
+	if (c->id)
+		spec_set(&h->id, c->id);
+	if (c->uid)
+		spec_set(&h->uid, c->uid);
+	if (c->reason)
+		spec_set(&h->reason, c->reason);
+	if (c->why)
+		spec_set(&h->why, c->why);
+	if (c->boot)
+		spec_set(&h->boot, c->boot);
+}
+
+/* --- the table --- */
+
+static struct record *add(struct records *rs, struct spec_head *h)
+{
+	struct record *r = new0(struct record);
+
+	r->rs = rs;
+	r->head = h;
+	HASH_ADD_KEYPTR(hh, rs->all, h->key, strlen(h->key), r);
+	return r;
+}
+
+static void request_free(struct request *q)
+{
+	for (size_t i = 0; i < q->n_texts; i++)
+		free(q->texts[i]);
+	free(q);
+}
+
+static void writer_free(struct writer *w)
+{
+	struct request *q;
+
+	while ((q = w->requests)) {
+		LL_DELETE(w->requests, q);
+		request_free(q);
+	}
+	loop_timer_stop(&w->timer);
+	spec_head_free(w->next);
+	free(w);
+}
+
+static void record_free(struct record *r)
+{
+	HASH_DELETE(hh, r->rs->all, r);
+	if (r->writer)
+		writer_free(r->writer);
+	spec_head_free(r->head);
+	free(r);
+}
+
+const struct spec_head *record_head(const struct record *r)
+{
+	return r->head;
+}
+
+char *record_take_part(struct record *r, enum record_part part)
+{
+	return take_ptr(r->head->parts[part]);
+}
+
+struct record *records_by_key(const struct records *rs, const char *key)
+{
+	struct record *r;
+
+	HASH_FIND_STR(rs->all, key, r);
+	return r;
+}
+
+void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
+{
+	struct record *r, *next;
+
+	HASH_ITER(hh, rs->all, r, next)
+		fn(data, r);
+}
+
+/* --- the file of a record --- */
+
+static void write_work(void *data)
+{
+	struct writer *w = data;
+	const struct records *rs = w->r->rs;
+	struct request *q = w->requests;
+
+	switch (q->kind) {
+	case REQUEST_MAKE:
+		w->work.err = record_file_make(rs->state_dir, w->next, &q->rest, &q->ret_left);
+		break;
+	case REQUEST_COMMIT:
+	case REQUEST_SAVE:
+		w->work.err = record_file_write(rs->state_dir, w->next);
+		break;
+	case REQUEST_REMOVE:
+		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
+		break;
+	}
+}
+
+/* What the pool is to write: R as it is, after the change of Q. */
+static struct spec_head *render(struct record *r, const struct request *q)
+{
+	struct spec_head *next = spec_head_copy(r->head);
+
+	if (q->kind == REQUEST_COMMIT)
+		apply(next, &q->change);
+	for (size_t i = 0; i < RECORD_N_PARTS && q->kind != REQUEST_MAKE; i++) {
+		const struct part *part = &r->rs->parts[i];
+
+		free(take_ptr(next->parts[i]));
+		if (part->fn)
+			next->parts[i] = part->fn(part->data, r, next);
+	}
+	return next;
+}
+
+/* Has R changed its state in memory since Q, which is to change it, was requested? */
+static bool is_overtaken(const struct record *r, const struct request *q)
+{
+	return q->kind == REQUEST_COMMIT && r->head->state != q->from;
+}
+
+static void write_done(void *data);
+static void on_timer(void *data);
+
+/* Begin the first request of W; if there is none, W is not needed, or waits for its timer. */
+static void write_next(struct writer *w)
+{
+	struct record *r = w->r;
+	struct request *q = w->requests;
+
+	if (!q && !w->dirty) {
+		r->writer = NULL;
+		return writer_free(w);
+	}
+	if (!q && r->rs->stopping)
+		return on_timer(w);
+	if (!q)
+		return;
+	w->writing = true;
+	w->work = (struct work){.run = write_work,
+				.done = write_done,
+				.group = &r->rs->group,
+				.data = w};
+	if (is_overtaken(r, q)) {
+		w->work.run = NULL;
+	} else if (q->kind != REQUEST_REMOVE) {
+		loop_timer_stop(&w->timer);
+		w->dirty = false;
+		w->next = render(r, q);
+	}
+	work_start(&w->work, r->rs->loop);
+}
+
+static void add_request(struct record *r, struct request *q);
+
+static struct request *request_new(enum request_kind kind, records_fn done, void *data)
+{
+	struct request *q = new0(struct request);
+
+	q->kind = kind;
+	q->done = done;
+	q->data = data;
+	return q;
+}
+
+/* A copy of TEXT, which may be NULL, for as long as Q is there. */
+static const char *keep(struct request *q, const char *text)
+{
+	return text ? q->texts[q->n_texts++] = text_copy(text) : NULL;
+}
+
+static void on_timer(void *data)
+{
+	struct writer *w = data;
+
+	add_request(w->r, request_new(REQUEST_SAVE, NULL, NULL));
+}
+
+static struct writer *writer_of(struct record *r)
+{
+	struct writer *w = r->writer;
+
+	if (w)
+		return w;
+	w = new0(struct writer);
+	w->r = r;
+	w->again = backoff_begin(RETRY_MS, RETRY_MAX_MS);
+	loop_timer_init(&w->timer, r->rs->loop, on_timer, w);
+	return r->writer = w;
+}
+
+static void add_request(struct record *r, struct request *q)
+{
+	struct writer *w = writer_of(r);
+
+	LL_APPEND(w->requests, q);
+	if (!w->writing)
+		write_next(w);
+}
+
+/* A write of R has failed, for ERR, after FAILURES others. */
+static void report_failure(const struct record *r, int err, unsigned failures)
+{
+	if (!failures)
+		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be written: %s%s", r->head->id,
+		     r->rs->state_dir, r->head->key, strerror(-err),
+		     r->rs->stopping ? "" : "; kxfs retries until it can");
+}
+
+static void retry_later(struct writer *w, int err)
+{
+	report_failure(w->r, err, w->again.failures);
+	w->dirty = true;
+	if (!w->r->rs->stopping && !loop_timer_is_set(&w->timer))
+		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
+	/* The mount ends: nobody waits for it any more. */
+	w->dirty &= !w->r->rs->stopping;
+}
+
+/* What Q, which is done, means for R. True: R is to be freed. */
+static bool conclude(struct record *r, struct request *q, int err)
+{
+	struct writer *w = r->writer;
+	const bool changes = q->kind == REQUEST_SAVE || q->kind == REQUEST_COMMIT;
+
+	spec_head_free(take_ptr(w->next));
+	if (q->kind == REQUEST_MAKE && q->left)
+		*q->left = q->ret_left;
+	if (err && q->kind == REQUEST_MAKE)
+		return true;
+	if (err && q->kind == REQUEST_REMOVE)
+		r->removed = false;
+	if (!err && q->kind == REQUEST_REMOVE)
+		return true;
+	if (!err && q->kind == REQUEST_COMMIT)
+		apply(r->head, &q->change);
+	if (err && err != -ESTALE && changes)
+		retry_later(w, err);
+	else if (!err && changes)
+		backoff_reset(&w->again);
+	return false;
+}
+
+static void write_done(void *data)
+{
+	struct writer *w = data;
+	struct record *r = w->r;
+	struct request *q = w->requests;
+	const records_fn done = q->done;
+	void *arg = q->data;
+	const int err = is_overtaken(r, q) ? -ESTALE : w->work.err;
+
+	LL_DELETE(w->requests, q);
+	if (conclude(r, q, err)) {
+		/* Nobody else is answered: who removes a record asks for nothing more. */
+		record_free(r);
+		request_free(q);
+		if (done)
+			done(arg, err);
+		return;
+	}
+	request_free(q);
+	/* DONE may ask for more, which then waits for its turn. */
+	if (done)
+		done(arg, err);
+	w->writing = false;
+	write_next(w);
+}
+
+/* --- what others ask for --- */
+
+void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data)
+{
+	rs->parts[part] = (struct part){fn, data};
+}
+
+struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
+			    bool *left, records_fn done, void *data)
+{
+	struct request *q = request_new(REQUEST_MAKE, done, data);
+	struct record *r;
+
+	assert(h->state != RECORD_NEVER && h->state != RECORD_HISTORY);
+	assert(!records_by_key(rs, h->key));
+	q->rest = *rest;
+	q->rest.document = q->texts[q->n_texts++] = mem_copy(rest->document, rest->len);
+	if (rest->manifest)
+		q->rest.manifest = q->texts[q->n_texts++] =
+			mem_copy(rest->manifest, rest->manifest_len);
+	q->left = left;
+	h->since = loop_time_ns();
+	r = add(rs, h);
+	add_request(r, q);
+	return r;
+}
+
+void records_commit(struct record *r, const struct record_change *change, records_fn done,
+		    void *data)
+{
+	struct request *q = request_new(REQUEST_COMMIT, done, data);
+
+	q->change = (struct record_change){
+		.state = change->state,
+		.id = keep(q, change->id),
+		.uid = keep(q, change->uid),
+		.reason = keep(q, change->reason),
+		.why = keep(q, change->why),
+		.boot = keep(q, change->boot),
+	};
+	q->from = r->head->state;
+	add_request(r, q);
+}
+
+static void save(struct record *r, unsigned ms)
+{
+	struct writer *w = writer_of(r);
+
+	w->dirty = true;
+	if (r->rs->stopping && !w->writing && !w->requests)
+		return on_timer(w);
+	if (!loop_timer_is_set(&w->timer))
+		loop_timer_set(&w->timer, ms);
+}
+
+void records_note(struct record *r, const struct record_change *change, unsigned ms)
+{
+	assert(change->state == RECORD_LIVE || change->state == RECORD_HISTORY ||
+	       change->state == r->head->state);
+	apply(r->head, change);
+	save(r, ms);
+}
+
+void records_remove(struct record *r, bool sync, records_fn done, void *data)
+{
+	struct request *q = request_new(REQUEST_REMOVE, done, data);
+
+	assert(r->head->state != RECORD_HELD && !r->removed);
+	q->sync = sync;
+	r->removed = true;
+	add_request(r, q);
+}
+
+/* --- the start --- */
+
+struct load {
+	struct records *rs;
+	struct work work;
+	struct spec_head **heads;
+	size_t n;
+	int err;
+	char *text;
+	void (*done)(void *data, int err, const char *text);
+	void *data;
+};
+
+/* The file KEY can't be used, for ERR. */
+static void put_aside(const struct records *rs, const char *key, int err)
+{
+	cleanup_free char *place = NULL;
+	const int moved = rs->passive ? -EROFS : record_file_put_aside(rs->state_dir, key, &place);
+
+	diag(DIAG_WARNING,
+	     "%s/jobs/%s %s; its job is not shown, and never launched; the record is %s",
+	     rs->state_dir, key, file_fault(err), moved ? "left there" : place);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), k = strlen(end);
+
+	return n > k && streq(text + n - k, end);
+}
+
+static int load_one(void *data, int at, const char *name, unsigned char type)
+{
+	struct load *l = data;
+	struct records *rs = l->rs;
+	struct spec_head *head;
+	int err;
+
+	if (file_is_dir(at, name, type))
+		return 0;
+	if (*name == '.') {
+		if (ends_with(name, ".new") && !rs->passive)
+			(void)disk_unlink(at, name);
+		return 0;
+	}
+	err = spec_name_is_file(name) ? record_file_read(rs->state_dir, name, &head) : -EINVAL;
+	if (err == -ENOENT)
+		return 0;
+	if (err && file_fault_may_pass(err)) {
+		l->text = text_print("%s/jobs/%s can't be read: %s; to start without that job, mv "
+				     "%s/jobs/%s elsewhere",
+				     rs->state_dir, name, strerror(-err), rs->state_dir, name);
+		return l->err = err;
+	}
+	if (err) {
+		put_aside(rs, name, err);
+		return 0;
+	}
+	l->heads = mem_more(l->heads, l->n, sizeof(*l->heads));
+	l->heads[l->n++] = head;
+	return 0;
+}
+
+static void load_work(void *data)
+{
+	struct load *l = data;
+	cleanup_free char *dir = text_print("%s/jobs", l->rs->state_dir);
+	int err = l->rs->passive ? 0 : disk_mkdir(AT_FDCWD, dir);
+
+	if (!err || err == -EEXIST)
+		err = disk_list(AT_FDCWD, dir, load_one, l);
+	if (err && err != -ENOENT && !l->err) {
+		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
+		l->err = err;
+	}
+}
+
+static void load_done(void *data)
+{
+	struct load *l = data;
+	cleanup_free char *text = l->text;
+	void (*const done)(void *, int, const char *) = l->done;
+	void *arg = l->data;
+	const int err = l->err;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (err)
+			spec_head_free(l->heads[i]);
+		else
+			add(l->rs, l->heads[i]);
+	}
+	free(l->heads);
+	free(l);
+	done(arg, err, text);
+}
+
+void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
+		  void *data)
+{
+	struct load *l = new0(struct load);
+
+	l->rs = rs;
+	l->done = done;
+	l->data = data;
+	l->work =
+		(struct work){.run = load_work, .done = load_done, .group = &rs->group, .data = l};
+	work_start(&l->work, rs->loop);
+}
+
+/* --- life --- */
+
+struct records *records_new(struct loop *loop, const char *state_dir, bool passive)
+{
+	struct records *rs = new0(struct records);
+
+	rs->loop = loop;
+	rs->state_dir = state_dir;
+	rs->passive = passive;
+	group_init(&rs->group, loop);
+	return rs;
+}
+
+void records_stop(struct records *rs, loop_fn fn, void *data)
+{
+	struct record *r, *next;
+
+	rs->stopping = true;
+	HASH_ITER(hh, rs->all, r, next)
+		if (r->writer && r->writer->dirty && !r->writer->requests)
+			on_timer(r->writer);
+	group_when_empty(&rs->group, fn, data);
+}
+
+void records_free(struct records *rs)
+{
+	struct record *r, *next;
+
+	if (!rs)
+		return;
+	HASH_ITER(hh, rs->all, r, next)
+		record_free(r);
+	free(rs);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records of all jobs of a state directory: what is known of each, and where its launch stands. The head of
+ * records.c has the states and the table of their changes. I/O thread; the pool reads and writes the files
+ * (record_file.h), one write of a record at a time.
+ */
+#pragma once
+
+#include "backend/base/group.h"
+#include "backend/jobs/record_file.h"
+
+struct records;
+struct record;
+
+/* ERR is 0: it is on disk; else why it is not. */
+typedef void (*records_fn)(void *data, int err);
+
+/* Make an empty table. STATE_DIR is borrowed. PASSIVE: damaged records are left where they are. */
+struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
+void records_free(struct records *rs); /* NULL is allowed */
+
+/*
+ * FN makes the JSON text of PART of R, malloc'ed, each time R is rewritten; NEXT is what will be written. NULL: it
+ * stays as it is on disk; "": there is none any more.
+ */
+typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
+void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
+
+/*
+ * Read all files, once; then call DONE. A damaged one is moved to STATE/aside. If the disk does not give one, ERR is
+ * the errno, and TEXT says for people which and what to do; no record is there then.
+ */
+void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
+		  void *data);
+/*
+ * The mount ends: what has changed is written at once, and nothing is retried. FN is called when no write is under way.
+ */
+void records_stop(struct records *rs, loop_fn fn, void *data);
+
+/* What is known of R now. It stays valid until the caller returns to the loop; copy what is needed longer. */
+const struct spec_head *record_head(const struct record *r);
+/* The PART of R, as the start has read it; malloc'ed, the caller's from now on. NULL: there is none. */
+char *record_take_part(struct record *r, enum record_part part);
+/* NULL: there is none. */
+struct record *records_by_key(const struct records *rs, const char *key);
+/* Call FN for each record; FN may make and remove records. */
+void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
+/*
+ * Make a record of H, which is taken over with its parts and is neither NEVER nor HISTORY. REST is copied. DONE is
+ * called when the record is on disk. After an error the record is freed before that, and *LEFT, which the caller owns,
+ * is set as record_file_make does.
+ */
+struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
+			    bool *left, records_fn done, void *data);
+
+/* A change of a record. Plain data; a text that is NULL stays as it is, and each is copied. */
+struct record_change {
+	enum record_state state; /* the same as before is no change */
+	const char *id, *uid, *reason, *why, *boot;
+};
+
+/*
+ * Change R on disk first: it changes in memory when the disk has it, right before DONE (may be NULL) is called. After
+ * an error R is as it was; -ESTALE: R has changed its state meanwhile, by records_note, and that stays.
+ */
+void records_commit(struct record *r, const struct record_change *change, records_fn done,
+		    void *data);
+/*
+ * Change R in memory at once, since it has happened already: to LIVE, or from LIVE to HISTORY. It is saved within MS,
+ * and until the disk takes it.
+ */
+void records_note(struct record *r, const struct record_change *change, unsigned ms);
+/*
+ * Remove the file, and free R before DONE (may be NULL) is called. R must not be HELD: it has to be NEVER before, so
+ * that no start launches it. After an error R is as it was. SYNC as in record_file_remove.
+ */
+void records_remove(struct record *r, bool sync, records_fn done, void *data);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of a job's record: composing and parsing. The bytes come from a disk, so they may be anything. */
+#include "spec/record/head.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/span.h"
+#include "spec/yaml/field.h"
+
+#define MAGIC "kxfs job "
+/* Room for a first line with any lengths. */
+#define LINE_SIZE 128
+
+#define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
+
+static const char *const states[] = {
+	[RECORD_HELD] = "HELD",	      [RECORD_SUBMITTING] = "SUBMITTING", [RECORD_LIVE] = "LIVE",
+	[RECORD_HISTORY] = "HISTORY", [RECORD_NEVER] = "NEVER",		  NULL,
+};
+
+static const struct spec_field job_fields[] = {
+	HEAD(key, SPEC_FIELD_TEXT),
+	HEAD(own, SPEC_FIELD_BOOL),
+	HEAD(file, SPEC_FIELD_TEXT),
+	HEAD(submitter, SPEC_FIELD_TEXT),
+	HEAD(digest, SPEC_FIELD_TEXT),
+	HEAD(backend, SPEC_FIELD_TEXT),
+	HEAD(namespace, SPEC_FIELD_TEXT),
+	HEAD(id, SPEC_FIELD_TEXT),
+	HEAD(user, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	HEAD(group, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	HEAD(readable, SPEC_FIELD_UNSIGNED, .max = 0777),
+	HEAD(created, SPEC_FIELD_TIME),
+	HEAD(seed[0], SPEC_FIELD_UINT64),
+	HEAD(seed[1], SPEC_FIELD_UINT64),
+};
+
+static const struct spec_field state_fields[] = {
+	HEAD(state, SPEC_FIELD_WORD, .words = states),
+	HEAD(since, SPEC_FIELD_TIME),
+	HEAD(uid, SPEC_FIELD_TEXT),
+	HEAD(reason, SPEC_FIELD_TEXT),
+	HEAD(why, SPEC_FIELD_TEXT),
+	HEAD(boot, SPEC_FIELD_TEXT),
+	HEAD(held, SPEC_FIELD_BOOL),
+	HEAD(unlinked, SPEC_FIELD_BOOL),
+	HEAD(dropped, SPEC_FIELD_BOOL),
+};
+
+static const char *const part_keys[RECORD_N_PARTS] = {
+	[RECORD_HOLD] = "hold",
+	[RECORD_PLAN] = "plan",
+	[RECORD_SNAPSHOT] = "snapshot",
+};
+
+/* --- a head --- */
+
+struct spec_head *spec_head_new(void)
+{
+	struct spec_head *h = new0(struct spec_head);
+
+	h->key = h->file = h->submitter = h->digest = h->backend = h->namespace = h->id =
+		spec_empty();
+	h->uid = h->reason = h->why = h->boot = spec_empty();
+	return h;
+}
+
+struct spec_head *spec_head_copy(const struct spec_head *h)
+{
+	struct spec_head *copy = new0(struct spec_head);
+	const char *const texts[] = {h->key,	 h->file,      h->submitter, h->digest,
+				     h->backend, h->namespace, h->id,	     h->uid,
+				     h->reason,	 h->why,       h->boot};
+	char **const fields[] = {&copy->key,	 &copy->file,	   &copy->submitter, &copy->digest,
+				 &copy->backend, &copy->namespace, &copy->id,	     &copy->uid,
+				 &copy->reason,	 &copy->why,	   &copy->boot};
+
+	*copy = *h;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		*fields[i] = spec_empty();
+		spec_set(fields[i], texts[i]);
+	}
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		copy->parts[i] = h->parts[i] ? text_copy(h->parts[i]) : NULL;
+	return copy;
+}
+
+void spec_head_free(struct spec_head *h)
+{
+	if (!h)
+		return;
+	spec_fields_unset(job_fields, array_size(job_fields), h);
+	spec_fields_unset(state_fields, array_size(state_fields), h);
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		free(h->parts[i]);
+	free(h);
+}
+
+/* --- the first line --- */
+
+uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		sum = (sum ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+	return sum;
+}
+
+/* Print the three lengths, as the checksum of the head covers them. */
+static void print_lengths(const struct spec_head_line *line, char ret[40])
+{
+	snprintf(ret, 40, "%08u %08u %08u ", (unsigned)line->head, (unsigned)line->document,
+		 (unsigned)line->manifest);
+}
+
+static uint64_t sum_of(const struct spec_head_line *line, const char *head)
+{
+	char lengths[40];
+
+	print_lengths(line, lengths);
+	return spec_head_sum(spec_head_sum(SPEC_SUM_INIT, lengths, strlen(lengths)), head,
+			     line->head);
+}
+
+static void print_line(const struct spec_head_line *line, char ret[LINE_SIZE])
+{
+	char lengths[40];
+
+	print_lengths(line, lengths);
+	snprintf(ret, LINE_SIZE, MAGIC "1 %c %s%016" PRIx64 " %016" PRIx64 "\n",
+		 line->history ? 'h' : 'j', lengths, line->sum, line->rest_sum);
+}
+
+int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *ret)
+{
+	const size_t magic = strlen(MAGIC);
+	char copy[SPEC_HEAD_LINE + 1], again[LINE_SIZE];
+	unsigned head, document, manifest;
+	char letter;
+
+	if (len < SPEC_HEAD_LINE || memcmp(text, MAGIC, magic) != 0)
+		return -EINVAL;
+	if (text[magic] != '1' || text[magic + 1] != ' ')
+		return text[magic] >= '0' && text[magic] <= '9' ? -ENOTSUP : -EINVAL;
+	memcpy(copy, text, SPEC_HEAD_LINE);
+	copy[SPEC_HEAD_LINE] = '\0';
+	*ret = (struct spec_head_line){0};
+	if (sscanf(copy, MAGIC "1 %c %8u %8u %8u %16" SCNx64 " %16" SCNx64, &letter, &head,
+		   &document, &manifest, &ret->sum, &ret->rest_sum) != 6)
+		return -EINVAL;
+	ret->history = letter == 'h';
+	ret->head = head;
+	ret->document = document;
+	ret->manifest = manifest;
+	print_line(ret, again);
+	return memcmp(again, copy, SPEC_HEAD_LINE) == 0 && head <= SPEC_MAX_HEAD &&
+			       document <= SPEC_MAX_FILE && manifest <= SPEC_HEAD_MANIFEST
+		       ? 0
+		       : -EINVAL;
+}
+
+/* --- the head --- */
+
+char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len)
+{
+	cleanup_json struct json_object *job = spec_tree_map(), *state = spec_tree_map();
+	cleanup_free char *job_text = NULL, *state_text = NULL, *head = NULL;
+	char first[LINE_SIZE];
+	struct spec_head shown = *h;
+	FILE *out = text_stream(&head, &line->head);
+	char *ret;
+
+	/* HISTORY is the letter alone, since that changes in place. */
+	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
+	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
+	spec_fields_write(job, job_fields, array_size(job_fields), &shown, false);
+	spec_fields_write(state, state_fields, array_size(state_fields), &shown, false);
+	job_text = spec_tree_print(job);
+	state_text = spec_tree_print(state);
+	fprintf(out, "{\"job\":%s,\"state\":%s", job_text, state_text);
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		if (h->parts[i])
+			fprintf(out, ",\"%s\":%.*s", part_keys[i], (int)strcspn(h->parts[i], "\n"),
+				h->parts[i]);
+	fputs("}\n", out);
+	text_stream_close(out);
+	line->sum = sum_of(line, head);
+	print_line(line, first);
+	ret = mem_grow(NULL, SPEC_HEAD_LINE + line->head + 1, 1);
+	memcpy(ret, first, SPEC_HEAD_LINE);
+	memcpy(ret + SPEC_HEAD_LINE, head, line->head + 1);
+	*ret_len = SPEC_HEAD_LINE + line->head;
+	return ret;
+}
+
+static int read_fields(struct spec_span head, const char *key, const struct spec_field *fields,
+		       size_t n, struct spec_head *h)
+{
+	cleanup_free struct spec_value *value = NULL;
+	struct spec_span span;
+	int err = spec_span_member(head, key, &span)
+			  ? spec_value_parse(span.p, spec_span_len(span), &value)
+			  : -EINVAL;
+
+	return err ? err : spec_fields_read(value, fields, n, h);
+}
+
+int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret)
+{
+	const struct spec_span head = {text, text + line->head};
+	cleanup(spec_head_freep) struct spec_head *h = spec_head_new();
+	struct spec_span span;
+	int err = sum_of(line, text) == line->sum ? 0 : -EINVAL;
+
+	if (!err)
+		err = read_fields(head, "job", job_fields, array_size(job_fields), h);
+	if (!err)
+		err = read_fields(head, "state", state_fields, array_size(state_fields), h);
+	if (err || !spec_name_is_file(h->key) || strlen(h->key) > SPEC_MAX_KEY ||
+	    !spec_name_is_file(h->id) || h->state == RECORD_HISTORY)
+		return -EINVAL;
+	for (size_t i = 0; i < RECORD_N_PARTS; i++) {
+		if (!spec_span_member(head, part_keys[i], &span))
+			continue;
+		if (*span.p != '{' || memchr(span.p, '\n', spec_span_len(span)) ||
+		    memchr(span.p, '\0', spec_span_len(span)))
+			return -EINVAL;
+		h->parts[i] = mem_copy(span.p, spec_span_len(span));
+	}
+	if (line->history && h->state == RECORD_LIVE)
+		h->state = RECORD_HISTORY;
+	if (line->history != (h->state == RECORD_HISTORY || h->state == RECORD_NEVER))
+		return -EINVAL;
+	*ret = take_ptr(h);
+	return 0;
+}

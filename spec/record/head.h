@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file of a job in the state directory, as bytes:
+ *
+ *	kxfs job 1 j HHHHHHHH DDDDDDDD MMMMMMMM SSSSSSSSSSSSSSSS RRRRRRRRRRRRRRRR\n	SPEC_HEAD_LINE bytes
+ *	{"job":{...},"state":{...},"hold":{...},"plan":{...},"snapshot":{...}}\n	the head, H bytes
+ *	the document that the user wrote, D bytes
+ *	the manifest that a dry run made of it, M bytes, while the job is held
+ *
+ * The letter is `j`, or `h` if the job is in history/. It is overwritten in place, so no checksum covers it. S is the
+ * checksum of the lengths and the head, R that of all bytes behind the head (FNV-1a, 64 bits, hexadecimal). The head
+ * changes; the document does not. The parts hold, plan and snapshot are JSON maps that other modules write and parse.
+ */
+#pragma once
+
+#include "spec/job/job.h"
+
+#define SPEC_HEAD_LINE	   74
+#define SPEC_HEAD_LETTER   11 /* offset of the letter */
+#define SPEC_MAX_HEAD	   (64u << 20)
+#define SPEC_MAX_KEY	   50 /* bytes of a key */
+#define SPEC_HEAD_MANIFEST (15u << 20)
+
+/* The states of a job's record; the table of their changes is in backend/jobs/records.c. */
+enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY, RECORD_NEVER };
+
+enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
+
+/* What a head says. Plain data; all texts are set with spec_set, but for the parts. */
+struct spec_head {
+	/* Of the job, which does not change: */
+	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */
+	bool own;	 /* the job was submitted here */
+	char *file;	 /* its file in submit/ */
+	char *submitter; /* user@host */
+	char *digest;	 /* SHA-256 of the document */
+	char *backend, *namespace;
+	char *id; /* its directory; in a cluster the name of its object */
+	unsigned user, group;
+	unsigned readable; /* see backend_submission.readable */
+	int64_t created;
+	uint64_t seed[2]; /* what its name is made of */
+	/* Of its state: */
+	unsigned state; /* enum record_state */
+	int64_t since;	/* when that began */
+	char *uid;	/* "": not known yet */
+	char *reason;	/* NEVER: a word; else "" */
+	char *why;	/* a sentence for people, or "" */
+	char *boot;	/* SUBMITTING of a local job: the run of the machine; else "" */
+	bool held;	/* SUBMITTING: the job was HELD before */
+	bool unlinked;	/* NAME.job was removed */
+	bool dropped;	/* its output was removed to make room */
+	/* JSON maps, malloc'ed; NULL: absent. */
+	char *parts[RECORD_N_PARTS];
+};
+
+/* An empty head. */
+struct spec_head *spec_head_new(void);
+struct spec_head *spec_head_copy(const struct spec_head *h);
+void spec_head_free(struct spec_head *h); /* NULL is allowed */
+define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
+
+/* The first line of a file. Plain data. */
+struct spec_head_line {
+	bool history;
+	size_t head, document, manifest; /* lengths */
+	uint64_t sum, rest_sum;
+};
+
+#define SPEC_SUM_INIT UINT64_C(14695981039346656037)
+/* The checksum of LEN bytes of TEXT that follow those of SUM (SPEC_SUM_INIT: none). */
+uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len);
+
+/* Parse the first line. 0; -ENOTSUP: another version of kxfs wrote the file; -EINVAL: it is damaged. */
+int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *ret);
+/* Parse the head TEXT, LINE->head bytes. 0 or -EINVAL: it is damaged. */
+int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
+/* The text of LINE and of H; LINE's lengths and checksums of the rest count, its others are set. malloc'ed. */
+char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""The records of jobs in a state directory (spec/record/head.h), for tests that read or change them."""
+
+import json
+
+LINE = 74  # bytes of the first line
+
+
+def files(kx):
+    """The files of all records."""
+    path = kx.state / "jobs"
+    return [p for p in path.iterdir() if not p.name.startswith(".") and p.is_file()] if path.exists() else []
+
+
+def fnv(data, value=14695981039346656037):
+    for byte in data:
+        value = (value ^ byte) * 1099511628211 & (1 << 64) - 1
+    return value
+
+
+def head_of(path):
+    data = path.read_bytes()
+    return json.loads(data[LINE:LINE + int(data[13:21])])
+
+
+def rewrite(path, head):
+    """Give the record another head."""
+    data = path.read_bytes()
+    rest = data[LINE + int(data[13:21]):]
+    text = json.dumps(head, separators=(",", ":")).encode() + b"\n"
+    lengths = b"%08d" % len(text) + data[21:40]
+    path.write_bytes(data[:13] + lengths + b"%016x" % fnv(lengths + text) + data[56:LINE] + text + rest)

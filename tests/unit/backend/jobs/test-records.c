@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* Records that change, on a real disk. Time is the test's, and so is the loop. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "backend/jobs/records.h"
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/backend/jobs/record_rig.h"
+#include "tests/unit/noted.h"
+
+static struct records *rs;
+/* What is noted when a request is done. */
+static char made[] = "made", committed[] = "committed", removed[] = "removed";
+static char first[] = "first", second[] = "second";
+static bool is_sick; /* the disk syncs nothing */
+
+static bool is_unreadable; /* the disk gives no bytes */
+
+ssize_t pread(int fd, void *buf, size_t n, off_t off)
+{
+	errno = EIO;
+	return is_unreadable ? -1 : syscall(SYS_pread64, fd, buf, n, off);
+}
+
+int fsync(int fd)
+{
+	errno = EIO;
+	return is_sick ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+static void on_done(void *data, int err)
+{
+	note("%s %d", (const char *)data, err);
+}
+
+static void on_loaded(void *data, int err, const char *text)
+{
+	note("loaded %d%s", err, text && strstr(text, "mv ") ? ", with what to do" : "");
+}
+
+static char *hold_of(void *data, const struct record *r, const struct spec_head *next)
+{
+	return text_copy(next->state == RECORD_HELD ? "{\"hold\":true}" : "");
+}
+
+static void begin(const char *loaded)
+{
+	rs = records_new(NULL, dir, false);
+	records_set_part(rs, RECORD_HOLD, hold_of, NULL);
+	records_load(rs, on_loaded, NULL);
+	fake_run();
+	assert_done(loaded);
+}
+
+/* End the mount, and begin another one. */
+static void begin_again(const char *loaded)
+{
+	records_stop(rs, fake_nothing, NULL);
+	fake_run();
+	records_free(rs);
+	fake_forget_timers();
+	begin(loaded);
+}
+
+static int setup_records(void **state)
+{
+	setup(state);
+	begin("loaded 0");
+	return 0;
+}
+
+static int teardown_records(void **state)
+{
+	records_stop(rs, fake_nothing, NULL);
+	fake_run();
+	records_free(rs);
+	fake_forget_timers();
+	forget_noted();
+	return teardown(state);
+}
+
+static struct record *make(enum record_state state)
+{
+	struct spec_head *h = head_of(KEY_A, state);
+	struct record *r;
+
+	h->parts[RECORD_HOLD] = state == RECORD_HELD ? text_copy("{\"hold\":true}") : NULL;
+	r = records_make(rs, h, &rest_of_test, NULL, on_done, made);
+	fake_run();
+	assert_done("made 0");
+	return r;
+}
+
+static void commit(struct record *r, enum record_state state, const char *uid, int err)
+{
+	const struct record_change change = {.state = state, .uid = uid};
+	cleanup_free char *want = text_print("committed %d", err);
+
+	records_commit(r, &change, on_done, committed);
+	fake_run();
+	assert_done(want);
+}
+
+static enum record_state state_of(const char *key)
+{
+	const struct record *r = records_by_key(rs, key);
+
+	assert_non_null(r);
+	return record_head(r)->state;
+}
+
+static bool has_hold(void)
+{
+	cleanup_free char *text = read_text("jobs/" KEY_A);
+
+	return strstr(text, "\"hold\":{");
+}
+
+/* A held job until it is in history/. Each state is on disk when its commit is done. */
+static void test_life(void **state)
+{
+	struct record *r = make(RECORD_HELD);
+
+	assert_true(has_hold());
+	commit(r, RECORD_SUBMITTING, NULL, 0);
+	assert_true(record_head(r)->held);
+	assert_false(has_hold());
+	begin_again("loaded 0");
+	r = records_by_key(rs, KEY_A);
+	assert_int_equal(record_head(r)->state, RECORD_SUBMITTING);
+	assert_true(record_head(r)->held);
+	records_note(r, &(struct record_change){.state = RECORD_LIVE, .uid = "u"}, 500);
+	assert_int_equal(record_head(r)->state, RECORD_LIVE);
+	assert_false(record_head(r)->held);
+	fake_pass(500);
+	begin_again("loaded 0");
+	r = records_by_key(rs, KEY_A);
+	assert_string_equal(record_head(r)->uid, "u");
+	commit(r, RECORD_HISTORY, NULL, 0);
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_HISTORY);
+	records_remove(records_by_key(rs, KEY_A), true, on_done, removed);
+	fake_run();
+	assert_done("removed 0");
+	assert_null(records_by_key(rs, KEY_A));
+	assert_false(exists("jobs/" KEY_A));
+}
+
+/* A launch that was refused for certain: the job is held again, without conditions that it had. */
+static void test_refused(void **state)
+{
+	struct record *r = make(RECORD_HELD);
+
+	commit(r, RECORD_SUBMITTING, NULL, 0);
+	commit(r, RECORD_HELD, NULL, 0);
+	assert_false(record_head(r)->held);
+	commit(r, RECORD_NEVER, NULL, 0);
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_NEVER);
+}
+
+/* What is not allowed ends the program: LIVE never goes back, and nothing held is removed without a word. */
+static void test_forbidden(void **state)
+{
+	static const struct {
+		enum record_state from, to;
+	} changes[] = {
+		{RECORD_LIVE, RECORD_HELD},	  {RECORD_LIVE, RECORD_SUBMITTING},
+		{RECORD_LIVE, RECORD_NEVER},	  {RECORD_HELD, RECORD_LIVE},
+		{RECORD_SUBMITTING, RECORD_HELD}, {RECORD_HELD, RECORD_HISTORY},
+	};
+	struct record *r = make(RECORD_LIVE);
+
+	for (size_t i = 0; i <= array_size(changes); i++) {
+		int status;
+		char *path;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			const bool removal = i == array_size(changes);
+			struct record *other;
+
+			assert_non_null(freopen("/dev/null", "w", stderr));
+			signal(SIGABRT, SIG_DFL);
+			other = records_make(rs,
+					     head_of(KEY_B,
+						     removal ? RECORD_HELD : changes[i].from),
+					     &rest_of_test, NULL, NULL, NULL);
+			fake_run();
+			if (removal)
+				records_remove(other, true, NULL, NULL);
+			else
+				records_commit(other,
+					       &(struct record_change){.state = changes[i].to},
+					       NULL, NULL);
+			fake_run();
+			_exit(0);
+		}
+		assert_true(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGABRT);
+		path = path_of("jobs/" KEY_B);
+		(void)unlink(path);
+		free(path);
+	}
+	assert_int_equal(record_head(r)->state, RECORD_LIVE);
+}
+
+/* A commit that the disk refuses changes nothing; the file is as the table is, also after a restart. */
+static void test_commit_fails(void **state)
+{
+	struct record *r = make(RECORD_HELD);
+
+	is_sick = true;
+	commit(r, RECORD_SUBMITTING, NULL, -EIO);
+	assert_int_equal(record_head(r)->state, RECORD_HELD);
+	is_sick = false;
+	fake_pass(2000);
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_HELD);
+	assert_true(has_hold());
+}
+
+/* A record that can't be written is not there afterwards. */
+static void test_make_fails(void **state)
+{
+	bool left = false;
+
+	is_sick = true;
+	records_make(rs, head_of(KEY_A, RECORD_HELD), &rest_of_test, &left, on_done, made);
+	fake_run();
+	assert_done("made -5");
+	is_sick = false;
+	assert_true(left); /* that it was removed could not be synced */
+	assert_null(records_by_key(rs, KEY_A));
+	assert_false(exists("jobs/" KEY_A));
+}
+
+/* What has happened already is saved until the disk takes it. */
+static void test_note(void **state)
+{
+	struct record *r = make(RECORD_SUBMITTING);
+	size_t n = 0;
+
+	is_sick = true;
+	records_note(r, &(struct record_change){.state = RECORD_LIVE, .uid = "u"}, 0);
+	while (fake_wait(120000) && ++n < 8)
+		;
+	assert_int_equal(n, 8);
+	is_sick = false;
+	while (fake_wait(120000))
+		;
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_LIVE);
+}
+
+/* The job was seen while it was being recorded that nothing was launched. */
+static void test_overtaken(void **state)
+{
+	struct record *r = make(RECORD_SUBMITTING);
+
+	records_commit(r, &(struct record_change){.state = RECORD_NEVER}, on_done, first);
+	records_note(r, &(struct record_change){.state = RECORD_LIVE, .uid = "u"}, 0);
+	records_commit(r, &(struct record_change){.state = RECORD_LIVE, .why = "w"}, on_done,
+		       second);
+	fake_run();
+	assert_done("first -116, second 0");
+	fake_pass(2000);
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_LIVE);
+	assert_string_equal(record_head(records_by_key(rs, KEY_A))->why, "w");
+}
+
+/* What has changed right before the mount ends is on disk; if the disk refuses it, nobody waits for it. */
+static void test_stop(void **state)
+{
+	struct record *r = make(RECORD_SUBMITTING);
+
+	records_note(r, &(struct record_change){.state = RECORD_LIVE, .uid = "u"}, 5000);
+	begin_again("loaded 0");
+	r = records_by_key(rs, KEY_A);
+	assert_string_equal(record_head(r)->uid, "u");
+	is_sick = true;
+	records_note(r, &(struct record_change){.state = RECORD_HISTORY}, 5000);
+	records_stop(rs, fake_nothing, NULL);
+	fake_run();
+	is_sick = false;
+	assert_false(fake_wait(100000));
+}
+
+/* A damaged record is moved out of the way, and so is what no record is; one that can't be read fails the start. */
+static void test_load(void **state)
+{
+	make(RECORD_LIVE);
+	write_text("jobs/." KEY_A ".new", "half");
+	write_text("jobs/note", "mine");
+	begin_again("loaded 0");
+	assert_false(exists("jobs/." KEY_A ".new") || exists("jobs/note"));
+	assert_true(exists("aside/note.record"));
+	assert_non_null(records_by_key(rs, KEY_A));
+	write_text("jobs/" KEY_A, "kxfs job 1");
+	begin_again("loaded 0");
+	assert_null(records_by_key(rs, KEY_A));
+	assert_true(exists("aside/" KEY_A ".record"));
+	/* The disk gives the record to nobody. */
+	write_text("jobs/" KEY_A, "kxfs job 1");
+	is_unreadable = true;
+	begin_again("loaded -5, with what to do");
+	is_unreadable = false;
+	assert_null(records_by_key(rs, KEY_A));
+	assert_true(exists("jobs/" KEY_A));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_life, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_refused, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_forbidden, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_commit_fails, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_make_fails, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_note, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_stop, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_load, setup_records, teardown_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
