@@ -61,6 +61,8 @@ def base_env(**more):
         "HOME": "/nonexistent",
         "KXFS_TEST_MARK": MARK,
     }
+    if "LLVM_PROFILE_FILE" in os.environ:  # tests/run coverage
+        env["LLVM_PROFILE_FILE"] = os.environ["LLVM_PROFILE_FILE"]
     env.update(more)
     return env
 

@@ -17,6 +17,9 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
+/* What ran, for tests/run coverage; absent from all other builds. */
+int __llvm_profile_write_file(void) __attribute__((weak));
+
 #define FAULTS_S 300
 /* kxfs may be mounted 20 s after the last fault, and knows ten minutes later what came of a launch of before. */
 #define CALM_S	  630
@@ -78,6 +81,8 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 		sim_fail("who asks what became of it waits for ever");
 	ret->hash = sim_trace_hash();
 	fflush(stdout);
+	if (__llvm_profile_write_file)
+		__llvm_profile_write_file();
 	_exit(0);
 }
 

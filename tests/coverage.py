@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""coverage.py BUILD PROFILES: print how many lines of spec, backend and fs ran, in percent, and the files of which least ran.
+
+BUILD was compiled by clang with -fprofile-instr-generate -fcoverage-mapping, and what ran left *.profraw in PROFILES.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDERS = ("spec", "backend", "fs")
+
+
+def main():
+    build, profiles = map(pathlib.Path, sys.argv[1:])
+    merged = profiles / "merged.profdata"
+    subprocess.run(["llvm-profdata", "merge", "-sparse", *profiles.glob("*.profraw"), "-o", merged], check=True)
+    programs = [build / "fs/kxfs", build / "tests/sim/kxfs-sim", *(p for p in (build / "tests/unit").glob("*-test-*") if p.is_file())]
+    objects = [f"-object={path}" for path in programs[1:]]
+    out = subprocess.run(["llvm-cov", "export", "-summary-only", f"-instr-profile={merged}", programs[0], *objects], check=True,
+                         stdout=subprocess.PIPE).stdout
+    files = {}
+    for file in json.loads(out)["data"][0]["files"]:
+        path = pathlib.Path(file["filename"]).resolve()
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS:
+            lines = file["summary"]["lines"]
+            files[path.relative_to(ROOT)] = (lines["covered"], lines["count"])
+    for path in sorted(files, key=lambda path: files[path][0] - files[path][1])[:20]:
+        print(f"{path}: {files[path][0]} of {files[path][1]} lines")
+    for folder in (*FOLDERS, None):
+        found = [lines for path, lines in files.items() if folder in (None, path.parts[0])]
+        ran, count = (sum(column) for column in zip(*found))
+        print(f"{folder or 'all'}: {100 * ran / count:.1f} % of {count} lines")
+
+
+if __name__ == "__main__":
+    main()
