@@ -186,7 +186,7 @@ void readers_archived(const char *job, const char *log, const char *text, const 
 /* --- archive.c: what is in the archive --- */
 
 bool archive_is_here(void);
-/* The state directory is small: output that is archived is removed from it, and that of a cluster may be fetched anew. */
+/* The state directory is small: archived output is removed from it, and that of a cluster may be fetched anew. */
 bool archive_makes_room(void);
 void archive_begin_looking(void);
 /* Check what is there now. */
