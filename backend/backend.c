@@ -294,7 +294,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
-	path = file_path(b->config.state_dir, job->id, "app.yaml");
+	path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 	err = disk_stat(AT_FDCWD, path, &st);
 	if (err)
 		return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
@@ -304,7 +304,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 {
-	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+	cleanup_free char *path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 	struct stat st;
 	int err;
 
@@ -464,32 +464,15 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 
 /* --- output --- */
 
-/*
- * Does the folder of JOB belong to another job of its name, which is in the history? That folder is moved away when
- * output of JOB is wanted; until then a log in it may be the other job's. The logs of pods have names of their own, but
- * the merged log has the same name for each job.
- */
-static bool is_anothers(struct backend *b, const struct spec_job *job, const char *key)
-{
-	const struct spec_job *other cleanup_job =
-		key || job->history ? NULL : store_get(b->store, BACKEND_HISTORY, job->id);
-
-	return other && !streq(other->uid, job->uid);
-}
-
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
 		struct log **ret)
 {
-	if (is_anothers(b, job, key))
-		return output_log_await(b->output, job->id, form, ret);
-	return output_log(b->output, job->id, key, form, ret);
+	return output_log(b->output, spec_job_key(job), key, form, ret);
 }
 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret)
 {
 	*ret = (struct log_stat){0};
-	if (is_anothers(b, job, key))
-		return 0;
-	return output_log_stat(b->output, job->id, key, form, ret);
+	return output_log_stat(b->output, spec_job_key(job), key, form, ret);
 }

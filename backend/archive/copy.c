@@ -197,7 +197,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
 	cleanup_log struct log *log = NULL;
-	int err = output_log_kept(c->config->output, c->job->id, key, &log);
+	int err = output_log_kept(c->config->output, spec_job_key(c->job), key, &log);
 	cleanup_fd int fd = -1;
 	uint64_t off = 0;
 	ssize_t n;

@@ -16,9 +16,9 @@
 
 #define ASIDE_MAX 10000
 
-char *file_path(const char *state_dir, const char *id, const char *name)
+char *file_path(const char *state_dir, const char *key, const char *name)
 {
-	return text_print("%s/jobs/%s%s%s", state_dir, id, name ? "/" : "", name ? name : "");
+	return text_print("%s/output/%s%s%s", state_dir, key, name ? "/" : "", name ? name : "");
 }
 
 /* --- bytes --- */

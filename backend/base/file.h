@@ -19,8 +19,8 @@ static inline void file_closedir(DIR **dir)
 }
 #define cleanup_dir cleanup(file_closedir)
 
-/* Return the path STATE/jobs/ID/NAME, or the directory's if NAME is NULL. malloc'ed. */
-char *file_path(const char *state_dir, const char *id, const char *name);
+/* Return the path STATE/output/KEY/NAME, or the directory's if NAME is NULL. KEY is spec_job_key. malloc'ed. */
+char *file_path(const char *state_dir, const char *key, const char *name);
 
 /* Write all N bytes at FD's offset, or at OFF. After an error some bytes may have been written. */
 int file_write_all(int fd, const char *p, size_t n);

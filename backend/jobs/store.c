@@ -7,6 +7,7 @@
 #include "backend/jobs/store.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <uthash.h>
 
 #include "backend/base/diag.h"
@@ -179,12 +180,147 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 	return e;
 }
 
+/* --- names --- */
+
+#define UID_SHORT 8
+
+/* UID8 of UID, which is from outside: its first characters, as far as each may stand in a name. */
+static void store_short(const char *uid, char ret[UID_SHORT + 1])
+{
+	static const char plain[] =
+		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+
+	snprintf(ret, UID_SHORT + 1, "%.*s", (int)min_of(strspn(uid, plain), (size_t)UID_SHORT),
+		 uid);
+}
+
+/* The id of JOB without the ~UID8 that it may have got in an earlier mount. malloc'ed. */
+static char *store_plain(const struct spec_job *job)
+{
+	char uid8[UID_SHORT + 1];
+	const char *tail = strrchr(job->id, '~');
+
+	store_short(job->uid, uid8);
+	return tail && tail > job->id && streq(tail + 1, uid8)
+		       ? text_print("%.*s", (int)(tail - job->id), job->id)
+		       : text_copy(job->id);
+}
+
+/* ID~UID8 for JOB, or, if another job of P is called so, that and a number. malloc'ed. */
+static char *store_other(struct store *store, enum backend_place place, const char *id,
+			 const struct spec_job *job)
+{
+	char uid8[UID_SHORT + 1], tail[32];
+	char *ret;
+
+	store_short(job->uid, uid8);
+	snprintf(tail, sizeof(tail), "~%s", uid8);
+	for (unsigned i = 2;; i++) {
+		ret = text_print("%.*s%s", (int)(NAME_MAX - strlen(tail)), id, tail);
+		if (!store_find_id(store, place, ret))
+			return ret;
+		free(ret);
+		snprintf(tail, sizeof(tail), "~%s~%u", uid8, i);
+	}
+}
+
+static struct spec_job *store_named(const struct spec_job *job, const char *id)
+{
+	struct spec_job *copy = spec_job_copy(job);
+
+	spec_set(&copy->id, id);
+	return spec_job_pack(copy);
+}
+
+/* From now on E is called ID. */
+static void store_call(struct store *store, struct store_entry *e, const char *id)
+{
+	struct store_place *p = &store->place[e->place];
+	size_t at = store_position(p, e);
+
+	HASH_DELETE(hh_id, p->by_id, e);
+	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
+	p->n--;
+	text_set(&e->id, "%s", id);
+	/* Its position in the list may depend on the id. */
+	at = store_position(p, e);
+	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
+	p->list[at] = e;
+	p->n++;
+	HASH_ADD_KEYPTR(hh_id, p->by_id, e->id, strlen(e->id), e);
+	store_touch(p);
+}
+
+/* E has to give up its id. *OLD is the snapshot that it had. Returns the one that it has now. */
+static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
+					   const struct spec_job **old)
+{
+	cleanup_free char *id = store_other(store, e->place, e->id, e->job);
+
+	store_call(store, e, id);
+	*old = e->job;
+	e->job = store_named(*old, id);
+	e->job->revision = store_revise(store, e->place);
+	return spec_job_ref(e->job);
+}
+
+static void store_set_id(struct store_entry *f, const char *id)
+{
+	struct spec_job *named;
+
+	if (streq(f->id, id))
+		return;
+	named = store_named(f->job, id);
+	spec_job_unref(f->job);
+	f->job = named;
+	text_set(&f->id, "%s", id);
+}
+
+/*
+ * Give F, which is about to enter its place, the id that it has there. If another entry has to give it up, that is
+ * returned. In jobs/ the one that was told of last has it: of a name the cluster has one job.
+ */
+static struct store_entry *store_name(struct store *store, struct store_entry *f)
+{
+	cleanup_free char *plain = store_plain(f->job);
+	struct store_entry *e = store_find_id(store, f->place, plain);
+	cleanup_free char *other = NULL;
+	bool newer = !e || f->place == BACKEND_JOBS || f->job->created > e->job->created ||
+		     (f->job->created == e->job->created && strcmp(f->uid, e->uid) > 0);
+
+	if (!newer)
+		other = store_other(store, f->place, plain, f->job);
+	store_set_id(f, newer ? plain : other);
+	return newer ? e : NULL;
+}
+
+/* A job that had to give up its id. */
+struct store_renamed {
+	const struct spec_job *old, *now;
+};
+
+/*
+ * F is about to replace the snapshot of E, which stands in the same place: they are called the same. In jobs/ that is
+ * how F wants to be called.
+ */
+static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
+			  struct store_renamed *renamed)
+{
+	struct store_entry *other = store_find_id(store, f->place, f->id);
+
+	if (f->place != BACKEND_JOBS || other == e)
+		return store_set_id(f, e->id);
+	if (other)
+		renamed->now = store_rename(store, other, &renamed->old);
+	store_call(store, e, f->id);
+}
+
 /*
  * Make FRESH's snapshot the current one of its uid. What nobody finds any more is handed out: the uid's entry in the
- * other place as *GONE, another job that had the id as *DISPLACED. *OLD is the snapshot before.
+ * other place as *GONE. *OLD is the snapshot before, RENAMED another job that had the id.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
-		       struct store_entry **displaced, const struct spec_job **old)
+		       struct store_renamed *renamed, const struct spec_job **old)
 {
 	struct store_entry *f = *fresh;
 	struct store_place *p = &store->place[f->place];
@@ -192,12 +328,12 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	struct store_entry *e;
 	size_t at;
 
-	f->job->revision = store_revise(store, f->place);
 	HASH_FIND(hh, store->by_uid, f->uid, strlen(f->uid), e);
 	if (!e) /* the job may have been held until now */
 		HASH_FIND(hh, store->by_uid, submission, strlen(submission), e);
 	if (e && e->place == f->place && streq(e->uid, f->uid)) {
-		assert(streq(e->id, f->id));
+		store_keep_id(store, e, f, renamed);
+		f->job->revision = store_revise(store, f->place);
 		*old = e->job;
 		e->job = take_ptr(f->job);
 		store_index(store, e);
@@ -209,9 +345,10 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 		*old = take_ptr(e->job);
 	}
 	*gone = e;
-	*displaced = store_find_id(store, f->place, f->id);
-	if (*displaced)
-		store_drop(store, *displaced);
+	e = store_name(store, f);
+	if (e)
+		renamed->now = store_rename(store, e, &renamed->old);
+	f->job->revision = store_revise(store, f->place);
 	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
 	at = store_position(p, f);
 	HASH_ADD_KEYPTR(hh, store->by_uid, f->uid, strlen(f->uid), f);
@@ -239,9 +376,10 @@ void store_put(struct store *store, struct spec_job *job)
 {
 	struct store_entry *fresh cleanup(store_entry_freep) = new0(struct store_entry);
 	struct store_entry *gone cleanup(store_entry_freep) = NULL;
-	struct store_entry *displaced cleanup(store_entry_freep) = NULL;
+	struct store_renamed renamed = {0};
 	const struct spec_job *old cleanup_job = NULL;
 	const struct spec_job *now cleanup_job = NULL;
+	cleanup_free char *uid = text_copy(job->uid);
 
 	fresh->job = job;
 	fresh->id = text_copy(job->id);
@@ -250,11 +388,13 @@ void store_put(struct store *store, struct spec_job *job)
 	fresh->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
 	{
 		lock_scope(&store->lock);
-		store_swap(store, &fresh, &gone, &displaced, &old);
+		store_swap(store, &fresh, &gone, &renamed, &old);
+		now = spec_job_ref(store_find_uid(store, uid)->job);
 	}
-	now = spec_job_ref(job); /* the listener may put the next snapshot */
-	if (displaced)
-		store_notify(store, displaced->job, NULL);
+	if (renamed.old)
+		store_notify(store, renamed.old, renamed.now);
+	spec_job_unref(renamed.old);
+	spec_job_unref(renamed.now);
 	store_notify(store, old, now);
 }
 

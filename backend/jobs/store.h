@@ -26,7 +26,9 @@ void store_free(struct store *store);
 
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It stands in the place
- * that JOB->history says, and leaves the other; a job of another uid that has its id in that place is gone for good. A
+ * that JOB->history says, and leaves the other. Of the jobs of one id in the history the newest (by creation, then uid)
+ * has that id when it comes there, and each other is called ID~UID8, UID8 being the beginning of its uid; such an id is
+ * recognized in JOB, too, and stays until a newer job needs the id. In jobs/ the one that was put last has the id. A
  * job of ours with another uid takes the place of the held job whose uid is its submission. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);

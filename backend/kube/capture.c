@@ -46,6 +46,7 @@ struct job {
 	struct capture *c;
 	char *uid;
 	char *id;
+	char *key;		   /* what its output is named after */
 	struct output_job *output; /* NULL: none has been wanted so far */
 	struct captured *logs;
 	struct opening *openings;
@@ -134,6 +135,7 @@ static struct job *need_job(struct capture *c, const struct spec_job *snapshot)
 	job->c = c;
 	job->uid = text_copy(snapshot->uid);
 	job->id = text_copy(snapshot->id);
+	job->key = text_copy(spec_job_key(snapshot));
 	HASH_ADD_KEYPTR(hh, c->jobs, job->uid, strlen(job->uid), job);
 	return job;
 }
@@ -150,7 +152,7 @@ static int need_output(struct job *job)
 	job->awaits_folder = err == -EINPROGRESS;
 	if (err)
 		return err;
-	job->output = output_job_open(c->config.output, job->id);
+	job->output = output_job_open(c->config.output, job->key);
 	if (!job->output)
 		return -errno;
 	changed(job); /* from now on its snapshot is written to disk */
@@ -333,7 +335,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 	char buf[PREFIX_MAX];
 
 	if (!job->output)
-		job->output = output_job_open(c->config.output, job->id);
+		job->output = output_job_open(c->config.output, job->key);
 	for (size_t i = 0; job->output && i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 
@@ -458,6 +460,7 @@ void capture_forget(struct capture *c, const char *uid)
 	HASH_DEL(c->jobs, job);
 	free(job->uid);
 	free(job->id);
+	free(job->key);
 	free(job);
 	fill_places(c);
 	end_openings(c, openings, NULL);

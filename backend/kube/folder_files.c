@@ -18,18 +18,17 @@
 #include "spec/job/snapshot.h"
 
 #define UUID_LEN       36
-#define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1 + UID_MAX + 1)
+#define SUBMISSION_MAX (2 * (NAME_MAX + 1) + UID_MAX + 1)
 #define DIGEST_LEN     64
 #define UNDER_WAY_MAX  (2 * (NAME_MAX + 1) + DIGEST_LEN + 1 + SPEC_MAX_FILE)
 #define UID_MAX	       255
-#define UID_SHORT      8
 #define SNAPSHOT_MAX   (64u << 20)
 
-/* Read NAME in the folder ID. 0; -ENOENT; -EINVAL: it is not a file of ours; any other errno: it can't be read now. */
-static int read_file(const char *state_dir, const char *id, const char *name, size_t max,
+/* Read NAME in the folder KEY. 0; -ENOENT; -EINVAL: it is not a file of ours; any other errno: it can't be read now. */
+static int read_file(const char *state_dir, const char *key, const char *name, size_t max,
 		     char **ret, size_t *ret_len)
 {
-	cleanup_free char *path = file_path(state_dir, id, name);
+	cleanup_free char *path = file_path(state_dir, key, name);
 	int err = file_read(path, max, ret, ret_len);
 
 	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR ? -EINVAL : err;
@@ -61,60 +60,29 @@ static int is_printed(void *data, int at, const char *name, unsigned char type)
 }
 
 /* Has the job printed anything? Empty files of logs are made before that. */
-static bool has_output(const char *state_dir, const char *id)
+static bool has_output(const char *state_dir, const char *key)
 {
-	cleanup_free char *path = file_path(state_dir, id, "logs");
+	cleanup_free char *path = file_path(state_dir, key, "logs");
 
 	return disk_list(AT_FDCWD, path, is_printed, NULL) > 0;
 }
 
-char *folder_files_name_of(const char *id, const char *uid)
-{
-	static const char plain[] =
-		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
-	size_t n = strspn(uid, plain);
-	char *name = text_print("%s~%.*s", id, (int)min_of(n, (size_t)UID_SHORT), uid);
-
-	if (n > 0 && spec_name_is_file(name))
-		return name;
-	free(name);
-	return NULL;
-}
-
-/*
- * If the folder was moved under another name after the snapshot of F was written, give the snapshot the folder's name.
- */
-static int take_moved(struct folder_found *f)
-{
-	cleanup_free char *name = folder_files_name_of(f->snapshot->id, f->snapshot->uid);
-	struct spec_job *job;
-
-	if (!name || !streq(name, f->id)) {
-		spec_job_unref(take_ptr(f->snapshot));
-		return -EINVAL;
-	}
-	job = spec_job_copy(f->snapshot);
-	text_set(&job->id, "%s", f->id);
-	spec_job_unref(f->snapshot);
-	f->snapshot = job;
-	return 0;
-}
-
 static int load_submission(const char *state_dir, struct folder_found *f)
 {
-	cleanup_free char *path = file_path(state_dir, f->id, "submission");
+	cleanup_free char *path = file_path(state_dir, f->key, "submission");
 	cleanup_free char *text = NULL;
 	char *rest;
 	const char *line;
 	struct stat st;
 	size_t len;
-	int err = read_file(state_dir, f->id, "submission", SUBMISSION_MAX, &text, &len);
+	int err = read_file(state_dir, f->key, "submission", SUBMISSION_MAX, &text, &len);
 
 	if (err)
 		return err;
 	rest = text;
 	line = take_line(&rest, &len);
-	f->submission = text_copy(line ? line : text);
+	f->own = true;
+	f->id = text_copy(line ? line : text);
 	line = line ? take_line(&rest, &len) : NULL;
 	if (!line || disk_stat(AT_FDCWD, path, &st) < 0)
 		return 0;
@@ -168,17 +136,6 @@ static int complete_file(const char *dir, const char *name, const char *text, si
 	return write_at(dir, name, text, len, time);
 }
 
-/* Does the folder ID belong to another submission by now? */
-static bool is_of_another(const char *state_dir, const char *id, const char *uuid)
-{
-	cleanup_free char *text = NULL;
-	size_t len;
-	int err = read_file(state_dir, id, "submission", SUBMISSION_MAX, &text, &len);
-
-	return !err && len > UUID_LEN && text[UUID_LEN] == '\n' &&
-	       strncmp(text, uuid, UUID_LEN) != 0;
-}
-
 /* The file of a submission that is under way, cut into its parts. */
 struct under_way {
 	const char *id, *file;
@@ -209,12 +166,10 @@ static int under_way_parse(const char *uuid, char *text, size_t len, struct unde
 /* Make whatever the folder of the submission UUID lacks. */
 static int complete(const char *state_dir, const char *uuid, const struct under_way *u)
 {
-	cleanup_free char *dir = file_path(state_dir, u->id, NULL);
-	cleanup_free char *submission = text_print("%s\n%s\n", uuid, u->file);
+	cleanup_free char *dir = file_path(state_dir, uuid, NULL);
+	cleanup_free char *submission = text_print("%s\n%s\n", u->id, u->file);
 	int err;
 
-	if (is_of_another(state_dir, u->id, uuid))
-		return folder_files_forget(state_dir, uuid);
 	err = disk_mkdir(AT_FDCWD, dir);
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -222,20 +177,7 @@ static int complete(const char *state_dir, const char *uuid, const struct under_
 	if (!err)
 		err = complete_file(dir, "submission", submission, strlen(submission), UID_MAX + 1,
 				    u->time);
-	return err ? err : folder_files_settle(state_dir, u->id, uuid, "");
-}
-
-/* Move what stands at FROM to STATE/unread/NAME. */
-static int move_aside(const char *state_dir, const char *from, const char *name, char **ret_place)
-{
-	cleanup_free char *unread = text_print("%s/unread", state_dir);
-	cleanup_free char *to = text_print("%s/%s", unread, name);
-
-	int err = disk_mkdir(AT_FDCWD, unread);
-
-	if (err < 0 && err != -EEXIST)
-		return err;
-	return file_aside(from, to, ret_place);
+	return err ? err : folder_files_settle(state_dir, uuid, "");
 }
 
 static void under_way_aside(const char *state_dir, const char *uuid, const char *path)
@@ -243,7 +185,7 @@ static void under_way_aside(const char *state_dir, const char *uuid, const char 
 	/* The name leaves room for the number that file_aside may add. */
 	cleanup_free char *name = text_print("%.*s.submission", NAME_MAX - 20, uuid);
 	cleanup_free char *place = NULL;
-	int err = move_aside(state_dir, path, name, &place);
+	int err = file_aside_state(path, state_dir, name, &place);
 
 	if (err)
 		diag(DIAG_WARNING, "%s is damaged, and can't be moved away: %s", path,
@@ -308,11 +250,47 @@ static int complete_one(void *data, int at, const char *name, unsigned char type
 	return 0;
 }
 
+/*
+ * Read the snapshot in the folder of F. A damaged one, and one of another folder, is moved out of the way: the folder
+ * is as one whose snapshot was not written yet.
+ */
+static int load_snapshot(const char *state_dir, struct folder_found *f)
+{
+	cleanup_free char *path = file_path(state_dir, f->key, "job.json");
+	cleanup_free char *name = text_print("%.*s.job.json", NAME_MAX - 20, f->key);
+	cleanup_free char *text = NULL, *place = NULL;
+	struct spec_job *job = NULL;
+	size_t len;
+	int err = read_file(state_dir, f->key, "job.json", SNAPSHOT_MAX, &text, &len);
+
+	if (!err)
+		err = spec_snapshot_parse(text, len, &job);
+	if (!err && !streq(spec_job_key(job), f->key)) {
+		spec_job_unref(job);
+		err = -EINVAL;
+	}
+	if (!err) {
+		f->snapshot = job;
+		f->own |= job->own;
+		text_set(&f->id, "%s", job->id);
+	}
+	if (err != -EINVAL && err != -ENOTSUP)
+		return err == -ENOENT ? 0 : err;
+	if (file_aside_state(path, state_dir, name, &place))
+		place = text_copy("left there");
+	else
+		text_set(&place, "in %s now", place);
+	diag(DIAG_WARNING,
+	     "%s %s; it is %s; unless the cluster still has the job it is not shown, and its "
+	     "output stays in that folder",
+	     path, file_fault(err), place);
+	return 0;
+}
+
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	const struct loading *l = data;
 	struct folder_found *f;
-	cleanup_free char *text = NULL;
 	size_t len;
 	int err;
 
@@ -322,35 +300,21 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	f = new0(struct folder_found);
 	f->next = *l->found;
 	*l->found = f;
-	f->id = text_copy(name);
+	f->key = text_copy(name);
 	err = load_submission(l->state_dir, f);
 	if (!err || err == -ENOENT || err == -EINVAL)
-		err = read_file(l->state_dir, f->id, "dropped", UID_MAX, &f->dropped, &len);
+		err = read_file(l->state_dir, f->key, "dropped", UID_MAX, &f->dropped, &len);
 	if (err && err != -ENOENT && err != -EINVAL)
 		return err;
-	err = read_file(l->state_dir, f->id, "job.json", SNAPSHOT_MAX, &text, &len);
-	if (!err)
-		err = spec_snapshot_parse(text, len, &f->snapshot);
-	if (!err && !streq(f->snapshot->id, f->id))
-		err = take_moved(f);
-	if (err == -ENOENT) {
-		/* If there is output, an earlier mount ended before it had written its job.json. */
-		f->unread = !f->dropped && has_output(l->state_dir, f->id);
-		return 0;
-	}
-	if (err != -EINVAL && err != -ENOTSUP)
-		return err;
-	f->unread = !f->dropped;
-	diag(DIAG_WARNING,
-	     "%s/jobs/%s/job.json %s; unless the cluster still has the job it is not shown, "
-	     "and its output stays in that folder",
-	     l->state_dir, f->id, file_fault(err));
-	return 0;
+	err = load_snapshot(l->state_dir, f);
+	/* If there is output, an earlier mount ended before it had written its job.json. */
+	f->printed = !err && !f->snapshot && !f->dropped && has_output(l->state_dir, f->key);
+	return err;
 }
 
 int folder_files_load(const char *state_dir, struct folder_found **ret)
 {
-	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	cleanup_free char *output = text_print("%s/output", state_dir);
 	cleanup_free char *under_way = under_way_path(state_dir, NULL);
 	struct loading l = {state_dir, ret};
 	int err = disk_mkdir(AT_FDCWD, under_way);
@@ -360,14 +324,14 @@ int folder_files_load(const char *state_dir, struct folder_found **ret)
 		err = file_sync_dir(state_dir);
 	if (err == 0 || err == -EEXIST)
 		err = disk_list(AT_FDCWD, under_way, complete_one, &l);
-	return err ? err : disk_list(AT_FDCWD, jobs, load_one, &l);
+	return err ? err : disk_list(AT_FDCWD, output, load_one, &l);
 }
 
 void folder_found_free(struct folder_found *f)
 {
 	spec_job_unref(f->snapshot);
+	free(f->key);
 	free(f->id);
-	free(f->submission);
 	free(f->file);
 	free(f->uid);
 	free(f->dropped);
@@ -387,30 +351,19 @@ static int write_unsynced(const char *dir, const char *name, const char *text, s
 	return err < 0 ? err : file_write_all(fd, text, len);
 }
 
-/* Does the folder ID belong to this SUBMISSION, or to none? A submission that is tried again has the same name. */
-static bool is_begun(const char *state_dir, const char *id, const char *submission)
-{
-	cleanup_free char *text = NULL;
-	size_t len;
-	int err = read_file(state_dir, id, "submission", SUBMISSION_MAX, &text, &len);
-
-	return err == -ENOENT ||
-	       (!err && len <= strlen(submission) && strncmp(submission, text, len) == 0);
-}
-
 int folder_files_submit(const char *state_dir, const struct folder_submission *s)
 {
 	static const char *const begun[] = {"app.yaml", "submission"};
-	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
+	cleanup_free char *dir = file_path(state_dir, s->uuid, NULL);
 	cleanup_free char *under_way = under_way_path(state_dir, NULL);
-	cleanup_free char *submission = text_print("%s\n%s\n", s->uuid, s->file);
+	cleanup_free char *submission = text_print("%s\n%s\n", s->id, s->file);
 	cleanup_free char *head = NULL, *all = NULL;
 	char digest[DIGEST_LEN + 1];
 	size_t n;
 	int err;
 
 	err = disk_mkdir(AT_FDCWD, dir);
-	if (err == -EEXIST && is_begun(state_dir, s->id, submission)) {
+	if (err == -EEXIST) {
 		err = file_remove_dir(dir, begun, array_size(begun));
 		err = err ? err : disk_mkdir(AT_FDCWD, dir);
 	}
@@ -434,49 +387,49 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 int folder_files_resume(const char *state_dir, const struct folder_submission *s, int64_t time)
 {
-	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
+	cleanup_free char *dir = file_path(state_dir, s->uuid, NULL);
 
 	return complete_file(dir, "app.yaml", s->text, s->len, 0, time);
 }
 
-static int sync_file(const char *state_dir, const char *id, const char *name)
+static int sync_file(const char *state_dir, const char *key, const char *name)
 {
-	cleanup_free char *path = file_path(state_dir, id, name);
+	cleanup_free char *path = file_path(state_dir, key, name);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY);
 
 	return fd < 0 ? fd : disk_sync(fd);
 }
 
-/* Write UID into the file `submission` of ID, unless it is there. */
-static int write_uid(const char *state_dir, const char *id, const char *uid)
+/* Write UID into the file `submission` of UUID, unless it is there. */
+static int write_uid(const char *state_dir, const char *uuid, const char *uid)
 {
-	cleanup_free char *dir = file_path(state_dir, id, NULL);
+	cleanup_free char *dir = file_path(state_dir, uuid, NULL);
 	struct folder_found *f = new0(struct folder_found);
 	cleanup_free char *text = NULL;
 	int err;
 
-	f->id = text_copy(id);
+	f->key = text_copy(uuid);
 	err = load_submission(state_dir, f);
 	if (!err && f->file && !(f->uid && streq(f->uid, uid))) {
-		text = text_print("%s\n%s\n%s\n", f->submission, f->file, uid);
+		text = text_print("%s\n%s\n%s\n", f->id, f->file, uid);
 		err = write_at(dir, "submission", text, strlen(text), f->written);
 	}
 	folder_found_free(f);
 	return err;
 }
 
-int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid)
+int folder_files_settle(const char *state_dir, const char *uuid, const char *uid)
 {
-	cleanup_free char *dir = file_path(state_dir, id, NULL);
-	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
-	int err = *uid ? write_uid(state_dir, id, uid) : sync_file(state_dir, id, "submission");
+	cleanup_free char *dir = file_path(state_dir, uuid, NULL);
+	cleanup_free char *output = text_print("%s/output", state_dir);
+	int err = *uid ? write_uid(state_dir, uuid, uid) : sync_file(state_dir, uuid, "submission");
 
 	if (!err)
-		err = sync_file(state_dir, id, "app.yaml");
+		err = sync_file(state_dir, uuid, "app.yaml");
 	if (!err)
 		err = file_sync_dir(dir);
 	if (!err)
-		err = file_sync_dir(jobs);
+		err = file_sync_dir(output);
 	/* The folder may have been removed meanwhile. */
 	return err && err != -ENOENT ? err : folder_files_forget(state_dir, uuid);
 }
@@ -492,31 +445,17 @@ int folder_files_forget(const char *state_dir, const char *uuid)
 
 /* --- a snapshot, and the end --- */
 
-int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
-		      char **ret_place)
+int folder_files_save(const char *state_dir, const struct spec_job *job)
 {
-	cleanup_free char *dir = file_path(state_dir, job->id, NULL);
-	cleanup_free char *from = text_print("%s/job.json", dir);
-	cleanup_free char *to = text_print("%s/job.json.unread", dir);
+	cleanup_free char *dir = file_path(state_dir, spec_job_key(job), NULL);
 	cleanup_free char *text = spec_snapshot_text(job);
-	int err = unread ? file_aside(from, to, ret_place) : 0;
 
-	/* Before a crash the old snapshot may have been moved aside without a new one having been written. */
-	if (err && err != -ENOENT)
-		return err;
 	return file_write(dir, "job.json", text, strlen(text));
 }
 
-int folder_files_drop(const char *state_dir, const char *id, const char *uid)
+int folder_files_drop(const char *state_dir, const char *key, const char *uid)
 {
-	cleanup_free char *dir = file_path(state_dir, id, NULL);
+	cleanup_free char *dir = file_path(state_dir, key, NULL);
 
 	return file_write(dir, "dropped", uid, strlen(uid));
-}
-
-int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
-{
-	cleanup_free char *from = file_path(state_dir, id, NULL);
-
-	return move_aside(state_dir, from, id, ret_place);
 }

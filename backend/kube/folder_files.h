@@ -3,17 +3,14 @@
  * The files of a job's folder in the state directory of a mount of a cluster, but for its output (output.h):
  *
  *	STATE/submissions/UUID	a submission that is under way: "ID\nFILE\nSHA256\n" and the text that was written
- *	STATE/jobs/ID/
+ *	STATE/output/KEY/	KEY is the UUID of the submission, or the uid of a job that was not submitted from here
  *		app.yaml	the text that was written
- *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE; then "UID\n", as soon as the
+ *		submission	"ID\nFILE\n": the job was submitted from here, as FILE; then "UID\n", as soon as the
  *				server has told the uid: from then on no other job is this one, whatever its object
  *				says. Its mtime is that of the submission
  *		job.json	the newest snapshot of a job whose output is, or was, captured
  *		dropped		its uid: its output was removed to make room
- *	STATE/jobs/ID~UID8/	the same of a job of the history, since another job called ID has output: UID8 is the
- *				beginning of its uid. No job of a cluster has a `~` in its name
- *	STATE/unread/		what was moved out of the way: folders of which nobody can tell whose they are, and
- *				damaged submissions
+ *	STATE/aside/		damaged snapshots and submissions
  *
  * Before anything is sent, STATE/submissions/UUID is synced, which takes two fsyncs (of the file and of its directory)
  * and is all that a start after a crash needs to know that the job is ours. Most disks do both in one transaction,
@@ -30,14 +27,15 @@
 
 /* What a start has found of a folder. Plain data. */
 struct folder_found {
-	char *id;
-	char *submission;	   /* its UUID; NULL: the job was not submitted from here */
+	char *key;
+	bool own;		   /* the job was submitted from here */
+	char *id;		   /* what the job was called; NULL: not known */
 	char *file;		   /* the file's name in submit/; NULL: not known */
 	int64_t written;	   /* when it was written, in ns */
 	char *uid;		   /* uid of the job that was submitted; NULL: not known */
 	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: there is none */
-	bool unread;		   /* there is output, and nobody can tell of which job */
+	bool printed;		   /* there is output, though no snapshot */
 	bool unmerged;		   /* as in struct folder; folders.c finds out */
 	struct folder_found *next;
 };
@@ -59,8 +57,8 @@ struct folder_submission {
 };
 
 /*
- * Make the folder of a submission, and what a start needs to know of it. -EEXIST: there is a folder of that name, and
- * it is not a rest of an earlier try of the same submission; nothing is done.
+ * Make the folder of a submission, and what a start needs to know of it. -EEXIST: there is such a folder, and it has
+ * more than an earlier try of the same submission would have left; nothing is done.
  */
 int folder_files_submit(const char *state_dir, const struct folder_submission *s);
 /*
@@ -69,22 +67,14 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
  */
 int folder_files_resume(const char *state_dir, const struct folder_submission *s, int64_t time);
 /*
- * The submission UUID of ID was answered, and its folder stays: sync the folder, and write the job's uid ("": not
- * known) into it.
+ * The submission UUID was answered, and its folder stays: sync the folder, and write the job's uid ("": not known) into
+ * it.
  */
-int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid);
+int folder_files_settle(const char *state_dir, const char *uuid, const char *uid);
 /* Forget the submission UUID; to be called before its folder is removed. */
 int folder_files_forget(const char *state_dir, const char *uuid);
 
-/*
- * Write the snapshot JOB. UNREAD: the one on disk can't be read, so it is moved out of the way before, to *RET_PLACE
- * (malloc'ed).
- */
-int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
-		      char **ret_place);
-/* Write down that the output of job UID, whose folder is ID, was removed. */
-int folder_files_drop(const char *state_dir, const char *id, const char *uid);
-/* The name ID~UID8, malloc'ed; NULL: it would be no name of a file. */
-char *folder_files_name_of(const char *id, const char *uid);
-/* Move the folder to STATE/unread/; *RET_PLACE (malloc'ed) is where it is now. */
-int folder_files_aside(const char *state_dir, const char *id, char **ret_place);
+/* Write the snapshot JOB. */
+int folder_files_save(const char *state_dir, const struct spec_job *job);
+/* Write down that the output of job UID in the folder KEY was removed. */
+int folder_files_drop(const char *state_dir, const char *key, const char *uid);

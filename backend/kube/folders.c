@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of folders by id, and the snapshots that are to be written, one after the other: soon after a job has
+ * The table of folders by key, and the snapshots that are to be written, one after the other: soon after a job has
  * changed, and again if it has changed meanwhile. Each time the newest snapshot in the store is written.
  *
  * What is done to a folder, one thing at a time:
@@ -8,18 +8,9 @@
  *	state	  what is under way			what ends it		next
  *	READY	  nothing				folders_remove		REMOVING
  *						folders_drop_output		DROPPING
- *						another job claims it		MOVING
- *						the same, and nobody can tell
- *						whose it is			ASIDE
  *	DROPPING  its output is being removed		that is done		READY
  *						folders_remove			DROPPING, then REMOVING
  *	REMOVING  all of it is being removed		that is done		(freed)
- *	MOVING	  it gets the name ID~UID8		that is done		READY, as ID~UID8
- *						folders_remove			MOVING, then REMOVING
- *	ASIDE	  it is being moved to STATE/unread	that is done		(freed)
- *
- * If a folder can't be moved, a message says so, and it is READY again; the other job is not captured until it can be,
- * which is tried again every few seconds.
  */
 #include "backend/kube/folders.h"
 
@@ -35,12 +26,10 @@
 #include "spec/base/name.h"
 
 #define SOON_MS 1000
-/* How long after a failure it is tried again to move a folder. */
-#define STUCK_MS 5000
 /* How long submissions are collected before their folders are synced together. */
 #define SYNC_MS 500
 
-enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING, FOLDER_MOVING, FOLDER_ASIDE };
+enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING };
 
 struct entry {
 	struct folder folder;
@@ -48,15 +37,14 @@ struct entry {
 	enum state state;
 	bool full;	/* there is output in the folder now */
 	bool removal;	/* it is to be REMOVING as soon as it is READY and not UNDER_WAY */
-	bool stuck;	/* the folder could not be moved a moment ago, */
-	bool said;	/* and a message has said so */
-	bool unread;	/* its job.json can't be read, and is not to be written over */
 	bool refused;	/* the disk did not take the last snapshot, and a message has said so */
 	bool submitted; /* it was submitted by this mount, so STATE/submissions may have its file */
 	bool under_way; /* its submission has not been answered */
-	struct waiter *waiters; /* those who wait for its removal */
-	struct work work;	/* the first step of the removal */
-	UT_hash_handle hh;	/* by id */
+	struct waiter *waiters;	   /* those who wait for its removal */
+	struct work work;	   /* the first step of the removal */
+	UT_hash_handle hh;	   /* by key */
+	UT_hash_handle hh_uid;	   /* by uid, as soon as that is known */
+	struct entry *prev, *next; /* those whose uid is not known */
 };
 
 struct waiter {
@@ -71,9 +59,6 @@ struct save {
 	struct folders *f;
 	char *uid;
 	const struct spec_job *job; /* the snapshot, while it is being written */
-	/* The snapshot on disk can't be read, and is moved aside before. */
-	bool unread;
-	char *place; /* where it was moved to */
 	struct save *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -83,52 +68,73 @@ struct folders {
 	struct folders_events events;
 	loop_fn saved;
 	void *saved_data;
-	struct entry *all;
+	struct entry *all, *by_uid, *unknown;
 	/* The table by uid, and the order in which they are written. */
 	struct save *saves, *save_list;
 	struct loop_timer save_timer;
-	bool saving;	      /* a snapshot is being written, or a folder is being moved */
-	struct change *moves; /* folders to be moved, before any snapshot is written */
+	bool saving; /* a snapshot is being written */
 	/* Syncs of submissions that were answered; they wait for SYNC_TIMER. */
 	struct change *syncs;
 	struct loop_timer sync_timer;
-	struct loop_timer stuck_timer; /* for folders that could not be moved */
 	bool stopping;
 };
 
-static struct entry *find(const struct folders *f, const char *id)
+static struct entry *find(const struct folders *f, const char *key)
 {
 	struct entry *e;
 
-	HASH_FIND_STR(f->all, id, e);
+	HASH_FIND_STR(f->all, key, e);
 	return e;
 }
 
-static struct entry *add(struct folders *f, const char *id, const char *submission, const char *uid)
+static struct entry *find_uid(const struct folders *f, const char *uid)
+{
+	struct entry *e;
+
+	HASH_FIND(hh_uid, f->by_uid, uid, strlen(uid), e);
+	return e;
+}
+
+/* The job of E has the uid UID. */
+static void learn(struct entry *e, const char *uid)
+{
+	struct folders *f = e->f;
+
+	if (*e->folder.uid || !*uid)
+		return;
+	DL_DELETE(f->unknown, e);
+	text_set(&e->folder.uid, "%s", uid);
+	HASH_ADD_KEYPTR(hh_uid, f->by_uid, e->folder.uid, strlen(uid), e);
+}
+
+static struct entry *add(struct folders *f, const char *key, const char *id, const char *uid)
 {
 	struct entry *e = new0(struct entry);
 
 	e->f = f;
+	e->folder.key = text_copy(key);
 	e->folder.id = text_copy(id);
-	e->folder.uid = text_copy(uid);
-	e->folder.submission = text_copy(submission);
-	HASH_ADD_KEYPTR(hh, f->all, e->folder.id, strlen(e->folder.id), e);
+	e->folder.uid = text_copy("");
+	HASH_ADD_KEYPTR(hh, f->all, e->folder.key, strlen(e->folder.key), e);
+	DL_APPEND(f->unknown, e);
+	learn(e, uid);
 	return e;
 }
 
 static void entry_free(struct entry *e)
 {
-	HASH_DEL(e->f->all, e);
+	struct folders *f = e->f;
+
+	HASH_DELETE(hh, f->all, e);
+	if (*e->folder.uid)
+		HASH_DELETE(hh_uid, f->by_uid, e);
+	else
+		DL_DELETE(f->unknown, e);
+	free(e->folder.key);
 	free(e->folder.id);
 	free(e->folder.uid);
-	free(e->folder.submission);
 	free(e->folder.file);
 	free(e);
-}
-
-static void freed(struct folders *f, const char *id)
-{
-	f->events.freed(f->events.data, id);
 }
 
 /* --- whose a folder is --- */
@@ -138,41 +144,52 @@ static bool is_submission(const struct folder *folder, const struct spec_job_vie
 {
 	const char *dash = strrchr(folder->id, '-');
 
+	if (!folder->own || !streq(folder->id, view->meta.name))
+		return false;
 	if (*view->submission)
-		return streq(folder->submission, view->submission);
-	return *folder->submission && dash && spec_name_is_suffix(dash + 1);
+		return streq(folder->key, view->submission);
+	return dash && spec_name_is_suffix(dash + 1);
 }
 
 static bool is_going(const struct entry *e)
 {
-	return e->removal || (e->state != FOLDER_READY && e->state != FOLDER_DROPPING);
+	return e->removal || e->state == FOLDER_REMOVING;
 }
 
-static struct entry *find_of(const struct folders *f, const char *id,
-			     const struct spec_job_view *view)
+static struct entry *find_of(const struct folders *f, const struct spec_job_view *view)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find_uid(f, view->meta.uid);
 
-	if (!e || is_going(e))
-		return NULL;
-	if (*e->folder.uid)
-		return streq(e->folder.uid, view->meta.uid) ? e : NULL;
-	return is_submission(&e->folder, view) ? e : NULL;
+	if (e)
+		return is_going(e) ? NULL : e;
+	DL_FOREACH(f->unknown, e)
+		if (is_submission(&e->folder, view))
+			return is_going(e) ? NULL : e;
+	return NULL;
 }
 
-const struct folder *folders_find(const struct folders *f, const char *id)
+const struct folder *folders_find(const struct folders *f, const char *key)
 {
-	const struct entry *e = find(f, id);
+	const struct entry *e = find(f, key);
 
 	return e ? &e->folder : NULL;
 }
 
-const struct folder *folders_of(const struct folders *f, const char *id,
-				const struct spec_job_view *view)
+const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
 {
-	const struct entry *e = find_of(f, id, view);
+	const struct entry *e = find_of(f, view);
 
 	return e ? &e->folder : NULL;
+}
+
+bool folders_awaits(const struct folders *f, const char *id)
+{
+	const struct entry *e;
+
+	DL_FOREACH(f->unknown, e)
+		if (streq(e->folder.id, id))
+			return true;
+	return false;
 }
 
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
@@ -184,18 +201,24 @@ void folders_each(struct folders *f, void (*fn)(void *data, const struct folder 
 		fn(data, &e->folder);
 }
 
-bool folders_holds(const struct folders *f, const char *id, const char *uid)
+bool folders_holds(const struct folders *f, const struct spec_job *job)
 {
-	const struct entry *e = find(f, id);
+	const struct entry *e = find(f, spec_job_key(job));
 
-	return e && e->folder.output && !is_going(e) && streq(e->folder.uid, uid);
+	return e && e->folder.output && !is_going(e) && streq(e->folder.uid, job->uid);
 }
 
-bool folders_has_output(const struct folders *f, const char *id)
+bool folders_has_output(const struct folders *f, const struct spec_job *job)
 {
-	const struct entry *e = find(f, id);
+	const struct entry *e = find(f, spec_job_key(job));
 
 	return e && e->full;
+}
+
+/* Output may come into the folder of E again. */
+static void freed(const struct entry *e)
+{
+	e->f->events.freed(e->f->events.data, e->folder.uid);
 }
 
 /* --- submissions --- */
@@ -204,24 +227,23 @@ int folders_reserve(struct folders *f, const char *id, const char *submission)
 {
 	struct entry *e;
 
-	if (find(f, id))
+	if (find(f, submission) || folders_awaits(f, id))
 		return -EEXIST;
-	e = add(f, id, submission, "");
-	e->submitted = e->under_way = true;
+	e = add(f, submission, id, "");
+	e->folder.own = e->submitted = e->under_way = true;
 	return 0;
 }
 
-void folders_release(struct folders *f, const char *id)
+void folders_release(struct folders *f, const char *submission)
 {
-	entry_free(find(f, id));
-	freed(f, id);
+	entry_free(find(f, submission));
 }
 
-int folders_resume(struct folders *f, const char *id, const char *submission)
+int folders_resume(struct folders *f, const char *submission)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find(f, submission);
 
-	if (!e || is_going(e) || *e->folder.uid || !streq(e->folder.submission, submission))
+	if (!e || is_going(e) || *e->folder.uid || !e->folder.own)
 		return -EEXIST;
 	e->folder.doubt = 0;
 	e->submitted = e->under_way = true;
@@ -232,22 +254,23 @@ int folders_resume(struct folders *f, const char *id, const char *submission)
 struct change {
 	struct work work;
 	struct folders *f;
-	char *id;
+	char *key;
+	char *id;	 /* the job, for messages */
 	char *uid;	 /* uid of the folder's job */
-	char *uuid;	 /* UUID of its submission, which is to be synced */
-	char *place;	 /* where the folder was moved to */
 	folders_fn done; /* called when the change is done; may be NULL */
 	void *data;
 	struct change *next; /* the next one to be synced */
 };
 
-static struct change *change_new(struct folders *f, const char *id, const char *uid)
+static struct change *change_new(struct folders *f, const char *key)
 {
+	const struct entry *e = find(f, key);
 	struct change *c = new0(struct change);
 
 	c->f = f;
-	c->id = text_copy(id);
-	c->uid = text_copy(uid);
+	c->key = text_copy(key);
+	c->id = text_copy(e ? e->folder.id : key);
+	c->uid = text_copy(e ? e->folder.uid : "");
 	return c;
 }
 
@@ -261,10 +284,9 @@ static void change_start(struct change *c, struct work work)
 
 static void change_free(struct change *c)
 {
+	free(c->key);
 	free(c->id);
 	free(c->uid);
-	free(c->uuid);
-	free(c->place);
 	free(c);
 }
 
@@ -273,7 +295,7 @@ static void sync_work(void *data)
 	struct change *all = data, *c;
 
 	LL_FOREACH(all, c)
-		c->work.err = folder_files_settle(c->f->config.state_dir, c->id, c->uuid, c->uid);
+		c->work.err = folder_files_settle(c->f->config.state_dir, c->key, c->uid);
 }
 
 static void on_synced(void *data)
@@ -305,9 +327,8 @@ static void sync_now(void *data)
 static void sync_later(struct entry *e)
 {
 	struct folders *f = e->f;
-	struct change *c = change_new(f, e->folder.id, e->folder.uid);
+	struct change *c = change_new(f, e->folder.key);
 
-	c->uuid = text_copy(e->folder.submission);
 	LL_PREPEND(f->syncs, c);
 	if (f->stopping)
 		sync_now(f);
@@ -315,37 +336,36 @@ static void sync_later(struct entry *e)
 		loop_timer_set(&f->sync_timer, SYNC_MS);
 }
 
-bool folders_was_seen(const struct folders *f, const char *id, const char *submission)
+bool folders_was_seen(const struct folders *f, const char *submission)
 {
-	const struct entry *e = find(f, id);
+	const struct entry *e = find(f, submission);
 
 	/* Only whoever has seen the job go removes the folder meanwhile. */
-	return e && streq(e->folder.submission, submission) && (*e->folder.uid || e->removal);
+	return e && (*e->folder.uid || e->removal);
 }
 
-void folders_submitted(struct folders *f, const char *id, const char *uid)
+void folders_submitted(struct folders *f, const char *submission, const char *uid)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find(f, submission);
 	bool learned;
 
 	if (e && e->under_way && e->removal) {
 		e->under_way = e->removal = false;
-		folders_remove(f, id, NULL, NULL);
+		folders_remove(f, submission, NULL, NULL);
 		return;
 	}
 	if (!e || is_going(e))
 		return;
 	learned = *uid && !*e->folder.uid;
-	if (learned)
-		text_set(&e->folder.uid, "%s", uid);
+	learn(e, uid);
 	if (learned || e->under_way)
 		sync_later(e);
 	e->under_way = false;
 }
 
-void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
+void folders_doubt(struct folders *f, const char *submission, const char *file, uint64_t ms)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find(f, submission);
 
 	if (!e || is_going(e) || *e->folder.uid)
 		return;
@@ -357,18 +377,17 @@ void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t
 	e->under_way = false;
 }
 
-const struct folder *folders_bind(struct folders *f, const char *id,
-				  const struct spec_job_view *view)
+const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
 {
-	struct entry *e = find_of(f, id, view);
+	struct entry *e = find_of(f, view);
 	bool doubt = e && e->folder.doubt;
 
 	if (!e || *e->folder.uid)
 		return NULL;
-	text_set(&e->folder.uid, "%s", view->meta.uid);
+	learn(e, view->meta.uid);
 	e->folder.doubt = 0;
 	/* While the submission is not answered, folders_submitted will sync it. */
-	if (*e->folder.submission && !e->under_way)
+	if (!e->under_way)
 		sync_later(e);
 	return doubt ? &e->folder : NULL;
 }
@@ -397,7 +416,7 @@ static void gone(struct entry *e)
 {
 	struct waiter *waiters = take_ptr(e->waiters);
 
-	freed(e->f, e->folder.id);
+	freed(e);
 	entry_free(e);
 	tell(waiters, 0);
 }
@@ -411,7 +430,7 @@ static void on_removed(void *data, int err)
 		waiters = take_ptr(e->waiters);
 		e->state = FOLDER_READY;
 		e->removal = false;
-		freed(e->f, e->folder.id);
+		freed(e);
 		tell(waiters, err);
 		return;
 	}
@@ -424,14 +443,14 @@ static void forget_work(void *data)
 	struct entry *e = data;
 
 	/* If this fails, the next start makes the folder again, and removes it since there is no such job. */
-	(void)folder_files_forget(e->f->config.state_dir, e->folder.submission);
+	(void)folder_files_forget(e->f->config.state_dir, e->folder.key);
 }
 
 static void remove_rest(void *data)
 {
 	struct entry *e = data;
 
-	output_job_remove(e->f->config.output, e->folder.id, on_removed, e);
+	output_job_remove(e->f->config.output, e->folder.key, on_removed, e);
 }
 
 static void remove_now(struct entry *e)
@@ -458,16 +477,16 @@ static void change_end(void *data, int err)
 	change_free(c);
 }
 
-void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
+void folders_remove(struct folders *f, const char *key, folders_fn done, void *data)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find(f, key);
 
 	if (!e) {
-		struct change *c = change_new(f, id, "");
+		struct change *c = change_new(f, key);
 
 		c->done = done;
 		c->data = data;
-		return output_job_remove(f->config.output, id, change_end, c);
+		return output_job_remove(f->config.output, key, change_end, c);
 	}
 	if (done) {
 		struct waiter *w = new0(struct waiter);
@@ -494,11 +513,12 @@ static void ready(struct entry *e)
 static void on_dropped(void *data, int err)
 {
 	struct change *c = data;
-	struct entry *e = find(c->f, c->id);
+	struct entry *e = find(c->f, c->key);
 
-	if (e)
+	if (e) {
+		freed(e);
 		ready(e);
-	freed(c->f, c->id);
+	}
 	change_end(c, err);
 }
 
@@ -514,7 +534,7 @@ static void drop_rest(void *data)
 	if (c->work.err)
 		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", c->id,
 		     strerror(-c->work.err));
-	output_logs_remove(c->f->config.output, c->id, on_dropped, c);
+	output_logs_remove(c->f->config.output, c->key, on_dropped, c);
 }
 
 /* The file `dropped` is written before the output goes, or the next mount would fetch all of it again. */
@@ -522,13 +542,13 @@ static void drop_work(void *data)
 {
 	struct change *c = data;
 
-	c->work.err = folder_files_drop(c->f->config.state_dir, c->id, c->uid);
+	c->work.err = folder_files_drop(c->f->config.state_dir, c->key, c->uid);
 }
 
-void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data)
+void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data)
 {
-	struct entry *e = find(f, id);
-	struct change *c = change_new(f, id, e ? e->folder.uid : "");
+	struct entry *e = find(f, key);
+	struct change *c = change_new(f, key);
 
 	c->done = done;
 	c->data = data;
@@ -542,160 +562,20 @@ void folders_drop_output(struct folders *f, const char *id, folders_fn done, voi
 	change_start(c, (struct work){.run = drop_work, .done = drop_rest});
 }
 
-/* --- folders that make room for another job --- */
-
-static void on_stuck(void *data)
-{
-	struct folders *f = data;
-	struct entry *e;
-
-	for (e = f->all; e; e = e->hh.next) {
-		bool again = e->stuck;
-
-		e->stuck = false;
-		if (again)
-			freed(f, e->folder.id);
-	}
-}
-
-/* E could not be moved. */
-static void stuck(struct entry *e)
-{
-	struct folders *f = e->f;
-
-	e->stuck = e->said = true;
-	if (!loop_timer_is_set(&f->stuck_timer) && !f->stopping)
-		loop_timer_set(&f->stuck_timer, STUCK_MS);
-	ready(e);
-	freed(f, e->folder.id);
-}
-
-static void aside_work(void *data)
-{
-	struct change *c = data;
-
-	c->work.err = folder_files_aside(c->f->config.state_dir, c->id, &c->place);
-}
-
-static void on_aside(void *data)
-{
-	struct change *c = data;
-	struct folders *f = c->f;
-	struct entry *e = find(f, c->id);
-
-	if (!c->work.err) {
-		diag(DIAG_WARNING,
-		     "%s: another job of this name has output now; the old is kept in %s", c->id,
-		     c->place);
-		gone(e);
-	} else {
-		diag(e->said ? DIAG_DEBUG : DIAG_ERROR,
-		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
-		     "can't be read and can't be moved to %s/unread/%s: %s; trying again every few "
-		     "seconds",
-		     c->id, f->config.state_dir, c->id, f->config.state_dir, c->id,
-		     strerror(-c->work.err));
-		stuck(e);
-	}
-	change_free(c);
-}
-
-/*
- * The folder of E has got the name NAME, and so has its job in the history; unless the job has come back from the
- * history meanwhile, as when etcd was restored: in jobs/ it is called as its object is.
- */
-static void take_name(struct entry *e, const char *name)
-{
-	struct folders *f = e->f;
-	const struct spec_job *old cleanup_job = store_get_uid(f->config.store, e->folder.uid);
-	struct spec_job *job = old && old->history ? spec_job_copy(old) : NULL;
-
-	HASH_DEL(f->all, e);
-	text_set(&e->folder.id, "%s", name);
-	HASH_ADD_KEYPTR(hh, f->all, e->folder.id, strlen(e->folder.id), e);
-	if (job) {
-		store_remove(f->config.store, e->folder.uid);
-		spec_set(&job->id, name);
-		store_put(f->config.store, job);
-		folders_save(f, e->folder.uid, false);
-	}
-	ready(e);
-}
-
-static void save_next(void *data);
-
-static void on_moved(void *data, int err)
-{
-	struct change *c = data;
-	struct folders *f = c->f;
-	struct entry *e = find(f, c->id);
-
-	f->saving = false;
-	if (!err) {
-		diag(DIAG_INFO,
-		     "%s: another job of this name has output now; that of the old is history/%s",
-		     c->id, c->place);
-		take_name(e, c->place);
-		f->events.moved(f->events.data, c->uid, c->place);
-		freed(f, c->id);
-	} else {
-		diag(e->said ? DIAG_DEBUG : DIAG_ERROR,
-		     "%s: its output is not captured: %s/jobs/%s has that of another job, and can't get "
-		     "another name: %s; trying again every few seconds",
-		     c->id, f->config.state_dir, c->id, strerror(-err));
-		f->events.moved(f->events.data, c->uid, c->id);
-		stuck(e);
-	}
-	group_leave(f->config.group);
-	change_free(c);
-	save_next(f);
-}
-
-/*
- * E belongs to another job than the one that wants its name. Move E away if its job is history, or if nobody can tell
- * whose it is.
- */
-static void displace(struct folders *f, struct entry *e)
-{
-	struct change *c;
-
-	if (e->state != FOLDER_READY || e->stuck)
-		return;
-	if (e->unread) {
-		e->state = FOLDER_ASIDE;
-		change_start(change_new(f, e->folder.id, e->folder.uid),
-			     (struct work){.run = aside_work, .done = on_aside});
-		return;
-	}
-	if (!*e->folder.uid || f->events.in_use(f->events.data, e->folder.uid))
-		return;
-	if (!e->folder.output) {
-		store_remove(f->config.store, e->folder.uid);
-		folders_remove(f, e->folder.id, NULL, NULL);
-		return;
-	}
-	e->state = FOLDER_MOVING;
-	f->events.moves(f->events.data, e->folder.uid);
-	c = change_new(f, e->folder.id, e->folder.uid);
-	c->place = folder_files_name_of(e->folder.id, e->folder.uid);
-	group_enter(f->config.group);
-	LL_APPEND(f->moves, c);
-	save_next(f);
-}
-
 int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view)
 {
-	struct entry *e = find(f, id);
+	struct entry *e = find_uid(f, view->meta.uid);
 
-	if (e && !find_of(f, id, view))
-		displace(f, e);
-	if (e && e->state != FOLDER_READY)
+	if (!e)
+		e = find_of(f, view);
+	if (e && (e->state != FOLDER_READY || e->removal))
 		return -EINPROGRESS;
-	if (e && !find_of(f, id, view))
+	if (!e && find(f, view->meta.uid))
 		return -EBUSY;
 	if (!e)
-		e = add(f, id, "", view->meta.uid);
-	text_set(&e->folder.uid, "%s", view->meta.uid);
+		e = add(f, view->meta.uid, id, view->meta.uid);
+	learn(e, view->meta.uid);
+	text_set(&e->folder.id, "%s", id);
 	e->folder.output = e->full = true;
 	return 0;
 }
@@ -706,32 +586,28 @@ static void save_free(struct save *s)
 {
 	group_leave(s->f->config.group);
 	spec_job_unref(s->job);
-	free(s->place);
 	free(s->uid);
 	free(s);
 }
+
+static void save_next(void *data);
 
 static void save_work(void *data)
 {
 	struct save *s = data;
 
-	s->work.err = folder_files_save(s->f->config.state_dir, s->job, s->unread, &s->place);
+	s->work.err = folder_files_save(s->f->config.state_dir, s->job);
 }
 
 static void on_saved(void *data)
 {
 	struct save *s = data;
 	struct folders *f = s->f;
-	struct entry *e = find(f, s->job->id);
+	struct entry *e = find(f, spec_job_key(s->job));
 	/* On a slow disk the output may not have made the folder yet; or something else has the folder's name. */
 	bool missing = s->work.err == -ENOENT || s->work.err == -ELOOP || s->work.err == -ENOTDIR;
-	bool again = s->work.err && !f->stopping && folders_holds(f, s->job->id, s->uid);
+	bool again = s->work.err && !f->stopping && folders_holds(f, s->job);
 
-	if (s->unread && !s->work.err && e)
-		e->unread = false;
-	if (s->place)
-		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", s->job->id,
-		     s->place);
 	if (s->work.err && !missing && !(e && e->refused))
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s%s", s->job->id,
 		     strerror(-s->work.err), again ? "; trying again every second" : "");
@@ -749,15 +625,11 @@ static void on_saved(void *data)
 /* Write the snapshot of S, which is in no list any more, or free S if there is nothing to write. */
 static void save_one(struct folders *f, struct save *s)
 {
-	const struct entry *e;
-
 	s->job = store_get_uid(f->config.store, s->uid);
-	if (!s->job || !folders_holds(f, s->job->id, s->uid)) {
+	if (!s->job || !folders_holds(f, s->job)) {
 		save_free(s);
 		return;
 	}
-	e = find(f, s->job->id);
-	s->unread = e->unread;
 	f->saving = true;
 	s->work = (struct work){.run = save_work, .done = on_saved, .data = s};
 	work_start(&s->work, f->config.loop);
@@ -768,20 +640,6 @@ static void save_next(void *data)
 	struct folders *f = data;
 	struct save *s, *next;
 
-	if (f->moves && !f->saving) {
-		struct change *c = f->moves;
-
-		/*
-		 * No folder is moved while a snapshot is being written, or the snapshot would get into the other job's
-		 * folder.
-		 */
-		LL_DELETE(f->moves, c);
-		f->saving = true;
-		if (c->place)
-			output_job_move(f->config.output, c->id, c->place, on_moved, c);
-		else
-			on_moved(c, -ENAMETOOLONG);
-	}
 	DL_FOREACH_SAFE(f->save_list, s, next) {
 		if (f->saving)
 			return;
@@ -827,44 +685,38 @@ static void load_work(void *data)
 	l->work.err = folder_files_load(l->f->config.state_dir, &l->found);
 	for (struct folder_found *found = l->found; found; found = found->next)
 		found->unmerged = found->snapshot && !found->dropped &&
-				  output_is_unmerged(l->f->config.output, found->id);
-}
-
-/* Has another folder the job of FOUND, too? Then the snapshot in FOUND is left as it is. */
-static bool is_second(const struct folders *f, const struct folder_found *found)
-{
-	const struct spec_job *first cleanup_job =
-		found->snapshot ? store_get_uid(f->config.store, found->snapshot->uid) : NULL;
-
-	if (first)
-		diag(DIAG_WARNING,
-		     "%s/jobs/%s is of the same job as %s/jobs/%s, by its uid: it is left alone "
-		     "and not shown",
-		     f->config.state_dir, found->id, f->config.state_dir, first->id);
-	return first;
+				  output_is_unmerged(l->f->config.output, found->key);
 }
 
 static void take_found(struct folders *f, struct folder_found *found)
 {
-	bool second = is_second(f, found);
-	const char *uid = second	    ? ""
-			  : found->snapshot ? found->snapshot->uid
-			  : found->dropped  ? found->dropped
-			  : found->uid	    ? found->uid
-					    : "";
-	struct entry *e = add(f, found->id, found->submission ? found->submission : "", uid);
+	const char *uid = found->snapshot  ? found->snapshot->uid
+			  : found->dropped ? found->dropped
+			  : found->uid	   ? found->uid
+			  : found->own	   ? ""
+					   : found->key;
+	const struct entry *other = find_uid(f, uid);
+	struct entry *e;
 
+	if (other) {
+		diag(DIAG_WARNING,
+		     "%s/output/%s is of the same job as %s/output/%s, by its uid: it is left alone "
+		     "and not shown",
+		     f->config.state_dir, found->key, f->config.state_dir, other->folder.key);
+		return;
+	}
+	e = add(f, found->key, found->id ? found->id : "", uid);
+	e->folder.own = found->own;
 	e->folder.file = take_ptr(found->file);
 	e->folder.written = found->written;
-	e->folder.output = e->full = found->snapshot || found->unread;
-	e->unread = found->unread || second;
+	e->folder.output = e->full = found->snapshot || found->printed;
 	e->folder.dropped = found->dropped;
-	e->folder.unmerged = found->unmerged && !second;
-	if (found->snapshot && !second)
+	e->folder.unmerged = found->unmerged;
+	if (found->snapshot)
 		store_put(f->config.store, take_ptr(found->snapshot));
 	if (found->dropped)
 		/* A crash may have cut off the removal of its output. */
-		folders_drop_output(f, found->id, NULL, NULL);
+		folders_drop_output(f, found->key, NULL, NULL);
 }
 
 static void on_loaded(void *data)
@@ -908,7 +760,6 @@ struct folders *folders_new(const struct folders_config *config)
 	f->config = *config;
 	loop_timer_init(&f->save_timer, config->loop, save_next, f);
 	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
-	loop_timer_init(&f->stuck_timer, config->loop, on_stuck, f);
 	return f;
 }
 
@@ -927,7 +778,6 @@ void folders_stop(struct folders *f)
 {
 	f->stopping = true;
 	loop_timer_stop(&f->save_timer);
-	loop_timer_stop(&f->stuck_timer);
 	save_next(f);
 	sync_now(f);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The folders of the state directory (folder_files.h), one a job that was submitted from here or whose output is on
- * disk. They say which jobs are ours, also after a crash in the middle of a submission. Names of jobs are used again,
- * so a folder belongs to a job by the job's uid, or, as long as that is not known, by the UUID of its submission.
- * Folders are made by submissions and by output; they are removed when nobody needs them, and moved away when another
- * job of their name needs room. I/O thread; whatever touches the disk runs on the pool.
+ * disk. They say which jobs are ours, also after a crash in the middle of a submission. A folder is named by its job's
+ * identity (spec_job_key): the UUID of the submission, or the uid of a job that was not submitted from here. Folders
+ * are made by submissions and by output, and are removed when nobody needs them. I/O thread; whatever touches the disk
+ * runs on the pool.
  */
 #pragma once
 
@@ -20,9 +20,10 @@ typedef void (*folders_fn)(void *data, int err);
 
 /* Only folders.c writes its fields. */
 struct folder {
-	char *id;
-	char *uid;	  /* uid of the job; "": not known yet */
-	char *submission; /* UUID of the submission; "": the job was not submitted from here */
+	char *key; /* its name: the UUID of the submission (OWN), or the job's uid */
+	bool own;  /* the job was submitted from here */
+	char *id; /* name of the job's directory, or of its object, when that was last written; "": not known */
+	char *uid; /* uid of the job; "": not known yet */
 	/*
 	 * The file in submit/ that the job was submitted as, if an earlier mount did that, or if this one could not
 	 * find out what became of it. Else NULL.
@@ -41,17 +42,8 @@ struct folder {
 };
 
 struct folders_events {
-	/*
-	 * The folder ID is free, or can be captured into again, or could not be moved: a job of that name may have
-	 * waited for that.
-	 */
-	void (*freed)(void *data, const char *id);
-	/* Has job UID its folder's name for as long as it lives? Then the folder is not moved. */
-	bool (*in_use)(void *data, const char *uid);
-	/* The folder of job UID is about to be moved: from now on, and until moved(), nothing is captured into it. */
-	void (*moves)(void *data, const char *uid);
-	/* The folder of job UID is called ID now; or it could not be moved, and is called so still. */
-	void (*moved)(void *data, const char *uid, const char *id);
+	/* The output of job UID can be captured into its folder again, or into a new one. May only take note. */
+	void (*freed)(void *data, const char *uid);
 	void *data;
 };
 
@@ -76,55 +68,53 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 
 /* --- whose a folder is --- */
 
-const struct folder *folders_find(const struct folders *f, const char *id);
-/* The folder ID, if it belongs to this very job; else NULL. */
-const struct folder *folders_of(const struct folders *f, const char *id,
-				const struct spec_job_view *view);
+/* The folder KEY (spec_job_key); NULL: there is none. */
+const struct folder *folders_find(const struct folders *f, const char *key);
+/* The folder of the very job of VIEW, if it has one; else NULL. */
+const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view);
+/* Is there a submission whose job is to be called ID, and of which no job has been seen? */
+bool folders_awaits(const struct folders *f, const char *id);
 /* Call FN for each folder; FN may remove the folder that it is called for. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-/* Has the folder ID output of job UID, or had it some, and is nothing being done to the folder? */
-bool folders_holds(const struct folders *f, const char *id, const char *uid);
-/* Is there output in the folder ID now? */
-bool folders_has_output(const struct folders *f, const char *id);
+/* Has the folder of JOB output, or had it some, and is nothing being done to the folder? */
+bool folders_holds(const struct folders *f, const struct spec_job *job);
+/* Is there output in the folder of JOB now? */
+bool folders_has_output(const struct folders *f, const struct spec_job *job);
 
 /* --- folders that are made --- */
 
 /*
- * Reserve the name ID for a new submission, whose folder is about to be made (folder_files_submit). -EEXIST: there is a
- * folder of that name, or one is about to be made or removed.
+ * A new SUBMISSION (its UUID), whose folder is about to be made (folder_files_submit) and whose job is to be called ID.
+ * -EEXIST: it has a folder, or another one is under way under that name.
  */
 int folders_reserve(struct folders *f, const char *id, const char *submission);
-/* Undo folders_reserve: there was a folder of that name on the disk, so none was made. */
-void folders_release(struct folders *f, const char *id);
-/* Has the cluster shown the job of this submission, whose folder is ID? It may be gone again. */
-bool folders_was_seen(const struct folders *f, const char *id, const char *submission);
+/* Undo folders_reserve: no folder was made. */
+void folders_release(struct folders *f, const char *submission);
+/* Has the cluster shown the job of this submission? It may be gone again. */
+bool folders_was_seen(const struct folders *f, const char *submission);
 /*
- * The submission whose folder is ID, which may have been sent before, is sent once more. -EEXIST: the folder is
- * another's, or is being removed, or its job is known.
+ * The submission, which may have been sent before, is sent once more. -EEXIST: it has no folder, or that is being
+ * removed, or its job is known.
  */
-int folders_resume(struct folders *f, const char *id, const char *submission);
+int folders_resume(struct folders *f, const char *submission);
 /*
- * The submission whose folder is ID was answered, and the folder stays, unless its job is gone already. UID is the
- * job's; "": not known.
+ * The submission was answered, and its folder stays, unless its job is gone already. UID is the job's; "": not known.
  */
-void folders_submitted(struct folders *f, const char *id, const char *uid);
+void folders_submitted(struct folders *f, const char *submission, const char *uid);
 /*
- * It is not known whether the submission FILE, whose folder is ID, was launched; its job may appear for MS
- * (folder.doubt).
+ * It is not known whether the submission of FILE was launched; its job may appear for MS (folder.doubt).
  */
-void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms);
+void folders_doubt(struct folders *f, const char *submission, const char *file, uint64_t ms);
 /*
- * From now on the folder ID, if it belongs to VIEW's job, has that job's uid. Returns the folder if it was in doubt,
- * with a submission of which somebody may still want to hear; else NULL.
+ * If a folder belongs to VIEW's job, it has that job's uid from now on. Returns the folder if it was in doubt, with a
+ * submission of which somebody may still want to hear; else NULL.
  */
-const struct folder *folders_bind(struct folders *f, const char *id,
-				  const struct spec_job_view *view);
+const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view);
 /*
- * Output of VIEW's job is about to come: claim its folder ID, which is made if there is none. 0; -EINPROGRESS:
- * something is being done to the folder, so freed() is called later, whatever came of that. For one, a folder that
- * belongs to another job of that id is moved to NAME~UID8 in the history, or aside if nobody can tell whose it is.
- * -EBUSY: another job has the folder, and keeps it.
+ * Output of VIEW's job, which is called ID, is about to come: claim its folder, which is made if there is none. 0;
+ * -EINPROGRESS: something is being done to the folder, so freed() is called later. -EBUSY: another job's folder has the
+ * uid for its name.
  */
 int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view);
 
@@ -133,13 +123,13 @@ int folders_claim(struct folders *f, const char *id, const struct spec_job_view 
 /* Write the newest snapshot of UID, if its job has a folder, soon or (NOW) at once. */
 void folders_save(struct folders *f, const char *uid, bool now);
 /*
- * Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. If a folder with output can't
+ * Remove the folder KEY with all that is in it; DONE (may be NULL) is called after that. If a folder with output can't
  * be removed and there is a DONE, the folder stays known, and can be removed later; else a message says what is left on
  * the disk. Without a DONE the folder of a submission that is under way stays until that is answered.
  */
-void folders_remove(struct folders *f, const char *id, folders_fn done, void *data);
+void folders_remove(struct folders *f, const char *key, folders_fn done, void *data);
 /*
- * Remove the output in the folder ID, whose job has finished; all else of the job stays, and the next mount knows that
+ * Remove the output in the folder KEY, whose job has finished; all else of the job stays, and the next mount knows that
  * it was removed. DONE (may be NULL) is called after that.
  */
-void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data);
+void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data);

@@ -73,10 +73,9 @@ static bool is_in_kueue(const struct kube *k)
 static void on_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
 	const struct kube *k = data;
-	const struct spec_job *snapshot cleanup_job =
-		store_get(k->parts.b->store, BACKEND_JOBS, id);
+	const struct spec_job *snapshot cleanup_job = store_get_uid(k->parts.b->store, id);
 
-	if (snapshot)
+	if (snapshot && !snapshot->history)
 		capture_open(k->parts.capture, snapshot, key, done, arg);
 	else
 		done(arg);
@@ -409,7 +408,8 @@ static int kube_text(struct backend *b, const struct spec_job *job, enum backend
 		     char **ret, size_t *ret_len)
 {
 	if (which == BACKEND_APPDEF) {
-		cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+		cleanup_free char *path =
+			file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 		int err = job->own ? file_read(path, SPEC_MAX_FILE, ret, ret_len) : -ENOENT;
 
 		if (err != -ENOENT || !job->object)

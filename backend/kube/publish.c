@@ -65,8 +65,6 @@ struct shown {
 	bool taken;	/* it is counted in N_TAKEN */
 	bool gone;	/* its object is gone, as the world last said */
 	bool left;	/* it has left jobs/ */
-	bool moving;	/* its folder gets another name, and it is shown when that is done */
-	bool moved;	/* it was: what its pods still print is captured anew */
 	unsigned round; /* world_rounds when it left */
 	bool awaits; /* it has ended, and is shown again in a second, for pods that were not told yet */
 	bool fetches; /* it has ended, and is shown again when no more of its output is expected */
@@ -144,21 +142,19 @@ static void shown_free(struct shown *s)
 
 /* --- what a job is called --- */
 
-/* Has a job of another kind than JOB's the name of JOB, or a folder of that name to which it will want to return? */
+/*
+ * Has a job of another kind than JOB's the name of JOB? Or will one have it: a submission of which no job was seen yet,
+ * which is not JOB?
+ */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const char *name = job->view->meta.name;
 	const struct spec_job *holder cleanup_job = store_get(c->store, BACKEND_JOBS, name);
-	const struct folder *folder = folders_find(c->folders, name);
-	const struct world_job *owner = folder ? world_find(c->world, folder->uid) : NULL;
 
 	if (holder && !streq(holder->uid, job->uid) && !streq(holder->backend, job->kind->name))
 		return true;
-	if (!folder || folders_of(c->folders, name, job->view))
-		return false;
-	return owner ? owner->view && owner->kind != job->kind
-		     : *folder->submission && !*folder->uid;
+	return !folders_of(c->folders, job->view) && folders_awaits(c->folders, name);
 }
 
 /* The id of JOB, which is the job of S; it is chosen when it is first needed. */
@@ -167,21 +163,22 @@ static const char *need_id(const struct publish *p, struct shown *s, const struc
 	const struct publish_config *c = &p->config;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	const char *name = job->view->meta.name;
+	const struct folder *folder;
 	cleanup_free char *other = NULL;
 
 	if (!s->named && world_kinds(c->world, kinds) > 1) {
 		other = text_print("%s~%s", name, job->kind->name);
-		if (folders_of(c->folders, other, job->view) || is_taken(p, job))
+		folder = folders_of(c->folders, job->view);
+		if ((folder && streq(folder->id, other)) || is_taken(p, job))
 			s->id = take_ptr(other);
 	}
 	s->named = true;
 	return s->id ? s->id : name;
 }
 
-static const struct folder *folder_of(const struct publish *p, struct shown *s,
-				      const struct world_job *job)
+static const struct folder *folder_of(const struct publish *p, const struct world_job *job)
 {
-	return folders_of(p->config.folders, need_id(p, s, job), job->view);
+	return folders_of(p->config.folders, job->view);
 }
 
 /* --- snapshots --- */
@@ -242,7 +239,8 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 		last_words_drop(s->reading);
 		text_set(&s->words_key, "%s", log->key);
 		free(take_ptr(s->words));
-		path = text_print("%s/jobs/%s/logs/%s", c->state_dir, job->id, log->key);
+		path = text_print("%s/output/%s/logs/%s", c->state_dir, spec_job_key(job),
+				  log->key);
 		s->reading = last_words_read(c->loop, c->group, NULL, path, on_words, s);
 	} else if (s->words && streq(log->key, s->words_key)) {
 		spec_set(&job->last_words, s->words);
@@ -280,7 +278,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
 	struct spec_cluster_queue_view *cluster cleanup(spec_cluster_queue_view_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
-	const struct folder *folder = folder_of(p, s, job);
+	const struct folder *folder = folder_of(p, job);
 	const struct spec_kind *kind = job->kind;
 	const struct spec_pod_view **pods cleanup_free = NULL;
 	cleanup_free char *forbidden = capture_forbidden(c->capture);
@@ -292,7 +290,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.namespace = c->namespace,
 		.now = loop_time_ns(),
 		.stale_since = s->left ? 0 : stale_since(p, job),
-		.own = folder && *folder->submission,
+		.own = folder && folder->own,
 		.user = c->user,
 		.history = s->left,
 		.pods_late = pods_are_late(p, s, job, before),
@@ -321,8 +319,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own && !*snapshot->submission) /* the object has no annotations to read that from */
-		spec_set(&snapshot->submission, folder->submission);
+	if (ctx.own) /* the object may have no annotations, or those of another */
+		spec_set(&snapshot->submission, folder->key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
@@ -340,7 +338,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
 {
 	if (folder->file)
-		p->config.launched(p->config.data, folder->file, id, folder->submission);
+		p->config.launched(p->config.data, folder->file, id, folder->key);
 }
 
 /*
@@ -378,7 +376,7 @@ static void check_doubt(void *data, const struct folder *folder)
 	}
 	diag(DIAG_INFO, "%s: there is no such job: it was not launched", folder->id);
 	tell_launched(p, folder, "");
-	folders_remove(p->config.folders, folder->id, NULL, NULL);
+	folders_remove(p->config.folders, folder->key, NULL, NULL);
 }
 
 static void on_doubts(void *data)
@@ -466,7 +464,7 @@ static void save(struct publish *p, struct shown *s, bool looked)
  */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
-	const struct folder *folder = folders_find(p->config.folders, job->id);
+	const struct folder *folder = folders_find(p->config.folders, spec_job_key(job));
 
 	if (!is_wanted(p, job) || (folder && folder->dropped))
 		return false;
@@ -489,7 +487,7 @@ static void lose_ends(struct spec_job *job)
 /* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
-	const struct folder *folder = folders_find(p->config.folders, old->id);
+	const struct folder *folder = folders_find(p->config.folders, spec_job_key(old));
 	struct spec_job *job = spec_job_copy(old);
 
 	if (folder && folder->unmerged)
@@ -544,8 +542,9 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 		return;
 	s->seen = true;
 	s->held = false;
-	bound = folders_bind(c->folders, need_id(p, s, job), job->view);
-	folder = folder_of(p, s, job);
+	(void)need_id(p, s, job);
+	bound = folders_bind(c->folders, job->view);
+	folder = folder_of(p, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
 	if (s->left && !(folder && folder->output)) {
 		if (bound)
@@ -561,8 +560,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	capture_update(c->capture, snapshot,
-		       (!s->left || s->moved) && is_wanted(p, snapshot) &&
-			       !(folder && folder->dropped));
+		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
 	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
 	/*
 	 * The end of a job is written although an earlier mount has captured all, since the next mount may find it
@@ -582,7 +580,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 static void leave(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
-	const struct folder *folder = job->view ? folder_of(p, s, job) : NULL;
+	const struct folder *folder = job->view ? folder_of(p, job) : NULL;
 
 	if (!s->left)
 		s->round = world_rounds(c->world, job->sort);
@@ -598,7 +596,7 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	store_remove(c->store, s->uid);
 	/* As long as the cluster has the job, it may come back, and be ours. */
 	if (folder && s->gone)
-		folders_remove(c->folders, folder->id, NULL, NULL);
+		folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
 /* Have all parts forget the job of S if nothing of it is left. */
@@ -606,7 +604,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 {
 	const struct publish_config *c = &p->config;
 
-	if (s->queued || s->held || s->moving || s->reading ||
+	if (s->queued || s->held || s->reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
 		return; /* its last change was not shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
@@ -633,7 +631,7 @@ static void reconcile(struct publish *p, struct shown *s)
 
 	unqueue(s);
 	s->held = job && !s->seen && lacks_pods(p);
-	if (s->held || s->moving)
+	if (s->held)
 		return;
 	if (job && s->gone)
 		leave(p, s, job);
@@ -782,7 +780,7 @@ static void bind_folder(void *data, const struct world_job *job)
 	struct publish *p = data;
 
 	if (job->view)
-		folders_bind(p->config.folders, job->view->meta.name, job->view);
+		folders_bind(p->config.folders, job->view);
 }
 
 /*
@@ -801,8 +799,8 @@ static void settle_folder(void *data, const struct folder *folder)
 
 	if ((job && job->history) || is_there)
 		return;
-	if (!job && !folder->output && *folder->submission && !*folder->uid) {
-		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
+	if (!job && !folder->output && folder->own && !*folder->uid) {
+		folders_doubt(c->folders, folder->key, folder->file, REQUEST_FIND_OUT_MS);
 		tell_launched(p, folder, NULL);
 		return;
 	}
@@ -824,7 +822,7 @@ static void settle_folder(void *data, const struct folder *folder)
 		/* It was launched, since it has printed; nobody can tell whose it is. */
 		tell_launched(p, folder, folder->id);
 	else
-		folders_remove(c->folders, folder->id, NULL, NULL);
+		folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
 /* The job OLD left jobs/ in an earlier mount, which may have ended while it still captured the job's output. */
@@ -857,15 +855,21 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
+/* Is JOB, by its folder, called as its object is? */
+static bool has_name(const struct publish *p, const struct world_job *job)
+{
+	const struct folder *folder = folder_of(p, job);
+
+	return folder && streq(folder->id, job->view->meta.name);
+}
+
 /* Compare two jobs that are listed together: which one chooses its id first? */
 static int by_claim(const void *a, const void *b, void *data)
 {
 	const struct publish *p = data;
 	const struct world_job *x = *(const struct world_job *const *)a;
 	const struct world_job *y = *(const struct world_job *const *)b;
-	const struct folders *f = p->config.folders;
-	int diff = !folders_of(f, x->view->meta.name, x->view) -
-		   !folders_of(f, y->view->meta.name, y->view);
+	int diff = !has_name(p, x) - !has_name(p, y);
 
 	if (diff == 0 && x->view->meta.created != y->view->meta.created)
 		diff = x->view->meta.created < y->view->meta.created ? -1 : 1;
@@ -958,68 +962,11 @@ static void on_changed(void *data, const struct world_job *job)
 		again = true;
 	}
 	if (again) {
-		s->left = s->moved = false;
+		s->left = false;
 		s->named = false; /* another job may have its name by now */
 		free(take_ptr(s->id));
 	}
 	s->gone = job->gone;
-	enqueue(p, s);
-}
-
-static void on_freed(void *data, const char *id)
-{
-	struct publish *p = data;
-
-	for (struct shown *s = p->all; s; s = s->hh.next) {
-		const struct world_job *job = world_find(p->config.world, s->uid);
-
-		if (job && job->view && streq(s->id ? s->id : job->view->meta.name, id))
-			enqueue(p, s);
-	}
-}
-
-/*
- * A job that is gone leaves its name to the next one, whoever its pods are, and however long they stay: one may hang on
- * a node that is away, and anybody can make one that says it is of that job.
- */
-static bool is_in_use(void *data, const char *uid)
-{
-	const struct publish *p = data;
-	const struct world_job *job = world_find(p->config.world, uid);
-	const struct shown *s = find_shown(p, uid);
-	const struct spec_job *shown cleanup_job = store_get_uid(p->config.store, uid);
-
-	if (!job)
-		return false;
-	return job->view ? !s || !s->gone || !s->left : shown && !shown->history;
-}
-
-static void on_moves(void *data, const char *uid)
-{
-	struct publish *p = data;
-	struct shown *s = find_shown(p, uid);
-
-	if (s)
-		s->moving = true;
-	return capture_forget(p->config.capture, uid);
-}
-
-static void on_moved(void *data, const char *uid, const char *id)
-{
-	struct publish *p = data;
-	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, uid);
-	struct shown *s = find_shown(p, uid);
-
-	if (!s)
-		return;
-	s->moving = false;
-	s->moved = s->gone; /* else it has come back, under its own name */
-	if (s->moved) {
-		text_set(&s->id, "%s", id);
-		s->named = true;
-	}
-	if (s->moved && job && folders_holds(p->config.folders, id, uid))
-		capture_merge_again(p->config.capture, job, false);
 	enqueue(p, s);
 }
 
@@ -1051,8 +998,7 @@ struct publish *publish_new(const struct publish_config *config)
 	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
 	world_set_changed(config->world, on_changed, p);
 	commands_set_changed(config->commands, publish_again, p);
-	folders_set_events(config->folders,
-			   &(struct folders_events){on_freed, is_in_use, on_moves, on_moved, p});
+	folders_set_events(config->folders, &(struct folders_events){publish_again, p});
 	capture_set_events(config->capture,
 			   &(struct capture_events){claim, pod_of, publish_again, p});
 	return p;

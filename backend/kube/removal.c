@@ -60,7 +60,7 @@ static void on_none(void *data)
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
-	const struct folder *folder = folders_find(all->folders, job->id);
+	const char *key = spec_job_key(job);
 	struct removal *r = new0(struct removal);
 
 	*r = (struct removal){
@@ -72,13 +72,12 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 	};
 	all->n++;
 	capture_forget(all->capture, job->uid);
-	/* The folder may belong to another job of that name by now. */
-	if (!folder || (*folder->uid && !streq(folder->uid, job->uid)))
+	if (!folders_find(all->folders, key))
 		loop_post(all->b->loop, on_none, r);
 	else if (whole)
-		folders_remove(all->folders, job->id, on_removed, r);
+		folders_remove(all->folders, key, on_removed, r);
 	else
-		folders_drop_output(all->folders, job->id, on_removed, r);
+		folders_drop_output(all->folders, key, on_removed, r);
 	/* The job may have been known only because of its output. */
 	publish_again(all->publish, job->uid);
 }
@@ -111,8 +110,7 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
 
-	return (all->expiry || has_its_ends(job)) &&
-	       folders_holds(all->folders, job->id, job->uid) &&
+	return (all->expiry || has_its_ends(job)) && folders_holds(all->folders, job) &&
 	       capture_is_quiet(all->capture, job->uid) &&
 	       publish_has_shown(all->publish, job->uid);
 }
@@ -128,7 +126,7 @@ static bool has_output(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
 
-	return folders_has_output(all->folders, job->id);
+	return folders_has_output(all->folders, job);
 }
 
 static bool is_busy(void *data)

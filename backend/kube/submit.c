@@ -224,7 +224,7 @@ static void give_up(struct submit *s, int err, const char *why)
 		"Look for jobs/%s before it is submitted again.\n",
 		s->r.rq->file, s->m->id, why, s->m->id);
 
-	folders_doubt(s->k->folders, s->m->id, told_file(s), REQUEST_FIND_OUT_MS);
+	folders_doubt(s->k->folders, s->uuid, told_file(s), REQUEST_FIND_OUT_MS);
 	publish_doubt(s->k->publish);
 	/* The record of a held job stays until it is known what became of it. */
 	request_answer(&s->r, s->r.rq->held ? -EINPROGRESS : err, NULL, text);
@@ -246,7 +246,7 @@ static void refuse(struct submit *s, int err)
 		return;
 	}
 	request_set_working(&s->r, true);
-	folders_remove(s->k->folders, s->m->id, on_cleaned, s);
+	folders_remove(s->k->folders, s->uuid, on_cleaned, s);
 }
 
 static void launched(struct submit *s, const char *object, size_t len)
@@ -257,7 +257,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 							    watches_version(s->k->watches, sort))
 					      : NULL;
 
-	folders_submitted(s->k->folders, s->m->id, job ? job->uid : "");
+	folders_submitted(s->k->folders, s->uuid, job ? job->uid : "");
 	if (job) {
 		watches_replied(s->k->watches, sort, job->view->resource_version);
 		publish_now(s->k->publish, job);
@@ -273,7 +273,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 /* Has the watch brought the job, though no reply did? */
 static bool is_known(const struct submit *s)
 {
-	return s->lost && folders_was_seen(s->k->folders, s->m->id, s->uuid);
+	return s->lost && folders_was_seen(s->k->folders, s->uuid);
 }
 
 /* Send the same POST again after a while. WHY: what came instead of an answer. */
@@ -343,7 +343,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		s->old_exists = true;
 		request_set_working(&s->r, true);
 		if (s->has_folder)
-			folders_remove(s->k->folders, s->m->id, on_given_back, s);
+			folders_remove(s->k->folders, s->uuid, on_given_back, s);
 		else
 			name_given_back(s);
 	} else {
@@ -507,25 +507,25 @@ static void not_recorded(struct submit *s)
 	ready(s);
 }
 
-/* There is a folder of the name already: does the cluster still have its job? */
-static bool is_there(const struct submit *s)
+/* Is JOB another than that of S? */
+static bool is_other(const struct submit *s, const struct spec_job *job)
 {
-	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
-
-	return job;
+	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
 }
 
-/* Is the name that of a job of another kind? The cluster could have both, but directories are named after jobs. */
-static bool is_of_another_kind(const struct submit *s)
+/* Has another job the name of S, in jobs/ or history/? */
+static bool is_used(struct submit *s)
 {
-	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
+	struct store *store = s->k->b->store;
+	const struct spec_job *there cleanup_job = store_get(store, BACKEND_JOBS, s->m->id);
+	const struct spec_job *old cleanup_job = store_get(store, BACKEND_HISTORY, s->m->id);
 
-	return job && !streq(job->backend, s->kind->name);
+	s->old_exists |= is_other(s, there);
+	return is_other(s, there) || is_other(s, old);
 }
 
 static void name_is_taken_here(struct submit *s)
 {
-	s->old_exists |= is_there(s);
 	if (s->r.rq->held && !s->m->named) {
 		s->err = -EEXIST;
 		say_it_exists(s);
@@ -541,7 +541,7 @@ static void folder_made(void *data)
 	struct submit *s = data;
 
 	if (s->err == -EEXIST) {
-		folders_release(s->k->folders, s->m->id);
+		folders_release(s->k->folders, s->uuid);
 		name_is_taken_here(s);
 		return;
 	}
@@ -580,14 +580,14 @@ static void folder_mended(void *data)
 static void try_again(struct submit *s)
 {
 	struct folders *f = s->k->folders;
-	const struct folder *folder = folders_find(f, s->m->id);
+	const struct folder *folder = folders_find(f, s->uuid);
 	int64_t age = folder ? loop_time_ns() - folder->written : 0;
 
 	/* What has printed was launched, also where a crash has taken its uid. */
-	if (folder && (*folder->uid || folder->output) && streq(folder->submission, s->uuid)) {
+	if (folder && (*folder->uid || folder->output)) {
 		request_set_working(&s->r, false);
 		launched(s, "", 0);
-	} else if (folder && folders_resume(f, s->m->id, s->uuid) == 0) {
+	} else if (folder && folders_resume(f, s->uuid) == 0) {
 		s->lost = s->has_folder = true;
 		s->written = folder->written;
 		/* If the clock was set back, nobody knows how long ago that was. */
@@ -610,8 +610,7 @@ static void prepared(void *data)
 		ready(s);
 		return;
 	}
-	s->err =
-		is_of_another_kind(s) ? -EEXIST : folders_reserve(s->k->folders, s->m->id, s->uuid);
+	s->err = is_used(s) ? -EEXIST : folders_reserve(s->k->folders, s->m->id, s->uuid);
 	if (s->err && s->r.rq->held)
 		try_again(s);
 	else if (s->err)

@@ -583,7 +583,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 	static const struct local_record_events record_events = {on_showing, on_published,
 								 on_written, on_settled};
 	static const struct local_replica_events replica_events = {on_lives, on_failed, decide};
-	struct output_job *output = output_job_open(jobs->b->output, rec->job->id);
+	struct output_job *output = output_job_open(jobs->b->output, spec_job_key(rec->job));
 	struct local_job *job;
 
 	if (!output)
@@ -594,7 +594,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 	job->common = (struct local_replica_job){
 		.all = jobs->replicas,
 		.output = output,
-		.dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->job->id),
+		.dir = file_path(jobs->b->config.state_dir, spec_job_key(rec->job), NULL),
 		.events = &replica_events,
 		.data = job,
 	};
@@ -626,7 +626,7 @@ void local_job_launch(struct local_job *job)
 
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->job->id);
+	cleanup_free char *dir = file_path(jobs->b->config.state_dir, spec_job_key(rec->job), NULL);
 	struct task_found *found = new0_n(struct task_found, rec->job->n_replicas);
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++)

@@ -210,11 +210,11 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 
 static int local_init(struct backend *b, char **ret_text)
 {
-	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
+	cleanup_free char *output = text_print("%s/output", b->config.state_dir);
 	struct local_jobs_events events = {on_published, on_unwritten, on_leaving, on_left, NULL};
 	struct local *l;
 	uint64_t gpus;
-	int err = disk_mkdir(AT_FDCWD, jobs);
+	int err = disk_mkdir(AT_FDCWD, output);
 
 	if (err < 0 && err != -EEXIST) {
 		*ret_text =
@@ -355,10 +355,10 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 	int err;
 
 	if (which != BACKEND_MANIFEST) {
-		path = text_print("%s/jobs/%s/app.yaml", b->config.state_dir, job->id);
+		path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 		return file_read(path, SPEC_MAX_FILE, ret, ret_len);
 	}
-	err = record_read(b->config.state_dir, job->id, &rec);
+	err = record_read(b->config.state_dir, spec_job_key(job), &rec);
 	if (err < 0)
 		return err;
 	record_read_app(b->config.state_dir, b->config.home, rec);

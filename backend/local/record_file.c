@@ -63,10 +63,10 @@ static bool has_sum(const char *text, size_t len)
 	return memcmp(text + len, sum, SUM_SIZE - 1) == 0;
 }
 
-int record_mark(const char *state_dir, const char *id, int64_t time)
+int record_mark(const char *state_dir, const char *key, int64_t time)
 {
-	cleanup_free char *path = file_path(state_dir, id, MARK);
-	cleanup_free char *record = file_path(state_dir, id, RECORD);
+	cleanup_free char *path = file_path(state_dir, key, MARK);
+	cleanup_free char *record = file_path(state_dir, key, RECORD);
 	cleanup_fd int fd = -1;
 
 	/*
@@ -80,9 +80,9 @@ int record_mark(const char *state_dir, const char *id, int64_t time)
 	return fd < 0 ? fd : disk_touch(fd, "", time);
 }
 
-int record_read(const char *state_dir, const char *id, struct spec_record **ret)
+int record_read(const char *state_dir, const char *key, struct spec_record **ret)
 {
-	cleanup_free char *path = text_print("%s/jobs/%s/" RECORD, state_dir, id);
+	cleanup_free char *path = file_path(state_dir, key, RECORD);
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	cleanup_free char *text = NULL, *mark = NULL;
 	struct stat st;
@@ -96,9 +96,9 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	if (!has_sum(text, len))
 		return -EINVAL;
 	/* A folder that somebody has copied holds the record of another job. */
-	if (!streq(rec->job->id, id))
+	if (!streq(spec_job_key(rec->job), key) || !streq(rec->job->uid, key))
 		return -EINVAL;
-	mark = file_path(state_dir, id, MARK);
+	mark = file_path(state_dir, key, MARK);
 	if (rec->job->finished && disk_stat(AT_FDCWD, mark, &st) == 0 && S_ISREG(st.st_mode)) {
 		rec->job->history = true;
 		rec->job->changed = spec_time_of(st.st_mtim);
@@ -109,7 +109,7 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 
 int record_read_app(const char *state_dir, const char *home, struct spec_record *rec)
 {
-	cleanup_free char *path = text_print("%s/jobs/%s/app.yaml", state_dir, rec->job->id);
+	cleanup_free char *path = file_path(state_dir, spec_job_key(rec->job), "app.yaml");
 	cleanup_free char *text = NULL;
 	size_t len = 0;
 	int err = file_read(path, SPEC_MAX_FILE, &text, &len);
@@ -126,7 +126,7 @@ int record_read_app(const char *state_dir, const char *home, struct spec_record 
 
 int record_write(const char *state_dir, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);
+	cleanup_free char *dir = file_path(state_dir, spec_job_key(rec->job), NULL);
 	cleanup_free char *text = add_sum(spec_record_text(rec));
 
 	return file_write(dir, RECORD, text, strlen(text));
@@ -142,7 +142,7 @@ int record_remove_begun(const char *dir)
 
 int record_write_first(const char *state_dir, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);
+	cleanup_free char *dir = file_path(state_dir, spec_job_key(rec->job), NULL);
 	cleanup_free char *text = add_sum(spec_record_text(rec));
 	size_t len = strlen(text);
 	/* The record grows by transitions, and by what becomes of each replica. */

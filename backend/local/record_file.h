@@ -12,7 +12,7 @@
  * This and the next are for any thread, and wait for the disk. 0 or a negative errno, for which file_fault() has words
  * when reading fails.
  */
-int record_read(const char *state_dir, const char *id, struct spec_record **ret);
+int record_read(const char *state_dir, const char *key, struct spec_record **ret);
 int record_write(const char *state_dir, const struct spec_record *rec);
 /*
  * Read REC's AppDef from app.yaml beside the record; HOME as in struct spec_app_rules. If it can't be had, REC's fault
@@ -23,7 +23,7 @@ int record_read_app(const char *state_dir, const char *home, struct spec_record 
  * Note that the job, which is over, became history at TIME (ns); record_read says so from now on. Nothing is synced, so
  * that many jobs are removed as quickly as files: after a crash of the machine such a job may stand in jobs/ again.
  */
-int record_mark(const char *state_dir, const char *id, int64_t time);
+int record_mark(const char *state_dir, const char *key, int64_t time);
 /*
  * Remove the folder DIR of a job that has no record, with the files that a submission makes before the record. -EEXIST:
  * the folder holds more, and nothing is done.

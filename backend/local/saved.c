@@ -108,7 +108,8 @@ static void mark_work(void *data)
 	c->moved->history = true;
 	c->moved->actions = 0;
 	c->moved->changed = loop_time_ns();
-	c->work.err = record_mark(c->saved->b->config.state_dir, c->job->id, c->moved->changed);
+	c->work.err =
+		record_mark(c->saved->b->config.state_dir, spec_job_key(c->job), c->moved->changed);
 }
 
 /* Runs on the pool: note on disk that the job's output is gone. */
@@ -118,7 +119,7 @@ static void drop_work(void *data)
 	const char *state_dir = c->saved->b->config.state_dir;
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 
-	c->work.err = record_read(state_dir, c->job->id, &rec);
+	c->work.err = record_read(state_dir, spec_job_key(c->job), &rec);
 	if (c->work.err < 0)
 		return;
 	rec->job->dropped = true;
@@ -156,7 +157,7 @@ static void write_done(void *data)
 	if (c->work.err == 0 || (drops && file_is_full(c->work.err)))
 		store_put(c->saved->b->store, take_ptr(c->moved));
 	if (drops && (c->work.err == 0 || file_is_full(c->work.err)))
-		return output_logs_remove(c->saved->b->output, c->job->id, drop_done, c);
+		return output_logs_remove(c->saved->b->output, spec_job_key(c->job), drop_done, c);
 	if (c->work.err < 0 && !drops)
 		text = text_print("%s: its record can't be changed: %s", c->job->id,
 				  strerror(-c->work.err));
@@ -190,7 +191,7 @@ static void next_change(struct saved *saved)
 	else if (c->kind == SAVED_CANCEL || c->kind == SAVED_DROP)
 		work_start(&c->work, saved->b->loop);
 	else
-		output_job_remove(saved->b->output, c->job->id, remove_done, c);
+		output_job_remove(saved->b->output, spec_job_key(c->job), remove_done, c);
 }
 
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
@@ -251,8 +252,8 @@ static bool is_ours(int err)
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
-/* The record of the job ID in DIR can't be used, for ERR: move the folder out of the way. */
-static void put_aside(struct recover *r, const char *dir, const char *id, int err)
+/* The record of the job KEY in DIR can't be used, for ERR: move the folder out of the way. */
+static void put_aside(struct recover *r, const char *dir, const char *key, int err)
 {
 	const struct backend_config *config = &r->saved->b->config;
 	cleanup_free char *place = NULL;
@@ -260,18 +261,18 @@ static void put_aside(struct recover *r, const char *dir, const char *id, int er
 
 	/* A folder without a record is left: nothing is known of it. */
 	if (!config->passive && err != -ENOENT)
-		moved = file_aside_state(dir, config->state_dir, id, &place);
+		moved = file_aside_state(dir, config->state_dir, key, &place);
 	diag(DIAG_WARNING, "%s/job.json %s; the job is not shown, and its folder is %s", dir,
 	     file_fault(err), moved ? "left there" : place);
 }
 
-static void read_one(struct recover *r, const char *id)
+static void read_one(struct recover *r, const char *key)
 {
 	const char *state_dir = r->saved->b->config.state_dir;
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
+	cleanup_free char *dir = file_path(state_dir, key, NULL);
 	struct spec_record *rec = NULL;
 	struct item *item;
-	int err = record_read(state_dir, id, &rec);
+	int err = record_read(state_dir, key, &rec);
 
 	/*
 	 * A crash after the folder was made and before its record was leaves the folder of a job that never began,
@@ -292,7 +293,7 @@ static void read_one(struct recover *r, const char *id)
 		return;
 	}
 	if (err < 0)
-		return put_aside(r, dir, id, err);
+		return put_aside(r, dir, key, err);
 	r->items = mem_more(r->items, r->n, sizeof(*r->items));
 	item = &r->items[r->n++];
 	*item = (struct item){0};
@@ -305,7 +306,7 @@ static void read_one(struct recover *r, const char *id)
 		rec->job->dropped |= !has_logs;
 		item->job = spec_record_job(rec);
 		item->file = text_copy(rec->file);
-		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, id);
+		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, key);
 		spec_record_free(rec);
 		task_clean(dir);
 	} else {
@@ -350,7 +351,7 @@ static int read_named(void *data, int at, const char *name, unsigned char type)
 static void recover_work(void *data)
 {
 	struct recover *r = data;
-	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
+	cleanup_free char *path = text_print("%s/output", r->saved->b->config.state_dir);
 	int err = disk_list(AT_FDCWD, path, read_named, r);
 
 	if (!r->err)
@@ -365,7 +366,7 @@ static void go_on(struct saved *saved, struct item *item)
 	struct local_job *job;
 
 	if (was_never_launched(item))
-		return output_job_remove(saved->b->output, rec->job->id, NULL, NULL);
+		return output_job_remove(saved->b->output, spec_job_key(rec->job), NULL, NULL);
 	backend_launched(saved->b, rec->file, rec->job->id, rec->job->submission);
 	job = local_job_new(saved->jobs, rec);
 	if (!job) {
@@ -378,28 +379,10 @@ static void go_on(struct saved *saved, struct item *item)
 	local_job_take_over(job, found);
 }
 
-/*
- * True if somebody has copied the folder of another job and changed the record in it to make ITEM. Only one of the two
- * can be a job.
- */
-static bool is_taken(struct store *store, const struct item *item)
-{
-	const struct spec_job *job = item->job ? item->job : item->rec->job;
-	cleanup_job const struct spec_job *other = store_get_uid(store, job->uid);
-
-	if (!other)
-		return false;
-	diag(DIAG_WARNING,
-	     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
-	     "and its output stays in that folder",
-	     job->id, other->id);
-	return true;
-}
-
 /* Put into the merged log of JOB, which is over, what kxfs could not put there before it ended, as on a full disk. */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
-	struct output_job *j = output_job_open(saved->b->output, job->id);
+	struct output_job *j = output_job_open(saved->b->output, spec_job_key(job));
 
 	for (size_t i = 0; j && i < job->n_replicas; i++) {
 		const struct spec_replica *rep = &job->replicas[i];
@@ -427,12 +410,12 @@ static void recover_done(void *data)
 	for (size_t i = 0; i < r->n; i++) {
 		struct item *item = &r->items[i];
 
-		if (r->err < 0 || is_taken(b->store, item)) {
+		if (r->err < 0) {
 			item_clear(item);
 			continue;
 		}
 		if (item->left)
-			output_logs_remove(b->output, item->job->id, NULL, NULL);
+			output_logs_remove(b->output, spec_job_key(item->job), NULL, NULL);
 		if (item->unmerged)
 			merge_again(saved, item->job);
 		if (item->rec) {
@@ -455,7 +438,7 @@ static void recover_done(void *data)
 			"for each (ulimit -Hn). They run on",
 			strerror(-r->err));
 	else if (r->err < 0 && !text)
-		text = text_print("%s/jobs can't be read: %s", b->config.state_dir,
+		text = text_print("%s/output can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));
 	backend_started(b, r->err, text);
 	if (r->err == 0)

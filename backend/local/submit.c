@@ -269,45 +269,43 @@ void submit_dry_run(struct submit_context *c, struct backend_request *rq)
 
 /* --- on the pool --- */
 
-/* Choose the id and make its folder. If the folder is there already, it belongs to another job. */
-static int make_dir(struct submit *s, const char *app)
+/* Choose the id. One of a held job was chosen before. */
+static int choose_id(struct submit *s, const char *app)
 {
-	const char *state_dir = s->c->b->config.state_dir;
+	struct store *store = s->c->b->store;
 	uint64_t v = s->rq->seed[0];
-	const bool held = s->rq->held;
-	int err;
 
 	for (int i = 0; i < TRIES; i++) {
-		cleanup_free char *id = NULL;
-		cleanup_free char *dir = NULL;
+		const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
 
-		if (!held && random_name(&v) < 0)
+		if (!s->rq->held && random_name(&v) < 0)
 			return -EIO;
-		id = spec_name_job(app, v);
-		if (!spec_name_is_file(id))
+		free(s->id);
+		s->id = spec_name_job(app, v);
+		if (!spec_name_is_file(s->id))
 			return -EINVAL;
-		dir = text_print("%s/jobs/%s", state_dir, id);
-		err = disk_mkdir(AT_FDCWD, dir);
-		/*
-		 * A submission that is tried again has the same name: the folder may be one that could not be removed
-		 * before.
-		 */
-		if (err == -EEXIST && held) {
-			err = record_remove_begun(dir);
-			err = err ? err : disk_mkdir(AT_FDCWD, dir);
-		}
-		if (err == 0)
-			s->id = take_ptr(id);
-		if (err != -EEXIST)
-			return err;
-		if (held) {
-			s->text = text_print(
-				"%s: a job named %s exists already; nothing was launched\n",
-				s->rq->file, id);
-			return err;
-		}
+		if (s->rq->held)
+			return 0;
+		there = store_get(store, BACKEND_JOBS, s->id);
+		old = store_get(store, BACKEND_HISTORY, s->id);
+		if (!there && !old)
+			return 0;
 	}
 	return -EEXIST;
+}
+
+/* Make the folder of the job. One that is there is left of an earlier try of the same submission. */
+static int make_dir(const struct submit *s)
+{
+	cleanup_free char *dir =
+		file_path(s->c->b->config.state_dir, spec_job_key(s->rec->job), NULL);
+	int err = disk_mkdir(AT_FDCWD, dir);
+
+	if (err == -EEXIST)
+		err = record_remove_begun(dir);
+	else
+		return err;
+	return err ? err : disk_mkdir(AT_FDCWD, dir);
 }
 
 /* Make the record of APP, which is taken over and runs on TERMS. */
@@ -318,7 +316,7 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 	const struct spec_record_origin origin = {
 		.id = s->id,
 		.uid = uid,
-		.submission = rq->submission,
+		.submission = uid,
 		.submitter = rq->submitter,
 		.file = rq->file,
 		.work_dir = terms->dir,
@@ -331,7 +329,7 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 	};
 	int err = 0;
 
-	if (rq->held) /* then this is its id already */
+	if (rq->submission)
 		snprintf(uid, sizeof(uid), "%s", rq->submission);
 	else if (random_uuid(uid) < 0)
 		err = -EIO;
@@ -343,8 +341,8 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 static int store_files(struct submit *s)
 {
 	const char *state_dir = s->c->b->config.state_dir;
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
-	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	cleanup_free char *dir = file_path(state_dir, spec_job_key(s->rec->job), NULL);
+	cleanup_free char *output = text_print("%s/output", state_dir);
 	cleanup_free char *app = text_print("%s/app.yaml", dir);
 	int err = file_make(dir, "app.yaml", s->rq->text, s->rq->len);
 
@@ -353,18 +351,18 @@ static int store_files(struct submit *s)
 	if (err == 0)
 		err = record_write_first(state_dir, s->rec);
 	if (err == 0)
-		err = file_sync_dir(jobs);
+		err = file_sync_dir(output);
 	return err;
 }
 
 /*
- * Remove the record of the job ID, which was not launched, and its folder if that has no more. SURE: one that was
+ * Remove the record of the job KEY, which was not launched, and its folder if that has no more. SURE: one that was
  * removed before may not be off the disk yet.
  */
-static int remove_record(const struct submit *s, const char *id, bool sure)
+static int remove_record(const struct submit *s, const char *key, bool sure)
 {
-	cleanup_free char *jobs = text_print("%s/jobs", s->c->b->config.state_dir);
-	cleanup_free char *dir = text_print("%s/%s", jobs, id);
+	cleanup_free char *output = text_print("%s/output", s->c->b->config.state_dir);
+	cleanup_free char *dir = text_print("%s/%s", output, key);
 	cleanup_free char *record = text_print("%s/job.json", dir);
 	int err = disk_unlink(AT_FDCWD, record);
 
@@ -372,7 +370,7 @@ static int remove_record(const struct submit *s, const char *id, bool sure)
 		err = file_sync_dir(dir);
 	(void)record_remove_begun(dir);
 	if (sure && err == -ENOENT)
-		err = file_sync_dir(jobs);
+		err = file_sync_dir(output);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -382,7 +380,7 @@ static int remove_record(const struct submit *s, const char *id, bool sure)
  */
 static int remove_files(struct submit *s, int err)
 {
-	int gone = remove_record(s, s->id, false);
+	int gone = remove_record(s, spec_job_key(s->rec->job), false);
 
 	if (!gone)
 		return err;
@@ -406,7 +404,7 @@ static int submit_try(struct submit *s)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
-	int left = s->rq->again ? remove_record(s, s->rq->id, true) : 0;
+	int left = s->rq->again ? remove_record(s, s->rq->submission, true) : 0;
 	int err;
 
 	if (left) {
@@ -417,12 +415,15 @@ static int submit_try(struct submit *s)
 	err = parse(s, &app, &terms);
 	if (err < 0 || (s->asked && !s->looked))
 		return err;
-	err = make_dir(s, app->name);
+	err = choose_id(s, app->name);
 	if (err < 0)
 		return err;
 	err = make_record(s, take_ptr(app), &terms);
 	if (err == 0)
-		err = store_files(s);
+		err = make_dir(s);
+	if (err < 0)
+		return err;
+	err = store_files(s);
 	return err < 0 ? remove_files(s, err) : 0;
 }
 

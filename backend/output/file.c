@@ -41,10 +41,9 @@ struct files {
 
 struct file {
 	struct files *all; /* a reference */
-	char *name;	   /* "ID/KEY"; merged: "ID/", or "ID//" if it is AWAITED */
+	char *name;	   /* "ID/KEY"; merged: "ID/" */
 	char *id;
 	const char *key; /* points into NAME; NULL: merged */
-	bool awaited;	 /* its folder still belongs to another job */
 	struct log forms[2];
 	atomic_bool ended, denied;
 	atomic_uint fetching;
@@ -169,15 +168,6 @@ static struct file *file_list(struct files *all, struct file *f)
 struct file *file_get(struct files *all, const char *id, const char *key)
 {
 	return file_list(all, file_new(all, id, key));
-}
-
-struct file *file_await(struct files *all, const char *id)
-{
-	struct file *f = file_new(all, id, NULL);
-
-	text_set(&f->name, "%s//", id);
-	f->awaited = f->published = true;
-	return file_list(all, f);
 }
 
 struct file *file_ref(struct file *f)
@@ -371,7 +361,7 @@ int file_open(struct file *f, enum log_form form, struct log **ret)
 	{
 		lock_scope(&f->all->lock);
 		made = f->all->expect_more || f->begun;
-		have = f->readers > 0 || f->awaited;
+		have = f->readers > 0;
 	}
 	if (!f->key)
 		err = have ? 0 : file_open_merged(f);
@@ -605,14 +595,6 @@ bool log_is_denied(struct log *log)
 bool log_is_moved(struct log *log)
 {
 	return !file_is_listed(log->file);
-}
-
-bool log_is_stale(struct log *log)
-{
-	struct log_stat st;
-
-	log_peek(log, &st);
-	return st.size == 0 && !file_is_listed(log->file);
 }
 
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,

@@ -14,7 +14,7 @@ struct files; /* the table of all files with references */
 struct file;
 
 /*
- * OWNER is passed to EVENTS, which is copied. DIR_FD is STATE/jobs, and belongs to the table from
+ * OWNER is passed to EVENTS, which is copied. DIR_FD is STATE/output, and belongs to the table from
  * now on.
  */
 struct files *files_new(void *owner, int dir_fd, const struct output_events *events);
@@ -34,11 +34,6 @@ void files_forget(struct files *all, const char *id);
 
 /* Return the file of this name, a new reference. It need not exist on disk. */
 struct file *file_get(struct files *all, const char *id, const char *key);
-/*
- * Return the merged log of a job whose folder ID still belongs to another job. Nothing is known of
- * it; files_forget makes it stale.
- */
-struct file *file_await(struct files *all, const char *id);
 /* Like file_get, but NULL unless there are references to the file. */
 struct file *file_find(struct files *all, const char *id, const char *key);
 struct file *file_ref(struct file *f);

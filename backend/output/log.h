@@ -53,11 +53,6 @@ void log_peek(struct log *log, struct log_stat *ret);
 bool log_is_denied(struct log *log);
 
 /*
- * True if LOG is stale: its folder was renamed since it was opened, so nothing is known of it and
- * no byte will arrive. Opening it again may find its output.
- */
-bool log_is_stale(struct log *log);
-/*
  * True if the log has another file since it was opened. It continues there, if its job is still
  * known; LOG has ended.
  */

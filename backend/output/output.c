@@ -1254,7 +1254,6 @@ struct removal {
 	struct output *output;
 	char *id;
 	bool logs; /* only the output */
-	char *to;  /* the folder's new name; NULL: remove it */
 	room_fn done;
 	void *data;
 };
@@ -1263,16 +1262,12 @@ static void removal_run(void *data)
 {
 	struct removal *r = data;
 
-	if (r->to)
-		room_move(r->output->room, r->id, r->to, r->done, r->data);
-	else
-		room_remove(r->output->room, r->id, r->logs, r->done, r->data);
+	room_remove(r->output->room, r->id, r->logs, r->done, r->data);
 	free(r->id);
-	free(r->to);
 	free(r);
 }
 
-/* Carry out R, whose strings are taken over. */
+/* Carry out WHAT, whose string is taken over. */
 static void output_remove(struct output *o, struct removal what)
 {
 	struct removal *r = new0(struct removal);
@@ -1300,14 +1295,6 @@ void output_logs_remove(struct output *o, const char *id, room_fn done, void *da
 {
 	output_remove(
 		o, (struct removal){.id = text_copy(id), .logs = true, .done = done, .data = data});
-}
-
-void output_job_move(struct output *o, const char *id, const char *to, room_fn done, void *data)
-{
-	output_remove(o, (struct removal){.id = text_copy(id),
-					  .to = text_copy(to),
-					  .done = done,
-					  .data = data});
 }
 
 /* --- readers --- */
@@ -1386,11 +1373,6 @@ int output_log_kept(struct output *o, const char *id, const char *key, struct lo
 	return err;
 }
 
-int output_log_await(struct output *o, const char *id, enum log_form form, struct log **ret)
-{
-	return open_file(o, file_await(o->files, id), form, ret);
-}
-
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret)
 {
@@ -1431,12 +1413,12 @@ static int open_dir(const char *dir)
 int output_new(struct loop *loop, const char *state_dir, const struct output_events *events,
 	       struct output **ret, char **ret_text)
 {
-	cleanup_free char *dir = text_print("%s/jobs", state_dir);
+	cleanup_free char *dir = text_print("%s/output", state_dir);
 	int fd = open_dir(dir);
 	struct output *o;
 
 	if (fd < 0) {
-		*ret_text = text_print("can't keep jobs in %s: %s", dir, strerror(-fd));
+		*ret_text = text_print("can't keep output in %s: %s", dir, strerror(-fd));
 		return fd;
 	}
 	o = new0(struct output);

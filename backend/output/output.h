@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output on disk, below the state directory, one directory a job:
+ * Output on disk, below the state directory, one directory a job, by its identity (spec_job_key), which is what ID
+ * means in this folder:
  *
- *	STATE/jobs/ID/			0700
- *		job.json		the implementation's record of the job (its own business)
- *		app.yaml		the file as it was submitted
+ *	STATE/output/ID/		0700
  *		logs/KEY		bytes of one container in one attempt, 0600
  *		lines/KEY		where its lines begin, and when they were printed (lines.h)
  *		merged			index of the merged log: references into logs/, never copies
@@ -111,9 +110,6 @@ void output_job_close(struct output_job *j);
  */
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data);
-/* Like output_job_remove, but keep the directory as that of job TO; -ENOTEMPTY if that exists. */
-void output_job_move(struct output *o, const char *id, const char *to,
-		     void (*done)(void *data, int err), void *data);
 /* Like output_job_remove, but only for the output: other files in the directory remain. */
 void output_logs_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 			void *data);
@@ -128,11 +124,6 @@ int output_log(struct output *o, const char *id, const char *key, enum log_form 
 	       struct log **ret);
 /* Like output_log, with the present contents of its files: nothing is fetched. */
 int output_log_kept(struct output *o, const char *id, const char *key, struct log **ret);
-/*
- * Open the merged log of a job whose folder ID still has the output of another job, which will be
- * moved away (log_is_stale).
- */
-int output_log_await(struct output *o, const char *id, enum log_form form, struct log **ret);
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret);
 /*

@@ -180,7 +180,6 @@ struct room_removal {
 	struct room *room;
 	char *id;
 	bool output;	     /* only the output */
-	char *to;	     /* the folder's new name; NULL: remove it */
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
@@ -218,10 +217,6 @@ static void remove_work(void *data)
 
 	if (r->merged)
 		file_hold(r->merged);
-	if (r->to) {
-		r->err = disk_rename(dir, r->id, dir, r->to);
-		return;
-	}
 	snprintf(name, sizeof(name), ROOM_REMOVED "%lld", (long long)loop_time_ns());
 	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name);
 	if (r->err == -ENOENT)
@@ -256,17 +251,15 @@ static void remove_done(void *data)
 		     "%s: some of its files can't be removed: %s; the next start tries again",
 		     r->id, strerror(-r->left));
 	}
-	if (!r->to || !err)
-		files_forget(room->files, r->id);
+	files_forget(room->files, r->id);
 	file_unref(r->merged);
 	free(r->id);
-	free(r->to);
 	free(r);
 	if (done)
 		return done(arg, err);
 }
 
-static struct room_removal *removal_new(struct room *room, const char *id)
+void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data)
 {
 	struct room_removal *r = new0(struct room_removal);
 
@@ -274,23 +267,6 @@ static struct room_removal *removal_new(struct room *room, const char *id)
 	r->room = room;
 	r->id = text_copy(id);
 	r->merged = file_find(room->files, id, NULL);
-	return r;
-}
-
-void room_move(struct room *room, const char *id, const char *to, room_fn done, void *data)
-{
-	struct room_removal *r = removal_new(room, id);
-
-	r->to = text_copy(to);
-	r->done = done;
-	r->data = data;
-	loop_work(room->loop, remove_work, remove_done, r);
-}
-
-void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data)
-{
-	struct room_removal *r = removal_new(room, id);
-
 	r->output = output;
 	r->walk.remove = true;
 	r->done = done;

@@ -22,7 +22,7 @@ void room_count(struct room *room);
 /* Count BYTES more (or fewer) on disk. Any thread. */
 void room_add(struct room *room, int64_t bytes);
 uint64_t room_bytes(const struct room *room);
-/* The change to a folder was made (ERR is 0), or has failed. */
+/* The folder or its output was removed (ERR is 0), or that has failed. */
 typedef void (*room_fn)(void *data, int err);
 /*
  * Remove the folder of job ID, or (OUTPUT) only the output in it; present readers can continue.
@@ -30,5 +30,3 @@ typedef void (*room_fn)(void *data, int err);
  * the folder.
  */
 void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data);
-/* Like room_remove, but rename the folder to TO; -ENOTEMPTY if that is taken. */
-void room_move(struct room *room, const char *id, const char *to, room_fn done, void *data);

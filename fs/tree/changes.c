@@ -125,7 +125,8 @@ static bool changes_differ(const struct spec_job *old, const struct spec_job *jo
 
 	if (!was || !is)
 		return was != is;
-	return old->state != job->state || !streq(old->reason, job->reason);
+	return old->state != job->state || !streq(old->reason, job->reason) ||
+	       !streq(old->id, job->id);
 }
 
 static void changes_stop(struct stream *s)
@@ -143,6 +144,7 @@ static const struct stream_class changes_stream = {
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job)
 {
 	struct changes *c = changes_of(s);
+	bool renamed;
 
 	if (s->class != &changes_stream)
 		return false;
@@ -153,7 +155,12 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 		return true;
 	}
 	changes_add_lost(c);
-	changes_add(c, job ? job : old, !job, loop_time_ns());
+	/* Where another job has its name, it goes under that, and is called otherwise from now on. */
+	renamed = old && !old->history && job && !streq(old->id, job->id);
+	if (renamed)
+		changes_add(c, old, true, loop_time_ns());
+	if (!renamed || !job->history)
+		changes_add(c, job ? job : old, !job, loop_time_ns());
 	return true;
 }
 

@@ -120,10 +120,7 @@ static void log_file_arrived(void *data)
 {
 	struct log_open *o = data;
 	const struct log_handle *lh = handle_of(&o->fi);
-	/* After ESTALE the kernel looks the name up and opens it again. */
-	int err = log_is_denied(ahead_log(lh->ahead))  ? EACCES
-		  : log_is_stale(ahead_log(lh->ahead)) ? ESTALE
-						       : 0;
+	int err = log_is_denied(ahead_log(lh->ahead)) ? EACCES : 0;
 	fuse_req_t req = park_claim(o->fs->park, o->ticket);
 
 	if (req && err)

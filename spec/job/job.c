@@ -398,6 +398,11 @@ static bool trailing_number(const char *name, size_t *ret)
 	return true;
 }
 
+const char *spec_job_key(const struct spec_job *job)
+{
+	return job->own && *job->submission ? job->submission : job->uid;
+}
+
 bool spec_job_has_ended(const struct spec_job *job)
 {
 	return spec_state_is_final(job->state) && !job->suspended;

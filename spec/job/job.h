@@ -246,6 +246,11 @@ static inline void spec_job_unrefp(void *p)
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 
+/*
+ * Return the name of JOB's files in the state directory: the UUID of its submission if it was
+ * submitted from here, else its uid.
+ */
+const char *spec_job_key(const struct spec_job *job);
 /* True if the state of JOB is final, and not that of a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*

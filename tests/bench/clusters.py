@@ -442,7 +442,7 @@ class Clusters:
                                     stderr=subprocess.DEVNULL, env=harness.base_env(KUBECONFIG=str(config)))
             harness.wait_for((state / "ready").exists)
             server.show(True)
-            harness.wait_for(lambda: [log.stat().st_size for log in state.glob("jobs/*/logs/*")] == [printed] * n, what="all logs")
+            harness.wait_for(lambda: [log.stat().st_size for log in state.glob("output/*/logs/*")] == [printed] * n, what="all logs")
             harness.wait_for(lambda: kept() == (n * printed if archive else 0), what="the archive")
             proc.send_signal(signal.SIGTERM)
             _, status, used = os.wait4(proc.pid, 0)

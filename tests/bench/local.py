@@ -87,7 +87,7 @@ class Local:
         job = kx.submit(BIG % size)
         job.finish()
         log = job / "worker-0" / "log"
-        spool = next((kx.state / "jobs" / job.id / "logs").iterdir())
+        spool = next((kx.folder(job.id) / "logs").iterdir())
         assert log.stat().st_size == size << 20
         self.measure(self.cat, f"cat of a log of {size} MiB", log, "the spool file", spool, 1.5)
         self.measure(self.cat, "cat of it merged", job / "log", "the spool file", spool, 3)
@@ -99,16 +99,17 @@ class Local:
     def make_jobs(self, kx, job, n):
         """N finished jobs, copies of JOB, which really ran; KX does not run in the end."""
         kx.end()
-        before = len(os.listdir(kx.state / "jobs"))
-        source = kx.state / "jobs" / job.id
+        before = len(os.listdir(kx.state / "output"))
+        source = kx.folder(job.id)
         record = json.loads((source / "job.json").read_text())
         del record["sum"]
         logs = os.listdir(source / "logs")
         for i in range(before, n):
             name = f"bench-c{i:06d}"
-            target = kx.state / "jobs" / name
+            ident = str(uuid.uuid4())
+            target = kx.state / "output" / ident
             target.mkdir(mode=0o700)
-            (target / "job.json").write_bytes(harness.sealed(record | {"id": name, "uid": str(uuid.uuid4())}))
+            (target / "job.json").write_bytes(harness.sealed(record | {"id": name, "uid": ident, "submission": ident}))
             (target / "app.yaml").write_text(APP)
             (target / "logs").mkdir(mode=0o700)
             for log in logs:

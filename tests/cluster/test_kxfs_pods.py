@@ -126,7 +126,7 @@ def submit(cluster, name, script):
 
 def captured(volume, job):
     """What is in the volume of the job's log."""
-    return "".join(path.read_text() for path in volume.glob(f"jobs/{job}/logs/*") if path.stat().st_size)
+    return "".join(path.read_text() for path in (harness.folder(volume, job) / "logs").glob("*") if path.stat().st_size)
 
 
 def until_captured(cluster, volume, jobs, text):
@@ -142,8 +142,7 @@ def until_captured(cluster, volume, jobs, text):
 
 def told(volume, job, text):
     """Wait until what is kept of the job says TEXT."""
-    path = volume / f"jobs/{job}/job.json"
-    wait_for(lambda: path.exists() and text in path.read_text(), what=f"{text} of {job}")
+    wait_for(lambda: (path := harness.folder(volume, job) / "job.json").exists() and text in path.read_text(), what=f"{text} of {job}")
 
 
 def roll_out(cluster):

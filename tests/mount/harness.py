@@ -282,6 +282,11 @@ class Kxfs:
     def __truediv__(self, name):
         return self.mnt / name
 
+    def folder(self, job):
+        """The folder in STATE/output of the job that is called JOB; a path that is not there if there is none."""
+        disk = self.base / "disk"  # what is behind a slow disk (disk.py)
+        return self.state / "output" / folder(disk if disk.exists() else self.state, job).name
+
     def env(self):
         """The environment that the program is started with."""
         env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
@@ -554,6 +559,20 @@ def python_app(script, **fields):
     return app("", roles=[{"name": fields.pop("role", "main"), "image": "none",
                            "entrypoint": "/usr/bin/python3",
                            "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
+
+
+def folder(state, job):
+    """The folder in STATE/output of the job that is called JOB; a path that is not there if there is none."""
+    def has(path, text):
+        try:
+            return path.is_file() and re.search(text, path.read_text(errors="replace"))
+        except OSError:
+            return False
+
+    for path in (state / "output").glob("[!.]*"):
+        if has(path / "job.json", f'"id":"{re.escape(job)}"') or has(path / "submission", rf"\A{re.escape(job)}\n"):
+            return path
+    return state / "output" / "none"
 
 
 def sealed(tree):

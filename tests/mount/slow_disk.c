@@ -31,7 +31,7 @@
 #define WAIT_NS 20000000L
 
 struct rule {
-	char call[64], pattern[256];
+	char call[64], pattern[1024];
 	int error;
 	unsigned times, serial;
 };
@@ -57,7 +57,7 @@ static bool read_rule(struct rule *ret)
 {
 	cleanup_file FILE *f = fopen(hang, "re");
 
-	return f && fscanf(f, "%63s %255s %d %u %u", ret->call, ret->pattern, &ret->error,
+	return f && fscanf(f, "%63s %1023s %d %u %u", ret->call, ret->pattern, &ret->error,
 			   &ret->times, &ret->serial) == 5;
 }
 

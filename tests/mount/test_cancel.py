@@ -100,7 +100,7 @@ def test_log_without_its_file(kx):
     """Opening it says so; rm does not stumble over it."""
     job = kx.submit(app("echo out"))
     job.finish()
-    (kx.state / "jobs" / job.id / "logs/main-0.0").unlink()
+    (kx.folder(job.id) / "logs/main-0.0").unlink()
     with pytest.raises(FileNotFoundError):
         job.log()
     assert (job / "main-0/log").stat().st_size == 0

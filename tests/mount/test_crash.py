@@ -56,7 +56,7 @@ def test_killed_before_the_start(make_kx):
                 disk.go_on()
                 kx.end(signal.SIGKILL)
             assert cp.wait(timeout=60) != 0
-        (record,) = kx.state.glob("jobs/*/job.json")
+        (record,) = kx.state.glob("output/*/job.json")
         kx.start()
         assert kx.ls("jobs") == []
         assert "nothing was launched" in kx.read("submit", "a.yaml.error")
@@ -88,7 +88,7 @@ def test_jobs_run_on(kx):
     assert job.log().decode() == text
     assert (job.replica()["exit_code"], job.replica()["reason"]) == (3, "Error")
     all_gone(kx, pids)
-    wait_for(lambda: not (kx.state / "jobs" / job.id / "tasks").exists(), what="its tasks/ to be gone")
+    wait_for(lambda: not (kx.folder(job.id) / "tasks").exists(), what="its tasks/ to be gone")
 
 
 @pytest.mark.parametrize("script, code, sig, state", [
@@ -226,7 +226,7 @@ def test_attempts_in_order(make_kx):
                             max_retries=1))
         job.until_logged("one\n")
         wait_for(lambda: job.read("log") == "main/0 one\n", what="the merged log")
-        logs = kx.base / "disk/jobs" / job.id / "logs"
+        logs = kx.base / "disk/output" / kx.folder(job.id).name / "logs"
         (first,) = os.listdir(logs)
         disk.hang("open", f"/{first}")
         (kx.work / "again").touch()
@@ -382,14 +382,14 @@ def test_launch_that_was_cut_off(kx):
     job = kx.submit(app("true"), "app.yaml")
     job.finish()
     kx.end()
-    jobs = kx.state / "jobs"
+    output, folder = kx.state / "output", kx.folder(job.id).name
     for name, files in (("cut-a", ()), ("cut-b", ("app.yaml",)), ("cut-c", ("app.yaml", ".job.json.new")),
                         ("cut-d", ("app.yaml", ".job.json.room", ".job.json.new")), ("kept-a", ("app.yaml", "notes"))):
-        (jobs / name).mkdir()
+        (output / name).mkdir()
         for file in files:
-            (jobs / name / file).write_text("name: a\n")
+            (output / name / file).write_text("name: a\n")
     kx.start()
-    assert sorted(os.listdir(jobs)) == sorted([job.id, "kept-a"])
+    assert sorted(os.listdir(output)) == sorted([folder, "kept-a"])
     said = [line for line in kx.read(".kxfs", "log").splitlines() if " warning " in line]
-    assert len(said) == 1 and "/jobs/kept-a/job.json" in said[0], said
-    assert sorted(os.listdir(jobs / "kept-a")) == ["app.yaml", "notes"]
+    assert len(said) == 1 and "/output/kept-a/job.json" in said[0], said
+    assert sorted(os.listdir(output / "kept-a")) == ["app.yaml", "notes"]

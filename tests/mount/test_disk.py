@@ -40,7 +40,7 @@ def test_a_reader_hangs_alone(slow, call, part):
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
     file = "app.yaml" if part == "app.yaml" else "main-0/log"
-    disk.hang(call, f"/{job.id}/{part}")
+    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
     with disk.still():
         first = reader(kx, f"jobs/{job.id}/{file}")
         harness.wait_for(lambda: disk.hangs(part), what="a hanging disk")
@@ -68,7 +68,7 @@ def test_more_hang_than_may(slow):
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
-    disk.hang("getattr", f"/{job.id}/logs/")
+    disk.hang("getattr", f"/{kx.folder(job.id).name}/logs/")
     with disk.still():
         readers = [reader(kx, f"jobs/{job.id}/main-0/log") for _ in range(50)]
         harness.wait_for(lambda: sum(proc.poll() is not None for proc in readers) >= 10, what="some that are refused")
@@ -97,7 +97,7 @@ def test_a_follower_hangs_alone(slow, call, part, file):
         each.until_logged(line)
     path = f"jobs/{job.id}/{file}"
     with reader(kx, f"jobs/{ticks.id}/follow") as others:
-        disk.hang(call, f"/{job.id}/{part}")
+        disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
         with disk.still():
             first, second = reader(kx, path), reader(kx, path)
             harness.wait_for(lambda: disk.hangs(part), what="a hanging disk")
@@ -139,7 +139,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     """The disk turns read-only when the job's record has got its name: nobody says that nothing was launched, and after the
     next start it is known."""
     kx, disk = slow
-    disk.hang("fsyncdir|unlink", "^/jobs(/app-[^/]*/job.json)?$", errno.EROFS)
+    disk.hang("fsyncdir|unlink", "^/output(/[^/]*/job.json)?$", errno.EROFS)
     text = harness.app(f"echo run >> {kx.work}/runs")
     assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
     error = kx.read("submit/x.yaml.error")
@@ -199,9 +199,9 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
     """kxfs is killed when the program runs and the verdict is not on disk yet, and the disk's clock goes otherwise than ours:
     the next start tells that it was launched."""
     kx, disk = slow
-    disk.hang("mkdir", "^/jobs/app-")
+    disk.hang("mkdir", "^/output/[0-9a-f]")
     cp = copier(kx, harness.app(f"echo run >> {kx.work}/runs; exec sleep 1000"))
-    harness.wait_for(lambda: disk.hangs("/jobs/app-"), what="a submission on its way")
+    harness.wait_for(lambda: disk.hangs("/output/"), what="a submission on its way")
     disk.hang("write", "^/submit.new")
     harness.wait_for((kx.work / "runs").exists, what="the program")
     harness.wait_for(lambda: disk.hangs("/submit.new"), what="the verdict")
@@ -224,7 +224,7 @@ def test_what_can_t_be_removed(slow):
     job = kx.submit(harness.app("echo kept"))
     job.finish()
     job.cancel()
-    disk.hang("rename", f"/{job.id}", errno.EROFS)
+    disk.hang("rename", f"/{kx.folder(job.id).name}", errno.EROFS)
     assert harness.err_of(harness.rmdir, kx / "history" / job.id) == "EROFS"
     assert kx.history() == [job.id] and (job.old / "main-0" / "log").read_bytes() == b"kept\n"
     assert f"{job.id}: its directory can't be removed: Read-only file system" in kx.read(".kxfs", "log")
@@ -263,10 +263,10 @@ def test_the_limit_makes_room_on_a_full_disk(slow, error):
     kx.start()
     old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     old.finish()
-    disk.hang("create", f"/{old.id}/.job.json", error)
+    disk.hang("create", f"/{kx.folder(old.id).name}/.job.json", error)
     new = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     new.finish()
-    logs = kx.state / "jobs" / old.id / "logs"
+    logs = kx.folder(old.id) / "logs"
     harness.wait_for(lambda: not logs.exists() and outputs_removed(kx), what="the room")
     time.sleep(3)
     assert len(outputs_removed(kx)) == 1 and f"{old.id}: its output is removed, as the oldest" in outputs_removed(kx)[0]
@@ -284,7 +284,7 @@ def test_the_limit_can_t_make_room(slow):
     kx.start()
     old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     old.finish()
-    disk.hang("create", f"/{old.id}/.job.json", errno.EIO)
+    disk.hang("create", f"/{kx.folder(old.id).name}/.job.json", errno.EIO)
     kx.submit(harness.app("head -c 3000000 /dev/zero")).finish()
     harness.wait_for(lambda: outputs_removed(kx), what="the message")
     time.sleep(3)
@@ -315,14 +315,14 @@ def test_a_large_pipe_and_a_slow_disk(slow):
     guard = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     with open(f"/proc/{pid}/fd/1", "wb", buffering=0) as pipe:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
-        disk.hang("write", f"/{job.id}/logs/")
+        disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
         (kx.work / "go").touch()
         with disk.still():
             harness.wait_for(lambda: disk.hangs("logs/"), what="a hanging disk")
             harness.wait_for(lambda: ") Z " in pathlib.Path(f"/proc/{guard}/stat").read_text(), what="the end of all processes")
             # The disk takes a piece at a time, until the helper has seen that end and waits two seconds for the pipe's.
             while os.path.exists(f"/proc/{guard}"):
-                disk.hang("write", f"/{job.id}/logs/")
+                disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
                 harness.wait_for(lambda: disk.hangs("logs/"), what="the next piece")
             time.sleep(2)
         disk.go_on()
@@ -337,9 +337,9 @@ def test_what_a_power_cut_leaves(slow):
     job = kx.submit(harness.app("exit 3"))
     job.finish("FAILED")
     kx.end()
-    top, calls = f"/jobs/{job.id}", iter(disk.calls())
+    top, calls = f"/output/{kx.folder(job.id).name}", iter(disk.calls())
     for call in [("fsync", f"{top}/app.yaml"), ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"),
-                 ("fsyncdir", top), ("fsyncdir", "/jobs"),  # all of that before a helper is there, which makes this socket
+                 ("fsyncdir", top), ("fsyncdir", "/output"),  # all of that before a helper is there, which makes this socket
                  ("mknod", f"{top}/tasks/0.0.sock"), ("write", f"{top}/tasks/0.0.new"), ("truncate", f"{top}/tasks/0.0.new"),
                  ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
                  ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"), ("fsyncdir", top)]:

@@ -488,7 +488,7 @@ def test_end_on_a_full_disk(make_kx):
         kx.start()
         assert [job.read("wait") for job in jobs] == told
         assert [job.status() for job in jobs] == status
-        assert not list(kx.state.glob("jobs/*/.*"))
+        assert not list(kx.state.glob("output/*/.*"))
         assert kx.end() == 0
     finally:
         if kx.proc:

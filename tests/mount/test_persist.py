@@ -209,13 +209,13 @@ def test_damaged_record(kx):
     for job in (good, bad):
         job.finish()
     kx.end()
-    records = list((kx.state / "jobs" / bad.id).glob("job.json"))
+    records = list(kx.folder(bad.id).glob("job.json"))
     assert records
     records[0].write_text('{"id": [')
     kx.start()
     assert good.log() == b"good\n"
     assert f"{records[0]} is damaged;" in kx.read(".kxfs", "log")
-    aside = kx.state / "aside" / bad.id
+    aside = kx.state / "aside" / records[0].parent.name
     assert f"its folder is {aside}" in kx.read(".kxfs", "log")
     assert (aside / "job.json").read_text() == '{"id": ['
     assert (aside / "logs" / "main-0.0").read_bytes() == b"bad\n"
@@ -223,21 +223,22 @@ def test_damaged_record(kx):
     assert "is damaged" not in kx.read(".kxfs", "log") and kx.ls("jobs") == [good.id]
 
 
-def planned(kx, job, ident):
+def planned(kx, job, name):
     """The record of a job that is about to be started, and would be by the next mount; made of that of JOB."""
-    tree = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())
+    tree = json.loads((kx.folder(job.id) / "job.json").read_text())
     del tree["sum"]
-    tree.update(id=ident, uid=str(uuid.uuid4()), state="PENDING", phase="Pending", reason="", started=0, finished=0)
+    ident = str(uuid.uuid4())
+    tree.update(id=name, uid=ident, submission=ident, state="PENDING", phase="Pending", reason="", started=0, finished=0)
     tree["replicas"][0].update(state="PENDING", reason="", started=0, finished=0, exit_code=-1, ended=False)
     return tree
 
 
 def add_job(kx, job, ident, record, text=None):
-    """The folder of a job IDENT with the bytes of RECORD, and TEXT as its app.yaml; JOB's if that is None."""
-    folder = kx.state / "jobs" / ident
+    """The folder of a job whose uid is IDENT with the bytes of RECORD, and TEXT as its app.yaml; JOB's if that is None."""
+    folder = kx.state / "output" / ident
     folder.mkdir()
     (folder / "job.json").write_bytes(record)
-    source = kx.state / "jobs" / job.id / "app.yaml"
+    source = kx.folder(job.id) / "app.yaml"
     (folder / "app.yaml").write_bytes(source.read_bytes() if text is None else text.encode())
 
 
@@ -253,10 +254,12 @@ def test_damaged_byte_of_a_record(kx, request):
     job.finish()
     kx.end()
     (kx.work / "started").unlink()
-    add_job(kx, job, "app-whole", sealed(planned(kx, job, "app-whole")))
+    tree = planned(kx, job, "app-whole")
+    add_job(kx, job, tree["uid"], sealed(tree))
     tree = planned(kx, job, "app-")
     for i in range(len(sealed(tree)) + 300):
-        whole = sealed(tree | {"id": f"app-{i:05d}", "uid": str(uuid.uuid4())})
+        ident = str(uuid.uuid4())
+        whole = sealed(tree | {"id": f"app-{i:05d}", "uid": ident, "submission": ident})
         at, n = i % len(whole), chance.randrange(1, 30)
         if i < len(whole):
             text = whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:]
@@ -264,7 +267,7 @@ def test_damaged_byte_of_a_record(kx, request):
             some = chance.choice([b"", whole[at:at + n] * 2, chance.randbytes(n), b"1" * n, b"true", b"0"])
             text = whole[:at] + some + whole[at + n:]
         if text != whole:
-            add_job(kx, job, f"app-{i:05d}", text)
+            add_job(kx, job, ident, text)
     kx.start()
     kept = Job(kx, "app-whole")
     kept.finish()
@@ -283,8 +286,8 @@ def test_many_attempts(kx):
     kx.end()
     tree = planned(kx, job, "app-many")
     tree["replicas"][0]["attempt"] = 30000
-    add_job(kx, job, "app-many", sealed(tree))
-    logs = kx.state / "jobs/app-many/logs"
+    add_job(kx, job, tree["uid"], sealed(tree))
+    logs = kx.folder("app-many") / "logs"
     kx.start()
     kx.submit(app("true")).finish()
     (kx.work / "go").touch()
@@ -295,7 +298,7 @@ def test_many_attempts(kx):
 
 def refused(kx, job, text):
     """Make the app.yaml of JOB one that this version does not take, though it was submitted so, and start kxfs."""
-    folder = kx.state / "jobs" / job.id
+    folder = kx.folder(job.id)
     (folder / "app.yaml").write_text(text)
     tree = json.loads((folder / "job.json").read_text())
     del tree["sum"]
@@ -313,7 +316,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     job.until_logged("begun")
     over.finish()
     kx.end(signal.SIGKILL)
-    text = (kx.state / "jobs" / job.id / "app.yaml").read_text() + "\nlater: 1\n"
+    text = (kx.folder(job.id) / "app.yaml").read_text() + "\nlater: 1\n"
     refused(kx, job, text)
     assert job.state() == "RUNNING" and "restart" not in actions(job) and "terminate" in actions(job)
     assert yaml.safe_load(job.read("manifest.yaml"))["app_error"].startswith(WHY)
@@ -338,9 +341,10 @@ def test_appdef_that_is_another(kx, text, why):
     job.finish()
     kx.end()
     (kx.work / "started").unlink()
-    add_job(kx, job, "app-planned", sealed(planned(kx, job, "app-planned")), text or "")
+    tree = planned(kx, job, "app-planned")
+    add_job(kx, job, tree["uid"], sealed(tree), text or "")
     if text is None:
-        (kx.state / "jobs/app-planned/app.yaml").unlink()
+        (kx.folder("app-planned") / "app.yaml").unlink()
     kx.start()
     planned_job = Job(kx, "app-planned")
     planned_job.until("FAILED")
@@ -545,7 +549,7 @@ def test_merged_log_that_could_not_be_made(kx, sig):
     """A merged log that the disk refuses until kxfs ends is made by the next start, for a job that is over too."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; echo one; echo two", num_replicas=2))
     job.until("RUNNING")
-    folder = kx.state / "jobs" / job.id
+    folder = kx.folder(job.id)
     wait_for(lambda: (folder / "unmerged").exists(), what="the mark")
     (folder / "merged").mkdir()  # as a disk that is full
     (kx.work / "go").touch()

@@ -92,10 +92,11 @@ def test_record_unread(make_kx, options):
         job, pid = started(kx, resource=given)
         waits = kx.submit(app("touch began", resource=given))
         crashed(kx)
-        disk.hang("open", f"{job.id}/job.json", errno.EIO)
+        folder = kx.folder(job.id)
+        disk.hang("open", f"{folder.name}/job.json", errno.EIO)
         said = refused(kx)
-        assert f"{kx.state}/jobs/{job.id}/job.json can't be read: Input/output error" in said
-        assert f"to start without that job, mv {kx.state}/jobs/{job.id} elsewhere" in said
+        assert f"{folder}/job.json can't be read: Input/output error" in said
+        assert f"to start without that job, mv {folder} elsewhere" in said
         disk.go_on()
         is_left(kx, job, pid)
         assert waits.state() == "PENDING" and not (kx.work / "began").exists()
@@ -115,7 +116,7 @@ def test_ended_while_it_starts(make_kx, how):
         kx.start()
         job, pid = started(kx)
         crashed(kx)
-        disk.hang("open", f"{job.id}/job.json")
+        disk.hang("open", f"{kx.folder(job.id).name}/job.json")
         with subprocess.Popen(kx.command(*["-f"] * (how == "foreground")), env=kx.env(), cwd=kx.work,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
             wait_for(lambda: disk.hangs("job.json"), what="the start to read")

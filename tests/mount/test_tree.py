@@ -341,9 +341,11 @@ def test_history(kx, job):
     # The verdict's link leads to where the job is now.
     assert os.readlink(kx / "submit/tree.yaml.job") == f"../history/{job.id}"
     assert kx.read("submit", "tree.yaml.job", "state") == "SUCCEEDED\n"
+    folder = kx.folder(job.id)
+    assert folder.exists()
     remove(job.old)
     assert kx.history() == []
-    assert not any(job.id in path for path in walk(kx.state / "jobs"))
+    assert not folder.exists() and not any(job.id in path for path in walk(kx.state / "output"))
 
 
 def test_attempts(kx):

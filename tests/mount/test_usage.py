@@ -116,7 +116,7 @@ def test_cpu(kx):
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
     # Not only what was seen, which may be a second old at the end.
-    record = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())
+    record = json.loads((kx.folder(job.id) / "job.json").read_text())
     assert told - 0.05 <= record["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]
     assert elapsed * 2 * used["cpu"]["efficiency_percent"] / 100 <= used["cpu"]["seconds"] + 2
@@ -186,7 +186,7 @@ while [ ! -e end ]; do sleep 0.05; done
     before = seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 100 * MIB)
     kx.end(signal.SIGKILL)
     go(kx)
-    log = kx.state / "jobs" / job.id / "logs/main-0.0"
+    log = kx.folder(job.id) / "logs/main-0.0"
     wait_for(lambda: b"used" in log.read_bytes(), what="the loop")
     if ends == "meanwhile":
         (kx.work / "end").touch()
@@ -231,7 +231,7 @@ def test_slow_reader(kx):
     """A kxfs that stands still holds up no job, and knows all of it later."""
     job = kx.submit(app(HOLD + "hold 40; wait; echo over"))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 40 * MIB)
-    log = kx.state / "jobs" / job.id / "logs/main-0.0"
+    log = kx.folder(job.id) / "logs/main-0.0"
     os.kill(kx.pid, signal.SIGSTOP)
     try:
         time.sleep(3)  # some looks

@@ -185,4 +185,4 @@ def test_app_yaml_stays_as_private_as_the_file_was(make_kx):
     for name in ("app.yaml", "manifest.yaml"):
         assert stat.S_IMODE(os.stat(job / name).st_mode) == 0o600, name
         assert run(["cat", str(job / name)], check=False, user=USER).returncode != 0
-    assert stat.S_IMODE(os.stat(kx.state / "jobs" / job.id / "app.yaml").st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(kx.folder(job.id) / "app.yaml").st_mode) == 0o600

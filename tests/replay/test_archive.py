@@ -85,7 +85,7 @@ def test_removed_with_nothing_printed(capture, archive, server, volcano, killed)
     capture.up()
     server.store.add(st.JOBS, watching.job("mute"))
     volcano.start("mute")
-    wait_for((capture.state / "jobs/mute/job.json").exists, what=capture.kx.said)
+    wait_for(lambda: (harness.folder(capture.state, "mute") / "job.json").exists(), what=capture.kx.said)
     if killed:
         capture.end(signal.SIGKILL)
     server.store.remove(st.JOBS, "test", "mute")
@@ -200,7 +200,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     said = {"away": "is not the directory that it was", "readonly": "Read-only file system",
             "full": "No space left on device"}[how]
     assert f"kxfs: archive: {room}" in capture.kx.said() and said in capture.kx.said()
-    record = capture.state / "jobs/during/job.json"
+    record = harness.folder(capture.state, "during") / "job.json"
     wait_for(lambda: '"history":true' in record.read_text(), what=capture.kx.said)
     capture.end(signal.SIGKILL)
     if how == "away":

@@ -104,7 +104,7 @@ def test_output_outlives_its_pods(capture, server, volcano):
     volcano.log(pod).append("the end\n")
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: capture.captured("later").endswith(b"the end\n"))
-    records = {job: capture.kx.state / f"jobs/{job}/job.json" for job in ("before", "later")}
+    records = {job: harness.folder(capture.kx.state, job) / "job.json" for job in ("before", "later")}
     # Nobody hears of the end of a pod after it has gone.
     harness.wait_for(lambda: says(records["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in records.items():

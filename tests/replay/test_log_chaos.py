@@ -136,10 +136,10 @@ class Chaos:
     def kill(self):
         """kxfs, while it writes: of some logs the last write is torn."""
         self.kx.end(signal.SIGKILL)
-        known = self.kx.state / "jobs" / self.job.id / "job.json"  # not yet, when it has just been submitted
+        known = self.kx.folder(self.job.id) / "job.json"  # not yet, when it has just been submitted
         replicas = json.loads(known.read_text())["replicas"] if known.exists() else []
         whole = [log["key"] for replica in replicas for log in replica["logs"] if log["complete"]]
-        logs = sorted(path for path in (self.kx.state / "jobs" / self.job.id / "logs").glob("*")
+        logs = sorted(path for path in (self.kx.folder(self.job.id) / "logs").glob("*")
                       if path.name not in whole)
         for path in self.rand.sample(logs, min(len(logs), 20)):
             os.truncate(path, max(0, path.stat().st_size - self.rand.randrange(300)))

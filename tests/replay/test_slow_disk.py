@@ -57,10 +57,10 @@ def whole(job, text):
 def test_at_the_beginning(slow, volcano, call, part):
     kx, disk = slow
     job = kx.submit(APP)
-    disk.hang(call, f"/{job.id}/{part}")
+    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("one\ntwo\n")
-    harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
     others_go_on(kx, disk, volcano)
     disk.go_on()
     volcano.finish(pod)
@@ -79,17 +79,17 @@ def test_killed_before_it_is_written(slow, volcano, part):
     harness.wait_for(lambda: job.read("log") == "main/0 one\n", what="the first line")
 
     def written():
-        files = [path for path in (kx.base / "disk/jobs" / job.id).rglob("*") if path.is_file()]
+        files = [path for path in (kx.base / "disk/output" / kx.folder(job.id).name).rglob("*") if path.is_file()]
         return {str(path): path.read_bytes() for path in files if f"/{part}" in str(path)}
 
     before = written()
-    disk.hang("write", f"/{job.id}/{part}")
+    disk.hang("write", f"/{kx.folder(job.id).name}/{part}")
     with disk.still(), open(job / "main-0/follow", "rb", buffering=0) as follow:
         log.append("two\n")
         given = b""
         while given != b"one\ntwo\n":
             given += follow.read(100)
-        harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+        harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
     kx.end(signal.SIGKILL)
     assert before and written() == before
     disk.go_on()
@@ -114,9 +114,9 @@ def test_at_the_end(slow, volcano, call, part):
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("one\n")
     job.until_logged("one\n")
-    disk.hang(call, f"/{job.id}/{part}")
+    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
     volcano.finish(pod)
-    harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
     others_go_on(kx, disk, volcano)
     disk.go_on()
     job.finish()
@@ -132,10 +132,10 @@ def test_slowed(slow, server, volcano):
     log = volcano.log(pod)
     log.append("one\n")
     job.until_logged("one\n")
-    disk.hang("write", f"/{job.id}/logs/")
+    disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
     for number in range(9):
         log.append("".join(f"{number} {i} {'x' * 8000}\n" for i in range(1000)))
-    harness.wait_for(lambda: disk.hangs(f"/{job.id}/logs/"), what="a hanging disk")
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/logs/"), what="a hanging disk")
     others_go_on(kx, disk, volcano)
     log.rotate()
     disk.go_on()
@@ -145,32 +145,3 @@ def test_slowed(slow, server, volcano):
     harness.wait_for(lambda: job.log() == log.data(), what="the log")
     assert job.gap() == 0
     assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1
-
-
-def test_name_of_another(slow, server, volcano):
-    """A manifest gives the name of somebody else's job, whose output is asked for while the folder of the submission
-    is being made: the submission gets another name, and the output stays."""
-    kx, disk = slow
-    server.store.add(st.JOBS, watching.job("theirs"))
-    harness.wait_for(lambda: "theirs" in kx.ls("jobs"), what="the other job")
-    (pod,) = volcano.start("theirs")
-    volcano.log(pod).append("hello\n")
-    theirs = harness.Job(kx, "theirs")
-    harness.wait_for(lambda: (theirs / "main-0").exists(), what="its pod")
-    manifest = theirs.read("manifest.yaml")
-    disk.hang("write", "/theirs/submission")
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        written = pool.submit(kx.write, "submit/again.yaml", manifest)
-        with disk.still():
-            harness.wait_for(lambda: disk.hangs("/theirs/submission"), what="a hanging disk")
-            theirs.log()
-        disk.go_on()
-        written.result()
-    again = kx.job_of("again.yaml")
-    assert again.id != "theirs" and again.id.startswith("theirs-")
-    theirs.until_logged("hello\n")
-    assert theirs.log() == b"hello\n"
-    (second,) = volcano.start(again.id)
-    volcano.log(second).append("again\n")
-    again.until_logged("again\n")
-    assert sorted(os.listdir(kx.state / "jobs")) == sorted(["theirs", again.id])

@@ -149,7 +149,7 @@ def test_torn_write(kx, volcano, lost):
     harness.wait_for(lambda: size(job) == len(log.data()))
     harness.wait_for(lambda: len(job.read("log").splitlines()) == 1000)
     kx.end(signal.SIGKILL)
-    (path,) = (kx.state / "jobs" / job.id / "logs").iterdir()
+    (path,) = (kx.folder(job.id) / "logs").iterdir()
     os.truncate(path, path.stat().st_size - lost)
     log.append("more\n")
     kx.start()

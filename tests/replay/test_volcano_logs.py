@@ -45,7 +45,7 @@ def printed(job, replica="main-0"):
 
 def is_complete(kx, job, replica=0):
     """Does kxfs know that it has all of a replica's log, so that it asks for no more?"""
-    path = kx.state / "jobs" / job.id / "job.json"
+    path = kx.folder(job.id) / "job.json"
     if not path.exists():
         return False  # it is written soon
     logs = json.loads(path.read_text())["replicas"][replica]["logs"]
@@ -460,7 +460,7 @@ def test_gone_before_news(server, make_mount):
         server.store.remove(st.PODS, "test", pod.name)
 
     def told():
-        record = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())
+        record = json.loads((kx.folder(job.id) / "job.json").read_text())
         found = [replica["logs"][0] for replica in record["replicas"]]
         return len(found) == 3 and all(log["complete"] or log["gap"] for log in found) and found
 

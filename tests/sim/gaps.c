@@ -32,14 +32,19 @@ struct shown {
 	size_t places; /* of gaps */
 };
 
-/* The places of gaps in the log of RUN, 8 bytes each, and their count; of a folder that is not there: none. */
-static size_t places_of(const char *folder, const struct server_run *run, const unsigned char **ret)
+/* The places of gaps in the log of RUN, 8 bytes each, and their count; if there is no such log: none. */
+static size_t places_of(const struct server_run *run, const unsigned char **ret)
 {
-	cleanup_free char *path = text_print("/state/jobs/%s/lines/%s.%s.%u.gaps", folder,
-					     run->pod_uid, run->container, run->restart);
+	const char *key;
 	size_t n;
 
-	*ret = sim_disk_look(path, &n);
+	*ret = NULL;
+	for (size_t i = 0; !*ret && (key = sim_disk_name("/state/output", i)); i++) {
+		cleanup_free char *path = text_print("/state/output/%s/lines/%s.%s.%u.gaps", key,
+						     run->pod_uid, run->container, run->restart);
+
+		*ret = sim_disk_look(path, &n);
+	}
 	return *ret ? n / 8 : 0;
 }
 
@@ -79,8 +84,8 @@ static void check_place(const char *path, const struct shown *s, size_t number, 
 			 path, number, s->uid);
 }
 
-/* TEXT is the log at PATH, of one run, in FOLDER of the state directory. What is shown of it in *RET. */
-static void check_places(const char *path, const char *folder, const char *text, struct shown *ret)
+/* TEXT is the log at PATH, of one run. What is shown of it in *RET. */
+static void check_places(const char *path, const char *text, struct shown *ret)
 {
 	const unsigned char *v;
 	size_t before = 0, number = 0, i = 0, n;
@@ -90,7 +95,7 @@ static void check_places(const char *path, const char *folder, const char *text,
 	snprintf(ret->uid, sizeof(ret->uid), "%s", text);
 	if (!server_run(ret->uid, &ret->run) || ret->run.foreign || sim_boots())
 		return;
-	n = places_of(folder, &ret->run, &v);
+	n = places_of(&ret->run, &v);
 	for (; (nl = strchr(at, '\n')); at = nl + 1) {
 		bool whole = is_line(at, (size_t)(nl - at), ret->uid, &number);
 		size_t begin = (size_t)(at - text), end = (size_t)(nl - text);
@@ -111,12 +116,12 @@ static void check_places(const char *path, const char *folder, const char *text,
 	}
 }
 
-void gaps_check(const char *job, const char *path, const char *text)
+void gaps_check(const char *path, const char *text)
 {
 	struct shown shown;
 
 	if (!sim_machine)
-		check_places(path, job, text, &shown);
+		check_places(path, text, &shown);
 }
 
 /* --- the count, in the end --- */
@@ -147,8 +152,8 @@ static size_t most_of(const char *job)
 	return n;
 }
 
-/* What the directory AT, of jobs/ or history/, tells of the job called NAME there. */
-static void judge_one(const char *at, const char *name, pid_t pid)
+/* What AT, the directory of a job in jobs/ or history/, tells. */
+static void judge_one(const char *at, pid_t pid)
 {
 	size_t told, least = 0, places = 0, most;
 	const char *job = NULL;
@@ -161,7 +166,7 @@ static void judge_one(const char *at, const char *name, pid_t pid)
 
 		if (kernel_read(pid, path, &text))
 			continue;
-		check_places(path, name, text, &s);
+		check_places(path, text, &s);
 		if (!s.next || !s.run.job || s.run.foreign)
 			continue;
 		job = s.run.job;
@@ -193,7 +198,7 @@ void gaps_judge(void)
 			size_t told;
 
 			if (!sim_machine)
-				judge_one(at, names.v[k].name, pid);
+				judge_one(at, pid);
 			else if (count_in(at, pid, &told) && told)
 				sim_fail("%s tells %zu gaps, and is of a local job", at, told);
 		}

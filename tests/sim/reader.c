@@ -276,7 +276,7 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 		check_known(path, take_ptr(text));
 	} else {
 		check_known_run(path, text);
-		gaps_check(job, path, text);
+		gaps_check(path, text);
 	}
 }
 

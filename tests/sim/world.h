@@ -199,8 +199,8 @@ void archive_judge(void);
 
 /* --- gaps.c --- */
 
-/* TEXT is what PATH, the log of a run, shows, which is in JOB's folder. */
-void gaps_check(const char *job, const char *path, const char *text);
+/* TEXT is what PATH, the log of a run, shows. */
+void gaps_check(const char *path, const char *text);
 /* kxfs says TEXT in .kxfs/log. */
 void gaps_said(const char *text);
 /* How many gaps are told? In a task. */

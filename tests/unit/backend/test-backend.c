@@ -223,7 +223,7 @@ static void test_kinds(void **state)
 	free(text);
 	strcat(world.state, "/missing");
 	assert_int_equal(make("local", &text), -ENOENT);
-	assert_non_null(strstr(text, "/missing/jobs: No such file"));
+	assert_non_null(strstr(text, "/missing/output: No such file"));
 	free(text);
 	*strrchr(world.state, '/') = '\0';
 	assert_null(world.b);

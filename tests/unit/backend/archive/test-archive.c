@@ -129,9 +129,9 @@ static size_t temporary(void)
 /* A job that has ended, with one log; it is given to the archive. */
 static void add(const char *id, const char *uid)
 {
-	cleanup_free char *logs = text_print("%s/jobs/%s/logs", rig.state, id);
-	cleanup_free char *lines = text_print("%s/jobs/%s/lines", rig.state, id);
-	cleanup_free char *folder = text_print("%s/jobs/%s", rig.state, id);
+	cleanup_free char *logs = text_print("%s/output/%s/logs", rig.state, uid);
+	cleanup_free char *lines = text_print("%s/output/%s/lines", rig.state, uid);
+	cleanup_free char *folder = text_print("%s/output/%s", rig.state, uid);
 	struct spec_job *job = spec_job_new(1, 1);
 	struct spec_replica *r = &job->replicas[0];
 

@@ -175,12 +175,73 @@ static void test_same_id(void **state)
 	expect_phase(BACKEND_HISTORY, "a", "first");
 	expect_phase(BACKEND_JOBS, "a", "second");
 	told[0] = '\0';
-	put("a", "u2", 2, "second", true); /* this job takes the name of the first */
-	assert_string_equal(told, "a:first>- a:second>a:second ");
+	put("a", "u2", 2, "second", true); /* it is the newer one, so it has the name */
+	assert_string_equal(told, "a:first>a~u1:first a:second>a:second ");
 	expect_phase(BACKEND_HISTORY, "a", "second");
-	assert_null(store_get_uid(store, "u1"));
-	expect_list(BACKEND_HISTORY, "a ");
+	expect_phase(BACKEND_HISTORY, "a~u1", "first");
+	expect_list(BACKEND_HISTORY, "a~u1 a ");
 	expect_list(BACKEND_JOBS, "");
+	/* A name stays as long as the job is in that place. */
+	put("a", "u1", 1, "again", true);
+	expect_phase(BACKEND_HISTORY, "a~u1", "again");
+	put("a", "u0", 1, "oldest", true);
+	expect_list(BACKEND_HISTORY, "a~u0 a~u1 a ");
+	store_remove(store, "u2");
+	expect_list(BACKEND_HISTORY, "a~u0 a~u1 ");
+	/* The first is in the cluster again. */
+	put("a", "u1", 1, "back", false);
+	expect_phase(BACKEND_JOBS, "a", "back");
+	expect_list(BACKEND_HISTORY, "a~u0 ");
+}
+
+/* The names are the same whatever the order is in which a start finds the jobs, and what they were called before. */
+static void test_names_over_starts(void **state)
+{
+	static const char *const ids[][3] = {{"a", "a", "a"},
+					     {"a~u1", "a~u2", "a"},
+					     {"a", "a~u2", "a~u3"}};
+	char uid[] = "u1";
+
+	for (size_t how = 0; how < array_size(ids); how++) {
+		for (unsigned i = 0; i < 3; i++) {
+			unsigned k = how % 2 ? i : 2 - i;
+
+			uid[1] = (char)('1' + k);
+			put(ids[how][k], uid, k < 2 ? 5 : 7, "", true);
+		}
+		expect_list(BACKEND_HISTORY, "a~u1 a~u2 a ");
+		for (unsigned i = 0; i < 3; i++) {
+			uid[1] = (char)('1' + i);
+			store_remove(store, uid);
+		}
+	}
+}
+
+/* Uids and ids are from outside. */
+static void test_strange_names(void **state)
+{
+	char longest[256];
+
+	memset(longest, 'x', 253);
+	longest[253] = '\0';
+	put(longest, "12345678-1", 1, "first", true);
+	put(longest, "12345678-2", 2, "second", true);
+	put(longest, "12345678-3", 3, "third", true);
+	put("b", "../..", 1, "first", true);
+	put("b", "..//..", 2, "second", true);
+	put("b", "./", 3, "third", true);
+	assert_int_equal(store_count(store, BACKEND_HISTORY), 6);
+	expect_phase(BACKEND_HISTORY, longest, "third");
+	longest[246] = '\0';
+	strcat(longest, "~12345678");
+	assert_int_equal(strlen(longest), 255);
+	expect_phase(BACKEND_HISTORY, longest, "first");
+	longest[244] = '\0';
+	strcat(longest, "~12345678~2");
+	expect_phase(BACKEND_HISTORY, longest, "second");
+	expect_phase(BACKEND_HISTORY, "b", "third");
+	expect_phase(BACKEND_HISTORY, "b~", "first");
+	expect_phase(BACKEND_HISTORY, "b~~2", "second");
 }
 
 #define MANY 3000
@@ -305,9 +366,11 @@ int main(void)
 {
 #define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		store_test(test_life_of_a_job), store_test(test_revision), store_test(test_order),
-		store_test(test_same_id),	store_test(test_readers),  store_test(test_held),
-		store_test(test_end_is_said),
+		store_test(test_life_of_a_job), store_test(test_revision),
+		store_test(test_order),		store_test(test_same_id),
+		store_test(test_readers),	store_test(test_held),
+		store_test(test_end_is_said),	store_test(test_names_over_starts),
+		store_test(test_strange_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

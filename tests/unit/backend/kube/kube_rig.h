@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/backend/folder_key.h"
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/scratch.h"
 
@@ -524,7 +525,7 @@ static inline bool rig_has_folder(const char *id)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/jobs/%s", rig.dir, id);
+	snprintf(path, sizeof(path), "%s/output/%s", rig.dir, folder_key(rig.dir, id));
 	return access(path, F_OK) == 0;
 }
 

@@ -21,13 +21,13 @@ static char *path_of(const char *name)
 
 static int setup(void **state)
 {
-	cleanup_free char *jobs = NULL;
+	cleanup_free char *output = NULL;
 	struct folder_found *found;
 
 	strcpy(dir, "/tmp/kxfs-folder-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	jobs = path_of("jobs");
-	assert_int_equal(mkdir(jobs, 0700), 0);
+	output = path_of("output");
+	assert_int_equal(mkdir(output, 0700), 0);
 	/* The first start makes what is missing. */
 	assert_int_equal(folder_files_load(dir, &found), 0);
 	assert_null(found);
@@ -87,27 +87,29 @@ static void expect_submission(const char *id, const char *uuid)
 {
 	struct folder_found *found = load_one();
 
+	assert_string_equal(found->key, uuid);
+	assert_true(found->own);
 	assert_string_equal(found->id, id);
-	assert_string_equal(found->submission, uuid);
 	assert_string_equal(found->file, "a.yaml");
 	assert_true(found->written > 0);
 	assert_null(found->snapshot);
-	assert_false(found->unread);
+	assert_false(found->printed);
 	folder_found_free(found);
-	expect_text("jobs/one/app.yaml", "name: a\n");
+	expect_text("output/" UUID_A "/app.yaml", "name: a\n");
 }
 
 static void test_submit(void **state)
 {
 	assert_int_equal(submit("one", UUID_A), 0);
-	assert_int_equal(submit("one", UUID_B), -EEXIST);
 	assert_true(exists("submissions/" UUID_A));
-	assert_false(exists("submissions/" UUID_B));
-	assert_int_equal(folder_files_settle(dir, "one", UUID_A, ""), 0);
+	/* It is sent under another name. */
+	assert_int_equal(submit("two", UUID_A), 0);
+	assert_int_equal(submit("one", UUID_A), 0);
+	assert_int_equal(folder_files_settle(dir, UUID_A, ""), 0);
 	assert_false(exists("submissions/" UUID_A));
 	expect_submission("one", UUID_A);
 	/* A folder that was removed meanwhile is not missed. */
-	assert_int_equal(folder_files_settle(dir, "two", UUID_B, ""), 0);
+	assert_int_equal(folder_files_settle(dir, UUID_B, ""), 0);
 }
 
 /* A held job is tried again in the folder that a crash has left. */
@@ -116,10 +118,10 @@ static void test_resumed(void **state)
 	const struct folder_submission s = {"one", UUID_A, "a.yaml", "name: a\n", 8, 0};
 
 	assert_int_equal(submit("one", UUID_A), 0);
-	write_text("jobs/one/app.yaml", "name");
+	write_text("output/" UUID_A "/app.yaml", "name");
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(folder_files_resume(dir, &s, INT64_C(1700000000000000000)), 0);
-		expect_text("jobs/one/app.yaml", "name: a\n");
+		expect_text("output/" UUID_A "/app.yaml", "name: a\n");
 	}
 }
 
@@ -128,16 +130,17 @@ static void test_completed(void **state)
 {
 	struct stat before, after;
 	cleanup_free char *was = path_of("submissions/" UUID_A),
-			  *is = path_of("jobs/one/submission");
-	cleanup_free char *folder = path_of("jobs/one");
+			  *is = path_of("output/" UUID_A "/submission");
+	cleanup_free char *folder = path_of("output/" UUID_A);
 
 	for (int how = 0; how < 4; how++) {
 		assert_int_equal(submit("one", UUID_A), 0);
 		assert_int_equal(stat(was, &before), 0);
 		if (how == 1)
-			write_text("jobs/one/submission", "");
+			write_text("output/" UUID_A "/submission", "");
 		if (how == 2)
-			write_text("jobs/one/app.yaml", "name: a\n and more than was written");
+			write_text("output/" UUID_A "/app.yaml",
+				   "name: a\n and more than was written");
 		if (how == 3)
 			scratch_remove(folder);
 		expect_submission("one", UUID_A);
@@ -147,19 +150,6 @@ static void test_completed(void **state)
 		assert_in_range(after.st_mtime, before.st_mtime - 1, before.st_mtime);
 		scratch_remove(folder);
 	}
-}
-
-/* The folder of that name belongs to another submission by now: nothing in it is changed. */
-static void test_of_another(void **state)
-{
-	cleanup_free char *folder = path_of("jobs/one");
-
-	assert_int_equal(submit("one", UUID_A), 0);
-	scratch_remove(folder);
-	assert_int_equal(submit("one", UUID_B), 0);
-	assert_int_equal(folder_files_settle(dir, "one", UUID_B, ""), 0);
-	expect_submission("one", UUID_B);
-	assert_false(exists("submissions/" UUID_A));
 }
 
 static void load_none(void)
@@ -174,7 +164,7 @@ static void load_none(void)
 static void test_torn(void **state)
 {
 	cleanup_free char *path = path_of("submissions/" UUID_A), *text = NULL;
-	cleanup_free char *folder = path_of("jobs/one");
+	cleanup_free char *folder = path_of("output/" UUID_A);
 	size_t len;
 
 	assert_int_equal(submit("one", UUID_A), 0);
@@ -182,7 +172,7 @@ static void test_torn(void **state)
 	assert_int_equal(file_read(path, 4096, &text, &len), 0);
 	write_text("submissions/" UUID_A, "");
 	load_none();
-	assert_false(exists("submissions/" UUID_A) || exists("unread"));
+	assert_false(exists("submissions/" UUID_A) || exists("aside"));
 	for (size_t n = 1; n < len; n++) {
 		char was = text[n];
 
@@ -194,7 +184,7 @@ static void test_torn(void **state)
 			assert_int_equal(truncate(path, (off_t)len), 0);
 		load_none();
 		assert_false(exists("submissions/" UUID_A));
-		assert_true(exists("unread/" UUID_A ".submission"));
+		assert_true(exists("aside/" UUID_A ".submission"));
 	}
 	/* The text is whole, but that of another submission. */
 	write_text("submissions/" UUID_B, text);
@@ -209,10 +199,10 @@ static void test_damaged(void **state)
 {
 	static const char *const texts[] = {"one", "one\na.yaml", "one\na.yaml\nname: a\n",
 					    "../x\na.yaml\nname: a\n"};
-	static const char *const places[] = {"unread/" UUID_A ".submission",
-					     "unread/" UUID_A ".submission.1",
-					     "unread/" UUID_A ".submission.2",
-					     "unread/" UUID_A ".submission.3"};
+	static const char *const places[] = {"aside/" UUID_A ".submission",
+					     "aside/" UUID_A ".submission.1",
+					     "aside/" UUID_A ".submission.2",
+					     "aside/" UUID_A ".submission.3"};
 	cleanup_free char *path = path_of("submissions/directory");
 
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -235,7 +225,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_submit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resumed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_completed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
 	};

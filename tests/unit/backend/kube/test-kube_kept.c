@@ -113,7 +113,7 @@ static bool has_file(const char *id, const char *name)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	snprintf(path, sizeof(path), "%s/output/%s/%s", rig.dir, folder_key(rig.dir, id), name);
 	return access(path, F_OK) == 0;
 }
 
@@ -144,7 +144,8 @@ static void test_spool_limit(void **state)
 	id = strdup(rig.id);
 	story_run(id, "u-0", "p1");
 	assert_non_null(rig.streams);
-	output_print(output_job_open(rig.b->output, id), "p1.a.0", "more than ten bytes\n");
+	output_print(output_job_open(rig.b->output, folder_key(rig.dir, id)), "p1.a.0",
+		     "more than ten bytes\n");
 	rig_pod_event("MODIFIED", pod);
 	rig_stream_done(rig.streams);
 	json = rig_job(id, "u-0", "Completed", 1);
@@ -185,7 +186,7 @@ static void kept_job(const char *name, const char *phase)
 	snprintf(pod, sizeof(pod), "p-%s", name);
 	snprintf(key, sizeof(key), "%s.a.0", pod);
 	story_run(name, uid, pod);
-	output_print(output_job_open(rig.b->output, name), key, "more than ten bytes\n");
+	output_print(output_job_open(rig.b->output, uid), key, "more than ten bytes\n");
 	if (phase) {
 		story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
 		story_job("MODIFIED", name, uid, phase);
@@ -282,7 +283,6 @@ static void test_same_name(void **state)
 	story_job("ADDED", "one", "u2", "Pending");
 	story_job("DELETED", "one", "u2", "Pending");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	assert_true(rig_has_folder("one"));
 	/* The third job begins while the second is still there, and goes before the pods of the second do. */
 	story_run("one", "u3", "p3");
 	fake_pass(5000);
@@ -296,92 +296,25 @@ static void test_same_name(void **state)
 	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
 	assert_non_null(rig.streams);
-	assert_true(rig_has_folder("one"));
 	story_end("one", "u4", "p4");
+	/* The newest has the name. */
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-}
-
-/* A kill comes right after the folder has got its new name: the snapshot in it still has the old one. */
-static void test_moved_and_killed(void **state)
-{
-	char from[512], to[512];
-
-	story_begin();
-	story_end("one", "u1", "p1");
-	rig_stop();
-	snprintf(from, sizeof(from), "%s/jobs/one", rig.dir);
-	snprintf(to, sizeof(to), "%s/jobs/one~u1", rig.dir);
-	assert_int_equal(rename(from, to), 0);
-	rig_start("", "");
 	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
-	rig_expect(BACKEND_HISTORY, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");
 }
 
-/* Somebody opens the log of p2, and waits for what was printed. */
-static struct log *open_and_wait(void)
-{
-	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
-	struct log *log;
-
-	assert_int_equal(backend_log(rig.b, job, "p2.a.0", LOG_PLAIN, &log), 0);
-	fake_run();
-	if (rig_stream("p2.a.0"))
-		rig_outcome(rig_stream("p2.a.0"), PODLOG_ALL);
-	fake_run();
-	assert_true(log_has_arrived(log));
-	return log;
-}
-
-/*
- * The log of a job that nobody captures is opened while the folder of an earlier job of its name makes room, at each
- * moment of that: who has it open is given what comes, or learns that the log has to be opened again.
- */
-static void test_opened_while_moved(void **state)
-{
-	bool steps = true;
-
-	for (size_t n = 0; steps; n++) {
-		const struct spec_job *job cleanup_job = NULL;
-		struct log *first cleanup_log = NULL, *second cleanup_log = NULL;
-		struct log_stat st;
-
-		if (n > 0) {
-			assert_int_equal(rig_teardown(state), 0);
-			assert_int_equal(rig_setup(state), 0);
-		}
-		story_begin();
-		story_end("one", "u1", "p1");
-		rig_stop();
-		rig.capture = BACKEND_CAPTURE_NONE;
-		rig_start("", "");
-		story_run("one", "u2", "p2");
-		assert_null(rig.streams);
-		job = backend_job(rig.b, BACKEND_JOBS, "one");
-		assert_int_equal(backend_log(rig.b, job, "p2.a.0", LOG_PLAIN, &first), 0);
-		for (size_t i = 0; i < n && steps; i++)
-			steps = fake_step(&fake.posted) || fake_step(&fake.pool);
-		second = open_and_wait();
-		assert_non_null(rig_stream("p2.a.0"));
-		log_peek(first, &st);
-		assert_true(st.ended == log_is_stale(first));
-		log_peek(second, &st);
-		assert_true(st.ended == log_is_stale(second));
-		if (log_is_stale(second)) {
-			log_unref(second);
-			second = open_and_wait();
-		}
-		assert_false(log_is_stale(second));
-		rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
-	}
-}
-
-/* Replace the file NAME in the folder ID by TEXT; NULL: remove it. */
-static void set_file(const char *id, const char *name, const char *text)
+/* Replace the file NAME of the job u1 by TEXT; NULL: remove it. */
+static void set_file(const char *name, const char *text)
 {
 	char path[512];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	snprintf(path, sizeof(path), "%s/output/u1/%s", rig.dir, name);
 	if (!text) {
 		assert_int_equal(unlink(path), 0);
 		return;
@@ -402,81 +335,61 @@ static void expect_text(const char *path, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-/* Output that can't be given to any job is kept, and not mixed with that of the next job of its name. */
-static void test_unread(void **state)
+/*
+ * A damaged record is moved out of the way. The output is still that of its job, which goes on if the cluster has it;
+ * else it stays where it is.
+ */
+static void test_damaged(void **state)
 {
 	static const struct {
-		const char *record, *place, *said;
+		const char *record, *said;
 	} table[] = {
-		{"{\"id\": [", "unread/one", "jobs/one/job.json is damaged"},
-		{"{\"version\":1}", "unread/one.1",
-		 "jobs/one/job.json was written by another version of kxfs"},
-		{NULL, "unread/one.2", "unread/one.2"},
+		{"{\"id\": [", "output/u1/job.json is damaged"},
+		{"{\"version\":1}", "output/u1/job.json was written by another version of kxfs"},
+		{NULL, NULL},
 	};
-	char old[2] = "a", uid[3] = "u1", pod[64];
+	cleanup_free char *job = rig_job("one", "u1", "Running", 2);
+	cleanup_free char *json = rig_pod("p1", "u1", 0, "Running", RIG_RUNNING);
 
 	story_begin();
-	story_end("one", "u1", "p1");
+	fake_pass(5000);
 	for (size_t i = 0; i < array_size(table); i++) {
-		cleanup_free char *job = NULL, *json = NULL;
+		cleanup_free char *place = text_print("aside/u1.job.json%s", i ? ".1" : "");
 
 		rig_stop();
-		set_file("one", "job.json", table[i].record);
-		set_file("one", "logs/p1.a.0", old);
+		set_file("job.json", table[i].record);
+		set_file("logs/p1.a.0", "a");
 		/* As long as there is no such job, the output stays where it is. */
 		rig_start("", "");
+		rig_expect(BACKEND_HISTORY, "one", NULL);
 		rig_stop();
-		assert_true(has_file("one", "logs/p1.a.0"));
-		uid[1]++;
-		job = rig_job("one", uid, "Running", 2);
-		json = rig_pod("p1", uid, 0, "Running", RIG_RUNNING);
+		expect_text("output/u1/logs/p1.a.0", "a");
+		if (table[i].record) {
+			expect_said(table[i].said);
+			expect_text(place, table[i].record);
+		}
 		rig_start(job, json);
 		fake_pass(5000);
-		expect_said(table[i].said);
-		snprintf(pod, sizeof(pod), "%s/logs/p1.a.0", table[i].place);
-		expect_text(pod, old);
 		assert_non_null(rig_stream("p1.a.0"));
-		expect_text("jobs/one/logs/p1.a.0", "");
+		rig_expect(BACKEND_JOBS, "one", "RUNNING");
 		assert_true(has_file("one", "job.json"));
-		old[0]++;
 	}
 }
 
-/* For a job that was submitted from here it is known whose the output is. */
-static void test_unread_own(void **state)
+/* Nobody's folder is taken for that of another job: one that was copied, or whose record was changed. */
+static void test_copied(void **state)
 {
-	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Running", RIG_RUNNING);
-	cleanup_free char *json = NULL;
-	cleanup_free char *id = NULL;
-	char path[512];
+	cleanup_free char *command = NULL;
 
-	rig.capture = BACKEND_CAPTURE_OWN;
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_stop();
+	command = text_print("cp -r %s/output/u1 %s/output/u2", rig.dir, rig.dir);
+	assert_int_equal(system(command), 0);
 	rig_start("", "");
-	rig_submit(RIG_APP);
-	rig_serve();
-	assert_int_equal(rig.err, 0);
-	id = strdup(rig.id);
-	json = rig_job(id, "u-0", "Running", 1);
-	rig_job_event("ADDED", json);
-	rig_pod_event("ADDED", pod);
-	fake_pass(5000);
-	assert_true(has_file(id, "job.json"));
-	for (unsigned i = 0; i < 2; i++) {
-		rig_stop();
-		set_file(id, "job.json", i ? "newer" : "new");
-		set_file(id, "logs/p1.a.0", "a");
-		rig_start("", "");
-		rig_stop();
-		snprintf(path, sizeof(path), "jobs/%s/job.json", id);
-		expect_text(path, i ? "newer" : "new");
-		rig_start(json, pod);
-		fake_pass(5000);
-		expect_own(id);
-		snprintf(path, sizeof(path), "jobs/%s/job.json.unread%s", id, i ? ".1" : "");
-		expect_text(path, i ? "newer" : "new");
-		assert_true(has_file(id, "logs/p1.a.0"));
-		assert_true(has_file(id, "job.json"));
-	}
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	assert_int_equal(store_count(rig.b->store, BACKEND_HISTORY), 1);
+	expect_said("output/u2/job.json is damaged");
 }
 
 int main(void)
@@ -487,13 +400,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_moved_and_killed, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_output, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_opened_while_moved, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_unread_own, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_copied, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("kube_kept", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void test_copy_of_ours(void **state)
 		id = text_copy(rig.id);
 		/* The folder is complete soon, before any output. */
 		fake_pass(2000);
-		path = text_print("%s/jobs/%s/submission", rig.dir, id);
+		path = text_print("%s/output/%s/submission", rig.dir, folder_key(rig.dir, id));
 		assert_int_equal(file_read(path, 1000, &text, &len), 0);
 		assert_non_null(strstr(text, "\napp.yaml\nu-"));
 		rig_stop();

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tests/unit/backend/folder_key.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"
 
@@ -80,7 +81,7 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 	if (w->refuses || !new_job || new_job->history || !spec_job_is_over(new_job) ||
 	    (old && spec_job_is_over(old)))
 		return;
-	snprintf(path, sizeof(path), "%s/jobs/%s/job.json", w->state, new_job->id);
+	snprintf(path, sizeof(path), "%s/output/%s/job.json", w->state, new_job->uid);
 	if (file_read(path, 1 << 20, &text, &len) || spec_record_parse(text, len, &rec) ||
 	    rec->job->state != new_job->state || !rec->job->finished) {
 		fprintf(stderr, "the end of %s is told before it is on disk: %s\n", new_job->id,

@@ -52,7 +52,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 				      struct spec_record *rec,
 				      const struct local_record_events *events, void *data)
 {
-	assert_string_equal(dir, "/state/jobs/job");
+	assert_string_equal(dir, "/state/output/u");
 	rig.record = new0(struct local_record);
 	*rig.record = (struct local_record){rec, events, data, false};
 	return rig.record;
@@ -278,7 +278,7 @@ void local_replica_adopted(struct local_replica *rep, const struct task_found *f
 
 struct output_job *output_job_open(struct output *o, const char *id)
 {
-	assert_string_equal(id, "job");
+	assert_string_equal(id, "u");
 	return (struct output_job *)&rig;
 }
 
@@ -403,7 +403,7 @@ static void leave(void)
 	assert_false(rig.left);
 	rig.record->events->settled(rig.record->data);
 	assert_true(rig.left);
-	assert_done("clean /state/jobs/job");
+	assert_done("clean /state/output/u");
 	assert_int_equal(local_jobs_count(rig.jobs), 0);
 	assert_int_equal(rig.group.n, 0);
 	local_jobs_free(rig.jobs);
@@ -439,7 +439,7 @@ static void test_fails(void **state)
 	end_attempt(0, 0);
 	assert_done("");
 	end_attempt(2, 0);
-	assert_done("read /state/jobs/job/logs/a-1.0");
+	assert_done("read /state/output/u/logs/a-1.0");
 	rig.on_words(rig.words_data, "at last");
 	assert_string_equal(job->last_words, "at last");
 	assert_false(job->silent);
@@ -451,7 +451,7 @@ static void test_fails(void **state)
 	end_attempt(0, 0);
 	end_attempt(2, 0);
 	rig.on_words(rig.words_data, NULL);
-	assert_done("end a-0, end a-1, end b-0, read /state/jobs/job/logs/a-1.0, over");
+	assert_done("end a-0, end a-1, end b-0, read /state/output/u/logs/a-1.0, over");
 	job = rig.record->rec->job;
 	assert_true(job->silent);
 	assert_string_equal(job->last_words, "");

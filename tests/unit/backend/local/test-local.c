@@ -248,7 +248,7 @@ int fsync(int fd)
 	struct stat st;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (bad_syncs && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/jobs/") &&
+	if (bad_syncs && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/output/") &&
 	    fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && good_syncs-- <= 0) {
 		bad_syncs--;
 		errno = EIO;
@@ -335,7 +335,7 @@ static void test_refused(void **state)
 	{
 		cleanup_free char *jobs = NULL;
 
-		assert_true(asprintf(&jobs, "%s/jobs", w->state) > 0);
+		assert_true(asprintf(&jobs, "%s/output", w->state) > 0);
 		assert_int_equal(count_dir(jobs), 2);
 	}
 }
@@ -361,7 +361,7 @@ static void test_not_recorded(void **state)
 	assert_non_null(strstr(a.text, w->state));
 	assert_non_null(strstr(a.text, "nothing was launched"));
 	assert_int_equal(count_jobs(w), 0);
-	assert_true(asprintf(&jobs, "%s/jobs", w->state) > 0);
+	assert_true(asprintf(&jobs, "%s/output", w->state) > 0);
 	assert_int_equal(count_dir(jobs), 2);
 	assert_false(exists(w, "work/ran"));
 }

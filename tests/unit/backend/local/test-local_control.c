@@ -141,10 +141,10 @@ static void test_cancel(void **state)
 	assert_false(is_alive(pid));
 	assert_true(log_has(w, id, "main-0.0", "\nlast words\n"));
 	assert_true(log_has(w, id, NULL, "\nmain/0 last words\n"));
-	until(!exists(w, "state/jobs/%s/.job.json.new", id));
+	until(!exists(w, "state/output/%s/.job.json.new", folder_key(w->state, id)));
 	assert_int_equal(forget(w, id), 0);
 	assert_false(is_in(w, BACKEND_HISTORY, id));
-	assert_false(exists(w, "state/jobs/%s", id));
+	assert_false(exists(w, "state/output/%s", folder_key(w->state, id)));
 }
 
 static void test_cancel_other(void **state)
@@ -202,13 +202,14 @@ static void test_cancel_when_finished(void **state)
 	assert_true(has_state(w, id, SPEC_SUCCEEDED));
 	assert_true(log_is(w, id, "main-0.0", "done\n"));
 	assert_int_equal(forget(w, id), 0);
-	assert_false(exists(w, "state/jobs/%s", id));
+	assert_false(exists(w, "state/output/%s", folder_key(w->state, id)));
 }
 
 /* Have the disk take the record of job ID, or refuse it. */
 static void record_writable(struct world *w, const char *id, bool writable)
 {
-	cleanup_free char *path = text_print("%s/jobs/%s/.job.json.new", w->state, id);
+	cleanup_free char *path =
+		text_print("%s/output/%s/.job.json.new", w->state, folder_key(w->state, id));
 
 	w->refuses = true;
 	/* The record may just be being written. */
@@ -262,7 +263,7 @@ static void test_forget_while_ending(void **state)
 	assert_int_equal(forget(w, id), 0);
 	assert_false(is_alive(pid));
 	assert_false(is_in(w, BACKEND_HISTORY, id));
-	assert_false(exists(w, "state/jobs/%s", id));
+	assert_false(exists(w, "state/output/%s", folder_key(w->state, id)));
 	w->config.grace_ms = 0;
 }
 

@@ -361,7 +361,8 @@ static void test_lines(void **state)
 	pause_ms(300);
 	touch(w, "go");
 	until(has_state(w, id, SPEC_SUCCEEDED));
-	assert_true(asprintf(&path, "%s/jobs/%s/lines/main-0.0", w->state, id) > 0);
+	assert_true(asprintf(&path, "%s/output/%s/lines/main-0.0", w->state,
+			     folder_key(w->state, id)) > 0);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	lines_open(&reader, fd);

@@ -110,7 +110,7 @@ static bool file_has(struct world *w, const char *id, const char *name, const ch
 	char path[256];
 
 	assert_non_null(text);
-	snprintf(path, sizeof(path), "%s/jobs/%s/%s", w->state, id, name);
+	snprintf(path, sizeof(path), "%s/output/%s/%s", w->state, folder_key(w->state, id), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, text, 65535) > 0 && strstr(text, part);
 }
@@ -122,7 +122,8 @@ static pid_t file_pid(struct world *w, const char *id, const char *key, int line
 	pid_t pid = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/jobs/%s/logs/%s", w->state, id, key);
+	snprintf(path, sizeof(path), "%s/output/%s/logs/%s", w->state, folder_key(w->state, id),
+		 key);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (line-- >= 0 && fgets(text, sizeof(text), f))
@@ -183,7 +184,7 @@ static void test_crash(void **state)
 	assert_string_equal(job->reason, "Error");
 	/* The replica that ends first ends the job, so the other one may get SIGTERM before it has ended by itself. */
 	assert_true(job->replicas[0].exit_code == 3 || job->replicas[1].exit_code == 3);
-	until(!exists(w, "state/jobs/%s/tasks", id));
+	until(!exists(w, "state/output/%s/tasks", folder_key(w->state, id)));
 
 	/* > the record says so, too */
 	world_stop(w);
@@ -210,7 +211,8 @@ static void test_crash_and_ended(void **state)
 	pid = file_pid(w, id, "main-0.0", 0);
 	daemon_kill(daemon);
 	touch(w, "go");
-	until(exists(w, "state/jobs/%s/tasks/0.0", id) && exists(w, "state/jobs/%s/tasks/1.0", id));
+	until(exists(w, "state/output/%s/tasks/0.0", folder_key(w->state, id)) &&
+	      exists(w, "state/output/%s/tasks/1.0", folder_key(w->state, id)));
 	assert_false(is_alive(pid));
 	assert_int_equal(world_start(w), 0);
 	until(has_state(w, id, SPEC_FAILED));
@@ -269,7 +271,7 @@ static void test_linger(void **state)
 	assert_true(is_alive(pid));
 	assert_int_equal(world_helpers(w, NULL), 3);
 	touch(w, "go");
-	until(exists(w, "state/jobs/%s/tasks/0.0", runs));
+	until(exists(w, "state/output/%s/tasks/0.0", folder_key(w->state, runs)));
 	w->config.linger = false;
 	w->config.grace_ms = 200;
 	assert_int_equal(world_start(w), 0);
@@ -306,7 +308,8 @@ static void test_crash_and_lost(void **state)
 	daemon_kill(daemon);
 	touch(w, "go");
 	touch(w, "end");
-	until(exists(w, "state/jobs/%s/tasks/0.0", id) && exists(w, "state/jobs/%s/tasks/1.0", id));
+	until(exists(w, "state/output/%s/tasks/0.0", folder_key(w->state, id)) &&
+	      exists(w, "state/output/%s/tasks/1.0", folder_key(w->state, id)));
 	assert_int_equal(world_start(w), 0);
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	job = job_of(w, id);
@@ -322,7 +325,7 @@ static void test_synced(void **state)
 {
 	struct world *w = *state;
 	cleanup_free char *notes = text_print("%s/synced", w->work);
-	cleanup_free char *jobs = text_print("%s/jobs\n", w->state);
+	cleanup_free char *output = text_print("%s/output\n", w->state);
 	cleanup_free char *id = NULL, *text = NULL, *end = NULL;
 	cleanup_free char *path = text_print("%s/at-start", w->work);
 	size_t len;
@@ -332,11 +335,11 @@ static void test_synced(void **state)
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	unsetenv(SYNCED);
 	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
-	assert_non_null(strstr(text, jobs));
-	assert_non_null(strstr(text, id));
+	assert_non_null(strstr(text, output));
+	assert_non_null(strstr(text, folder_key(w->state, id)));
 	free(take_ptr(text));
 	assert_int_equal(file_read(notes, 1 << 20, &text, &len), 0);
-	end = text_print("%s/tasks/0.0.new\n", id);
+	end = text_print("%s/tasks/0.0.new\n", folder_key(w->state, id));
 	assert_non_null(strstr(text, end));
 }
 
@@ -445,42 +448,22 @@ static void test_ended_is_told(void **state)
 	assert_string_equal(w->launched, id);
 }
 
-/* In the record in the folder COPY the job gets that name, too, in place of ID. */
-static void rename_record(struct world *w, const char *id, const char *copy)
-{
-	cleanup(spec_record_freep) struct spec_record *rec = NULL;
-	cleanup_free char *path = text_print("%s/jobs/%s/job.json", w->state, copy);
-	cleanup_free char *text = NULL;
-	size_t len;
-
-	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
-	for (char *at = text; (at = strstr(at, id));)
-		memcpy(at, copy, strlen(copy));
-	assert_int_equal(spec_record_parse(text, len, &rec), 0);
-	assert_int_equal(record_write(w->state, rec), 0);
-}
-
-/* A copy of a job's folder, with the record changed to its name, is reported and left alone. */
-static void test_two_of_one_uid(void **state)
+/* A copy of a job's folder is moved away: the record in it is that of another folder. */
+static void test_copied(void **state)
 {
 	struct world *w = *state;
 	cleanup_free char *id = submit_sh(w, "echo a", 1, NULL);
-	cleanup_free char *copy = text_copy(id);
-	cleanup_free char *command = NULL, *said = NULL;
-	size_t len;
+	cleanup_free char *command = NULL;
 
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	world_stop(w);
-	memset(copy + strlen(copy) - 3, 'z', 3);
-	command = text_print("cp -r %s/jobs/%s %s/jobs/%s", w->state, id, w->state, copy);
+	command = text_print("cp -r %s/output/%s %s/output/copy", w->state,
+			     folder_key(w->state, id), w->state);
 	assert_int_equal(system(command), 0);
-	rename_record(w, id, copy);
 	assert_int_equal(world_start(w), 0);
 	assert_int_equal(count_jobs(w), 1);
-	said = diag_text(&len);
-	assert_non_null(strstr(said, "has the uid of"));
-	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", copy));
-	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", id));
+	assert_true(exists(w, "state/aside/copy/logs/main-0.0"));
+	assert_true(exists(w, "state/output/%s/logs/main-0.0", folder_key(w->state, id)));
 }
 
 /*
@@ -490,7 +473,7 @@ static void test_two_of_one_uid(void **state)
 static void test_record_unread(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *first = NULL, *next = NULL, *said = NULL;
+	cleanup_free char *first = NULL, *next = NULL, *said = NULL, *key = NULL;
 
 	w->config.linger = true;
 	w->config.jobs = 1;
@@ -500,9 +483,10 @@ static void test_record_unread(void **state)
 	next = submit_sh(w, "touch began", 1, NULL);
 	until(has_state(w, first, SPEC_RUNNING));
 	world_stop(w);
-	refused = first;
+	key = text_copy(folder_key(w->state, first));
+	refused = key;
 	assert_true(world_start(w) < 0);
-	said = text_print("%s/jobs/%s/job.json can't be read: ", w->state, first);
+	said = text_print("%s/output/%s/job.json can't be read: ", w->state, key);
 	assert_non_null(strstr(w->said, said));
 	assert_non_null(strstr(w->said, "to start without that job, mv "));
 	world_stop(w);
@@ -525,8 +509,10 @@ static void test_damaged_record(void **state)
 	char *bad[array_size(texts)];
 
 	for (size_t i = 0; i < array_size(texts); i++) {
-		bad[i] = submit_sh(w, "true", 1, NULL);
-		until(has_state(w, bad[i], SPEC_SUCCEEDED));
+		cleanup_free char *id = submit_sh(w, "true", 1, NULL);
+
+		until(has_state(w, id, SPEC_SUCCEEDED));
+		bad[i] = text_copy(folder_key(w->state, id));
 	}
 	until(has_state(w, good, SPEC_SUCCEEDED));
 	world_stop(w);
@@ -534,7 +520,7 @@ static void test_damaged_record(void **state)
 		char path[256];
 		FILE *f;
 
-		snprintf(path, sizeof(path), "%s/jobs/%s/job.json", w->state, bad[i]);
+		snprintf(path, sizeof(path), "%s/output/%s/job.json", w->state, bad[i]);
 		f = fopen(path, "we");
 		assert_non_null(f);
 		fputs(texts[i], f);
@@ -571,7 +557,7 @@ static void test_history_keep(void **state)
 	assert_int_equal(cancel(w, goes), 0);
 	clock_pass(w->loop, 2);
 	until(!is_in(w, BACKEND_HISTORY, goes));
-	assert_false(exists(w, "state/jobs/%s", goes));
+	assert_false(exists(w, "state/output/%s", folder_key(w->state, goes)));
 	assert_true(is_in(w, BACKEND_JOBS, stays));
 }
 
@@ -597,14 +583,14 @@ static void test_spool_limit(void **state)
 	late = submit_sh(w, script, 1, NULL);
 	until(has_state(w, late, SPEC_SUCCEEDED));
 	clock_pass(w->loop, 2);
-	until(!exists(w, "state/jobs/%s/logs", moved));
+	until(!exists(w, "state/output/%s/logs", folder_key(w->state, moved)));
 	assert_true(is_in(w, BACKEND_JOBS, old));
 	{
 		cleanup_free char *more = submit_sh(w, script, 1, NULL);
 
 		until(has_state(w, more, SPEC_SUCCEEDED));
 		clock_pass(w->loop, 2);
-		until(!exists(w, "state/jobs/%s/logs", old));
+		until(!exists(w, "state/output/%s/logs", folder_key(w->state, old)));
 		assert_true(is_in(w, BACKEND_JOBS, more));
 	}
 	assert_true(is_in(w, BACKEND_JOBS, live));
@@ -633,7 +619,7 @@ int main(int argc, char **argv)
 		world_test(test_crash_and_lost),
 		world_test(test_synced),
 		world_test(test_ended_is_told),
-		world_test(test_two_of_one_uid),
+		world_test(test_copied),
 		world_test(test_record_unread),
 
 		world_test(test_damaged_record),

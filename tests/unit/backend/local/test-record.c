@@ -20,7 +20,7 @@ static struct rig {
 struct record_writer *record_writer_new(struct loop *loop, const char *dir,
 					const struct record_writer_events *events, void *data)
 {
-	assert_string_equal(dir, "/state/jobs/job");
+	assert_string_equal(dir, "/state/output/job");
 	rig.writer = events;
 	rig.writer_data = data;
 	return NULL;
@@ -97,8 +97,8 @@ static int setup(void **state)
 	rig = (struct rig){0};
 	forget_noted();
 	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
-	rig.record = local_record_new(NULL, NULL, "/state/jobs/job", spec_record_new(app, &origin),
-				      &events, NULL);
+	rig.record = local_record_new(NULL, NULL, "/state/output/job",
+				      spec_record_new(app, &origin), &events, NULL);
 	return 0;
 }
 

@@ -86,7 +86,7 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 {
 	struct task *task = &rig.tasks[rig.n_tasks++];
 
-	assert_string_equal(config->dir, "/state/jobs/j");
+	assert_string_equal(config->dir, "/state/output/j");
 	*task = (struct task){.events = events, .data = data};
 	return task;
 }
@@ -157,7 +157,7 @@ static int setup(void **state)
 	static const struct local_replica_events events = {on_lives, on_failed, on_idle};
 	static const char text[] = "name: app\nroles: [{name: a, image: i, entrypoint: sh, "
 				   "num_replicas: 12, resource: {cpu: 1, memMB: 1, gpu: 0}}]\n";
-	static char dir[] = "/state/jobs/j";
+	static char dir[] = "/state/output/j";
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
 

@@ -202,9 +202,9 @@ static inline void rig_writer_begin(struct rig_writer *w, const char *id, const 
 	rig_begin(key, prefix);
 	w->job = rig.job;
 	w->key = key;
-	snprintf(path, sizeof(path), "%s/jobs/%s/logs/%s", rig.state, id, key);
+	snprintf(path, sizeof(path), "%s/output/%s/logs/%s", rig.state, id, key);
 	rig_until((w->fd = open(path, flags)) >= 0);
-	snprintf(path, sizeof(path), "%s/jobs/%s/lines/%s", rig.state, id, key);
+	snprintf(path, sizeof(path), "%s/output/%s/lines/%s", rig.state, id, key);
 	w->lines_fd = open(path, flags | O_CREAT, 0600);
 	assert_true(w->lines_fd >= 0);
 	assert_int_equal(fstat(w->fd, &st), 0);

@@ -710,7 +710,7 @@ static void tear(const char *file, uint64_t *r)
 	struct stat st;
 	off_t at;
 
-	snprintf(path, sizeof(path), "%s/jobs/" JOB "/%s", rig.state, file);
+	snprintf(path, sizeof(path), "%s/output/" JOB "/%s", rig.state, file);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &st), 0);
 	at = (off_t)below(r, (size_t)st.st_size + 1);
@@ -915,7 +915,7 @@ static void test_no_room(void **state)
 	atomic_store(&rig.ended, 0);
 	rig_open(JOB);
 	rig_writer_begin(&w, JOB, "a-0.0", "a/0 ");
-	snprintf(path, sizeof(path), "%s/jobs/" JOB "/merged", rig.state);
+	snprintf(path, sizeof(path), "%s/output/" JOB "/merged", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0); /* so the index can't be opened as a file */
 	rig_write(&w, "one\ntwo\n");
 	rig_writer_end(&w);

@@ -204,7 +204,7 @@ static uint64_t file_size(const char *name)
 	char path[200];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.state, name);
+	snprintf(path, sizeof(path), "%s/output/job/%s", rig.state, name);
 	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_size;
 }
 
@@ -329,7 +329,7 @@ static void test_emptied(void **state)
 	begin(1, 0);
 	print(0, 1);
 	written(1);
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/k0", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job/logs/k0", rig.state);
 	assert_int_equal(truncate(path, 0), 0);
 	end(1);
 	rig_until(atomic_load(&rig.ended) == 1);
@@ -352,7 +352,7 @@ static void test_unread(void **state)
 	hold(false);
 	expect_merged("r/0 1\nr/1 2\n");
 	end(2);
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job/logs/k1", rig.state);
 	snprintf(aside, sizeof(aside), "%s/k1", rig.state);
 	assert_int_equal(rename(path, aside), 0);
 	assert_int_equal(mkdir(path, 0700), 0); /* a directory can be opened, but not read */
@@ -385,7 +385,7 @@ static void test_lost(void **state)
 	for (size_t i = 0; i < 2; i++)
 		rig_here(do_close, &logs[i]);
 	rig_down(true);
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/k1", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job/logs/k1", rig.state);
 	assert_int_equal(truncate(path, 0), 0);
 	rig_up();
 	atomic_store(&n_cut, 0);
@@ -486,7 +486,7 @@ static void test_damaged(void **state)
 		char path[200];
 		int fd;
 
-		snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.state, files[i]);
+		snprintf(path, sizeof(path), "%s/output/job/%s", rig.state, files[i]);
 		fd = open(path, O_WRONLY | O_TRUNC);
 		assert_true(fd >= 0);
 		for (unsigned k = 0; i == 0 && k < 200; k++)

@@ -179,7 +179,7 @@ static void test_remove(void **state)
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	rig_write(&w, "read on\n");
 	rig_writer_end(&w);
-	snprintf(path, sizeof(path), "%s/jobs/job-1/link", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job-1/link", rig.state);
 	assert_int_equal(symlink(outside, path), 0);
 	rig_end("a-0.0");
 	rig_here(rig_do_job_end, NULL);
@@ -193,7 +193,7 @@ static void test_remove(void **state)
 	while (sem_wait(&removed) < 0)
 		;
 	rig_until(output_bytes(rig.output) == 0);
-	snprintf(path, sizeof(path), "%s/jobs/job-1", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job-1", rig.state);
 	assert_int_equal(access(path, F_OK), -1);
 	snprintf(path, sizeof(path), "%s/kept", outside);
 	assert_int_equal(access(path, F_OK), 0);
@@ -219,7 +219,7 @@ static void test_remove_crash(void **state)
 {
 	char path[256];
 
-	snprintf(path, sizeof(path), "%s/jobs/.removed-17", rig.state);
+	snprintf(path, sizeof(path), "%s/output/.removed-17", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	rig_down(true);
 	rig_up();
@@ -249,7 +249,7 @@ static void test_count(void **state)
 	struct rig_writer w;
 	unsigned before;
 
-	snprintf(path, sizeof(path), "%s/jobs/old", rig.state);
+	snprintf(path, sizeof(path), "%s/output/old", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	rig_down(true);
 	atomic_store(&slow_folders, true);
@@ -277,7 +277,7 @@ static void put_file(const char *name, const char *text)
 	char path[256];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/jobs/%s", rig.state, name);
+	snprintf(path, sizeof(path), "%s/output/%s", rig.state, name);
 	f = fopen(path, "we");
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
@@ -296,16 +296,16 @@ static void test_printed_before(void **state)
 
 	memset(text, '.', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	snprintf(path, sizeof(path), "%s/jobs/old", rig.state);
+	snprintf(path, sizeof(path), "%s/output/old", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
-	snprintf(path, sizeof(path), "%s/jobs/old/logs", rig.state);
+	snprintf(path, sizeof(path), "%s/output/old/logs", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	put_file("old/logs/a-0.0", "old\n");
 	rig_down(true);
 	rig_up();
 	rig_until(output_bytes(rig.output) == 4); /* all that there is has been counted */
 	rig_open("job-1");
-	snprintf(path, sizeof(path), "%s/jobs/job-1/logs", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job-1/logs", rig.state);
 	rig_until(access(path, W_OK) == 0);
 	put_file("job-1/logs/a-0.0", text);
 	rig_here(do_begin_anew, NULL);
@@ -321,7 +321,7 @@ static void test_unusable(void **state)
 
 	snprintf(path, sizeof(path), "%s/nothing/there", rig.state);
 	assert_int_equal(output_new(rig.loop, path, &rig_events, &output, &text), -ENOENT);
-	assert_non_null(strstr(text, "nothing/there/jobs: No such file"));
+	assert_non_null(strstr(text, "nothing/there/output: No such file"));
 	free(text);
 }
 
@@ -387,7 +387,7 @@ static void test_hanging_disk(void **state)
 	rig_open("slow");
 	rig_writer_begin(&w, "slow", "a-0.0", "a/0 ");
 	job = rig.job;
-	snprintf(path, sizeof(path), "%s/jobs/slow/merged", rig.state);
+	snprintf(path, sizeof(path), "%s/output/slow/merged", rig.state);
 	assert_int_equal(mkfifo(path, 0600), 0); /* no byte can be written before somebody reads */
 	slow = rig_log("slow", "a-0.0");
 	rig_write(&w, "one\n");

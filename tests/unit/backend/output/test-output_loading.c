@@ -76,7 +76,7 @@ static bool is_there(const char *name)
 {
 	char path[200];
 
-	snprintf(path, sizeof(path), "%s/jobs/%s", rig.dir, name);
+	snprintf(path, sizeof(path), "%s/output/%s", rig.dir, name);
 	return access(path, F_OK) == 0;
 }
 
@@ -194,75 +194,13 @@ static void test_removed(void **state)
 	assert_false(is_there("job"));
 }
 
-/*
- * The merged log of a job whose folder has another job's output has none of that. It ends when all that could be
- * fetched was, and has to be opened anew when the folder is free.
- */
-static void test_awaited(void **state)
-{
-	struct log *log = NULL;
-	struct log_stat st;
-	char got[16];
-
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	merged_is("r/0 one\n");
-	assert_int_equal(output_log_await(rig.output, "job", LOG_PLAIN, &log), 0);
-	log_peek(log, &st);
-	assert_true(!st.ended && st.size == 0);
-	fake_run();
-	log_peek(log, &st);
-	assert_true(st.ended && st.size == 0);
-	assert_int_equal(log_read(log, got, sizeof(got), 0), 0);
-	assert_false(log_is_stale(log));
-	output_job_close(take_ptr(rig.job));
-	output_job_move(rig.output, "job", "job~1", on_removed, NULL);
-	fake_run();
-	assert_int_equal(rig.removed, 1);
-	assert_true(log_is_stale(log));
-	log_unref(log);
-}
-
-/*
- * A reader that follows a log whose folder gets another name comes to the end of that log, and goes on in the one of
- * that name.
- */
-static void test_moved(void **state)
-{
-	struct log *before = NULL, *after = NULL;
-	struct log_stat st;
-
-	begin("a", "r/0 ");
-	output_print(rig.job, "a", "one\n");
-	assert_int_equal(output_log(rig.output, "job", "a", LOG_PLAIN, &before), 0);
-	fake_run();
-	log_peek(before, &st);
-	assert_true(!st.ended && st.size == 4);
-	assert_false(log_is_moved(before));
-	output_job_close(take_ptr(rig.job));
-	output_job_move(rig.output, "job", "job~1", on_removed, NULL);
-	fake_run();
-	log_peek(before, &st);
-	assert_true(st.ended && st.size == 4);
-	assert_true(log_is_moved(before));
-	rig.job = output_job_open(rig.output, "job~1");
-	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
-	assert_int_equal(output_log(rig.output, "job~1", "a", LOG_PLAIN, &after), 0);
-	output_print(rig.job, "a", "two\n");
-	log_peek(after, &st);
-	assert_true(!st.ended && st.size == 8);
-	assert_false(log_is_moved(after));
-	log_unref(before);
-	log_unref(after);
-}
-
 /* What the disk refuses is tried again. */
 static void test_refused(void **state)
 {
 	char path[200];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fclose(f);
@@ -291,7 +229,7 @@ static void disk_refuses(const char *name)
 {
 	char path[200], kept[200];
 
-	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.dir, name);
+	snprintf(path, sizeof(path), "%s/output/job/%s", rig.dir, name);
 	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
 	assert_int_equal(rename(path, kept), 0);
 	assert_int_equal(symlink("a", path), 0);
@@ -301,7 +239,7 @@ static void disk_gives(const char *name)
 {
 	char path[200], kept[200];
 
-	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.dir, name);
+	snprintf(path, sizeof(path), "%s/output/job/%s", rig.dir, name);
 	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
 	assert_int_equal(rename(kept, path), 0);
 }
@@ -315,7 +253,7 @@ static void crash(void)
 	output_print(rig.job, "a", "one\n");
 	merged_is("r/0 one\n");
 	down();
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/a", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job/logs/a", rig.dir);
 	assert_int_equal(truncate(path, 2), 0);
 }
 
@@ -375,7 +313,7 @@ static void test_refused_at_the_end(void **state)
 	output_set_fetch(rig.output, NULL, NULL);
 	begin("a", "r/0 ");
 	fake_run();
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/a", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job/logs/a", rig.dir);
 	append(path, "one\n");
 	output_log_grown(rig.job, "a");
 	fake_run();
@@ -402,7 +340,7 @@ static void test_mark_refused(void **state)
 {
 	char path[200];
 
-	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job", rig.dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	strcat(path, "/unmerged");
 	assert_int_equal(symlink("unmerged", path), 0);
@@ -452,8 +390,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mark_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_awaited, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_without_keys, setup, teardown),

@@ -176,7 +176,7 @@ static void test_unknown(void **state)
 	struct log *log;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/jobs/job", rig.state);
+	snprintf(path, sizeof(path), "%s/output/job", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	strcat(path, "/logs");
 	assert_int_equal(mkdir(path, 0700), 0);

@@ -215,7 +215,7 @@ static void ask_known(size_t least)
 static void test_cut(void **state)
 {
 	static size_t number;
-	cleanup_free char *path = text_print("%s/jobs/job/logs/%s", rig.state, logs[0].key);
+	cleanup_free char *path = text_print("%s/output/job/logs/%s", rig.state, logs[0].key);
 
 	memset(piece, 'x', sizeof(piece));
 	rig_open("job");
