@@ -229,7 +229,7 @@ static void holds(const char *text)
 	FILE *f;
 
 	run();
-	snprintf(path, sizeof(path), "%s/jobs/job/logs/log", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job/logs/log", rig.dir);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
@@ -243,7 +243,7 @@ static size_t gaps_on_disk(void)
 	char path[128];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/jobs/job/lines/log.gaps", rig.dir);
+	snprintf(path, sizeof(path), "%s/output/job/lines/log.gaps", rig.dir);
 	return stat(path, &st) == 0 ? (size_t)st.st_size / sizeof(uint64_t) : 0;
 }
 
