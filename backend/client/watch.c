@@ -89,8 +89,8 @@
 #define HURRY_MS   2000 /* at most one early retry in this time */
 #define CONFIRM_MS 600000
 /*
- * A watch that has checked the server's version within this time need not check again when another
- * watch finds that the server was set back.
+ * A watch that has listed, or checked the server's version, within this time need not do so again
+ * when another watch finds that the server was set back.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -125,6 +125,7 @@ struct watch {
 	char *next; /* token of the page, escaped; NULL at the start of a list */
 	unsigned page;
 	size_t listed;	 /* objects of this list received so far */
+	uint64_t whole;	 /* when the last list was complete, by loop_now_ms */
 	unsigned empty;	 /* pages of this list without any object */
 	unsigned meager; /* pages of this list with less than half of the requested objects */
 	uint64_t since;	 /* when STANDING began, by loop_now_ms */
@@ -385,8 +386,10 @@ static void page_done(struct watch *w)
 		w->may_hurry = false;
 		return wait_ms(w, MEAGER_MS);
 	}
-	if (w->version)
+	if (w->version) {
 		confirmed(w);
+		w->whole = loop_now_ms();
+	}
 	send_next(w);
 	if (!w->version)
 		return;
@@ -799,6 +802,17 @@ void watch_doubt(struct watch *w)
 	w->hushed = true;
 	if (w->state == ASKING || w->state == STANDING)
 		return send_version(w);
+}
+
+void watch_set_back(struct watch *w)
+{
+	if (!w->version)
+		return;
+	if (loop_now_ms() - w->whole < DOUBT_MS)
+		return watch_doubt(w);
+	forget_version(w);
+	if (w->state != WAITING)
+		send_next(w);
 }
 
 void watch_replied(struct watch *w, const char *version)

@@ -45,7 +45,7 @@ struct watch_config {
 	void (*listed)(void *data);
 	/*
 	 * The list is older than the known version: the server was restored from a backup, and its
-	 * other watches may get no events for ever (watch_doubt). May be NULL.
+	 * other watches may get no events for ever (watch_set_back). May be NULL.
 	 */
 	void (*set_back)(void *data);
 	/*
@@ -90,6 +90,12 @@ void watch_list_anew(struct watch *w);
 
 /* Check the server's version, unless W did so a moment ago: the server may have been set back. */
 void watch_doubt(struct watch *w);
+
+/*
+ * Relist, unless W did so a moment ago: another watch has found that the server was set back. W
+ * can't see it by the version, if it was set back to a later one than W knows.
+ */
+void watch_set_back(struct watch *w);
 
 /*
  * Note that a reply to another request contained an object of VERSION. If the server turns out to

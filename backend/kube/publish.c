@@ -374,7 +374,8 @@ static void check_doubt(void *data, const struct folder *folder)
 		loop_timer_set(&p->doubts, DOUBT_MS);
 		return;
 	}
-	diag(DIAG_INFO, "%s: there is no such job: it was not launched", folder->id);
+	diag(DIAG_INFO, "%s: there is no such job: it was not launched, or it is gone again",
+	     folder->id);
 	tell_launched(p, folder, "");
 	folders_remove(p->config.folders, folder->key, NULL, NULL);
 }

@@ -333,7 +333,7 @@ static void on_set_back(void *data)
 		struct watch *other = x->w->all[i].watch;
 
 		if (other && other != x->watch)
-			watch_doubt(other);
+			watch_set_back(other);
 	}
 }
 

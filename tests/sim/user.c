@@ -185,6 +185,14 @@ bool users_held(const char *job)
 	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
 }
 
+/* kxfs may have been killed while it sent JOB, which was held, and the job be gone since. */
+bool users_may_be_not_known(const char *job)
+{
+	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
+
+	return !sim_machine && tag < n_writes && writes[tag].held && !is_at_server(job);
+}
+
 /* --- what the server sees --- */
 
 void users_created(const char *body, const char *name, const char *uid)
@@ -702,7 +710,19 @@ static bool may_stay_held(const struct write *w)
 		(w->hold && !w->released) || others_go_on(w));
 }
 
-/* jobs/ has those of the server, and those that wait; what has just gone there may be there for a moment. */
+/* Does kxfs show JOB as one of which it does not know whether it was launched? */
+static bool shows_not_known(const char *job, pid_t pid)
+{
+	cleanup_free char *path = text_print("jobs/%s/state", job), *text = NULL;
+
+	return users_may_be_not_known(job) && !kernel_read(pid, path, &text) &&
+	       strncmp(text, "SUBMITTED", strlen("SUBMITTED")) == 0;
+}
+
+/*
+ * jobs/ has those of the server, those that wait, and those whose launch is not known, which may be gone again; what has
+ * just gone may be there for a moment.
+ */
 static void judge_jobs(pid_t pid)
 {
 	size_t n = 0;
@@ -714,7 +734,8 @@ static void judge_jobs(pid_t pid)
 		err = kernel_list(pid, "jobs", &names);
 		n = names.n;
 		for (size_t i = 0; i < names.n; i++)
-			n -= users_held(names.v[i].name) || hostile_is(names.v[i].name);
+			n -= users_held(names.v[i].name) || hostile_is(names.v[i].name) ||
+			     shows_not_known(names.v[i].name, pid);
 		if (!err && n == server_n_jobs())
 			return;
 		sim_sleep(SIM_S);

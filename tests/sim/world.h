@@ -317,6 +317,7 @@ const struct users_roles *users_roles(unsigned tag);
 unsigned users_limit_s(unsigned tag);
 /* Is JOB one that was to begin later, and was not launched? */
 bool users_held(const char *job);
+bool users_may_be_not_known(const char *job);
 /* Has its user removed JOB, or begun to? */
 bool users_removed(const char *job);
 /* How many jobs have been launched by now, whether they are over or not. */

@@ -700,9 +700,27 @@ static void test_version_refused(void **state)
 }
 
 /*
- * Another watch has found out that the server was set back: a watch that stands would never hear of it, so the server
- * is asked.
+ * Another watch has found that the server was set back. The versions can't show it to this one, if the server is at a
+ * later version than it knows; so it lists again, once.
  */
+static void test_another_is_set_back(void **state)
+{
+	list_and_watch();
+	fake_pass(10000);
+	head();
+	watch_set_back(world.w);
+	watch_set_back(world.w);
+	fake_answer(request("limit=50"), 200, PAGE("9", "", OBJECT("one", "8")));
+	expect_told("begin +one listed ");
+	head();
+	/* It has listed a moment ago. */
+	watch_set_back(world.w);
+	tell_version("9");
+	request("resourceVersion=9&");
+	expect_told("");
+}
+
+/* A reply has shown that the server may have been set back: the watch requests its version. */
 static void test_doubt(void **state)
 {
 	list_and_watch();
@@ -1113,6 +1131,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_expired, teardown),
 		cmocka_unit_test_teardown(test_error_events, teardown),
 		cmocka_unit_test_teardown(test_version_refused, teardown),
+		cmocka_unit_test_teardown(test_another_is_set_back, teardown),
 		cmocka_unit_test_teardown(test_doubt, teardown),
 		cmocka_unit_test_teardown(test_backoff, teardown),
 		cmocka_unit_test_teardown(test_hurried, teardown),
