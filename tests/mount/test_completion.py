@@ -19,7 +19,8 @@ contexts:
 - context: {cluster: c, user: u}
   name: arn:eks:1/test
 """
-SOURCES = {"local:", "volcano:", "mcad:", "appwrapper:", "jobset:", "job:", "prod/training", "arn:eks:1/test/default"}
+KIND_FILES = {f"{p.stem}:" for p in (ROOT / "share/kinds").glob("*.yaml")}
+SOURCES = KIND_FILES | {"local:", "volcano:", "mcad:", "appwrapper:", "prod/training", "arn:eks:1/test/default"}
 
 
 @pytest.fixture

@@ -206,13 +206,14 @@ def test_owned(server, make_mount, jobs):
     """A JobSet would make its Job anew; a CronJob does not, so that one can be removed."""
     del jobs
     kx = make_mount(server, source="job:test", options="cancel=all")
-    for name, kind in (("of-set", "JobSet"), ("of-cron", "CronJob")):
+    for name, kind, api in (("of-set", "JobSet", "jobset.x-k8s.io/v1alpha2"), ("of-cron", "CronJob", "batch/v1"),
+                            ("of-other", "CronJob", "example.com/v1")):
         server.store.add(st.BATCH_JOBS, {
             "metadata": {"name": name, "namespace": "test", "ownerReferences": [
-                {"apiVersion": "v1", "kind": kind, "name": "o", "uid": f"t-{name}", "controller": True}]},
+                {"apiVersion": api, "kind": kind, "name": "o", "uid": f"t-{name}", "controller": True}]},
             "spec": {"completions": 1, "parallelism": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}})
         harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
-    assert err_of(os.rmdir, kx / "jobs/of-set") == "EPERM"
+    assert err_of(os.rmdir, kx / "jobs/of-set") == "EPERM" == err_of(os.rmdir, kx / "jobs/of-other")
     harness.rmdir(kx / "jobs/of-cron")
     assert server.store.find(st.BATCH_JOBS, "test", "of-set")
     assert not server.store.find(st.BATCH_JOBS, "test", "of-cron")

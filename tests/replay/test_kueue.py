@@ -24,8 +24,8 @@ SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
 IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
 OPENED = "Kueue admits it when the queue is opened again."
-ACTIVE = ("It resumes when spec.active of its Workload is set to true again. To resume it, write resume to its ctl; to end it, "
-          "remove its directory.")
+RESUME = " To resume it, write resume to its ctl; to end it, remove its directory."
+ACTIVE = f"It resumes when spec.active of its Workload is set to true again.{RESUME}"
 
 
 def kueue_of(scenario):
@@ -140,13 +140,13 @@ def full(cluster_queue, *sets):
      f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
 def test_why(server, make, scenario, until, state, reason, text):
-    """A mount that is there from the start, one that comes later, and what is left of the recording."""
+    """A mount that is there from the start, one that comes later and may resume the job, and what is left of the recording."""
     cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
     text = text.replace("CQ", cluster_queue)
     kx = make(scenario)
     left = load(server, scenario, says(until))
-    for mount in (kx, make(scenario)):
-        why(mount, text)
+    for mount, expected in ((kx, text.removesuffix(RESUME)), (make(scenario, options="cancel=all"), text)):
+        why(mount, expected)
         job = harness.Job(mount, "app")
         harness.wait_for(lambda job=job: job.state() == state, what=f"state {state}")  # its pods may say so later
         status = job.status()
