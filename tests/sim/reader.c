@@ -422,8 +422,8 @@ static void judge_known(const struct known *k, pid_t pid)
 			return;
 	}
 	/*
-	 * Of an archive that can't be written to it is said when what it lacks is removed; and what is fetched anew from
-	 * a cluster may be merged in another order.
+	 * Of an archive that can't be written to it is said when what it lacks is removed; and what is fetched anew
+	 * from a cluster may be merged in another order.
 	 */
 	if (!archive_has(k->text) &&
 	    !(archive_makes_room() && (!sim_machine || sim_faults.disk_error || sim_faults.hangs)))

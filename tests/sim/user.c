@@ -720,8 +720,8 @@ static bool shows_not_known(const char *job, pid_t pid)
 }
 
 /*
- * jobs/ has those of the server, those that wait, and those whose launch is not known, which may be gone again; what has
- * just gone may be there for a moment.
+ * jobs/ has those of the server, those that wait, and those whose launch is not known, which may be gone again; what
+ * has just gone may be there for a moment.
  */
 static void judge_jobs(pid_t pid)
 {
