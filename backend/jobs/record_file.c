@@ -153,8 +153,7 @@ static char *compose(const struct spec_head *h, struct spec_head_line *line, con
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left)
 {
-	cleanup_free char *dir = jobs_dir(state_dir), *path = text_print("%s/%s", dir, h->key);
-	cleanup_free char *both = NULL, *all = NULL;
+	cleanup_free char *dir = jobs_dir(state_dir), *both = NULL, *all = NULL;
 	struct spec_head_line line = {.document = rest->len, .manifest = rest->manifest_len};
 	size_t n;
 	int err, gone;

@@ -529,7 +529,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		put_aside(rs, name, err);
 		return 0;
 	}
-	l->heads = mem_more(l->heads, l->n, sizeof(*l->heads));
+	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));
 	l->heads[l->n++] = head;
 	return 0;
 }

@@ -158,7 +158,7 @@ void suspend_patch(struct spec_control_request *ret, const struct spec_control_a
 {
 	cleanup_free char *json = text_copy(value);
 
-	for (const char *end = field + strlen(field), *from = end; end; end = from) {
+	for (const char *end = field + strlen(field), *from; end; end = from) {
 		for (from = end; from > field && from[-1] != '.';)
 			from--;
 		text_set(&json, "{\"%.*s\":%s}", (int)(end - from), from, json);
