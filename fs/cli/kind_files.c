@@ -29,7 +29,7 @@ static int add_file(struct spec_kinds *kinds, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free char *text = NULL;
-	size_t len;
+	size_t len = 0;
 	int err = read_file(path, SPEC_MAX_KIND_FILE, &text, &len, ret_text);
 
 	if (err)
@@ -71,7 +71,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
 	cleanup_free char *job = NULL, *list = text_copy("{}"), *status = NULL;
-	size_t len;
+	size_t len = 0;
 	int err = read_file(object, SPEC_MAX_WATCHED, &job, &len, ret_text);
 
 	if (!err && pods) {
