@@ -13,6 +13,7 @@ import textwrap
 
 import api
 import build
+import harness
 import pytest
 import yaml
 from cluster import Cluster
