@@ -38,6 +38,7 @@ class State:
         self.ended = [job.id for job in jobs]
         self.refused = kx.read("submit/bad.yaml.error")
         self.shown = {ident: self.show(ident) for ident in self.ended}
+        self.names = {kx.folder(ident).name: ident for ident in self.ended}
         kx.end()
         shutil.copytree(kx.state, self.kept, symlinks=True)
         self.ran = self.starts()
@@ -138,12 +139,12 @@ def one(kx, state, chance, done):
         running.until_logged("one\ntwo\n")
         pid = int((kx.work / "pid").read_text())
         done.append("mounted")
-    jobs = {*state.ended, *([running.id] if running else [])}
+    names = state.names | ({kx.folder(running.id).name: running.id} if running else {})
     hurt = set()
     for path in state.some(chance.choice((1, 1, 1, 2, 4)), chance):
         if os.path.lexists(path):
             top, *rest = path.relative_to(kx.state).parts
-            hurt |= set(rest[:1] or jobs) if top == "jobs" else {top}
+            hurt |= {names[name] for name in rest[:1] or names} if top == "output" else {top}
             done.append(f"{path.relative_to(kx.state)}: {damage(path, chance)}")
     new = []
     if running:
@@ -161,7 +162,7 @@ def one(kx, state, chance, done):
         if running and running.id not in hurt:
             assert running.state() == "RUNNING" and running.log() == b"one\ntwo\n"
             rmdir(running.dir)
-        if not hurt & {"jobs", "submit", "submit.records"}:
+        if not hurt & {"output", "submit", "submit.records"}:
             new.append(kx.submit(app(RAN), "new.yaml"))
             new[-1].finish()
             assert new[-1].log() == b"one\ntwo\n"
