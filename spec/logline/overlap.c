@@ -12,7 +12,7 @@
 struct guess {
 	uint64_t at; /* the byte of the log that comes next in the stream */
 	uint64_t n;  /* bytes since the guess was made */
-	bool timed;  /* it was made for a line that is known by its time */
+	bool timed;  /* a line of it is known by its time */
 	bool part;   /* it was made for a part of a line, which may have any later time */
 };
 
@@ -180,12 +180,13 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 	}
 }
 
-/* May G be right when a line of time NS, or a part of one, begins in the stream here? */
-static bool may_begin(const struct overlap *o, const struct guess *g, int64_t ns, bool part)
+/* May G be right when a line of time NS, or a part of one, begins in the stream here? Its time may prove it. */
+static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
 	size_t i = record_of(o, g->at);
 	const struct spec_line *line = &o->known.lines[i];
 
+	g->timed |= !part && line->ns > 0 && line->ns == ns;
 	if (line->ns == 0 || part)
 		return ns >= line->ns;
 	if (line->at == g->at || i + 1 < o->known.n_lines)

@@ -724,6 +724,35 @@ static void test_torn(void **state)
 	}
 }
 
+/*
+ * A crash of the machine has lost the times of all lines but the last, which is torn, and the log was rotated since:
+ * few lines before the torn one are still there, but its time proves that it is that line.
+ */
+static void test_torn_and_untimed(void **state)
+{
+	for (size_t torn = 0; torn < strlen("line 9\n"); torn++) {
+		struct kubelet k = {.now = START};
+		struct reader r;
+
+		reader_open(&r);
+		for (int i = 0; i < 10; i++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "line %d\n", i);
+			print(&k, line, SECOND);
+		}
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		assert_int_equal(r.n_lines, 10);
+		r.lines[0].ns = 0;
+		r.lines[1] = r.lines[9];
+		r.n_lines = 2;
+		restart(&r, r.n - torn);
+		k.rotated = 6;
+		print(&k, "more\n", SECOND);
+		finish(&r, &k);
+	}
+}
+
 static void print_many(struct kubelet *k)
 {
 	for (uint64_t lines = any(60); lines > 0; lines--) {
@@ -1024,7 +1053,7 @@ int main(void)
 		cmocka_unit_test(test_own_times),   cmocka_unit_test(test_cut_time),
 		cmocka_unit_test(test_killed),	    cmocka_unit_test(test_known_parts),
 		cmocka_unit_test(test_torn),	    cmocka_unit_test(test_like_a_part),
-		cmocka_unit_test(test_any_end),
+		cmocka_unit_test(test_any_end),	    cmocka_unit_test(test_torn_and_untimed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
