@@ -253,7 +253,7 @@ def test_full_disk(make_mount, server, volcano):
         volcano.log(noisy).append(text)
         harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
         harness.wait_for(lambda: full.status()["logs_waiting"] == 1, what="the status to say so")
-        assert "The output of main-0 can't be kept in the state directory now: No space left" in full.read("why")
+        assert "The output of main-0 can't be written to the state directory: No space left" in full.read("why")
         assert text.startswith(full.log())
         # Reading, and a mount that answers; the other's stream stands.
         assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
