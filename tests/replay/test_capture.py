@@ -61,7 +61,7 @@ class Capture:
 
     def captured(self, job):
         """What is on disk of the log of its first replica."""
-        logs = [path for path in self.kx.state.glob(f"jobs/{job}/logs/*") if path.stat().st_size]
+        logs = [path for path in (harness.folder(self.kx.state, job) / "logs").glob("*") if path.stat().st_size]
         return logs[0].read_bytes() if logs else b""
 
 

@@ -124,7 +124,8 @@ def test_removed_at_once(kx):
         os.rmdir(job.dir)
     harness.wait_for(lambda: not kx.folder(job.id).exists(), what="its folder to go")
     kx.end(signal.SIGKILL)
-    assert os.listdir(kx.state / "submissions") == [] and os.listdir(kx.state / "output") == []
+    assert os.listdir(kx.state / "submissions") == []
+    assert all(name.startswith(".removed-") for name in os.listdir(kx.state / "output"))  # half removed by the kill
     kx.start()
     assert os.listdir(kx.state / "output") == [] and kx.ls("jobs") == kx.history() == []
 
