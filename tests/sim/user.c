@@ -527,6 +527,9 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
+	/* One of which it is not known whether it was launched stays, and others wait for it. */
+	if (err == -EAGAIN && !w->created)
+		w->removed = false;
 	w->forgotten = !err && !w->created && !w->told;
 	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
 	    server_has_job(w->uid))
