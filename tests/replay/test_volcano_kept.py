@@ -2,6 +2,7 @@
 """What is kept of a cluster's jobs in the state directory: history, and what is left when files of it are damaged."""
 
 import contextlib
+import datetime
 import json
 import os
 import signal
@@ -354,7 +355,8 @@ def test_name_used_again(make_mount, server, volcano, whose):
     server.store.remove(st.JOBS, "test", "train")
     harness.wait_for(lambda: "train" in kx.history())
     reader = (kx / "history/train/log").open("rb")
-    server.store.add(st.JOBS, watching.job("train"))
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=1)  # of the same second neither is the newer
+    server.store.add(st.JOBS, watching.job("train", creationTimestamp=later.strftime("%Y-%m-%dT%H:%M:%SZ")))
     harness.wait_for(lambda: "train" in kx.ls("jobs"))
     (pod,) = volcano.start("train")
     volcano.log(pod).append("of the second\n")
