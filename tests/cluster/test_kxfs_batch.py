@@ -111,7 +111,7 @@ def test_retry(kx, world):
     other = begun(pair, "main-1")
     world.release(begun(pair), 7)
     world.release(begun(one), 7)
-    wait_for(lambda: "about to be started again" in one.read("why"), what="why")
+    wait_for(lambda: "It will be restarted soon" in one.read("why"), what="why")
     world.release(begun(one, attempt=1), 8)
     again = begun(pair, attempt=1)
     assert pair.state() == "RUNNING" and pair.replica("main-1")["pod"] == other

@@ -6,6 +6,7 @@ KXFS_SIM is the build with sanitizers, KXFS_SIM_SEEDS how many new histories it 
 (another each time), KXFS_SIM_FAULTS how many faults are put back (default 3; 0: all).
 """
 
+import contextlib
 import os
 import pathlib
 import random
@@ -70,7 +71,8 @@ def test_failing_seed_is_kept(tmp_path):
                           stderr=subprocess.STDOUT, text=True) as p:
         while len(seeds.read_text().splitlines()) < 3 and p.poll() is None:
             for child in pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended
+                    os.kill(int(child), signal.SIGKILL)
         p.terminate()
     lines = seeds.read_text().splitlines()
     assert lines[:3] == ["1 # known", "2 # Killed", "3 # Killed"], lines
