@@ -688,17 +688,31 @@ static bool others_go_on(const struct write *w)
 	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
 }
 
+/* Does kxfs show JOB as one of which it does not know whether it was launched? */
+static bool shows_not_known(const char *job, pid_t pid)
+{
+	cleanup_free char *path = text_print("jobs/%s/state", job), *text = NULL;
+
+	return users_may_be_not_known(job) && !kernel_read(pid, path, &text) &&
+	       strncmp(text, "SUBMITTED", strlen("SUBMITTED")) == 0;
+}
+
 /*
  * Was W being sent to the server when kxfs was killed, or for too long? Then nobody can tell whether it was launched,
  * which its job says; it is never sent again. On a machine that is always known.
  */
 static bool is_not_known(const struct write *w, pid_t pid)
 {
-	cleanup_free char *path = w->job ? text_print("jobs/%s/state", w->job) : NULL;
-	cleanup_free char *text = NULL;
+	cleanup_free char *name = text_print("w%u-", w->tag);
+	struct kernel_names names cleanup(kernel_names_clear) = {0};
 
-	return w->held && !w->created && !sim_machine && path && !kernel_read(pid, path, &text) &&
-	       strncmp(text, "SUBMITTED", strlen("SUBMITTED")) == 0;
+	if (w->created || kernel_list(pid, "jobs", &names))
+		return false;
+	for (size_t i = 0; i < names.n; i++)
+		if (strncmp(names.v[i].name, name, strlen(name)) == 0 &&
+		    shows_not_known(names.v[i].name, pid))
+			return true;
+	return false;
 }
 
 /*
@@ -711,15 +725,6 @@ static bool may_stay_held(const struct write *w)
 	       (w->removed || sim_faults.quota || sim_faults.webhooks || kinds_removed(w->kind) ||
 		(w->begin_s && sim_faults.clock) || sim_faults.disk_error ||
 		(w->hold && !w->released) || others_go_on(w));
-}
-
-/* Does kxfs show JOB as one of which it does not know whether it was launched? */
-static bool shows_not_known(const char *job, pid_t pid)
-{
-	cleanup_free char *path = text_print("jobs/%s/state", job), *text = NULL;
-
-	return users_may_be_not_known(job) && !kernel_read(pid, path, &text) &&
-	       strncmp(text, "SUBMITTED", strlen("SUBMITTED")) == 0;
 }
 
 /*
