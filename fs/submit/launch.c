@@ -421,26 +421,29 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req)
 {
 	char name[NAME_MAX + 1];
-	bool written = upload_is_dirty(u, w) && names_of(s->names, u, name);
-	int flaw = written ? upload_flaw(u, w) : 0, err = 0;
+	bool closed = upload_is_dirty(u, w) && names_of(s->names, u, name);
+	bool submits = closed && spec_name_submits(name);
+	int flaw = closed ? upload_flaw(u, w) : 0, err = 0;
+	bool written = closed && (flaw || upload_size(u, w) > 0);
 	struct launch *l = NULL;
 
-	if (written && upload_show(u, w) && names_writing(s->names, u))
+	if (closed && upload_show(u, w) && names_writing(s->names, u))
 		save_name(s, name, NULL, NULL);
-	written &= flaw || upload_size(u, w) > 0;
 	if (written)
 		launch_explain_name(s, name, owner);
-	if (written && spec_name_submits(name)) {
+	if (written && submits) {
 		err = -flaw;
 		if (!err && w->unseen && !upload_is_whole(u, w))
 			err = -EINVAL;
 		if (!err)
 			err = launch_new(s, u, w, name, owner, &l);
+	}
+	/* Its next close, or its release, shows nothing again: another writer may have closed by then. */
+	if (submits)
 		upload_launching(u, w, l ? l->number.number : 0);
-		if (err) {
-			names_settle(s->names, u);
-			launch_refuse(s, name, -err, owner);
-		}
+	if (err) {
+		names_settle(s->names, u);
+		launch_refuse(s, name, -err, owner);
 	}
 	if (l) {
 		if (req)
@@ -451,6 +454,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
 		launch_wait(s, u, SAVE_BYTES, req);
+	} else {
+		save_soon(s, u);
 	}
 }
 

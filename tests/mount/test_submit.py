@@ -237,6 +237,38 @@ def test_a_refused_handle_may_write_again(kx):
     assert kx.read("submit/x.yaml") == GOOD
 
 
+def test_emptied_by_one_and_written_by_another(kx):
+    """As `: > x.yaml`, and then >>, while a child still has what the first one opened: its end changes nothing."""
+    fd = opened(kx, "x.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    try:
+        os.close(fd)
+        fd = opened(kx, "x.yaml", os.O_WRONLY | os.O_APPEND)
+        os.write(fd, GOOD.encode())
+        os.close(fd)
+        launched_once(kx, "x.yaml")
+    finally:
+        harness.kill(pid)
+        os.waitpid(pid, 0)
+    kx.restart()
+    assert kx.read("submit/x.yaml") == GOOD
+    launched_once(kx, "x.yaml")
+
+
+def test_emptied_without_a_close(kx):
+    """The exec closes it: there is nothing to launch, and the next mount shows it empty, too."""
+    put(kx, "x.yaml", GOOD)
+    harness.run(["python3", "-c", "import os\n"
+                 "os.open('x.yaml', os.O_WRONLY | os.O_TRUNC)\n"
+                 "os.execv('/bin/true', ['true'])\n"], cwd=kx / "submit")
+    wait_for(lambda: kx.read("submit/x.yaml") == "", what="the end of the content")
+    kx.restart()
+    assert kx.read("submit/x.yaml") == ""
+    launched_once(kx, "x.yaml")
+
+
 def test_readers_and_writers_together(kx):
     """Who reads a file sees what was closed last; who writes it sees what it has written."""
     fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
