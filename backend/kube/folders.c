@@ -20,6 +20,7 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/file.h"
 #include "backend/base/work.h"
 #include "backend/kube/folder_files.h"
 #include "spec/base/mem.h"
@@ -257,6 +258,7 @@ struct change {
 	char *key;
 	char *id;	 /* the job, for messages */
 	char *uid;	 /* uid of the folder's job */
+	bool recorded;	 /* that its output is removed */
 	folders_fn done; /* called when the change is done; may be NULL */
 	void *data;
 	struct change *next; /* the next one to be synced */
@@ -510,9 +512,8 @@ static void ready(struct entry *e)
 
 /* --- output that is removed --- */
 
-static void on_dropped(void *data, int err)
+static void drop_end(struct change *c, int err)
 {
-	struct change *c = data;
 	struct entry *e = find(c->f, c->key);
 
 	if (e) {
@@ -522,22 +523,50 @@ static void on_dropped(void *data, int err)
 	change_end(c, err);
 }
 
-static void nothing_dropped(void *data)
-{
-	change_end(data, 0);
-}
-
-static void drop_rest(void *data)
+static void on_noted(void *data)
 {
 	struct change *c = data;
 
 	if (c->work.err)
 		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", c->id,
 		     strerror(-c->work.err));
+	drop_end(c, 0);
+}
+
+static void on_dropped(void *data, int err)
+{
+	struct change *c = data;
+
+	if (err || !c->work.err)
+		return drop_end(c, err);
+	c->work.done = on_noted;
+	work_start(&c->work, c->f->config.loop);
+}
+
+static void nothing_dropped(void *data)
+{
+	change_end(data, 0);
+}
+
+/*
+ * The file `dropped` is written before the output goes: else the next mount would fetch all of it again, or not report
+ * that it is missing. On a full disk it can only be written when the removed output has made room.
+ */
+static void drop_rest(void *data)
+{
+	struct change *c = data;
+	struct entry *e = find(c->f, c->key);
+	const bool keeps = c->work.err && !file_is_full(c->work.err) && !c->recorded;
+
+	if (e) {
+		e->full &= keeps;
+		e->folder.dropped = !keeps;
+	}
+	if (keeps)
+		return drop_end(c, c->work.err);
 	output_logs_remove(c->f->config.output, c->key, on_dropped, c);
 }
 
-/* The file `dropped` is written before the output goes, or the next mount would fetch all of it again. */
 static void drop_work(void *data)
 {
 	struct change *c = data;
@@ -556,9 +585,9 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 		loop_post(f->config.loop, nothing_dropped, c);
 		return;
 	}
+	c->recorded = e->folder.dropped;
 	e->state = FOLDER_DROPPING;
 	e->folder.dropped = true;
-	e->full = false;
 	change_start(c, (struct work){.run = drop_work, .done = drop_rest});
 }
 
