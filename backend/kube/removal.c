@@ -111,15 +111,16 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 	const struct removals *all = kube_parts_of(b)->removals;
 
 	return (all->expiry || has_its_ends(job)) && folders_holds(all->folders, job) &&
-	       capture_is_quiet(all->capture, job->uid) &&
-	       publish_has_shown(all->publish, job->uid);
+	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 
+/* A job may go although its log may still come: the server has refused it often. */
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
 
-	return kube_is_settled(all->b, job) && !job->suspended;
+	return folders_holds(all->folders, job) && capture_is_quiet(all->capture, job->uid) &&
+	       publish_has_shown(all->publish, job->uid) && !job->suspended;
 }
 
 static bool has_output(void *data, const struct spec_job *job)
