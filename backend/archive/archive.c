@@ -166,7 +166,8 @@ static void leave(struct archive *a, struct entry *e)
 	a->failing -= e->again.failures > 0;
 	backoff_reset(&e->again);
 	atomic_fetch_sub(&a->waiting, 1);
-	if (!a->failing && !a->away.failures)
+	/* If no job waits, none would find out that DIR is back. */
+	if (!a->queue || (!a->failing && !a->away.failures))
 		set_trouble(a, NULL);
 }
 
