@@ -17,7 +17,7 @@
  *	         |                             | its end, sooner                       | WAITING (see below)
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
- *	         |                             | watch_list_anew                       | LISTING
+ *	         |                             | watch_list_anew; watch_set_back       | LISTING
  *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
@@ -38,7 +38,7 @@
  * Third, after the server was unreachable and a reply to another request contained an object that
  * no watch has reported. The owner requests an immediate check if the version of such an object is
  * lower than the watch's (watch_doubt). A watch whose list is older than the known version notifies
- * its owner, who has the server's other watches check too.
+ * its owner, who has the server's other watches relist (watch_set_back).
  *
  * Servers send a bookmark every minute. A watch that is silent for longer may be on a dead
  * connection, or at a server that hangs, so it is restarted: either a reply arrives soon, or the
