@@ -25,9 +25,19 @@
  * A kind whose first list has not come (it may be forbidden) hides no other. Jobs on disk that may be of this kind are
  * shown as they were, and are settled when the list has come.
  *
- * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
- * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
- * its object and its pods are gone and its output is on disk.
+ * A job (struct shown) has these states. A job that is back is shown anew, so it chooses its name again.
+ *
+ *   state     what is so                        what ends it                                         next
+ *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
+ *             pods may not be listed yet        its object is gone                                   GONE
+ *   SHOWN     it is in jobs/                    its object is gone (handled in the next turn of the  GONE
+ *                                               loop before other jobs, to free its name)
+ *                                               the cluster has accepted a DELETE of this mount      LEFT
+ *   LEFT      it is not in jobs/, only in       its object is gone                                   GONE
+ *             history/ if there is output; the  a list that was requested later has it, not marked   UNLISTED
+ *             cluster may still have it         as deleted
+ *   GONE      it has no object; its pods may    the object is back (labels, etcd restored)           UNLISTED
+ *             run, and its output be written    no pod is left and its output is on disk             (freed)
  */
 #include "backend/kube/publish.h"
 
@@ -49,30 +59,44 @@
 #define DOUBT_MS 5000
 #define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
 
+enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
+
+/* Why a job is in the queue. */
+enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
+
+/* Why a job that has ended is shown again. */
+enum wait {
+	WAIT_NOT,
+	WAIT_PODS,   /* in a second, since events of its pods may still arrive */
+	WAIT_OUTPUT, /* when no more of its output is expected */
+};
+
+/* The last words of a job, from the end of the log KEY. */
+enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
+
+/* Bits of what a job is counted in. */
+enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
+
 /* What is known of a job here, as long as the world knows it. */
 struct shown {
 	struct publish *p;
 	char *uid;
-	bool named; /* It has been shown, so its id is known: */
-	char *id;   /* the name of its directory; NULL: the name of its object */
-	bool queued;
-	bool seen;	/* this mount has shown it */
-	bool held;	/* until this mount shows it, it waits for the list of pods */
-	bool looked;	/* it is queued, and only its usage has changed */
-	bool unsaved;	/* its usage has changed since its snapshot was written */
-	uint64_t saved; /* when its snapshot was written, by loop_now_ms */
-	bool runs;	/* it is counted in N_RUNNING */
-	bool taken;	/* it is counted in N_TAKEN */
-	bool gone;	/* its object is gone, as the world last said */
-	bool left;	/* it has left jobs/ */
-	unsigned round; /* world_rounds when it left */
-	bool awaits; /* it has ended, and is shown again in a second, for pods that were not told yet */
-	bool fetches; /* it has ended, and is shown again when no more of its output is expected */
-	uint64_t ended;	 /* since when it has been shown as ended, by loop_now_ms; 0: it has not */
-	char *words_key; /* the log whose end was read, or is being read (READING); NULL: none */
-	char *words;	 /* the last words that were found in it */
-	bool silent;	 /* no last words were found: the log is empty */
-	struct last_words *reading;
+	char *id; /* the name of its directory; NULL until it is chosen */
+	enum shown_state state;
+	enum change change; /* it is in the queue unless UNCHANGED */
+	enum wait wait;
+	bool unsaved;	  /* its usage has changed since its snapshot was written */
+	unsigned counted; /* IN_RUNNING, IN_CAPTURED */
+	uint64_t saved;	  /* when its snapshot was written, by loop_now_ms */
+	unsigned round;	  /* world_rounds when it left jobs/ */
+	uint64_t
+		ended; /* when it was first shown as ended, by loop_now_ms; 0 if it has not ended */
+	struct {
+		enum words_state state;
+		char *key;  /* NULL if UNREAD */
+		char *text; /* if READ */
+		struct last_words *reading;
+	} words;
 	struct shown *prev, *next; /* in the queue */
 	UT_hash_handle hh;	   /* by uid */
 };
@@ -89,7 +113,8 @@ struct publish {
 	uint64_t confirmed;	      /* when it was last stale, by loop_now_ms; 0: never */
 	struct loop_timer doubts;     /* for folders whose submission is in doubt */
 	struct loop_timer waiting;    /* for jobs that await pods */
-	size_t n_running, n_taken; /* jobs of jobs/ that run, and those whose output is captured */
+	size_t n_running;	      /* jobs of jobs/ that run */
+	size_t n_captured;	      /* those of them whose output is captured */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -108,33 +133,40 @@ static struct shown *need(struct publish *p, const char *uid)
 
 static void unqueue(struct shown *s)
 {
-	if (s->queued)
+	if (s->change)
 		DL_DELETE(s->p->queue, s);
-	s->queued = false;
+	s->change = UNCHANGED;
 }
 
-/* Count S: it RUNS or not, and its output is TAKEN (captured) or not. */
-static void count(struct shown *s, bool runs, bool taken)
+/* True if S is not in jobs/ any more. */
+static bool has_left(const struct shown *s)
+{
+	return s->state == LEFT || s->state == GONE;
+}
+
+/* Count S in IN (IN_RUNNING, IN_CAPTURED) and in nothing else. */
+static void count(struct shown *s, unsigned in)
 {
 	struct publish *p = s->p;
-	bool any = p->n_running, captured = p->n_taken;
+	bool any = p->n_running, captured = p->n_captured;
 
-	p->n_running = p->n_running - s->runs + runs;
-	p->n_taken = p->n_taken - s->taken + taken;
-	s->runs = runs;
-	s->taken = taken;
-	if (any != (p->n_running > 0) || captured != (p->n_taken > 0))
-		p->config.running(p->config.data, p->n_running, p->n_taken);
+	p->n_running -= (s->counted & IN_RUNNING) != 0;
+	p->n_captured -= (s->counted & IN_CAPTURED) != 0;
+	p->n_running += (in & IN_RUNNING) != 0;
+	p->n_captured += (in & IN_CAPTURED) != 0;
+	s->counted = in;
+	if (any != (p->n_running > 0) || captured != (p->n_captured > 0))
+		p->config.running(p->config.data, p->n_running, p->n_captured);
 }
 
 static void shown_free(struct shown *s)
 {
 	unqueue(s);
-	count(s, false, false);
+	count(s, 0);
 	HASH_DEL(s->p->all, s);
-	last_words_drop(s->reading);
-	free(s->words_key);
-	free(s->words);
+	last_words_drop(s->words.reading);
+	free(s->words.key);
+	free(s->words.text);
 	free(s->uid);
 	free(s->id);
 	free(s);
@@ -166,14 +198,17 @@ static const char *need_id(const struct publish *p, struct shown *s, const struc
 	const struct folder *folder;
 	cleanup_free char *other = NULL;
 
-	if (!s->named && world_kinds(c->world, kinds) > 1) {
+	if (s->id)
+		return s->id;
+	if (world_kinds(c->world, kinds) > 1) {
 		other = text_print("%s~%s", name, job->kind->name);
 		folder = folders_of(c->folders, job->view);
 		if ((folder && streq(folder->id, other)) || is_taken(p, job))
 			s->id = take_ptr(other);
 	}
-	s->named = true;
-	return s->id ? s->id : name;
+	if (!s->id)
+		s->id = text_copy(name);
+	return s->id;
 }
 
 static const struct folder *folder_of(const struct publish *p, const struct world_job *job)
@@ -199,7 +234,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 static bool pods_are_late(const struct publish *p, const struct shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
-	if (s->left)
+	if (has_left(s))
 		return false;
 	if (stale_since(p, job))
 		return true;
@@ -214,9 +249,9 @@ static void on_words(void *data, const char *words)
 {
 	struct shown *s = data;
 
-	s->reading = NULL;
-	text_set(&s->words, "%s", words ? words : "");
-	s->silent = !words;
+	s->words.reading = NULL;
+	s->words.state = words ? WORDS_READ : WORDS_SILENT;
+	s->words.text = words ? text_copy(words) : NULL;
 	enqueue(s->p, s);
 }
 
@@ -235,18 +270,20 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 
 	if (!log)
 		return;
-	if ((log->complete || over) && !streq(log->key, s->words_key)) {
-		last_words_drop(s->reading);
-		text_set(&s->words_key, "%s", log->key);
-		free(take_ptr(s->words));
+	if ((log->complete || over) && !streq(log->key, s->words.key)) {
+		last_words_drop(s->words.reading);
+		text_set(&s->words.key, "%s", log->key);
+		free(take_ptr(s->words.text));
 		path = text_print("%s/output/%s/logs/%s", c->state_dir, spec_job_key(job),
 				  log->key);
-		s->reading = last_words_read(c->loop, c->group, NULL, path, on_words, s);
-	} else if (s->words && streq(log->key, s->words_key)) {
-		spec_set(&job->last_words, s->words);
-		job->silent = s->silent && log->complete && !log->gap;
+		s->words.state = WORDS_READING;
+		s->words.reading = last_words_read(c->loop, c->group, NULL, path, on_words, s);
+	} else if (streq(log->key, s->words.key) && s->words.state != WORDS_READING) {
+		spec_set(&job->last_words, s->words.text ? s->words.text : "");
+		job->silent = s->words.state == WORDS_SILENT && log->complete && !log->gap;
 	}
-	if (s->reading || (captured && !log->complete && !(begun ? over : log->gap > 0)))
+	if (s->words.state == WORDS_READING ||
+	    (captured && !log->complete && !(begun ? over : log->gap > 0)))
 		job->unexplained |=
 			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
 }
@@ -261,7 +298,7 @@ static bool is_early(const struct shown *s)
 static void find_rest(struct publish *p, const struct shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
 {
-	if (s->left || !spec_job_has_ended(snapshot))
+	if (has_left(s) || !spec_job_has_ended(snapshot))
 		return;
 	snapshot->behind = s->ended && loop_now_ms() - s->ended >= AWAIT_MS;
 	snapshot->fetching =
@@ -289,10 +326,10 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.id = s->id,
 		.namespace = c->namespace,
 		.now = loop_time_ns(),
-		.stale_since = s->left ? 0 : stale_since(p, job),
+		.stale_since = has_left(s) ? 0 : stale_since(p, job),
 		.own = folder && folder->own,
 		.user = c->user,
-		.history = s->left,
+		.history = has_left(s),
 		.pods_late = pods_are_late(p, s, job, before),
 		.since = job->since,
 		.group = world_group(c->world, job),
@@ -322,11 +359,11 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	if (ctx.own) /* the object may have no annotations, or those of another */
 		spec_set(&snapshot->submission, folder->key);
 	snapshot->object = spec_text_ref(job->object);
-	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
-	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
+	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
+	snapshot->ignored = has_left(s) ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
 	snapshot->no_logs = forbidden != NULL;
-	captured = is_wanted(p, snapshot) && !s->left && !(folder && folder->dropped);
+	captured = is_wanted(p, snapshot) && !has_left(s) && !(folder && folder->dropped);
 	find_last_words(p, s, snapshot, captured);
 	find_rest(p, s, snapshot, captured, ctx.pods_late);
 	return spec_job_pack(snapshot);
@@ -402,11 +439,11 @@ static void on_waited(void *data)
 
 	for (struct shown *s = p->all; s; s = s->hh.next) {
 		const struct spec_job *job cleanup_job =
-			s->fetches ? store_get_uid(p->config.store, s->uid) : NULL;
+			s->wait == WAIT_OUTPUT ? store_get_uid(p->config.store, s->uid) : NULL;
 
 		if (job && capture_is_fetching(p->config.capture, job, false, is_early(s)))
 			again = true;
-		else if (s->awaits || s->fetches)
+		else if (s->wait)
 			enqueue(p, s);
 	}
 	if (again)
@@ -420,21 +457,22 @@ static void on_waited(void *data)
 static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
+	bool pods;
 
 	if (!ended)
 		s->ended = 0;
 	else if (!s->ended)
 		s->ended = loop_now_ms();
-	s->awaits = ended && (!spec_job_is_over(snapshot) || snapshot->unexplained) &&
-		    (p->stale_since ||
-		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
-	s->awaits |= snapshot->fetching && !snapshot->behind;
-	s->fetches = snapshot->fetching && !s->awaits;
+	pods = ended && (!spec_job_is_over(snapshot) || snapshot->unexplained) &&
+	       (p->stale_since ||
+		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
+	pods |= snapshot->fetching && !snapshot->behind;
+	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
 	/*
 	 * While the view is stale no time is set for pods: when it is confirmed, all jobs are shown again.
 	 */
-	if ((snapshot->fetching || (s->awaits && !p->stale_since)) &&
-	    !loop_timer_is_set(&p->waiting) && !p->stopping)
+	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
+	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
@@ -456,7 +494,7 @@ static void save(struct publish *p, struct shown *s, bool looked)
 	if (s->unsaved)
 		return;
 	s->saved = now;
-	folders_save(p->config.folders, s->uid, s->left);
+	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
 /*
@@ -535,19 +573,18 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	const struct folder *folder, *bound;
 	struct spec_job *snapshot;
-	bool looked = s->looked, kept;
+	bool looked = s->change == USAGE_CHANGED, captured, kept;
 
-	s->looked = false;
 	unqueue(s);
 	if (!job->view)
 		return;
-	s->seen = true;
-	s->held = false;
+	if (s->state == UNLISTED)
+		s->state = SHOWN;
 	(void)need_id(p, s, job);
 	bound = folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
-	if (s->left && !(folder && folder->output)) {
+	if (has_left(s) && !(folder && folder->output)) {
 		if (bound)
 			tell_launched(p, bound, bound->id);
 		return;
@@ -560,14 +597,14 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
-	capture_update(c->capture, snapshot,
-		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
-	count(s, !s->left && runs(snapshot), !s->left && is_wanted(p, snapshot) && runs(snapshot));
+	captured = !has_left(s) && is_wanted(p, snapshot);
+	capture_update(c->capture, snapshot, captured && !(folder && folder->dropped));
+	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
 	 * The end of a job is written although an earlier mount has captured all, since the next mount may find it
 	 * gone.
 	 */
-	kept = s->left || capture_has(c->capture, job->uid) ||
+	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (folder && folder->output && before && before->state != snapshot->state);
 	store_put(c->store, snapshot);
 	/* The message that it was launched comes last, so that whoever reads it finds the job. */
@@ -583,10 +620,10 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	const struct publish_config *c = &p->config;
 	const struct folder *folder = job->view ? folder_of(p, job) : NULL;
 
-	if (!s->left)
+	if (!has_left(s))
 		s->round = world_rounds(c->world, job->sort);
-	s->left = true;
-	count(s, false, false);
+	s->state = job->gone ? GONE : LEFT;
+	count(s, 0);
 	commands_gone(c->commands, s->uid);
 	/* There may be output that an earlier mount has captured. */
 	if (folder && folder->output) {
@@ -596,8 +633,18 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	unqueue(s);
 	store_remove(c->store, s->uid);
 	/* As long as the cluster has the job, it may come back, and be ours. */
-	if (folder && s->gone)
+	if (folder && s->state == GONE)
 		folders_remove(c->folders, folder->key, NULL, NULL);
+}
+
+/*
+ * True if JOB (NULL if the world does not know it), which is the job of S, is not shown before its pods are listed.
+ * When another kind begins to be shown, its jobs may be listed first. Showing a finished job without its pods would
+ * declare its unfetched output lost.
+ */
+static bool lacks_pods(const struct publish *p, const struct shown *s, const struct world_job *job)
+{
+	return job && s->state == UNLISTED && !world_has_listed(p->config.world, WORLD_PODS);
 }
 
 /* Have all parts forget the job of S if nothing of it is left. */
@@ -605,7 +652,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 {
 	const struct publish_config *c = &p->config;
 
-	if (s->queued || s->held || s->reading ||
+	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
 		return; /* its last change was not shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
@@ -617,24 +664,14 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 	shown_free(s);
 }
 
-/*
- * When another kind begins to be shown, its jobs may be listed before their pods. Shown without these, a job that has
- * ended would be over, and what it has printed since an earlier mount would be taken for lost.
- */
-static bool lacks_pods(const struct publish *p)
-{
-	return !world_has_listed(p->config.world, WORLD_PODS);
-}
-
 static void reconcile(struct publish *p, struct shown *s)
 {
 	const struct world_job *job = world_find(p->config.world, s->uid);
 
 	unqueue(s);
-	s->held = job && !s->seen && lacks_pods(p);
-	if (s->held)
+	if (lacks_pods(p, s, job))
 		return;
-	if (job && s->gone)
+	if (job && job->gone)
 		leave(p, s, job);
 	else if (job)
 		show(p, s, job);
@@ -669,17 +706,18 @@ static void post_turn(struct publish *p)
 
 static void enqueue(struct publish *p, struct shown *s)
 {
-	/* A job that leaves comes first, so that a new job of its name finds room. */
-	bool first = s->gone && !s->left;
-
-	if (first)
-		unqueue(s);
-	if (first)
-		DL_PREPEND(p->queue, s);
-	else if (!s->queued)
+	if (!s->change)
 		DL_APPEND(p->queue, s);
-	s->queued = true;
-	s->looked = false;
+	s->change = CHANGED;
+	post_turn(p);
+}
+
+/* The job of S leaves jobs/ before any other is shown, so that a new job can have its name. */
+static void enqueue_first(struct publish *p, struct shown *s)
+{
+	unqueue(s);
+	DL_PREPEND(p->queue, s);
+	s->change = CHANGED;
 	post_turn(p);
 }
 
@@ -687,10 +725,10 @@ void publish_looked(void *publish, const struct world_job *job)
 {
 	struct publish *p = publish;
 	struct shown *s = need(p, job->uid);
-	bool looked = !s->queued || s->looked;
+	enum change change = s->change == CHANGED ? CHANGED : USAGE_CHANGED;
 
 	enqueue(p, s);
-	s->looked = looked;
+	s->change = change;
 }
 
 static struct shown *find_shown(const struct publish *p, const char *uid)
@@ -705,7 +743,7 @@ bool publish_has_shown(const struct publish *p, const char *uid)
 {
 	const struct shown *s = find_shown(p, uid);
 
-	return !s || !(s->queued || s->held);
+	return !s || !(s->change || lacks_pods(p, s, world_find(p->config.world, uid)));
 }
 
 void publish_again(void *publish, const char *uid)
@@ -754,7 +792,7 @@ void publish_leave(struct publish *p, const char *uid)
 	const struct world_job *job = world_find(p->config.world, uid);
 	struct shown *s = job ? need(p, uid) : NULL;
 
-	if (!s || s->left)
+	if (!s || has_left(s))
 		return;
 	leave(p, s, job);
 	forget(p, s, job);
@@ -766,7 +804,7 @@ bool publish_has_untold(void *publish, enum world_sort sort)
 
 	for (const struct shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job =
-			s->left && !s->gone ? world_find(p->config.world, s->uid) : NULL;
+			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
 
 		if (job && job->view && job->sort == sort && !job->gone && !job->view->meta.deleted)
 			return true;
@@ -908,7 +946,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, need(p, claims.v[i]->uid));
 	free((void *)(uintptr_t)claims.v);
 	HASH_ITER(hh, p->all, s, next)
-		if (s->queued || !several)
+		if (s->change || !several)
 			reconcile(p, s);
 	publish_doubt(p);
 }
@@ -934,10 +972,10 @@ void publish_listed(void *publish)
 {
 	struct publish *p = publish;
 
-	if (lacks_pods(p))
+	if (!world_has_listed(p->config.world, WORLD_PODS))
 		return;
 	for (struct shown *s = p->all; s; s = s->hh.next)
-		if (s->held)
+		if (s->state == UNLISTED)
 			enqueue(p, s);
 	folders_each(p->config.folders, settle_late, p);
 	publish_doubt(p);
@@ -950,12 +988,12 @@ static void on_changed(void *data, const struct world_job *job)
 	struct publish *p = data;
 	struct shown *s = need(p, job->uid);
 	/* The job had lost the labels that are shown, and has them again. */
-	bool again = s->gone && !job->gone;
+	bool again = s->state == GONE && !job->gone;
 
 	/*
 	 * The job's DELETE was answered with success, and a list that was asked for after that has it as it was before.
 	 */
-	if (s->left && !s->gone && !job->gone && job->view && !job->view->meta.deleted &&
+	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,
 		     "%s: the server has accepted that it is deleted, and still has it",
@@ -963,12 +1001,13 @@ static void on_changed(void *data, const struct world_job *job)
 		again = true;
 	}
 	if (again) {
-		s->left = false;
-		s->named = false; /* another job may have its name by now */
-		free(take_ptr(s->id));
+		s->state = UNLISTED;
+		free(take_ptr(s->id)); /* another job may have its name by now */
 	}
-	s->gone = job->gone;
-	enqueue(p, s);
+	if (job->gone && !has_left(s))
+		enqueue_first(p, s);
+	else
+		enqueue(p, s);
 }
 
 static int claim(void *data, const char *uid)
