@@ -101,6 +101,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	end_init(&b->stopped);
 	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
+	b->records = records_new(loop, b->config.state_dir, config->passive);
 	b->held = held_new(b, &backend_held_ways);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
@@ -133,6 +134,7 @@ void backend_free(struct backend *b)
 		b->ops->fini(b);
 	archive_free(b->archive);
 	held_free(b->held);
+	records_free(b->records);
 	output_free(b->output);
 	store_free(b->store);
 	end_clear(&b->started);
@@ -140,13 +142,24 @@ void backend_free(struct backend *b)
 	free(b);
 }
 
+static void on_records(void *data, int err, const char *text)
+{
+	struct backend *b = data;
+
+	if (b->stopping)
+		return;
+	if (err)
+		return backend_started(b, err, text);
+	b->up = true;
+	output_start(b->output);
+	b->ops->start(b);
+}
+
 static void backend_run_start(void *data)
 {
 	struct backend *b = data;
 
-	b->up = true;
-	output_start(b->output);
-	b->ops->start(b);
+	records_load(b->records, on_records, b);
 }
 
 int backend_start(struct backend *b, char **ret_text)
@@ -193,6 +206,7 @@ static void backend_run_stop(void *data)
 {
 	struct backend *b = data;
 
+	b->stopping = true;
 	if (!b->up) {
 		backend_stopped(b);
 		return;

@@ -125,7 +125,6 @@ struct held {
 	struct backend *b;
 	struct held_ways ways;
 	struct group group;
-	struct records *records;
 	struct entry *all;  /* by key */
 	struct entry *list; /* the same, in the order in which they were submitted */
 	struct answer *answers;
@@ -137,8 +136,6 @@ struct held {
 	struct work ran; /* one at a time */
 	bool noting;
 	int64_t last_ran; /* when a kxfs ran last, in ns; 0: not known */
-	loop_fn stopped;
-	void *stopped_data;
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -816,7 +813,7 @@ static void shape_done(void *data)
 	const struct record_rest rest = {rq->text, rq->len, m->manifest, strlen(m->manifest)};
 
 	m->head->parts[RECORD_HOLD] = spec_held_part(m->rec);
-	m->r = records_make(m->h->records, take_ptr(m->head), &rest, &m->left, on_made, m);
+	m->r = records_make(m->h->b->records, take_ptr(m->head), &rest, &m->left, on_made, m);
 }
 
 static void on_dry_run(void *data, const struct backend_result *result)
@@ -1030,7 +1027,7 @@ struct load {
 	struct work work;
 	struct found *v;
 	size_t n;
-	held_begun_fn fn;
+	loop_fn fn;
 	void *data;
 };
 
@@ -1093,7 +1090,7 @@ static void load_done(void *data)
 {
 	struct load *l = data;
 	struct held *h = l->h;
-	const held_begun_fn fn = l->fn;
+	const loop_fn fn = l->fn;
 	void *arg = l->data;
 
 	for (size_t i = 0; i < l->n; i++)
@@ -1106,7 +1103,7 @@ static void load_done(void *data)
 		note_ran(h);
 	free(l->v);
 	free(l);
-	return fn(arg, 0, NULL);
+	return fn(arg);
 }
 
 static void find_record(void *data, struct record *r)
@@ -1124,21 +1121,7 @@ static void find_record(void *data, struct record *r)
 	l->v[l->n++] = (struct found){.r = r, .rec = rec};
 }
 
-static void on_loaded(void *data, int err, const char *text)
-{
-	struct load *l = data;
-	const held_begun_fn fn = l->fn;
-	void *arg = l->data;
-
-	if (err) {
-		free(l);
-		return fn(arg, err, text);
-	}
-	records_each(l->h->records, find_record, l);
-	work_start(&l->work, l->h->b->loop);
-}
-
-void held_begin(struct held *h, held_begun_fn fn, void *data)
+void held_begin(struct held *h, loop_fn fn, void *data)
 {
 	struct load *l;
 
@@ -1150,7 +1133,8 @@ void held_begin(struct held *h, held_begun_fn fn, void *data)
 	l->fn = fn;
 	l->data = data;
 	l->work = (struct work){.run = load_work, .done = load_done, .group = &h->group, .data = l};
-	records_load(h->records, on_loaded, l);
+	records_each(h->b->records, find_record, l);
+	work_start(&l->work, h->b->loop);
 }
 
 /* --- life --- */
@@ -1168,19 +1152,11 @@ struct held *held_new(struct backend *b, const struct held_ways *ways)
 
 	h->b = b;
 	h->ways = *ways;
-	h->records = records_new(b->loop, b->config.state_dir, b->config.passive);
-	records_set_part(h->records, RECORD_HOLD, hold_part, h);
+	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);
 	loop_timer_init(&h->ran_timer, b->loop, on_ran_timer, h);
 	return h;
-}
-
-static void stop_records(void *data)
-{
-	struct held *h = data;
-
-	records_stop(h->records, h->stopped, h->stopped_data);
 }
 
 void held_stop(struct held *h, loop_fn fn, void *data)
@@ -1199,9 +1175,7 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
 			free(p);
 		}
-	h->stopped = fn;
-	h->stopped_data = data;
-	group_when_empty(&h->group, stop_records, h);
+	group_when_empty(&h->group, fn, data);
 }
 
 void held_free(struct held *h)
@@ -1210,6 +1184,5 @@ void held_free(struct held *h)
 		return;
 	while (h->list)
 		entry_free(h->list);
-	records_free(h->records);
 	free(h);
 }

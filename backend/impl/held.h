@@ -37,7 +37,7 @@ struct held_ways {
 					void *data);
 };
 
-/* B, which owns it, has a loop, a store and a config. */
+/* B, which owns it, has a loop, a store, records and a config. */
 struct held *held_new(struct backend *b, const struct held_ways *ways);
 void held_free(struct held *h); /* NULL is allowed; to be called when nothing of it is under way */
 
@@ -52,10 +52,8 @@ typedef void (*held_saved_fn)(void *data, int err);
 /* Call FN once all conditions that were met are on disk: at once, or later. */
 void held_when_saved(struct held *h, held_saved_fn fn, void *data);
 
-/* ERR: 0, or why the disk does not give the held jobs; TEXT says so for people, with the file and what to do. */
-typedef void (*held_begun_fn)(void *data, int err, const char *text);
-/* The store has all jobs: read the held ones, and show them; then call FN(DATA) once. */
-void held_begin(struct held *h, held_begun_fn fn, void *data);
+/* The store has all jobs: show the held ones, too; then call FN(DATA) once. */
+void held_begin(struct held *h, loop_fn fn, void *data);
 /* The mount is up: from now on jobs are launched. */
 void held_take_charge(struct held *h);
 /* See store_events.changed; called for every job. */

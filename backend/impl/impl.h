@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/impl/end.h"
 #include "backend/impl/held.h"
+#include "backend/jobs/records.h"
 #include "backend/jobs/store.h"
 #include "backend/output/output.h"
 #include "spec/view/kueue.h"
@@ -76,14 +77,15 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
+	struct records *records; /* has all records when OPS->start is called */
 	struct held *held;
 	struct archive *archive; /* NULL: there is none */
 	void *impl;		 /* the implementation's own (backend_set_impl) */
 
 	/* For backend.c and request.c alone: */
 	struct end started, stopped;
-	/* It is between start and stop; I/O thread. */
-	bool up;
+	/* It is between start and stop; it is to stop. I/O thread. */
+	bool up, stopping;
 	/* Requests that were answered; [1]: with an error. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
@@ -139,13 +141,13 @@ static inline void backend_set_impl(struct backend *b, void *impl)
 	b->impl = impl;
 }
 
-static inline void backend_ready(void *data, int err, const char *text)
+static inline void backend_ready(void *data)
 {
 	struct backend *b = data;
 
-	if (!err && b->config.archives)
+	if (b->config.archives)
 		archive_begin(b->archive, b->ops->namespace(b));
-	end_reach(&b->started, err, text);
+	end_reach(&b->started, 0, NULL);
 }
 
 /*
@@ -179,11 +181,18 @@ static inline void backend_output_stopped(void *data)
 		backend_all_stopped(b);
 }
 
-static inline void backend_held_stopped(void *data)
+static inline void backend_records_stopped(void *data)
 {
 	struct backend *b = data;
 
 	output_stop(b->output, backend_output_stopped, b);
+}
+
+static inline void backend_held_stopped(void *data)
+{
+	struct backend *b = data;
+
+	records_stop(b->records, backend_records_stopped, b);
 }
 
 /* Nothing of the implementation runs any more. */

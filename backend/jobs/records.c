@@ -41,6 +41,7 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/job/snapshot.h"
 
 #define MAX_TEXTS    5
 #define RETRY_MS     1000u
@@ -68,8 +69,9 @@ struct request {
 struct writer {
 	struct record *r;
 	struct work work;
-	struct request *requests; /* the first one is under way if WRITING */
-	struct spec_head *next;	  /* what the pool writes */
+	struct request *requests;	 /* the first one is under way if WRITING */
+	struct spec_head *next;		 /* what the pool writes, */
+	const struct spec_job *snapshot; /* with this one, if it is not NULL */
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;
@@ -81,7 +83,10 @@ struct record {
 	struct spec_head *head;
 	struct writer *writer; /* NULL: nothing is under way */
 	bool removed;	       /* its removal was requested */
+	char *uid;	       /* NULL: not known, so it is in the list UNSEEN */
 	UT_hash_handle hh;     /* by key */
+	UT_hash_handle hh_uid;
+	struct record *prev, *next; /* in UNSEEN */
 };
 
 struct part {
@@ -94,7 +99,9 @@ struct records {
 	const char *state_dir;
 	struct group group;
 	struct part parts[RECORD_N_PARTS];
-	struct record *all;
+	record_snapshot_fn snapshot; /* NULL: none is written */
+	void *snapshot_data;
+	struct record *all, *by_uid, *unseen;
 	bool passive, stopping;
 };
 
@@ -136,9 +143,22 @@ static void apply(struct spec_head *h, const struct record_change *c)
 		spec_set(&h->why, c->why);
 	if (c->boot)
 		spec_set(&h->boot, c->boot);
+	h->dropped |= c->dropped;
 }
 
 /* --- the table --- */
+
+/* If the uid of R is known now, R is found by it. */
+static void learn_uid(struct record *r)
+{
+	struct records *rs = r->rs;
+
+	if (r->uid || !*r->head->uid || records_by_uid(rs, r->head->uid))
+		return;
+	DL_DELETE(rs->unseen, r);
+	r->uid = text_copy(r->head->uid);
+	HASH_ADD_KEYPTR(hh_uid, rs->by_uid, r->uid, strlen(r->uid), r);
+}
 
 static struct record *add(struct records *rs, struct spec_head *h)
 {
@@ -147,6 +167,8 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	r->rs = rs;
 	r->head = h;
 	HASH_ADD_KEYPTR(hh, rs->all, h->key, strlen(h->key), r);
+	DL_APPEND(rs->unseen, r);
+	learn_uid(r);
 	return r;
 }
 
@@ -167,12 +189,18 @@ static void writer_free(struct writer *w)
 	}
 	loop_timer_stop(&w->timer);
 	spec_head_free(w->next);
+	spec_job_unref(w->snapshot);
 	free(w);
 }
 
 static void record_free(struct record *r)
 {
 	HASH_DELETE(hh, r->rs->all, r);
+	if (r->uid)
+		HASH_DELETE(hh_uid, r->rs->by_uid, r);
+	else
+		DL_DELETE(r->rs->unseen, r);
+	free(r->uid);
 	if (r->writer)
 		writer_free(r->writer);
 	spec_head_free(r->head);
@@ -197,6 +225,24 @@ struct record *records_by_key(const struct records *rs, const char *key)
 	return r;
 }
 
+struct record *records_by_uid(const struct records *rs, const char *uid)
+{
+	struct record *r;
+
+	HASH_FIND(hh_uid, rs->by_uid, uid, strlen(uid), r);
+	return r;
+}
+
+struct record *records_next_unseen(const struct records *rs, const struct record *r)
+{
+	return r ? r->next : rs->unseen;
+}
+
+bool record_is_going(const struct record *r)
+{
+	return r->removed;
+}
+
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
 {
 	struct record *r, *next;
@@ -213,6 +259,10 @@ static void write_work(void *data)
 	const struct records *rs = w->r->rs;
 	struct request *q = w->requests;
 
+	if (w->snapshot) {
+		free(w->next->parts[RECORD_SNAPSHOT]);
+		w->next->parts[RECORD_SNAPSHOT] = spec_snapshot_text(w->snapshot);
+	}
 	switch (q->kind) {
 	case REQUEST_MAKE:
 		w->work.err = record_file_make(rs->state_dir, w->next, &q->rest, &q->ret_left);
@@ -278,6 +328,8 @@ static void write_next(struct writer *w)
 		loop_timer_stop(&w->timer);
 		w->dirty = false;
 		w->next = render(r, q);
+		if (r->rs->snapshot)
+			w->snapshot = r->rs->snapshot(r->rs->snapshot_data, r);
 	}
 	work_start(&w->work, r->rs->loop);
 }
@@ -355,6 +407,7 @@ static bool conclude(struct record *r, struct request *q, int err)
 	const bool changes = q->kind == REQUEST_SAVE || q->kind == REQUEST_COMMIT;
 
 	spec_head_free(take_ptr(w->next));
+	spec_job_unref(take_ptr(w->snapshot));
 	if (q->kind == REQUEST_MAKE && q->left)
 		*q->left = q->ret_left;
 	if (err && q->kind == REQUEST_MAKE)
@@ -363,8 +416,10 @@ static bool conclude(struct record *r, struct request *q, int err)
 		r->removed = false;
 	if (!err && q->kind == REQUEST_REMOVE)
 		return true;
-	if (!err && q->kind == REQUEST_COMMIT)
+	if (!err && q->kind == REQUEST_COMMIT) {
 		apply(r->head, &q->change);
+		learn_uid(r);
+	}
 	if (err && err != -ESTALE && changes)
 		retry_later(w, err);
 	else if (!err && changes)
@@ -405,6 +460,12 @@ void records_set_part(struct records *rs, enum record_part part, record_part_fn 
 	rs->parts[part] = (struct part){fn, data};
 }
 
+void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data)
+{
+	rs->snapshot = fn;
+	rs->snapshot_data = data;
+}
+
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data)
 {
@@ -437,19 +498,20 @@ void records_commit(struct record *r, const struct record_change *change, record
 		.reason = keep(q, change->reason),
 		.why = keep(q, change->why),
 		.boot = keep(q, change->boot),
+		.dropped = change->dropped,
 	};
 	q->from = r->head->state;
 	add_request(r, q);
 }
 
-static void save(struct record *r, unsigned ms)
+void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
 
 	w->dirty = true;
 	if (r->rs->stopping && !w->writing && !w->requests)
 		return on_timer(w);
-	if (!loop_timer_is_set(&w->timer))
+	if (!ms || !loop_timer_is_set(&w->timer))
 		loop_timer_set(&w->timer, ms);
 }
 
@@ -458,7 +520,8 @@ void records_note(struct record *r, const struct record_change *change, unsigned
 	assert(change->state == RECORD_LIVE || change->state == RECORD_HISTORY ||
 	       change->state == r->head->state);
 	apply(r->head, change);
-	save(r, ms);
+	learn_uid(r);
+	records_save(r, ms);
 }
 
 void records_remove(struct record *r, bool sync, records_fn done, void *data)

@@ -27,6 +27,13 @@ typedef char *(*record_part_fn)(void *data, const struct record *r, const struct
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
+ * FN returns the snapshot of R that is written with it, a new reference, which the pool makes into text. NULL: R has
+ * the one that is on disk.
+ */
+typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
+void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
+
+/*
  * Read all files, once; then call DONE. A damaged one is moved to STATE/aside. If the disk does not give one, ERR is
  * the errno, and TEXT says for people which and what to do; no record is there then.
  */
@@ -41,8 +48,13 @@ void records_stop(struct records *rs, loop_fn fn, void *data);
 const struct spec_head *record_head(const struct record *r);
 /* The PART of R, as the start has read it; malloc'ed, the caller's from now on. NULL: there is none. */
 char *record_take_part(struct record *r, enum record_part part);
+/* Was its removal requested? */
+bool record_is_going(const struct record *r);
 /* NULL: there is none. */
 struct record *records_by_key(const struct records *rs, const char *key);
+struct record *records_by_uid(const struct records *rs, const char *uid);
+/* The records of jobs that nobody has seen, of which no uid is known: the one after R; NULL: the first one, or none. */
+struct record *records_next_unseen(const struct records *rs, const struct record *r);
 /* Call FN for each record; FN may make and remove records. */
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
 /*
@@ -57,6 +69,7 @@ struct record *records_make(struct records *rs, struct spec_head *h, const struc
 struct record_change {
 	enum record_state state; /* the same as before is no change */
 	const char *id, *uid, *reason, *why, *boot;
+	bool dropped; /* its output is removed; false: as before */
 };
 
 /*
@@ -70,6 +83,8 @@ void records_commit(struct record *r, const struct record_change *change, record
  * and until the disk takes it.
  */
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
+/* What is written of R has changed: it is saved within MS, and until the disk takes it. */
+void records_save(struct record *r, unsigned ms);
 /*
  * Remove the file, and free R before DONE (may be NULL) is called. R must not be HELD: it has to be NEVER before, so
  * that no start launches it. After an error R is as it was. SYNC as in record_file_remove.

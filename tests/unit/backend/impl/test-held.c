@@ -11,11 +11,11 @@
 
 #include "tests/unit/clock.h"
 #include "tests/unit/noted.h"
+#include "backend/impl/impl.h"
 #include "tests/unit/backend/base/loop_rig.h"
 #include "tests/unit/scratch.h"
 
 #include "backend/base/diag.h"
-#include "backend/impl/impl.h"
 #include "spec/base/mem.h"
 
 #define HISTORY_S 100
@@ -180,18 +180,22 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 		held_news(b.held, old, now);
 }
 
-static void begun(void *done, int err, const char *text)
+static void on_records(void *done, int err, const char *text)
 {
 	begin_err = err;
 	if (text)
 		note("%s", text);
-	post_sem(done);
+	if (err)
+		post_sem(done);
+	else
+		held_begin(b.held, post_sem, done);
 }
 
 static void begin(void *done)
 {
+	b.records = records_new(b.loop, base, b.config.passive);
 	b.held = held_new(&b, &backend_held_ways);
-	held_begin(b.held, begun, done);
+	records_load(b.records, on_records, done);
 }
 
 static void take_charge(void *data)
@@ -204,10 +208,15 @@ static void go_down(void *data)
 	b.up = false;
 }
 
+static void on_held_stopped(void *done)
+{
+	records_stop(b.records, post_sem, done);
+}
+
 static void stop(void *done)
 {
 	b.up = false;
-	held_stop(b.held, post_sem, done);
+	held_stop(b.held, on_held_stopped, done);
 }
 
 /* A run of kxfs begins. What it finds is shown, and nothing is launched yet. */
@@ -231,6 +240,7 @@ static void end_run(void)
 	sem_wait_or_fail(&done);
 	sem_destroy(&done);
 	held_free(take_ptr(b.held));
+	records_free(take_ptr(b.records));
 }
 
 static void free_store(void *data)

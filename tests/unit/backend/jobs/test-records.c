@@ -289,6 +289,38 @@ static void test_stop(void **state)
 	assert_false(fake_wait(100000));
 }
 
+static const struct spec_job *snapshot_of(void *data, const struct record *r)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, "shown");
+	return job;
+}
+
+/* A record is found by its job's uid, and the snapshot is written with it. */
+static void test_seen(void **state)
+{
+	struct record *r = make(RECORD_SUBMITTING);
+	cleanup_free char *part = NULL;
+
+	assert_ptr_equal(records_next_unseen(rs, NULL), r);
+	assert_null(records_next_unseen(rs, r));
+	records_set_snapshot(rs, snapshot_of, NULL);
+	records_note(r, &(struct record_change){.state = RECORD_LIVE, .uid = "u"}, 500);
+	assert_null(records_next_unseen(rs, NULL));
+	assert_ptr_equal(records_by_uid(rs, "u"), r);
+	begin_again("loaded 0");
+	r = records_by_uid(rs, "u");
+	assert_non_null(r);
+	part = record_take_part(r, RECORD_SNAPSHOT);
+	assert_non_null(strstr(part, "\"id\":\"shown\""));
+	records_remove(r, false, on_done, removed);
+	assert_true(record_is_going(r));
+	fake_run();
+	assert_done("removed 0");
+	assert_null(records_by_uid(rs, "u"));
+}
+
 /* A damaged record is moved out of the way, and so is what no record is; one that can't be read fails the start. */
 static void test_load(void **state)
 {
@@ -323,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_note, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_stop, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_seen, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_load, setup_records, teardown_records),
 	};
 
