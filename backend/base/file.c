@@ -242,6 +242,13 @@ int file_keep_room(const char *dir, const char *file, size_t len)
 	return err;
 }
 
+void file_free_room(const char *dir, const char *file)
+{
+	cleanup_free char *path = text_print("%s/.%s.room", dir, file);
+
+	(void)disk_unlink(AT_FDCWD, path);
+}
+
 /* Write TEXT into the file with the reserved space, and rename it to FILE. */
 static int write_into_room(int at, const char *file, const char *text, size_t len)
 {

@@ -73,6 +73,9 @@ int file_keep_room(const char *dir, const char *file, size_t len);
  */
 int file_write_last(const char *dir, const char *file, const char *text, size_t len);
 
+/* Give back the space that is reserved for FILE in DIR, if there is any. */
+void file_free_room(const char *dir, const char *file);
+
 /*
  * Remove DIR with those of the N files NAMES that are in it. -EEXIST: DIR has other files, and
  * nothing was removed.

@@ -10,10 +10,14 @@
 #include "backend/base/file.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /* Most heads fit into the first read. */
 #define FIRST_READ (16u << 10)
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
+/* How much longer than the first version of a record the last may be: each replica has an end then. */
+#define ROOM	   (16u << 10)
+#define ROOM_TIMES 4
 
 static char *jobs_dir(const char *state_dir)
 {
@@ -37,6 +41,7 @@ static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 struct opened {
 	int fd;
 	struct spec_head_line line;
+	int64_t mtime;
 	char *text; /* the first line, the head, and perhaps more */
 	size_t len; /* bytes of TEXT */
 };
@@ -63,6 +68,7 @@ static int open_record(const char *state_dir, const char *key, struct opened *o)
 	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uintmax_t)st.st_size > MAX_FILE)
 		return -EINVAL;
 	size = (size_t)st.st_size;
+	o->mtime = spec_time_of(st.st_mtim);
 	o->len = min_of(size, (size_t)FIRST_READ);
 	o->text = mem_grow(NULL, o->len + 1, 1);
 	err = read_exactly(o->fd, o->text, o->len, 0);
@@ -115,6 +121,9 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = read_rest(&o, &rest);
 	if (err)
 		return err;
+	/* The letter does not have the time. */
+	if (h->state == RECORD_HISTORY)
+		h->since = o.mtime;
 	*ret = take_ptr(h);
 	return 0;
 }
@@ -133,6 +142,28 @@ int record_file_read_rest(const char *state_dir, const char *key, bool manifest,
 	*ret_len = manifest ? o.line.manifest : o.line.document;
 	*ret = mem_copy(rest + (manifest ? o.line.document : 0), *ret_len);
 	return 0;
+}
+
+int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
+		     unsigned *ret_readable)
+{
+	struct opened o cleanup(opened_close) = {.fd = -1};
+	cleanup(spec_head_freep) struct spec_head *h = NULL;
+	int err = open_record(state_dir, key, &o);
+
+	if (!err)
+		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
+	if (err)
+		return err;
+	*ret_len = o.line.document;
+	*ret_readable = h->readable;
+	return 0;
+}
+
+/* Reserve space for the last change of the record of H, whose file has N bytes, if it has a plan. */
+static int keep_room(const char *dir, const struct spec_head *h, size_t n)
+{
+	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
 /* The bytes of a file: H, then REST, whose lengths are in LINE. malloc'ed. */
@@ -164,7 +195,9 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 	if (rest->manifest_len)
 		memcpy(both + rest->len, rest->manifest, rest->manifest_len);
 	all = compose(h, &line, both, &n);
-	err = file_make(dir, h->key, all, n);
+	err = keep_room(dir, h, n);
+	if (!err)
+		err = file_make(dir, h->key, all, n);
 	if (!err)
 		return 0;
 	gone = record_file_remove(state_dir, h->key, true);
@@ -198,7 +231,23 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
 	all = compose(&next, &line, rest, &n);
-	return file_write(dir, h->key, all, n);
+	if (next.parts[RECORD_PLAN] && !old->parts[RECORD_PLAN])
+		err = keep_room(dir, &next, n);
+	if (!err)
+		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
+	/* A later rewrite is not the moment at which the job became history. */
+	if (!err && h->state == RECORD_HISTORY)
+		err = record_file_mark(state_dir, h->key, h->since);
+	return err;
+}
+
+int record_file_mark(const char *state_dir, const char *key, int64_t time)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK);
+	int err = fd < 0 ? fd : file_pwrite_all(fd, "h", 1, SPEC_HEAD_LETTER);
+
+	return err ? err : disk_touch(fd, "", time);
 }
 
 int record_file_remove(const char *state_dir, const char *key, bool sync)
@@ -206,6 +255,8 @@ int record_file_remove(const char *state_dir, const char *key, bool sync)
 	cleanup_free char *dir = jobs_dir(state_dir), *path = text_print("%s/%s", dir, key);
 	int err = disk_unlink(AT_FDCWD, path);
 
+	if (!err || err == -ENOENT)
+		file_free_room(dir, key);
 	if (err == -ENOENT)
 		err = 0;
 	return !err && sync ? file_sync_dir(dir) : err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in one synced step, but
- * for its letter. All functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL:
+ * for its letter. Beside that of a job that runs here, KEY.room reserves space for the last change of the record. All functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL:
  * the file is damaged; -ENOTSUP: another version of kxfs wrote it.
  */
 #pragma once
@@ -21,14 +21,20 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 /* Read the document, or with MANIFEST the manifest, after verifying its checksum. *RET is malloc'ed. */
 int record_file_read_rest(const char *state_dir, const char *key, bool manifest, char **ret,
 			  size_t *ret_len);
-/* Make the file of H, which is new. After an error there is no file; *RET_LEFT: after a power cut it may be there. */
+/* The length of the document, and who may read it (see backend_submission.readable). */
+int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
+		     unsigned *ret_readable);
+/* Make the file of H, which is new; with a plan, also its room. After an error there is no file; *RET_LEFT: after a power cut it may be there. */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
  * Replace the head by H. A part that is NULL stays as it is on disk; one that is "" is removed. The document stays; the
- * manifest stays while the job is held, or is being launched after it was held.
+ * manifest stays while the job is held, or is being launched after it was held. When the job
+ * is over for the first time, a full disk has room for that; afterwards there is none.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
+/* Set the letter of a LIVE record: the job is in history since TIME. Nothing is synced. */
+int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /* Move a file that can't be used to STATE/aside; *RET_PLACE (malloc'ed) is its new path. */

@@ -43,17 +43,18 @@
 #include "spec/base/name.h"
 #include "spec/job/snapshot.h"
 
-#define MAX_TEXTS    5
+#define MAX_TEXTS    7
 #define RETRY_MS     1000u
 #define RETRY_MAX_MS 60000u
 
-enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_SAVE, REQUEST_REMOVE };
+enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
 /* Something that is to be done to the file of a record. */
 struct request {
 	enum request_kind kind;
-	struct record_change change; /* COMMIT */
-	enum record_state from;	     /* COMMIT: the state that is changed */
+	struct record_change change; /* COMMIT, MARK */
+	enum record_state from;	     /* COMMIT, MARK: the state that is changed */
+	int64_t time;		     /* MARK: when */
 	struct record_rest rest;     /* MAKE */
 	char *texts[MAX_TEXTS];	     /* what CHANGE and REST point to */
 	size_t n_texts;
@@ -101,6 +102,8 @@ struct records {
 	struct part parts[RECORD_N_PARTS];
 	record_snapshot_fn snapshot; /* NULL: none is written */
 	void *snapshot_data;
+	record_written_fn written; /* may be NULL */
+	void *written_data;
 	struct record *all, *by_uid, *unseen;
 	bool passive, stopping;
 };
@@ -144,6 +147,7 @@ static void apply(struct spec_head *h, const struct record_change *c)
 	if (c->boot)
 		spec_set(&h->boot, c->boot);
 	h->dropped |= c->dropped;
+	h->over |= c->over;
 }
 
 /* --- the table --- */
@@ -271,10 +275,20 @@ static void write_work(void *data)
 	case REQUEST_SAVE:
 		w->work.err = record_file_write(rs->state_dir, w->next);
 		break;
+	case REQUEST_MARK:
+		q->time = loop_time_ns();
+		w->work.err = record_file_mark(rs->state_dir, w->r->head->key, q->time);
+		break;
 	case REQUEST_REMOVE:
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
+}
+
+static void set_part(struct spec_head *h, enum record_part part, const char *text)
+{
+	free(h->parts[part]);
+	h->parts[part] = text_copy(text);
 }
 
 /* What the pool is to write: R as it is, after the change of Q. */
@@ -291,13 +305,17 @@ static struct spec_head *render(struct record *r, const struct request *q)
 		if (part->fn)
 			next->parts[i] = part->fn(part->data, r, next);
 	}
+	if (q->change.plan)
+		set_part(next, RECORD_PLAN, q->change.plan);
+	if (q->change.snapshot)
+		set_part(next, RECORD_SNAPSHOT, q->change.snapshot);
 	return next;
 }
 
 /* Has R changed its state in memory since Q, which is to change it, was requested? */
 static bool is_overtaken(const struct record *r, const struct request *q)
 {
-	return q->kind == REQUEST_COMMIT && r->head->state != q->from;
+	return (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK) && r->head->state != q->from;
 }
 
 static void write_done(void *data);
@@ -324,7 +342,7 @@ static void write_next(struct writer *w)
 				.data = w};
 	if (is_overtaken(r, q)) {
 		w->work.run = NULL;
-	} else if (q->kind != REQUEST_REMOVE) {
+	} else if (q->kind != REQUEST_REMOVE && q->kind != REQUEST_MARK) {
 		loop_timer_stop(&w->timer);
 		w->dirty = false;
 		w->next = render(r, q);
@@ -406,6 +424,8 @@ static bool conclude(struct record *r, struct request *q, int err)
 	struct writer *w = r->writer;
 	const bool changes = q->kind == REQUEST_SAVE || q->kind == REQUEST_COMMIT;
 
+	for (size_t i = 0; i < RECORD_N_PARTS && q->kind == REQUEST_MAKE; i++)
+		free(take_ptr(r->head->parts[i]));
 	spec_head_free(take_ptr(w->next));
 	spec_job_unref(take_ptr(w->snapshot));
 	if (q->kind == REQUEST_MAKE && q->left)
@@ -416,10 +436,12 @@ static bool conclude(struct record *r, struct request *q, int err)
 		r->removed = false;
 	if (!err && q->kind == REQUEST_REMOVE)
 		return true;
-	if (!err && q->kind == REQUEST_COMMIT) {
+	if (!err && (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK)) {
 		apply(r->head, &q->change);
 		learn_uid(r);
 	}
+	if (!err && q->kind == REQUEST_MARK)
+		r->head->since = q->time;
 	if (err && err != -ESTALE && changes)
 		retry_later(w, err);
 	else if (!err && changes)
@@ -435,6 +457,7 @@ static void write_done(void *data)
 	const records_fn done = q->done;
 	void *arg = q->data;
 	const int err = is_overtaken(r, q) ? -ESTALE : w->work.err;
+	const bool rewrites = q->kind == REQUEST_COMMIT || q->kind == REQUEST_SAVE;
 
 	LL_DELETE(w->requests, q);
 	if (conclude(r, q, err)) {
@@ -446,6 +469,8 @@ static void write_done(void *data)
 		return;
 	}
 	request_free(q);
+	if (rewrites && err != -ESTALE && r->rs->written)
+		r->rs->written(r->rs->written_data, r, err);
 	/* DONE may ask for more, which then waits for its turn. */
 	if (done)
 		done(arg, err);
@@ -464,6 +489,12 @@ void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data)
 {
 	rs->snapshot = fn;
 	rs->snapshot_data = data;
+}
+
+void records_set_written(struct records *rs, record_written_fn fn, void *data)
+{
+	rs->written = fn;
+	rs->written_data = data;
 }
 
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
@@ -499,8 +530,20 @@ void records_commit(struct record *r, const struct record_change *change, record
 		.why = keep(q, change->why),
 		.boot = keep(q, change->boot),
 		.dropped = change->dropped,
+		.over = change->over,
+		.plan = keep(q, change->plan),
+		.snapshot = keep(q, change->snapshot),
 	};
 	q->from = r->head->state;
+	add_request(r, q);
+}
+
+void records_mark(struct record *r, records_fn done, void *data)
+{
+	struct request *q = request_new(REQUEST_MARK, done, data);
+
+	q->change.state = RECORD_HISTORY;
+	q->from = RECORD_LIVE;
 	add_request(r, q);
 }
 
@@ -565,6 +608,17 @@ static bool ends_with(const char *text, const char *end)
 	return n > k && streq(text + n - k, end);
 }
 
+/* Does NAME in the directory AT reserve space for a record that is there? */
+static bool is_room_of_record(int at, const char *name)
+{
+	cleanup_free char *key = text_copy(name + 1);
+
+	if (!ends_with(name, ".room"))
+		return true;
+	key[strlen(key) - strlen(".room")] = '\0';
+	return disk_access(at, key, F_OK) != -ENOENT;
+}
+
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	struct load *l = data;
@@ -575,7 +629,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	if (file_is_dir(at, name, type))
 		return 0;
 	if (*name == '.') {
-		if (ends_with(name, ".new") && !rs->passive)
+		if (!rs->passive && (ends_with(name, ".new") || !is_room_of_record(at, name)))
 			(void)disk_unlink(at, name);
 		return 0;
 	}

@@ -33,6 +33,10 @@ void records_set_part(struct records *rs, enum record_part part, record_part_fn 
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
+/* FN is called whenever R was rewritten, or could not be, for ERR; records.c retries what records_commit does not. */
+typedef void (*record_written_fn)(void *data, struct record *r, int err);
+void records_set_written(struct records *rs, record_written_fn fn, void *data);
+
 /*
  * Read all files, once; then call DONE. A damaged one is moved to STATE/aside. If the disk does not give one, ERR is
  * the errno, and TEXT says for people which and what to do; no record is there then.
@@ -70,6 +74,9 @@ struct record_change {
 	enum record_state state; /* the same as before is no change */
 	const char *id, *uid, *reason, *why, *boot;
 	bool dropped; /* its output is removed; false: as before */
+	bool over;    /* the job is over, so its record hardly changes any more; false: as before */
+	/* Parts, for which no function was set or finds the job; NULL: as the function says. records_commit only. */
+	const char *plan, *snapshot;
 };
 
 /*
@@ -85,6 +92,11 @@ void records_commit(struct record *r, const struct record_change *change, record
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
 /* What is written of R has changed: it is saved within MS, and until the disk takes it. */
 void records_save(struct record *r, unsigned ms);
+/*
+ * Change R, which is LIVE on disk, to HISTORY as records_commit does, but only by the letter, without a sync: many jobs
+ * are moved as quickly as files. After a power cut such a job may be LIVE again.
+ */
+void records_mark(struct record *r, records_fn done, void *data);
 /*
  * Remove the file, and free R before DONE (may be NULL) is called. R must not be HELD: it has to be NEVER before, so
  * that no start launches it. After an error R is as it was. SYNC as in record_file_remove.

@@ -50,6 +50,7 @@ static const struct spec_field state_fields[] = {
 	HEAD(held, SPEC_FIELD_BOOL),
 	HEAD(unlinked, SPEC_FIELD_BOOL),
 	HEAD(dropped, SPEC_FIELD_BOOL),
+	HEAD(over, SPEC_FIELD_BOOL),
 };
 
 static const char *const part_keys[RECORD_N_PARTS] = {

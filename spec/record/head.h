@@ -50,6 +50,7 @@ struct spec_head {
 	bool held;	/* SUBMITTING: the job was HELD before */
 	bool unlinked;	/* NAME.job was removed */
 	bool dropped;	/* its output was removed to make room */
+	bool over;	/* it has ended, and its snapshot has how */
 	/* JSON maps, malloc'ed; NULL: absent. */
 	char *parts[RECORD_N_PARTS];
 };

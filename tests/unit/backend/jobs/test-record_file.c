@@ -70,6 +70,66 @@ static void test_large(void **state)
 	expect_rest(false, "name: a\n");
 }
 
+/* The letter and its time are changed in place, and stay when the record is rewritten. */
+static void test_mark(void **state)
+{
+	struct spec_head *h cleanup(spec_head_freep) = NULL;
+	const int64_t time = INT64_C(1795252120000000000);
+
+	make(RECORD_LIVE, NULL);
+	assert_int_equal(record_file_mark(dir, KEY_A, time), 0);
+	for (int i = 0; i < 2; i++) {
+		spec_head_free(take_ptr(h));
+		assert_int_equal(read_a(&h), 0);
+		assert_int_equal(h->state, RECORD_HISTORY);
+		assert_true(h->since == time);
+		h->dropped = true;
+		assert_int_equal(record_file_write(dir, h), 0);
+	}
+	assert_int_equal(record_file_mark(dir, KEY_B, time), -ENOENT);
+}
+
+/* A job with a plan has space reserved for its end, which goes with the last change, or with the record. */
+static void test_room(void **state)
+{
+	static const char room[] = "jobs/." KEY_A ".room";
+	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, RECORD_SUBMITTING);
+	bool left;
+
+	h->parts[RECORD_PLAN] = text_copy("{}");
+	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
+	assert_true(exists(room));
+	h->state = RECORD_LIVE;
+	h->over = true;
+	assert_int_equal(record_file_write(dir, h), 0);
+	assert_false(exists(room));
+	h->state = RECORD_SUBMITTING;
+	h->over = false;
+	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
+	assert_int_equal(record_file_remove(dir, KEY_A, false), 0);
+	assert_false(exists(room));
+	/* A job that was held gets its plan later. */
+	make(RECORD_HELD, NULL);
+	assert_false(exists(room));
+	assert_int_equal(record_file_write(dir, h), 0);
+	assert_true(exists(room));
+}
+
+static void test_stat(void **state)
+{
+	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, RECORD_LIVE);
+	unsigned readable;
+	size_t len;
+	bool left;
+
+	h->readable = 044;
+	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
+	assert_int_equal(record_file_stat(dir, KEY_A, &len, &readable), 0);
+	assert_int_equal(len, strlen("name: a\n"));
+	assert_int_equal(readable, 044);
+	assert_int_equal(record_file_stat(dir, KEY_B, &len, &readable), -ENOENT);
+}
+
 static void test_remove(void **state)
 {
 	make(RECORD_LIVE, NULL);
@@ -146,6 +206,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mark, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stat, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_remove, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files, setup, teardown),

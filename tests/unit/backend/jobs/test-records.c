@@ -222,6 +222,25 @@ static void test_commit_fails(void **state)
 	assert_true(has_hold());
 }
 
+/* A record is moved to history without a sync, and not while it is something else. */
+static void test_mark(void **state)
+{
+	struct record *r = make(RECORD_LIVE);
+
+	is_sick = true;
+	records_mark(r, on_done, committed);
+	fake_run();
+	assert_done("committed 0");
+	assert_int_equal(record_head(r)->state, RECORD_HISTORY);
+	records_mark(r, on_done, committed);
+	fake_run();
+	assert_done("committed -116");
+	is_sick = false;
+	begin_again("loaded 0");
+	assert_int_equal(state_of(KEY_A), RECORD_HISTORY);
+	commit(records_by_key(rs, KEY_A), RECORD_LIVE, NULL, 0);
+}
+
 /* A record that can't be written is not there afterwards. */
 static void test_make_fails(void **state)
 {
@@ -327,8 +346,11 @@ static void test_load(void **state)
 	make(RECORD_LIVE);
 	write_text("jobs/." KEY_A ".new", "half");
 	write_text("jobs/note", "mine");
+	write_text("jobs/." KEY_A ".room", "");
+	write_text("jobs/." KEY_B ".room", "");
 	begin_again("loaded 0");
 	assert_false(exists("jobs/." KEY_A ".new") || exists("jobs/note"));
+	assert_true(exists("jobs/." KEY_A ".room") && !exists("jobs/." KEY_B ".room"));
 	assert_true(exists("aside/note.record"));
 	assert_non_null(records_by_key(rs, KEY_A));
 	write_text("jobs/" KEY_A, "kxfs job 1");
@@ -351,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_forbidden, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_commit_fails, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_mark, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_make_fails, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_note, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
