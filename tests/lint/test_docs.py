@@ -30,7 +30,7 @@ def test_each_fact_says_what_copes_with_it():
     facts = re.split(r"^### ", text, flags=re.M)[1:]
     assert len(facts) > 20
     without = [fact.split("\n")[0] for fact in facts if not PATH.search(fact)]
-    assert without == ["A rotated log loses the part of a line for who follows it"]
+    assert without == ["A rotated log loses the part of a line for its followers"]
 
 
 def test_version_is_in_one_place():
