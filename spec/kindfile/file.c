@@ -212,6 +212,7 @@ static void add_role(const struct place *p, void *file)
 		KEY(kind_role, "default", replicas_default, set_number),
 		KEY(kind_role, "copies", copies, set_values),
 		KEY(kind_role, "template", template, set_path),
+		KEY(kind_role, "grows", grows, set_bool),
 	};
 	struct spec_kind_file *f = file;
 	struct kind_role *role;
@@ -228,7 +229,11 @@ static void add_role(const struct place *p, void *file)
 
 static void set_roles(const struct place *p, void *file)
 {
-	read_list(p, false, add_role, file);
+	struct spec_kind_file *f = file;
+
+	f->from_pods = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "from_pods");
+	if (!f->from_pods)
+		read_list(p, false, add_role, file);
 }
 
 /* --- pods --- */
@@ -243,6 +248,7 @@ static void set_pods(const struct place *p, void *field)
 		KEY(kind_pod, "attempt", attempt, set_values),
 		KEY(kind_pod, "failures", failures, set_values),
 		KEY(kind_pod, "main", main, set_values),
+		KEY(kind_pod, "trim", trim, set_bool),
 	};
 
 	read_map(p, keys, array_size(keys), field);
@@ -565,11 +571,15 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 /* Where the pods' templates are in an object, for labels. */
 static void find_templates(struct spec_kind_file *f)
 {
-	const struct kind_role *role = &f->roles[0];
-	const char *template = role->template.text + 1;
+	const struct kind_role *role = f->roles;
+	const char *template = role ? role->template.text + 1 : "";
 	const char *dot = strrchr(template, '.');
 
-	if (role->each.text) {
+	if (!role) {
+		/* No member has this name: the object has no templates at a known place. */
+		f->pods = text_copy("-");
+		f->pod = text_copy("");
+	} else if (role->each.text) {
 		f->pods = text_copy(role->each.text + 1);
 		f->pod = text_copy(template);
 	} else {
@@ -606,7 +616,7 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	k->pod_selector = f->pods_have ? f->pods_have : "";
 	k->pods = f->pods;
 	k->pod = f->pod;
-	k->pods_map = f->roles[0].each.text;
+	k->pods_map = f->n_roles && f->roles[0].each.text;
 	k->in_kueue = kueue;
 	k->reader = &f->reader;
 	f->reader = (struct spec_reader){
@@ -694,7 +704,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 			if (!spec_yaml_get(root, needed[i]))
 				bad(&p, "%s is missing", needed[i]);
 	}
-	if (!e->n && !f->n_roles)
+	if (!e->n && !f->n_roles && !f->from_pods)
 		bad(&p, "roles: there are none");
 	if (!e->n)
 		make_phases(&p, f);

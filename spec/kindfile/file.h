@@ -25,11 +25,13 @@ struct kind_role {
 	struct values name, replicas, copies;
 	int replicas_default;
 	struct value template;
+	bool grows; /* its pods may be more than its replicas */
 };
 
 /* Where a pod says to which replica of its job it belongs. */
 struct kind_pod {
 	struct values role, index, copy, copies, attempt, failures, main;
+	bool trim; /* the role is what follows the name of the pod's controller */
 };
 
 enum kind_is {
@@ -84,6 +86,7 @@ struct spec_kind_file {
 	struct texts released_by;
 	bool released_at_end;
 	struct kind_part part; /* NAME is NULL: there is none */
+	bool from_pods;	       /* the pods decide the roles; otherwise: */
 	struct kind_role *roles;
 	size_t n_roles;
 	struct kind_pod placed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods as a kind file says. A role is a task; the names of roles are put in lower case, since an
- * operator may write them so into the labels of its pods.
+ * Reads objects and pods by a kind file. A role is a task. The names of roles of an object are converted to lower case,
+ * since an operator may write them so into the labels of its pods.
  */
 #include <ctype.h>
 
@@ -37,19 +37,21 @@ static const struct spec_value *item_of(const struct kind_role *role,
 }
 
 /* The name of copy I of the N copies of the role NAME: NAME.I, or NAME if there is one. */
-static void name_task(const char *name, int i, int n, char *ret, size_t size)
+static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
+		      size_t size)
 {
 	if (n == 1)
 		snprintf(ret, size, "%s", name);
 	else
 		snprintf(ret, size, "%.*s.%d", (int)size - 12, name, i);
-	for (char *c = ret; *c; c++)
+	for (char *c = ret; *c && !f->from_pods; c++)
 		*c = (char)tolower((unsigned char)*c);
 }
 
 /* Append the tasks of ITEM, a role of the row ROLE, to the N of TASKS, which has room for MAX. */
-static size_t add_tasks(const struct kind_role *role, const struct spec_value *item,
-			struct spec_task_source *tasks, size_t n, size_t max)
+static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
+			const struct spec_value *item, struct spec_task_source *tasks, size_t n,
+			size_t max)
 {
 	const struct spec_value *template = value_at(&role->template, item);
 	const char *name = role->name.n ? values_text(&role->name, item, item->key)
@@ -58,10 +60,11 @@ static size_t add_tasks(const struct kind_role *role, const struct spec_value *i
 	int pods = values_number(&role->replicas, item, role->replicas_default);
 
 	for (int i = 0; i < copies && n < max; i++, n++) {
-		name_task(name, i, copies, tasks[n].key, sizeof(tasks[n].key));
+		name_task(f, name, i, copies, tasks[n].key, sizeof(tasks[n].key));
 		tasks[n].name = tasks[n].key;
 		tasks[n].role = "";
 		tasks[n].replicas = tasks[n].minimum = (unsigned)pods;
+		tasks[n].grows = role->grows;
 		tasks[n].time_limit = spec_view_time_limit(template);
 	}
 	return n;
@@ -82,12 +85,15 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	for (size_t i = 0; i < f->n_roles; i++) {
 		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++) {
 			first = first ? first : value_at(&f->roles[i].template, item);
-			n = add_tasks(&f->roles[i], item, *ret, n, max);
+			n = add_tasks(f, &f->roles[i], item, *ret, n, max);
 		}
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		replicas += (*ret)[i].replicas;
-	v->hidden = tasks > max || replicas > SPEC_MAX_REPLICAS;
+		v->grows |= (*ret)[i].grows;
+	}
+	v->from_pods = f->from_pods;
+	v->hidden = tasks > max || replicas > SPEC_MAX_REPLICAS || v->grows || v->from_pods;
 	v->minimum = (unsigned)min_of(replicas, (uint64_t)INT32_MAX);
 	spec_read_copy_word(&v->app, spec_view_labels(first), "torchx.pytorch.org/app-name");
 	return n;
@@ -350,6 +356,15 @@ bool kind_file_has(const struct spec_reader *reader, const struct spec_value *po
 	return streq(spec_read_text(spec_view_controller(pod), "name"), name);
 }
 
+/* Return what follows the name of POD's controller in ROLE. */
+static const char *trim(const char *role, const struct spec_value *pod)
+{
+	const char *owner = spec_read_text(spec_view_controller(pod), "name");
+	size_t n = strlen(owner);
+
+	return strncmp(role, owner, n) == 0 ? role + n + (role[n] == '.') : role;
+}
+
 void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
 		   struct spec_pod_view *v)
 {
@@ -358,7 +373,15 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 	const char *role = values_text(&row->role, object, "");
 	char task[READ_MAX_WORD + 1];
 
-	name_task(role, values_number(&row->copy, object, 0),
+	spec_read_copy(&v->main,
+		       spec_pod_choose_main(object, row->main.n
+							    ? values_text(&row->main, object, "")
+							    : role),
+		       READ_MAX_WORD);
+	role = row->trim ? trim(role, object) : role;
+	/* A pod that has the name of its job is the only one. */
+	role = f->from_pods && !*role ? v->main : role;
+	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	v->index = (unsigned)values_number(&row->index, object, -1);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
@@ -367,9 +390,4 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 	if (f->part.name && kind_file_has(reader, object))
 		spec_pod_view_owned(v, values_text(&f->part.owner_uid, object, ""));
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
-	spec_read_copy(&v->main,
-		       spec_pod_choose_main(object, row->main.n
-							    ? values_text(&row->main, object, "")
-							    : role),
-		       READ_MAX_WORD);
 }

@@ -73,7 +73,17 @@ static int by_uid(const void *a, const void *b)
 	return diff ? diff : compare((int64_t)x_len, (int64_t)y_len);
 }
 
-static struct known *known_of(const struct spec_job *before, size_t *ret_n)
+/* Return where replica I of BEFORE is in VIEW, whose roles may have grown; NO_PLACE: nowhere. */
+static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
+{
+	size_t role = before->replicas[i].role, k = i - before->roles[role].first;
+
+	return role < view->n_roles && k < view->roles[role].n ? view->roles[role].first + k
+							       : NO_PLACE;
+}
+
+static struct known *known_of(const struct spec_job_view *view, const struct spec_job *before,
+			      size_t *ret_n)
 {
 	struct known *ret;
 	size_t n = 0;
@@ -84,7 +94,8 @@ static struct known *known_of(const struct spec_job *before, size_t *ret_n)
 	*ret_n = n;
 	for (size_t i = 0; before && i < before->n_replicas; i++)
 		for (size_t k = 0; k < before->replicas[i].n_logs; k++)
-			ret[--n] = (struct known){before->replicas[i].logs[k].key, i};
+			ret[--n] = (struct known){before->replicas[i].logs[k].key,
+						  place_of(view, before, i)};
 	qsort(ret, *ret_n, sizeof(*ret), by_uid);
 	return ret;
 }
@@ -108,12 +119,12 @@ static void number(const struct spec_job_view *view, struct spec_placed_pod *v, 
 	bool *is_known cleanup_free = new0_n(bool, n);
 	size_t n_known;
 
-	known = known_of(before, &n_known);
+	known = known_of(view, before, &n_known);
 	for (size_t i = 0; i < n; i++) {
 		const struct known key = {.key = v[i].pod->meta.uid};
 		const struct known *found = bsearch(&key, known, n_known, sizeof(*known), by_uid);
 
-		is_known[i] = found && found->replica < view->n_replicas;
+		is_known[i] = found && found->replica != NO_PLACE;
 		if (is_known[i])
 			last[v[i].replica = found->replica] = v[i].pod;
 	}

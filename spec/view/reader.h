@@ -17,6 +17,7 @@ struct spec_task_source {
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
 	int time_limit; /* time limit of each of its pods in seconds, or 0 */
+	bool grows;	/* its pods may be more than REPLICAS */
 	char key[80];	/* space for a name that the reader makes; only the reader uses it */
 };
 

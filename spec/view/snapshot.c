@@ -12,6 +12,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/place.h"
 #include "spec/view/replica.h"
+#include "spec/view/roles.h"
 
 /* --- roles and replicas --- */
 
@@ -430,9 +431,9 @@ static void fill_judgement(struct spec_job *job, struct spec_judgement v)
 	free(v.message);
 }
 
-struct spec_job *spec_view_job(const struct spec_job_view *view,
-			       const struct spec_pod_view *const *pods, size_t n_pods,
-			       const struct spec_view_context *ctx)
+static struct spec_job *make_snapshot(const struct spec_job_view *view,
+				      const struct spec_pod_view *const *pods, size_t n_pods,
+				      const struct spec_view_context *ctx)
 {
 	struct spec_job *job = spec_job_new(view->n_roles, view->n_replicas);
 	struct spec_placed_pods placed = spec_place_pods(view, pods, n_pods, ctx->before);
@@ -474,4 +475,17 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_transitions(job, view, ctx);
 	free((void *)(uintptr_t)placed.v);
 	return job;
+}
+
+struct spec_job *spec_view_job(const struct spec_job_view *view,
+			       const struct spec_pod_view *const *pods, size_t n_pods,
+			       const struct spec_view_context *ctx)
+{
+	struct spec_job_view *grown = roles_grow(view, pods, n_pods, ctx->before);
+	struct spec_job *ret = make_snapshot(grown ? grown : view, pods, n_pods, ctx);
+
+	if (grown)
+		roles_clear(grown);
+	free(grown);
+	return ret;
 }

@@ -102,6 +102,7 @@ struct spec_task_view {
 	unsigned replica; /* id of the replica whose pod has index 0 */
 	unsigned n;	  /* replicas that are shown; a job shows at most SPEC_MAX_REPLICAS */
 	size_t first;	  /* index of its first replica among the snapshot's replicas */
+	bool grows;	  /* it may have more replicas than the object requests */
 };
 
 /* A role of TorchX, whose replicas are tasks; or a task. Plain data. */
@@ -149,6 +150,8 @@ struct spec_job_view {
 	/* Its controller suspends and resumes it, and may recreate it after a deletion. */
 	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */
+	bool from_pods;	 /* only its pods name its roles */
+	bool grows;	 /* so does a task of it */
 	int generation;	 /* number of the spec's version; 0 if unknown */
 	int64_t changed; /* when the phase last changed */
 	/*

@@ -202,6 +202,135 @@ static void test_recordings(void **state)
 	}
 }
 
+/* --- roles that pods decide --- */
+
+#define PODS_HEAD                                                                                  \
+	"format: kxfs-kind/1\nname: foo\nobject: {api: foo.io/v1, kind: Foo, plural: foos}\n"      \
+	"states: [{if: {phase: Done}, is: succeeded}, {if: {phase: Going}, is: running}]\n"        \
+	"phase: .status.phase\n"
+
+static void foo_pod(struct world *w, const char *name, const char *role, const char *index,
+		    int second, const char *phase, bool gone)
+{
+	world_pod(
+		w,
+		world_json("{'metadata':{'name':'%s','uid':'%s','creationTimestamp':"
+			   "'2026-11-21T09:00:%02dZ','labels':{'role':'%s','index':'%s'},"
+			   "'ownerReferences':[{'apiVersion':'foo.io/v1','kind':'Foo','name':'f',"
+			   "'uid':'f-1','controller':true}]},'spec':{'containers':[{'name':'m'}]},"
+			   "'status':{'phase':'%s'}}",
+			   name, name, second, role, index, phase),
+		gone);
+}
+
+static void foo_job(struct world *w, const char *spec)
+{
+	world_job(w,
+		  world_json("{'metadata':{'name':'f','uid':'f-1','creationTimestamp':"
+			     "'2026-11-21T09:00:00Z'},'spec':{%s},'status':{'phase':'Going'}}",
+			     spec),
+		  false);
+}
+
+static struct world foo_world(const char *text)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_kind *kind;
+
+	assert_int_equal(spec_kind_file_read(text, strlen(text), NULL, &kind, &e), 0);
+	return (struct world){.kind = kind};
+}
+
+static void foo_clear(struct world *w)
+{
+	world_clear(w);
+	spec_kind_file_free(w->kind);
+}
+
+static void expect(struct world *w, const char *expected)
+{
+	char line[4096];
+
+	world_describe(w->last, line);
+	assert_string_equal(line, expected);
+}
+
+/* A role has as many replicas as its pods show; a later role comes last, and none is removed. */
+static void test_from_pods(void **state)
+{
+	struct world w =
+		foo_world(PODS_HEAD "roles: from_pods\n"
+				    "pods: {role: label role, index: label index, trim: true}\n");
+
+	foo_job(&w, "");
+	expect(&w, "RUNNING\n");
+	foo_pod(&w, "b1", "f.B", "1", 2, "Running", false);
+	foo_pod(&w, "x", "other", "0", 3, "Running", false);
+	expect(&w, "RUNNING B-0=PENDING B-1=RUNNING other-0=RUNNING\n");
+	foo_pod(&w, "a", "f.A", "0", 1, "Running", false);
+	foo_pod(&w, "b2", "f.B", "2", 4, "Running", false);
+	expect(&w, "RUNNING B-0=PENDING B-1=RUNNING B-2=RUNNING other-0=RUNNING A-0=RUNNING\n");
+	assert_int_equal(w.last->roles[0].desired, 3);
+	/* The next step of a workflow may be yet to come. */
+	foo_pod(&w, "b1", "f.B", "1", 2, "Succeeded", false);
+	foo_pod(&w, "b2", "f.B", "2", 4, "Succeeded", false);
+	foo_pod(&w, "a", "f.A", "0", 1, "Succeeded", false);
+	foo_pod(&w, "x", "other", "0", 3, "Succeeded", false);
+	w.n_pods -= 1;
+	spec_pod_view_free(w.pods[w.n_pods]);
+	foo_job(&w, "");
+	assert_int_equal(w.last->n_replicas, 5);
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	foo_clear(&w);
+}
+
+/* The only pod may have the name of the job: it is then called as its container. Names keep their case. */
+static void test_from_pods_one(void **state)
+{
+	struct world w = foo_world(PODS_HEAD "roles: from_pods\n"
+					     "pods: {role: label role, index: '0', trim: true}\n");
+
+	foo_job(&w, "");
+	foo_pod(&w, "p", "f", "", 1, "Running", false);
+	expect(&w, "RUNNING m-0=RUNNING\n");
+	/* An index beyond all bounds. */
+	foo_clear(&w);
+	w = foo_world(PODS_HEAD "roles: from_pods\npods: {role: label role, index: label index}\n");
+	foo_job(&w, "");
+	foo_pod(&w, "p", "a", "2147483647", 1, "Running", false);
+	foo_pod(&w, "q", "b", "0", 2, "Running", false);
+	assert_int_equal(w.last->n_replicas, 10000);
+	foo_clear(&w);
+}
+
+/* A role that grows has its replicas, and one more for each pod beyond that runs beside the others. */
+static void test_grows(void **state)
+{
+	struct world w = foo_world(
+		PODS_HEAD "roles:\n- {name: head, replicas: 1, template: .spec.head}\n"
+			  "- {name: Work, replicas: .spec.n, template: .spec.work, grows: true}\n"
+			  "- {name: tail, replicas: 1, template: .spec.tail}\n"
+			  "pods: {role: label role}\n");
+
+	foo_job(&w, "'n':1");
+	expect(&w, "PENDING head-0=PENDING work-0=PENDING tail-0=PENDING\n");
+	foo_pod(&w, "w1", "work", "", 1, "Running", false);
+	foo_pod(&w, "t", "tail", "", 1, "Running", false);
+	foo_pod(&w, "w2", "work", "", 2, "Running", false);
+	foo_pod(&w, "h", "head", "", 3, "Running", false);
+	foo_pod(&w, "h2", "head", "", 4, "Running", false);
+	foo_pod(&w, "x", "other", "", 4, "Running", false);
+	expect(&w, "RUNNING head-0=RUNNING work-0=RUNNING work-1=RUNNING tail-0=RUNNING\n");
+	assert_string_equal(w.last->replicas[2].pod, "w2");
+	/* A failed pod has a successor, which is no further replica. */
+	foo_pod(&w, "w1", "work", "", 1, "Failed", true);
+	foo_pod(&w, "w3", "work", "", 9, "Running", false);
+	expect(&w,
+	       "RUNNING head-0=RUNNING work-0=RUNNING/attempt 1 work-1=RUNNING tail-0=RUNNING\n");
+	assert_string_equal(w.last->replicas[1].pod, "w3");
+	foo_clear(&w);
+}
+
 /* The shipped files have no mistake, and no two describe the same object. */
 static void test_shipped(void **state)
 {
@@ -218,9 +347,9 @@ static void test_shipped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mistakes),
-		cmocka_unit_test(test_recordings),
-		cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_shipped),	      cmocka_unit_test(test_from_pods),
+		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

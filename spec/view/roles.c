@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The roles and tasks of a job, the order of its replicas, and the names of their directories.
+ *
+ * Some objects do not have the roles of their job, or not how many replicas a role gets. A snapshot
+ * of such a job has the roles of the object, those of the last snapshot and those that pods name, in
+ * this order. A new role comes last, in the order in which the pods were created, and no role or
+ * replica is removed, so names and positions of replicas do not change.
+ */
+#include "spec/view/roles.h"
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/view/pod.h"
+
+#define MAX_DIR 200 /* bytes; still a file name with a number appended */
+
+/* A task while the tasks are sorted. */
+struct placed {
+	const struct spec_task_source *task;
+	size_t position; /* in the object */
+	size_t group;	 /* position of the first task of its role */
+};
+
+/* --- the order of tasks --- */
+
+static bool is_replica(const struct spec_task_source *task)
+{
+	return *task->role && task->replicas == 1;
+}
+
+/*
+ * The order of tasks: first those that are roles of their own, then those of each role together, by
+ * their ids.
+ */
+static int by_role(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+	int diff = is_replica(x->task) - is_replica(y->task);
+
+	if (diff == 0 && is_replica(x->task))
+		diff = strcmp(x->task->role, y->task->role);
+	if (diff == 0 && is_replica(x->task) && x->task->replica != y->task->replica)
+		diff = x->task->replica < y->task->replica ? -1 : 1;
+	return diff ? diff : x->position < y->position ? -1 : 1;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (x->task->replica != y->task->replica)
+		return x->task->replica < y->task->replica ? -1 : 1;
+	return x->position < y->position ? -1 : 1;
+}
+
+static bool same_role(const struct placed *a, const struct placed *b)
+{
+	return is_replica(a->task) && is_replica(b->task) && streq(a->task->role, b->task->role);
+}
+
+/*
+ * Sort N tasks. Return false if a role has an id twice. TorchX never makes such a job; each task of
+ * it is then shown as a role of its own.
+ */
+static bool place_tasks(struct placed *v, size_t n)
+{
+	bool twice = false;
+
+	qsort(v, n, sizeof(*v), by_role);
+	for (size_t i = 1; i < n; i++)
+		twice |=
+			same_role(&v[i - 1], &v[i]) && v[i - 1].task->replica == v[i].task->replica;
+	for (size_t i = 0, end; i < n; i = end) {
+		size_t group = v[i].position;
+
+		for (end = i + 1; !twice && end < n && same_role(&v[i], &v[end]); end++)
+			group = min_of(group, v[end].position);
+		for (size_t k = i; k < end; k++)
+			v[k].group = group;
+	}
+	qsort(v, n, sizeof(*v), by_group);
+	return !twice;
+}
+
+/* --- roles --- */
+
+static int by_dir(const void *a, const void *b)
+{
+	const struct spec_role_view *x = *(const struct spec_role_view *const *)a;
+	const struct spec_role_view *y = *(const struct spec_role_view *const *)b;
+	int diff = strcmp(x->dir, y->dir);
+
+	return diff ? diff : x < y ? -1 : 1;
+}
+
+/*
+ * Different names may have the same normal form: then append a number to all but the first such
+ * role.
+ */
+static void part_dirs(struct spec_job_view *v)
+{
+	struct spec_role_view **sorted cleanup_free = new0_n(struct spec_role_view *, v->n_roles);
+	char dir[MAX_DIR + 32];
+	size_t first = 0;
+
+	for (size_t i = 0; i < v->n_roles; i++)
+		sorted[i] = &v->roles[i];
+	qsort(sorted, v->n_roles, sizeof(struct spec_role_view *), by_dir);
+	for (size_t i = 1; i < v->n_roles; i++) {
+		if (!streq(sorted[first]->dir, sorted[i]->dir)) {
+			first = i;
+			continue;
+		}
+		/* No normal form has a "~". */
+		snprintf(dir, sizeof(dir), "%s~%td", sorted[i]->dir, sorted[i] - v->roles);
+		spec_set(&sorted[i]->dir, dir);
+	}
+}
+
+static unsigned add(unsigned a, unsigned b)
+{
+	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+static void add_role(struct spec_job_view *v, const char *name)
+{
+	struct spec_role_view *role = &v->roles[v->n_roles++];
+	cleanup_free char *dir = NULL;
+
+	role->first = v->n_replicas;
+	role->dir = spec_empty();
+	spec_read_copy(&role->name, name, READ_MAX_WORD);
+	/* The directory of replica 0, without the number. */
+	dir = spec_name_replica_dir(role->name, 0);
+	*strrchr(dir, '-') = '\0';
+	spec_read_copy(&role->dir, dir, MAX_DIR);
+}
+
+/* Add a task. ID is that of its first replica. */
+static void add_task(struct spec_job_view *v, const struct spec_task_source *from, unsigned id)
+{
+	struct spec_task_view *task = &v->tasks[v->n_tasks++];
+	struct spec_role_view *role = &v->roles[v->n_roles - 1];
+
+	task->role = (unsigned)(v->n_roles - 1);
+	task->replica = id;
+	task->n = min_of(from->replicas, (unsigned)(SPEC_MAX_REPLICAS - v->n_replicas));
+	task->first = v->n_replicas;
+	task->grows = from->grows;
+	v->n_replicas += task->n;
+	role->n += task->n;
+	role->desired = add(role->desired, from->replicas);
+	role->minimum = add(role->minimum, from->minimum);
+	spec_read_copy(&task->name, from->name, READ_MAX_WORD);
+}
+
+static int by_name(const void *a, const void *b, void *data)
+{
+	const struct spec_job_view *v = data;
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+	int diff = strcmp(v->tasks[x].name, v->tasks[y].name);
+
+	return diff ? diff : x < y ? -1 : 1;
+}
+
+void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
+{
+	struct placed *placed cleanup_free = NULL;
+	bool torchx; /* a task is a replica of a role, by its id there */
+
+	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
+	placed = new0_n(struct placed, n);
+	for (size_t i = 0; i < n; i++)
+		placed[i] = (struct placed){.task = &sources[i], .position = i};
+	torchx = place_tasks(placed, n);
+	v->roles = new0_n(struct spec_role_view, n);
+	v->tasks = new0_n(struct spec_task_view, n);
+	v->by_name = new0_n(unsigned, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_task_source *task = placed[i].task;
+		bool replica = torchx && is_replica(task);
+
+		if (i == 0 || placed[i - 1].group != placed[i].group)
+			add_role(v, replica ? task->role : task->name);
+		add_task(v, task, replica ? task->replica : 0);
+		v->by_name[i] = (unsigned)i;
+	}
+	part_dirs(v);
+	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
+}
+
+void roles_clear(struct spec_job_view *v)
+{
+	for (size_t i = 0; i < v->n_roles; i++)
+		spec_unset(&v->roles[i].name, &v->roles[i].dir);
+	free(v->roles);
+	for (size_t i = 0; i < v->n_tasks; i++)
+		spec_unset(&v->tasks[i].name);
+	free(v->tasks);
+	free(v->by_name);
+}
+
+/* --- roles that pods decide --- */
+
+/* A reason to show a role: it is in the object, or in the last snapshot, or a pod names it. */
+struct claim {
+	const char *name;
+	size_t position;		 /* claims of the object first, those of pods last */
+	const struct spec_task_view *of; /* in the object; or NULL */
+	const struct spec_pod_view *pod; /* or NULL */
+	unsigned replicas;
+};
+
+static int by_creation(const void *a, const void *b)
+{
+	const struct spec_pod_view *x = *(const struct spec_pod_view *const *)a;
+	const struct spec_pod_view *y = *(const struct spec_pod_view *const *)b;
+
+	if (x->meta.created != y->meta.created)
+		return x->meta.created < y->meta.created ? -1 : 1;
+	return strcmp(x->meta.uid, y->meta.uid);
+}
+
+static int by_role_name(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	int diff = strcmp(x->name, y->name);
+
+	return diff ? diff : x->position < y->position ? -1 : 1;
+}
+
+static int by_position(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	return x->position < y->position ? -1 : 1;
+}
+
+/* Return when POD left its replica to another pod: when it failed or was deleted; INT64_MAX if it has not. */
+static int64_t left(const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+	int64_t failed = c && spec_pod_state(pod) == SPEC_FAILED ? c->finished : 0;
+	int64_t deleted = pod->meta.deleted || pod->gone ? pod->meta.deleted : INT64_MAX;
+
+	return failed ? min_of(failed, deleted) : deleted;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Return how many of the pods without a number among the N claims, oldest first, ran at a time. */
+static unsigned at_a_time(const struct claim *claims, size_t n)
+{
+	int64_t *ends cleanup_free = new0_n(int64_t, n);
+	unsigned made = 0, ret = 0;
+	size_t ended = 0, n_ends = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (claims[i].pod && claims[i].pod->index == UINT32_MAX)
+			ends[n_ends++] = left(claims[i].pod);
+	qsort(ends, n_ends, sizeof(*ends), by_time);
+	for (size_t i = 0; i < n; i++) {
+		if (!claims[i].pod || claims[i].pod->index != UINT32_MAX)
+			continue;
+		made++;
+		while (ended + 1 < made && ends[ended] <= claims[i].pod->meta.created)
+			ended++;
+		ret = max_of(ret, made - (unsigned)ended);
+	}
+	return ret;
+}
+
+/* List all claims: *RET, malloc'ed, in the order of their positions. */
+static size_t list_claims(const struct spec_job_view *view, const struct spec_pod_view *const *pods,
+			  size_t n, const struct spec_job *before, struct claim **ret)
+{
+	const struct spec_pod_view **sorted cleanup_free = new0_n(const struct spec_pod_view *, n);
+	size_t n_before = before ? before->n_roles : 0, m = 0;
+	struct claim *v = new0_n(struct claim, view->n_tasks + n_before + n);
+
+	for (size_t i = 0; i < view->n_tasks; i++, m++)
+		v[m] = (struct claim){
+			.name = view->tasks[i].name,
+			.of = &view->tasks[i],
+			.replicas = view->roles[view->tasks[i].role].desired,
+		};
+	for (size_t i = 0; i < n_before; i++, m++)
+		v[m] = (struct claim){.name = before->roles[i].name,
+				      .replicas = (unsigned)before->roles[i].n};
+	if (n)
+		memcpy(sorted, pods, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_creation);
+	for (size_t i = 0; i < n; i++)
+		if (*sorted[i]->task && sorted[i]->index != SPEC_INDEX_NONE)
+			v[m++] = (struct claim){.name = sorted[i]->task,
+						.pod = sorted[i],
+						.replicas = sorted[i]->index + 1};
+	for (size_t i = 0; i < m; i++)
+		v[i].position = i;
+	*ret = v;
+	return m;
+}
+
+/* Merge the claims of each role among the N at V. Return the number of roles, now in their order. */
+static size_t merge_claims(const struct spec_job_view *view, struct claim *v, size_t n)
+{
+	size_t m = 0;
+
+	qsort(v, n, sizeof(*v), by_role_name);
+	for (size_t i = 0, end; i < n; i = end) {
+		struct claim role = v[i];
+
+		for (end = i + 1; end < n && streq(v[end].name, role.name);)
+			end++;
+		if (role.of ? !role.of->grows : !view->from_pods) {
+			if (role.of)
+				v[m++] = role;
+			continue;
+		}
+		for (size_t k = i; k < end; k++)
+			role.replicas = max_of(role.replicas, v[k].replicas);
+		role.replicas = max_of(role.replicas, at_a_time(&v[i], end - i));
+		v[m++] = role;
+	}
+	qsort(v, m, sizeof(*v), by_position);
+	return m;
+}
+
+struct spec_job_view *roles_grow(const struct spec_job_view *view,
+				 const struct spec_pod_view *const *pods, size_t n,
+				 const struct spec_job *before)
+{
+	struct spec_task_source *sources cleanup_free = NULL;
+	struct claim *claims cleanup_free = NULL;
+	struct spec_job_view *ret;
+
+	if (!view->from_pods && !view->grows)
+		return NULL;
+	n = list_claims(view, pods, n, before, &claims);
+	n = merge_claims(view, claims, n);
+	sources = new0_n(struct spec_task_source, n);
+	for (size_t i = 0; i < n; i++)
+		sources[i] = (struct spec_task_source){
+			.name = claims[i].name,
+			.role = "",
+			.replicas = claims[i].replicas,
+			.minimum = claims[i].replicas,
+			.grows = claims[i].of && claims[i].of->grows,
+		};
+	ret = new0(struct spec_job_view);
+	*ret = *view;
+	ret->n_roles = ret->n_tasks = ret->n_replicas = 0;
+	roles_arrange(ret, sources, n);
+	return ret;
+}
