@@ -255,6 +255,11 @@ void file_deny(struct file *f, bool denied)
 	atomic_store(&f->denied, denied);
 }
 
+bool file_is_denied(const struct file *f)
+{
+	return atomic_load(&f->denied);
+}
+
 void file_publish(struct file *f, const struct index_size *size)
 {
 	lock_scope(&f->all->lock);

@@ -54,6 +54,7 @@ void file_end(struct file *f);
 bool file_has_ended(const struct file *f);
 /* The user may not read the output to be fetched for F; or (not DENIED) may. */
 void file_deny(struct file *f, bool denied);
+bool file_is_denied(const struct file *f);
 /* Set the size on disk of a merged log whose job is open. */
 void file_publish(struct file *f, const struct index_size *size);
 /*

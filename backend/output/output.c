@@ -14,20 +14,25 @@
  * empty.
  *
  *	a job is| what is under way			| what ends it		| next
+ *	NEW	| work of an earlier job of its name	| none is left		| LOADING
  *	LOADING	| the pool makes its folder, reads its	| done			| OPEN
  *		| index; what is begun waits		| refused		| REFUSED
- *	REFUSED	| a second passes			| the timer		| LOADING
+ *	REFUSED	| a second passes			| the timer		| NEW
  *	OPEN	| logs move on; the index is written	| closed, and whole if	| GONE
  *		|					| its end was asked for	|
  *	GONE	| work of the pool; nobody finds it	| all of that is over	| freed
  *
  *	a log is| what is under way			| what ends it		| next
- *	NEW	| its job is not open yet; or the disk	| its job is; a second	| MAKING
- *		| refuses its file			| has passed		|
+ *	NEW	| its job is not open yet		| its job is		| MAKING
  *	MAKING	| the pool makes its file		| done			| LIVE
- *		|					| refused		| NEW
- *	LIVE	| its writer writes, or it is read	| its end was asked for,| FED
+ *		|					| refused		| UNMADE
+ *	UNMADE	| a second passes			| the timer of its job	| NEW
+ *	LIVE	| its writer writes			| it lacks pieces	| READING
+ *	READING	| the pool reads it; its writer writes	| done			| LIVE
+ *		|					| refused		| UNREAD
+ *		|					| its end was asked for,| FED
  *		|					| all of it was given	|
+ *	UNREAD	| a second passes			| the timer of its job	| LIVE
  *	FED	| readers know that it has ended; its	| the index has all of	| ENDED
  *		| pieces wait, or are being written	| it on disk		|
  *	ENDED	| nothing				| it begins again	| NEW
@@ -60,7 +65,22 @@
 /* Pieces of a log that may wait until the output before them was read. */
 #define OUTPUT_STASH_MAX 16384
 
-enum log_life { LOG_NEW, LOG_MAKING, LOG_LIVE, LOG_FED, LOG_ENDED };
+/* Pieces of a log that were written while it is read from disk. */
+struct stash {
+	struct pieces pieces;
+	bool lost; /* not all of them are here */
+};
+
+enum log_life {
+	LOG_NEW,
+	LOG_MAKING,
+	LOG_UNMADE,
+	LOG_LIVE,
+	LOG_READING,
+	LOG_UNREAD,
+	LOG_FED,
+	LOG_ENDED
+};
 
 struct output_log {
 	struct output_job *job;
@@ -69,7 +89,6 @@ struct output_log {
 	uint32_t number;	     /* the log's number in the index */
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
-	bool queued; /* it is in the queue: the next step of the job advances it */
 	bool ending; /* no byte will be written any more */
 	/* kxfs writes it (writer.h): its pieces have times, and SIZE is its whole size. */
 	bool fetched;
@@ -79,31 +98,32 @@ struct output_log {
 	 */
 	bool anew;
 	bool expected;
-	bool denied;
-	bool grown;	  /* another process writes it, and has written more of it */
-	bool refused;	  /* the disk has refused its file, which is retried */
-	bool working;	  /* the pool works on it: its file is made (MAKING), or it is read */
 	unsigned writers; /* number of writers with work on the pool */
 	uint64_t size;	  /* known bytes on disk */
 	/* Bytes that were passed to the order, or belong to an incomplete line. */
 	uint64_t seen;
-	uint64_t given;	     /* bytes that were passed to the order */
-	uint64_t readings;   /* how often it was read to its end, unless it is fetched */
-	uint64_t counted;    /* how many of its bytes are counted in the room */
-	uint64_t whole;	     /* FED: the number of index records that include all of it */
-	struct pieces stash; /* pieces that were written while it is read from disk */
-	bool stash_lost;     /* more pieces were written than STASH has */
-	loop_fn opened;	     /* called when its file exists or is refused; or NULL */
+	uint64_t given;	    /* bytes that were passed to the order */
+	uint64_t readings;  /* how often it was read to its end */
+	uint64_t due;	    /* how often it must be, unless it is fetched */
+	uint64_t counted;   /* how many of its bytes are counted in the room */
+	uint64_t whole;	    /* FED: the number of index records that include all of it */
+	struct stash stash; /* READING */
+	loop_fn opened;	    /* called when its file exists or is refused; or NULL */
 	void *opened_data;
 	loop_fn ended; /* called when it has ended; or NULL */
 	void *ended_data;
-	bool calling;			/* ENDED is due */
-	struct output_log *prev, *next; /* the queue */
+	/* The queue, whose logs the next step of the job advances. PREV is NULL if it is not in it. */
+	struct output_log *prev, *next;
+	/* Logs whose ENDED is due, in the same way. */
 	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
 
-enum job_state { JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
+enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
+enum job_end { END_NONE, END_REQUESTED, END_DONE };
+
+/* LOGGED: the disk has refused something, and no index was written since. FAILING: the index itself, not retried yet. */
+enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
 struct output_job {
 	struct output *output;
@@ -116,16 +136,15 @@ struct output_job {
 	struct work_queue marks; /* keeps the mark that its merged log may be incomplete */
 	bool unmarked;		 /* the disk has refused that mark */
 	struct order *order;
-	struct index *index;	 /* NULL: the pool loads it; REFUSED: its partial result, or NULL */
+	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
 	int refusal;		 /* REFUSED: the error */
 	struct loop_timer tick;	 /* runs while pieces wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
-	bool loading;		 /* the pool loads the index */
 	bool posted;		 /* a step is posted */
-	uint64_t published;	 /* number of records known to readers */
-	bool failing;		 /* the index can't be written */
-	bool warned;
-	bool end_asked, ended, closed;
+	bool closed;
+	uint64_t published; /* number of records known to readers */
+	enum job_trouble trouble;
+	enum job_end end;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs with a function that is due */
 	/* Called when the end of the job is done; or NULL. */
@@ -192,10 +211,28 @@ static void job_wake(struct output_job *j)
 /* Have the next step of its job advance L. */
 static void log_queue(struct output_log *l)
 {
-	if (!l->queued)
+	if (!l->prev)
 		DL_APPEND(l->job->queue, l);
-	l->queued = true;
 	job_wake(l->job);
+}
+
+/* True if the disk has refused L, which is retried. */
+static bool log_is_refused(const struct output_log *l)
+{
+	return l->life == LOG_UNMADE || l->life == LOG_UNREAD;
+}
+
+/* True if L has a file, and not all of it was given yet. */
+static bool log_is_live(const struct output_log *l)
+{
+	return l->life == LOG_LIVE || l->life == LOG_READING || l->life == LOG_UNREAD;
+}
+
+/* Another process may have written more of L: have it read to its end. */
+static void log_need_reading(struct output_log *l)
+{
+	l->due = l->readings + 1 + (l->life == LOG_READING);
+	log_queue(l);
 }
 
 static struct output_job *find_job(struct output *o, const char *id)
@@ -229,13 +266,15 @@ static void on_retry(void *data)
 	struct output_job *j = data;
 
 	if (j->state == JOB_REFUSED)
-		j->state = JOB_LOADING;
+		j->state = JOB_NEW;
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
-		if (l->refused)
-			log_queue(l);
-		l->refused = false;
+		if (!log_is_refused(l))
+			continue;
+		l->life = l->life == LOG_UNMADE ? LOG_NEW : LOG_LIVE;
+		log_queue(l);
 	}
-	j->failing = false;
+	if (j->trouble == TROUBLE_FAILING)
+		j->trouble = TROUBLE_LOGGED;
 	job_wake(j);
 }
 
@@ -244,10 +283,11 @@ static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
 
-	if (!j->warned)
+	if (j->trouble == TROUBLE_NONE) {
 		diag(DIAG_ERROR, "%s: its merged log can't be made: %s; trying again every second",
 		     j->id, strerror(-err));
-	j->warned = true;
+		j->trouble = TROUBLE_LOGGED;
+	}
 	if (!loop_timer_is_set(&j->retry) && !o->stopped && j->state != JOB_GONE)
 		loop_timer_set(&j->retry, OUTPUT_RETRY_MS);
 	job_wake(j);
@@ -261,21 +301,20 @@ static void job_refused(struct output_job *j, int err)
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
-		if ((l->life == LOG_NEW || l->life == LOG_MAKING) && !l->refused)
+		if (l->life == LOG_NEW || l->life == LOG_MAKING)
 			return false;
 	a->state = ARRIVAL_COLLECTING;
 	a->targets = mem_zero_n(HASH_COUNT(j->logs) + 1, sizeof(*a->targets));
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
 		struct arrival_target *t = &a->targets[a->n];
 
-		if (!l->source || (l->life != LOG_LIVE && l->life != LOG_FED))
+		if (!l->source || (!log_is_live(l) && l->life != LOG_FED))
 			continue;
 		*t = (struct arrival_target){.log = l, .size = l->size};
 		a->n++;
-		if (!l->fetched && l->life == LOG_LIVE) {
-			l->grown = true;
-			t->readings = l->readings + 1 + l->working;
-			log_queue(l);
+		if (!l->fetched && log_is_live(l)) {
+			log_need_reading(l);
+			t->readings = l->due;
 		}
 		order_hurry(l->source, l->size);
 	}
@@ -286,14 +325,14 @@ static bool target_is_met(struct output_job *j, struct arrival_target *t)
 {
 	struct output_log *l = t->log;
 
-	if (l->life == LOG_LIVE && l->readings < t->readings)
+	if (log_is_live(l) && l->readings < t->readings)
 		return false;
 	if (t->readings > 0) {
 		t->readings = 0;
 		t->size = l->size;
 		order_hurry(l->source, t->size);
 	}
-	if (l->life == LOG_LIVE && l->seen < t->size)
+	if (log_is_live(l) && l->seen < t->size)
 		return false;
 	return order_is_empty(l->source) || index_indexed(j->index, l->number) >= t->size;
 }
@@ -313,7 +352,7 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	if (a->state == ARRIVAL_UNAIMED && !arrival_aim(j, a))
 		return false;
 	for (size_t i = 0; i < a->n && a->state == ARRIVAL_COLLECTING; i++) {
-		if (a->targets[i].log->refused)
+		if (log_is_refused(a->targets[i].log))
 			return true;
 		if (!target_is_met(j, &a->targets[i]))
 			return false;
@@ -321,7 +360,7 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 	if (a->state == ARRIVAL_COLLECTING)
 		a->records = index_appended(j->index);
 	a->state = ARRIVAL_SYNCING;
-	return j->failing || index_written(j->index)->records >= a->records;
+	return j->trouble == TROUBLE_FAILING || index_written(j->index)->records >= a->records;
 }
 
 /*
@@ -417,14 +456,12 @@ static void make_done(void *data)
 	struct making *m = data;
 	struct output_log *l = m->log;
 
-	l->working = false;
-	l->life = m->work.err < 0 ? LOG_NEW : LOG_LIVE;
-	l->refused = m->work.err < 0;
+	l->life = m->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (m->work.err == 0) {
 		if (!l->anew)
 			l->counted = m->size; /* by room_count, when the room was counted */
 		log_set_size(l, m->size);
-		l->grown = true;
+		log_need_reading(l);
 	} else {
 		job_refused(l->job, m->work.err);
 	}
@@ -460,7 +497,6 @@ static void log_make(struct output_log *l)
 	m->work = (struct work){
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
-	l->working = true;
 	/* A mark in progress precedes the first byte of a log (mark). */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
@@ -492,10 +528,12 @@ static bool log_give(struct output_log *l, const struct pieces *pieces)
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct pieces *pieces)
 {
-	if (l->life == LOG_LIVE && l->working) {
-		for (size_t i = 0; i < pieces->n && l->stash.n < OUTPUT_STASH_MAX; i++)
-			pieces_add(&l->stash, &pieces->v[i]);
-		l->stash_lost |= l->stash.n == OUTPUT_STASH_MAX;
+	struct pieces *stash = &l->stash.pieces;
+
+	if (l->life == LOG_READING) {
+		for (size_t i = 0; i < pieces->n && stash->n < OUTPUT_STASH_MAX; i++)
+			pieces_add(stash, &pieces->v[i]);
+		l->stash.lost |= stash->n == OUTPUT_STASH_MAX;
 	} else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, pieces)) {
 		l->seen = to;
 	}
@@ -505,7 +543,7 @@ void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 
 void output_log_found(struct output_log *l, uint64_t to)
 {
-	l->stash_lost = true;
+	l->stash.lost = true;
 	log_set_size(l, to);
 	log_queue(l);
 }
@@ -536,7 +574,8 @@ static void log_take(struct output_log *l, const struct reading *r)
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	/* If not too much was written meanwhile, it is in memory. */
-	if (l->stash.n > 0 && !l->stash_lost && l->seen >= f->size && log_give(l, &l->stash))
+	if (l->stash.pieces.n > 0 && !l->stash.lost && l->seen >= f->size &&
+	    log_give(l, &l->stash.pieces))
 		l->seen = l->size;
 	l->readings += whole;
 	if (f->final && l->seen >= l->size)
@@ -547,25 +586,23 @@ static void read_done(void *data)
 {
 	struct reading *r = data;
 	struct output_log *l = r->log;
+	bool refused = r->work.err < 0;
 
-	l->working = false;
+	l->life = refused ? LOG_UNREAD : LOG_LIVE;
 	order_read(l->source, false);
-	l->refused = r->work.err < 0;
-	if (l->refused)
+	if (refused)
 		job_refused(l->job, r->work.err);
 	/* New output of another process was read. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
-	if (l->refused)
-		l->grown = true; /* the end of that is not known, so it is read again */
-	else
+	if (!refused)
 		log_take(l, r);
 	if (r->feed.bytes && !l->fetched)
 		file_hide(l->file);
 	free(r->feed.bytes);
-	pieces_clear(&l->stash);
-	l->stash_lost = false;
+	pieces_clear(&l->stash.pieces);
+	l->stash.lost = false;
 	log_queue(l);
 	pieces_clear(&r->feed.pieces);
 	free(r);
@@ -586,8 +623,7 @@ static void log_read_disk(struct output_log *l)
 				.limit = l->fetched ? l->size : UINT64_MAX,
 				.timed = l->fetched,
 				.final = l->ending && l->writers == 0};
-	l->grown = false;
-	l->working = true;
+	l->life = LOG_READING;
 	if (l->fetched)
 		order_read(l->source, true);
 	work_start(&r->work, j->output->loop);
@@ -598,11 +634,9 @@ static void log_read_disk(struct output_log *l)
 /* Schedule the function that waits for the end of L. */
 static void log_call_ended(struct output_log *l)
 {
-	if (l->ended && !l->calling) {
+	if (l->ended && !l->call_prev)
 		DL_APPEND2(l->job->calling, l, call_prev, call_next);
-		l->calling = true;
-	}
-	if (l->calling)
+	if (l->call_prev)
 		job_wake(l->job);
 }
 
@@ -639,7 +673,8 @@ static bool log_is_behind(const struct output_log *l)
 {
 	if (order_is_full(l->source))
 		return false;
-	return l->seen < l->size || (l->grown && !l->fetched) || (l->ending && l->writers == 0);
+	return l->seen < l->size || (l->readings < l->due && !l->fetched) ||
+	       (l->ending && l->writers == 0);
 }
 
 /* L is not part of the merged log, so it is over as soon as its writer is done. */
@@ -656,12 +691,10 @@ static void log_finish_alone(struct output_log *l)
 /* Advance L as far as possible without waiting. */
 static void log_step(struct output_log *l)
 {
-	if (l->refused && l->ending) {
+	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
 		log_call_ended(l); /* callers that wait for the end need not wait for the disk */
 	}
-	if (l->working || l->refused)
-		return;
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
 		log_make(l);
 	else if (l->life == LOG_LIVE && !l->prefix)
@@ -798,7 +831,6 @@ static void load_done(void *data)
 	struct loading *l = data;
 	struct output_job *j = l->job;
 
-	j->loading = false;
 	j->unmarked = l->unmarked;
 	if (j->state == JOB_GONE) {
 		index_free(l->index);
@@ -808,7 +840,7 @@ static void load_done(void *data)
 		j->index = l->index;
 		job_refused(j, l->work.err);
 		for (struct output_log *log = j->logs; log; log = log->hh.next) {
-			log->refused = true;
+			log->life = LOG_UNMADE;
 			log_call_opened(log);
 			log_queue(log);
 		}
@@ -831,9 +863,9 @@ static void job_load(struct output_job *j)
 {
 	struct loading *l;
 
-	if (j->loading || find_gone(j->output, j->id))
+	if (find_gone(j->output, j->id))
 		return;
-	j->loading = true;
+	j->state = JOB_LOADING;
 	l = new0(struct loading);
 	l->job = j;
 	l->dir_fd = files_dir(j->output->files);
@@ -850,7 +882,7 @@ static void job_free(struct output_job *j)
 
 	HASH_ITER(hh, j->logs, l, next) {
 		HASH_DEL(j->logs, l);
-		pieces_clear(&l->stash);
+		pieces_clear(&l->stash.pieces);
 		file_unref(l->file);
 		free(l->prefix);
 		free(l);
@@ -927,7 +959,7 @@ static bool job_merge(struct output_job *j)
 		index_append(j->index, l->number, &p);
 		bytes += p.length;
 		lines += p.lines;
-		if (!l->queued && (l->seen < l->size || l->ending))
+		if (l->seen < l->size || l->ending)
 			log_queue(l);
 	}
 	atomic_fetch_add_explicit(&o->captured_bytes, bytes, memory_order_relaxed);
@@ -939,7 +971,7 @@ static void on_index_written(void *data, int err);
 
 static void job_write(struct output_job *j)
 {
-	if (!j->failing)
+	if (j->trouble != TROUBLE_FAILING)
 		index_write(j->index, &j->work, on_index_written, j);
 }
 
@@ -961,11 +993,9 @@ static void on_index_written(void *data, int err)
 {
 	struct output_job *j = data;
 
-	j->failing = err < 0;
-	if (err == 0)
-		j->warned = false;
-	else
+	if (err < 0)
 		job_refused(j, err);
+	j->trouble = err < 0 ? TROUBLE_FAILING : TROUBLE_NONE;
 	job_publish(j);
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
 		if (l->life != LOG_FED)
@@ -991,7 +1021,7 @@ static loop_fn job_take_call(struct output_job *j, void **ret_data)
 
 	while ((l = j->calling)) {
 		DL_DELETE2(j->calling, l, call_prev, call_next);
-		l->calling = false;
+		l->call_prev = NULL;
 		*ret_data = l->ended_data;
 		if (l->ended)
 			return take_ptr(l->ended);
@@ -1007,7 +1037,7 @@ static void job_move(struct output_job *j)
 
 	while ((l = j->queue)) {
 		DL_DELETE(j->queue, l);
-		l->queued = false;
+		l->prev = NULL;
 		log_step(l);
 	}
 	if (j->state != JOB_OPEN)
@@ -1024,13 +1054,13 @@ static void job_move(struct output_job *j)
 	 * If J's end was requested and everything is in the index, end the merged log with the end
 	 * of a line.
 	 */
-	if (!j->end_asked || j->ended || !job_is_whole(j))
+	if (j->end != END_REQUESTED || !job_is_whole(j))
 		return;
 	if (index_end_line(j->index)) {
 		job_write(j);
 		return;
 	}
-	j->ended = true;
+	j->end = END_DONE;
 	job_mark(j, true);
 	file_end(j->merged);
 	file_notify(j->merged);
@@ -1046,7 +1076,7 @@ static void job_step(void *data)
 	group_leave(&j->work);
 	if (j->state == JOB_GONE || j->output->stopped)
 		return;
-	if (j->state == JOB_LOADING)
+	if (j->state == JOB_NEW)
 		job_load(j);
 	job_move(j);
 	arrivals_check(j->output, j->id);
@@ -1055,7 +1085,7 @@ static void job_step(void *data)
 	call = job_take_call(j, &arg);
 	if (j->calling)
 		job_wake(j);
-	if (j->closed && (j->ended || !j->end_asked))
+	if (j->closed && j->end != END_REQUESTED)
 		return job_go(j);
 	if (call)
 		return call(arg);
@@ -1091,15 +1121,16 @@ struct output_job *output_job_open(struct output *o, const char *id)
 
 void output_job_end(struct output_job *j)
 {
-	j->end_asked = true;
+	if (j->end == END_NONE)
+		j->end = END_REQUESTED;
 	job_wake(j);
 }
 
 void output_job_resume(struct output_job *j)
 {
-	if (j->ended)
+	if (j->end == END_DONE)
 		job_mark(j, false);
-	j->end_asked = j->ended = false;
+	j->end = END_NONE;
 	file_begin(j->merged);
 }
 
@@ -1114,7 +1145,7 @@ void output_job_close(struct output_job *j)
 	 * A job that has ended remains until its index is complete; the next start continues any
 	 * other.
 	 */
-	if (j->end_asked && !j->output->stopped)
+	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
 	else
 		job_go(j);
@@ -1145,9 +1176,10 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
 	file_begin(l->file);
 	if (l->life == LOG_ENDED)
 		j->n_live++;
-	if (l->life == LOG_ENDED || l->life == LOG_FED)
-		l->life = LOG_NEW;
-	l->refused = j->state == JOB_REFUSED;
+	if (l->life == LOG_UNREAD)
+		l->life = LOG_LIVE;
+	else if (l->life == LOG_ENDED || l->life == LOG_FED || l->life == LOG_UNMADE)
+		l->life = j->state == JOB_REFUSED ? LOG_UNMADE : LOG_NEW;
 	log_join(l);
 	log_queue(l);
 	return 0;
@@ -1157,10 +1189,8 @@ void output_log_grown(struct output_job *j, const char *key)
 {
 	struct output_log *l = find_log(j, key);
 
-	if (!l || l->fetched)
-		return;
-	l->grown = true;
-	log_queue(l);
+	if (l && !l->fetched)
+		log_need_reading(l);
 }
 
 void output_log_expect(struct output_job *j, const char *key, bool expected)
@@ -1180,12 +1210,11 @@ void output_log_deny(struct output_job *j, const char *key, bool denied)
 	struct output_log *l = find_log(j, key);
 	bool all = true;
 
-	if (!l || l->denied == denied)
+	if (!l || file_is_denied(l->file) == denied)
 		return;
-	l->denied = denied;
-	for (const struct output_log *other = j->logs; other; other = other->hh.next)
-		all &= other->denied || !other->prefix;
 	file_deny(l->file, denied);
+	for (const struct output_log *other = j->logs; other; other = other->hh.next)
+		all &= file_is_denied(other->file) || !other->prefix;
 	file_deny(j->merged, all);
 	file_notify(l->file);
 	file_notify(j->merged);
@@ -1203,8 +1232,7 @@ void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *dat
 		return;
 	}
 	l->ending = true;
-	l->grown = true;
-	log_queue(l);
+	log_need_reading(l);
 }
 
 /* --- what writers need --- */
@@ -1223,7 +1251,7 @@ void output_log_when_open(struct output_log *l, loop_fn fn, void *data)
 {
 	l->opened = fn;
 	l->opened_data = data;
-	if (l->refused || (l->life != LOG_NEW && l->life != LOG_MAKING))
+	if (l->life != LOG_NEW && l->life != LOG_MAKING)
 		log_call_opened(l);
 }
 
@@ -1464,7 +1492,7 @@ static void stop_if_drained(void *data)
 	struct output *o = data;
 
 	for (const struct output_job *j = o->jobs; j && o->stopping; j = j->hh.next)
-		if (j->state == JOB_OPEN && !j->failing &&
+		if (j->state == JOB_OPEN && j->trouble != TROUBLE_FAILING &&
 		    (order_waits(j->order) ||
 		     index_written(j->index)->records < index_appended(j->index)))
 			return;
