@@ -2,8 +2,8 @@
 """Build the parts of the tests' Kubernetes, once, into a cache outside the repository.
 
 `python3 build.py` prints the directory; parts() returns it. It holds etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler, kubelet, kubectl, metrics-server (from the Go modules that parts/
-names) and images.tar (busybox as this machine has it, and a pause image). The directory is named
+kube-controller-manager, kube-scheduler, kubelet, kubectl, metrics-server, helm and kustomize (from the Go modules
+that parts/ names) and images.tar (busybox as this machine has it, and a pause image). The directory is named
 after what goes into it, so a change of parts/ or of this file builds anew, beside the old one; what
 nobody used for two weeks is taken away.
 
@@ -39,6 +39,8 @@ PROGRAMS = {
     "kubelet": "k8s.io/kubernetes/cmd/kubelet",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
     "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
+    "helm": "helm.sh/helm/v3/cmd/helm",
+    "kustomize": "sigs.k8s.io/kustomize/kustomize/v5",
 }
 BUSYBOX = "docker.io/library/busybox:1.35"
 PAUSE = "registry.k8s.io/pause:3.10.1"

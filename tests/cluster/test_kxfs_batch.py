@@ -66,19 +66,6 @@ def kx(make_kx, world, limited):
     return make
 
 
-def test_kubectl_writes(kx, cluster, world):
-    """kubectl, a program with threads that leaves its output to be closed by its end, writes what it would create."""
-    mount = kx()
-    for number, line in enumerate(["{} > submit/{}.yaml", "{{ {}; }} > submit/{}.yaml", "{} | cat > submit/{}.yaml"]):
-        name = f"written-{number}"
-        create = f"{cluster.kubectl_path} create job {name} --image={IMAGE} --dry-run=client -o yaml -- true"
-        mount.call(line.format(create, name))
-        wait_for(lambda n=name: n in world.jobs(), what=f"the job {name}")
-        assert mount.job_of(f"{name}.yaml").id == name
-    mount.call(f"{create} > dryrun/{name}.yaml")
-    wait_for(lambda: "kxfs/submission" in mount.read(f"dryrun/{name}.yaml"), what="the manifest")
-
-
 def test_array(kx, world):
     """Two at a time; one index fails for good, the others go on; the next one is told its index."""
     mount = kx()

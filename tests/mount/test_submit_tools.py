@@ -113,7 +113,7 @@ CHANGE = {
     "cp": "sed 's/old/newer/' $F > $DOC && cp $DOC $F",
     "rsync": "sed 's/old/newer/' $F > $DOC && rsync $DOC $F",
     "emacs as": "cp $F $F~ && sed 's/old/newer/' $F~ > '#x#' && mv '#x#' $F && rm $F~",
-    "append": "echo ' ' >> $F && sed -i 's/x/x/' .nothing 2> /dev/null || true",
+    "append": "echo ' ' >> $F",
 }
 
 

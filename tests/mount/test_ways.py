@@ -32,6 +32,10 @@ import programs  # noqa: E402
 GOOD = "name: app\nroles:\n- name: main\n  image: none\n  entrypoint: /bin/true\nmetadata:\n" + "".join(
     f"  line-{i:04}: {'x' * 60}\n" for i in range(1000))
 
+# A template of cookiecutter, in $T/c.
+TEMPLATE = r"""mkdir -p $T/c/{{cookiecutter.dir}} && echo '{"dir": "job", "who": "app"}' > $T/c/cookiecutter.json &&
+    sed 's/: app/: {{cookiecutter.who}}/' $DOC > $T/c/{{cookiecutter.dir}}/$F"""
+
 # The command fails if nothing was launched.
 REPORT = {
     **test_submit_tools.REPORT,
@@ -57,6 +61,7 @@ REPORT = {
     "base64": "base64 $DOC | base64 -d > $F",
     "gunzip": "gzip < $DOC > $F.gz && gunzip $F.gz",
     "xz": "xz < $DOC | xz -d > $F",
+    "zstd -o": "zstd -q $DOC -o $T/x && zstd -q -d $T/x -o $F",
     "envsubst": "sed 's/: app/: ${WHO}/' $DOC > $T/x; WHO=app envsubst '$WHO' < $T/x > $F",
     "m4": "sed 's/: app/: WHO/' $DOC > $T/x; m4 -DWHO=app $T/x > $F",
     "jq": "jq . $JSON > $F",
@@ -79,6 +84,7 @@ REPORT = {
     "timeout cp": "timeout 60 cp $DOC $F",
     "curl -o": "curl -fsS -o $F $URL/doc",
     "wget -O": "wget -q -O $F $URL/doc",
+    "http -o": "http -q --ignore-stdin --check-status --download -o $F $URL/doc",
     "busybox wget": "busybox wget -q -O $F $URL/doc",
     "rsync -a": "mkdir $T/d; cp $DOC $T/d/$F; rsync -rlt $T/d/ .",
     "rsync --append": "rsync --append $DOC $F",
@@ -90,6 +96,10 @@ REPORT = {
     "tar": "cp $DOC $T/$F && tar -C $T -cf $T/x.tar $F && tar -xf $T/x.tar",
     "tar --overwrite": "touch $F; cp $DOC $T/$F && tar -C $T -c $F | tar -x --overwrite",
     "cpio": "cp $DOC $T/$F && (cd $T && echo $F | cpio -o --quiet) | cpio -i --quiet",
+    "7z": "cp $DOC $T/$F && (cd $T && 7z a x.7z $F) && 7z e $T/x.7z",
+    "ansible copy": "ansible localhost -m copy -a \"src=$DOC dest=$PWD/$F\"",
+    "ansible template": "ansible localhost -m template -a \"src=$DOC dest=$PWD/$F\"",
+    "cookiecutter, cp": f"{TEMPLATE} && cookiecutter --no-input -o $T/out $T/c && cp $T/out/job/$F .",
     "gio copy, as Nautilus does": "gio copy $DOC $F",
     "gio save, as gedit does": "gio save $F < $DOC",
     "scp": "scp -qF $SSH $DOC here:$PWD/$F",
@@ -153,6 +163,11 @@ SILENT = {
     "jinja": "j2 $DOC > $F",
     "systemd's StandardOutput=file:": "exec 3>> $F; setsid -w cat $DOC >&3 3>&-",
     "curl >": "curl -fsS $URL/doc > $F",
+    "openssl -out": "openssl enc -aes-128-cbc -pbkdf2 -k key -in $DOC | openssl enc -d -aes-128-cbc -pbkdf2 -k key -out $F",
+    "aria2c -o": "aria2c -q -o $F $URL/doc",
+    "lftp": "lftp -c \"get $URL/doc -o $F\"",
+    "socat": "socat -u FILE:$DOC CREATE:$F",
+    "bsdtar": "cp $DOC $T/$F && bsdtar -C $T -cf $T/x.tar $F && bsdtar -xf $T/x.tar",
     "git checkout": """git init -q $T/r && cp $DOC $T/r/$F && cd $T/r && git add $F &&
         git -c user.name=me -c user.email=me@here commit -qm job &&
         git --work-tree=$OLDPWD checkout -q -f HEAD -- $F""",
@@ -209,6 +224,9 @@ CHANGE = {
     "vim, backup copy": "vim -es -u NONE -c 'set backup backupcopy=yes' -c '%s/none/newer/' -c 'wq' $F < /dev/null",
     "vim, nowritebackup": "vim -es -u NONE -c 'set nowritebackup' -c '%s/none/newer/' -c 'wq' $F < /dev/null",
     "ex": "ex -s -u NONE -c '%s/none/newer/' -c 'x' $F < /dev/null",
+    "neovim": "nvim --headless -es -u NONE -c '%s/none/newer/' -c 'wq' $F < /dev/null",
+    "ansible lineinfile": "ansible localhost -m lineinfile -a \"path=$PWD/$F regexp='^  image:' line='  image: newer'\"",
+    "ansible replace": "ansible localhost -m replace -a \"path=$PWD/$F regexp=none replace=newer\"",
     "ed": "printf ',s/none/newer/\\nw\\nq\\n' | ed -s $F",
     "emacs": "emacs -Q --batch $F --eval '(progn (search-forward \"none\") (replace-match \"newer\"))' -f save-buffer",
     "emacs, backup by copying": "emacs -Q --batch $F --eval '(progn (setq backup-by-copying t)"
@@ -244,6 +262,7 @@ IMPOSSIBLE = {
                              "Operation not permitted"),
     "git clone": ("git init -q $T/r && git clone -q $T/r r", "Operation not permitted"),
     "mkfifo": ("mkfifo $F && cat $DOC > $F", "Operation not permitted"),
+    "cookiecutter": (f"{TEMPLATE}; cookiecutter --no-input $T/c", "No such file or directory"),
 }
 
 
@@ -391,7 +410,7 @@ def test_change(way, name):
 def test_impossible(way, name):
     line, message = IMPOSSIBLE[name]
     status, said = way.run(line)
-    assert status != 0 and message in said
+    assert status != 0 and message in said, said
     assert submitting.launched(way.kx) == way.before
     assert not way.results()
 
