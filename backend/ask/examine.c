@@ -155,11 +155,6 @@ static void served_over(struct examine *e)
 	enter(e, METRICS);
 }
 
-static bool is_of_all(const struct examine *e)
-{
-	return !*e->config->kind;
-}
-
 static void served_replied(struct examine *e, const struct http_reply *reply)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -270,7 +265,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	e->may_list |= !*missing && right->jobs;
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
-	else if (is_of_all(e) && right->jobs)
+	else if (right->jobs)
 		say(e, BACKEND_LACKS, "%s: may not %s: its jobs are not shown", resource, missing);
 	else if (right->cost)
 		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
@@ -311,7 +306,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 		ask(e);
 		return;
 	}
-	if (is_of_all(e) && !e->may_list)
+	if (!e->may_list)
 		say(e, BACKEND_WRONG,
 		    "no jobs of any kind may be listed: check the namespace, or ask "
 		    "the cluster's administrator for the rights of rbac.yaml");

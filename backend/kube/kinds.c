@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each word of SOURCE, or, if SOURCE is a word, one slot; the jobs of a slot are a sort of the
- * world. If SOURCE means a single kind, that kind is shown, and nothing is asked. Otherwise the kinds that the cluster
- * has are surveyed at the start, every SURVEY_MS in a mount of all kinds, and once in between when a kind is no longer
- * served:
+ * A mount has a slot for each word of SOURCE, or, if SOURCE is a word, one slot; the jobs of a slot are a resource of
+ * the world. The kinds that the cluster serves are surveyed at the start, every SURVEY_MS, and once in between when a
+ * kind is no longer served:
  *
  *	state   | what is under way                | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -14,13 +13,10 @@
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * Only a refusal keeps a kind out: whatever else is wrong with its list is the business of its watch. Where the server
- * refuses the list of what is served, each kind is probed. A survey costs two requests at most while nothing changes.
- * For then one kind that was kept out is probed again; of several the user's rules say which may be listed now; and
- * where a server can't tell all rules, they are probed in turn, one in a survey.
- *
- * A mount of one slot always shows something: it is not probed, since its watch reports a refusal, and its kind stays
- * when the cluster serves none of those that SOURCE means.
+ * Only a refusal keeps a kind out: its watch reports whatever else is wrong with its list. If the server refuses the
+ * list of what is served, each kind is probed. A survey costs at most two requests while nothing changes. A single kind
+ * that was kept out is probed again. For several, the user's rules show which may be listed now; if a server can't
+ * report all rules, they are probed in turn, one in each survey.
  */
 #include "backend/kube/kinds.h"
 
@@ -37,7 +33,7 @@
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
-#define PROBE_MAX   (8u << 20) /* the reply may be one whole job */
+#define PROBE_MAX   (4u << 20)
 #define RULES_MAX   (4u << 20)
 
 /* The kinds that one word of SOURCE means. */
@@ -55,7 +51,7 @@ struct kinds {
 	struct kinds_config config;
 	enum { IDLE, GROUPS, RULES, PROBES } state;
 	struct http_request *request; /* in GROUPS and RULES */
-	struct loop_timer timer;      /* in IDLE, in a mount of all kinds */
+	struct loop_timer timer;      /* in IDLE */
 	struct slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;	 /* those that SOURCE means */
 	size_t n_probes; /* probes that are under way */
@@ -68,11 +64,6 @@ struct kinds {
 	bool stopped;
 	struct lock lock;
 };
-
-static bool is_of_all(const struct kinds *k)
-{
-	return !*k->config.source;
-}
 
 static enum world_sort sort_of(const struct slot *at)
 {
@@ -91,15 +82,9 @@ static void set_slot(struct slot *at, const struct spec_kind *kind)
 	struct kinds *k = at->k;
 	enum world_sort sort = sort_of(at);
 	const struct spec_kind *old = world_kind(k->config.world, sort);
-	cleanup_free char *why = NULL;
 
 	if (kind == old)
 		return;
-	if (old && kind && k->config.events.fits(k->config.events.data, kind, &why)) {
-		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", kind->plural,
-		     kind->api_version, why);
-		return;
-	}
 	k->changed = true;
 	if (kind)
 		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", kind->plural,
@@ -120,9 +105,7 @@ static void surveyed(struct kinds *k)
 	int err = -EOPNOTSUPP;
 
 	k->state = IDLE;
-	if (is_of_all(k))
-		loop_timer_set(&k->timer, SURVEY_MS);
-	k->hurried &= is_of_all(k);
+	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->changed)
 		watches_switch(k->config.watches);
 	/* What an earlier mount has seen of a kind that is not served any more can be told now. */
@@ -206,6 +189,7 @@ static void probe(struct slot *at)
 							.path = path,
 							.deadline_ms = DEADLINE_MS,
 							.max_body = PROBE_MAX,
+							.metadata = true,
 							.done = on_probed,
 							.data = at,
 						});
@@ -270,11 +254,6 @@ static void look(struct kinds *k, bool open)
 		struct slot *at = &k->slots[i];
 		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
 
-		if (!is_of_all(k)) {
-			if (at->served)
-				set_slot(at, at->served);
-			continue;
-		}
 		if (!at->served)
 			set_refused(at, NULL);
 		if (shown && at->served != shown)
@@ -368,18 +347,12 @@ static void on_survey(void *data)
 
 void kinds_start(struct kinds *k)
 {
-	if (spec_kind_meant(k->config.kinds, k->config.source, 1)) {
-		survey(k);
-		return;
-	}
-	set_slot(&k->slots[0], spec_kind_meant(k->config.kinds, k->config.source, 0));
-	say_found(k, 0, "");
+	survey(k);
 }
 
 void kinds_unserved(struct kinds *k)
 {
-	if (k->stopped || k->state != IDLE || k->hurried ||
-	    !spec_kind_meant(k->config.kinds, k->config.source, 1))
+	if (k->stopped || k->state != IDLE || k->hurried)
 		return;
 	k->hurried = true;
 	survey(k);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out which kinds of jobs a mount shows: the one that its SOURCE says; that one of several that SOURCE may mean
- * which the cluster serves; or, in a mount of all kinds, each that the cluster serves and the user may list. It sets
- * the world's kinds accordingly. I/O thread, but for what says "any thread".
+ * Finds out which kinds of jobs a mount shows: of those that its SOURCE means, each that the cluster serves and the
+ * user may list. It sets the world's kinds accordingly. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -18,8 +17,6 @@ struct kinds_events {
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);
-	/* May the mount, with the options that it has, be of KIND? 0, or a negative errno with *RET_TEXT. */
-	int (*fits)(void *data, const struct spec_kind *kind, char **ret_text);
 	void *data;
 };
 

@@ -137,11 +137,6 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
-static int fits(void *data, const struct spec_kind *kind, char **ret_text)
-{
-	return check_options(data, &kind, 1, ret_text);
-}
-
 /* The mount shows other kinds now. */
 static void on_kinds_changed(void *data)
 {
@@ -264,7 +259,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
-		.several = !*b->config.kind,
 		.events = {on_listed, backend_started, on_unserved, b},
 		.news = {publish_set_stale, publish_set_stale_kind, publish_listed,
 			 publish_has_untold, parts->publish},
@@ -277,7 +271,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.kinds = b->config.kinds,
 		.source = b->config.kind,
 		.namespace = namespace,
-		.events = {on_found, on_kinds_changed, fits, k},
+		.events = {on_found, on_kinds_changed, k},
 	});
 	parts->kueue = kueue_new(&(struct kueue_config){
 		.loop = b->loop,

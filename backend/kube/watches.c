@@ -79,7 +79,7 @@ struct watched {
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
 	bool listed;	     /* its first list has come */
 	int err;	     /* the error that the watch last reported; 0: none */
-	/* For the jobs of one of several kinds: the owner was told that they are not confirmed. */
+	/* For jobs: the owner was notified that they are not confirmed. */
 	bool stale;
 	/* Under watches.lock: */
 	enum access access;
@@ -138,19 +138,20 @@ static bool has_listed_jobs(const struct watches *w)
 	return false;
 }
 
-/* In a mount of several kinds, say of each whether its jobs are confirmed. */
+/* Report for each kind whether its jobs are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS && w->config.several; i++) {
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
 		struct watched *x = &w->all[i];
 		bool failing = world_kind(w->config.world, i) && x->err;
 
 		if (failing == x->stale)
 			continue;
 		x->stale = failing;
-		if (failing)
+		/* If no kind is confirmed, check_confirmed reports it. */
+		if (failing && !w->stale_since)
 			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
-		else
+		else if (!failing)
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
 		w->config.news.confirmed_kind(w->config.news.data, i, failing ? loop_time_ns() : 0);
 	}
@@ -223,15 +224,13 @@ static void start_others(struct watches *w)
 	}
 }
 
-/*
- * Is it known of all watches that are needed how they stand? If one of several kinds can't be had, that is known, too.
- */
+/* True if every required watch has its first list or, for jobs of one kind, an error; jobs of one kind must be listed. */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
 		const struct watched *x = &w->all[i];
 
-		if (world_kind(w->config.world, i) && !x->listed && !(w->config.several && x->err))
+		if (world_kind(w->config.world, i) && !x->listed && !x->err)
 			return false;
 	}
 	return w->all[WORLD_PODS].listed && has_listed_jobs(w);
@@ -383,7 +382,7 @@ static void on_state(void *data, int err, const char *text)
 	 * in, or one kind can't be had while another can.
 	 */
 	breaks = x->listed && err == -EAGAIN;
-	others = w->config.several && world_is_of_jobs(x->sort) && !failing_jobs(w);
+	others = world_is_of_jobs(x->sort) && !failing_jobs(w);
 	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
 		w->phase = PHASE_FAILED;
 		return w->config.events.started(w->config.events.data, err, x->text);
@@ -465,7 +464,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
-		.optional = cost_of(x->sort) || (w->config.several && world_is_of_jobs(sort)),
+		.optional = cost_of(x->sort) || world_is_of_jobs(sort),
 		.fewer = fewer_of(w, sort),
 		.ends = &w->ends,
 		.begin = on_begin,
@@ -707,7 +706,7 @@ void watches_info(struct watches *w, FILE *out)
 void watches_refused(struct watches *w, struct watches_refused *list)
 {
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		if (cost_of(i) || (w->config.several && world_is_of_jobs(i)))
+		if (cost_of(i) || world_is_of_jobs(i))
 			print_refused(&w->all[i], list);
 }
 

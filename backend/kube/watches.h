@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watches of a mount. It needs those of the jobs of its kind and of their pods: the start is over when both first
- * lists are in, and from then on their errors say whether what is shown is confirmed. Of several kinds one is enough,
- * and .kxfs/info says what can't be had of the others. The other watches (pod groups, events, queues) are optional: a
- * mount works without what it may not see, and .kxfs/info says what that costs. All that the watches bring goes to the
- * world. I/O thread, but for what says "any thread".
+ * The watches of a mount. It needs those of the jobs of its kinds and of their pods: the start is over when both first
+ * lists are in, and from then on their errors show whether the view is confirmed. One kind is enough, and .kxfs/info
+ * reports what can't be had of the others. The other watches (pod groups, events, queues) are optional: a mount works
+ * without what it may not see, and .kxfs/info reports what that costs. All that the watches receive goes to the world.
+ * I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct watches_events {
 struct watches_news {
 	/* Since SINCE (ns) the server has not confirmed what is shown; 0: it confirms it again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
-	/* Like confirmed(), for the jobs of SORT alone, in a mount of several kinds. */
+	/* Like confirmed(), for the jobs of SORT only. */
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
 	/* The first list of jobs of a sort has come after listed(), or that of the pods after watches_switch. */
 	void (*listed_late)(void *data);
@@ -49,7 +49,6 @@ struct watches_config {
 	/* Value of SPEC_LABEL_USER that jobs, pods and groups have; "": any or none. */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs; "": not known */
-	bool several;	       /* the mount is of all kinds, so none of them is needed by itself */
 	struct watches_events events;
 	struct watches_news news;
 };

@@ -90,7 +90,7 @@ def test_recording(server, make_mount, scenario):
     assert replicas == {f"trainer-{i}": STATES[scenario] for i in (0, 1)}
     if scenario == "mcad_fail":
         assert [rep["exit_code"] for rep in last.values()] == [3, 3]
-    assert server.count(verb="list", resource="appwrappers") == 1
+    assert server.count(verb="list", resource="appwrappers", is_metadata=False) == 1
 
 
 @pytest.mark.parametrize("scenario", ["mcad_success", "mcad_fail"])

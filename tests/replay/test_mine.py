@@ -45,9 +45,9 @@ def add(server, name, user):
 
 
 def selectors(server, resource):
-    """The labels of all requests for lists and watches of RESOURCE, but of those for one by its name (is a log that pod's?)."""
+    """The labels of all requests for lists and watches of RESOURCE, but of those for metadata, and for one by its name (is a log that pod's?)."""
     harness.wait_for(lambda: server.open_streams(verb="watch", resource=resource), what=f"a watch of {resource}")
-    asked = server.seen(verb="list", resource=resource) + server.seen(verb="watch", resource=resource)
+    asked = server.seen(verb="list", resource=resource, is_metadata=False) + server.seen(verb="watch", resource=resource)
     return {req.query.get("labelSelector") for req in asked if not req.query.get("fieldSelector", "").startswith("metadata.name=")}
 
 

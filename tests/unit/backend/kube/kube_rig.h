@@ -179,6 +179,17 @@ static inline void rig_on_launched(void *data, const char *file, const char *id,
 	assert_string_equal(file, "app.yaml");
 }
 
+/* Answer a survey of the kinds: Volcano is served, and its jobs may be listed. */
+static inline void rig_survey(void)
+{
+	fake_answer(
+		fake_find("/apis"), 200,
+		"{\"groups\":[{\"versions\":[{\"groupVersion\":\"batch.volcano.sh/v1alpha1\"}]}]}");
+	fake_run();
+	fake_answer(fake_find(RIG_JOBS "?limit=1"), 200, "{}");
+	fake_run();
+}
+
 static inline void rig_new(void)
 {
 	static const struct backend_events events = {.launched = rig_on_launched};
@@ -208,6 +219,7 @@ static inline void rig_new(void)
 	output_start(rig.b->output);
 	rig.b->ops->start(rig.b);
 	fake_run();
+	rig_survey();
 }
 
 /* The list that the watch of PART has asked for has ITEMS. */
