@@ -14,6 +14,9 @@ import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(name_of(path) for glob in ("docs/*.md", "docs/*.[1-8]", "contrib/*/README*", "tests/*/README*")
+                                               for path in sorted(ROOT.glob(glob)))]
+WORDS_MAX = 30000  # of all documents for people together
 PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -88,3 +91,31 @@ def test_first_change_fits(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
     subprocess.run(["patch", "-p1", "-N", "-F2"], cwd=tmp_path, input="".join(diffs), text=True, check=True)
+
+
+def prose(name):
+    """The words of a document that are English: neither code, which tests run, nor names that are marked as code."""
+    text = (ROOT / name).read_text()
+    if name.endswith(".md"):
+        text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.M | re.S)
+        text = re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.M)
+    else:
+        text = re.sub(r"^\.Bd -literal.*?^\.Ed$", "", text, flags=re.M | re.S)
+        text = re.sub(r"^\.(?!Sh|Ss|Em|Dq|Pq|Po|It [a-z]).*$", "", text, flags=re.M)
+        text = re.sub(r"^\.\w\w |\b(?:Ns|Ta|No|Sy)\b", "", text, flags=re.M)
+    return re.findall(r"[A-Za-z][\w'-]*", text)
+
+
+def test_prose_leaves_out_code(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "a.md").write_text("# One\n\nTwo `no` 3 three.\n\n    no no\n\n```sh\nno\n```\n- four\n")
+    (tmp_path / "a.1").write_text(".Sh ONE\n.Pa no\ntwo\n.Bd -literal\nno\n.Ed\n.It Cm no\n.It three Ta four\n")
+    assert prose("a.md") == ["One", "Two", "three", "four"]
+    assert prose("a.1") == ["ONE", "two", "three", "four"]
+
+
+def test_documents_are_short():
+    """All documents for people together can be read in two hours. If a page makes them too long, shorten another."""
+    words = {name: len(prose(name)) for name in DOCUMENTS}
+    assert len(words) > 25
+    assert sum(words.values()) <= WORDS_MAX, sorted(words.items(), key=lambda item: -item[1])
