@@ -87,9 +87,8 @@ struct http {
 	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
 	unsigned n_paused;	       /* paused streams of HTTP/2 */
 	uint64_t turn;		       /* calls of work, counted from 1 */
-	bool failing;		       /* the last request that ended failed */
-	/* A request succeeded after a failure; work notifies the owner. */
-	bool recovered;
+	/* FAILING: the last request that ended failed. RECOVERED: one has succeeded since; work notifies the owner. */
+	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
 	unsigned tokens;       /* the number of retries allowed now */
@@ -110,13 +109,12 @@ struct http_request {
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
-	bool tried;	/* it was sent once */
 	bool told_when; /* in WAITING: until the time that the server has asked for */
 	bool renewed;	/* it was retried with other credentials after a 401 */
 	bool again;	/* it was retried after a reply which guarantees that nothing was done */
-	bool starting;	/* counted in its lane's STARTING */
 	bool paused;	/* the owner accepts no bytes now (http_pause) */
-	bool counted;	/* in http.n_paused */
+	/* Bits of what it is counted in: its lane's STARTING, http.n_paused. */
+	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
 	 * http.turn of the call of http_resume or http_yield; curl is resumed one turn later. 0: no
 	 * call
@@ -129,12 +127,14 @@ struct http_request {
 	/* The members below are of the present transfer. */
 	struct http_easy easy;
 	uint64_t generation; /* of its credential */
-	bool sent;	     /* bytes of the request may have gone out */
-	bool head;	     /* the reply's head is complete */
-	bool shares;	     /* the reply came over HTTP/2 */
-	size_t burst;	     /* bytes received since other requests were served */
-	/* head() or bytes() was called, so the owner would notice a retry */
-	bool passed_on;
+	struct transfer {
+		bool sent;   /* bytes of the request may have gone out */
+		bool head;   /* the reply's head is complete */
+		bool shares; /* the reply came over HTTP/2 */
+		/* head() or bytes() was called, so the owner would notice a retry */
+		bool passed_on;
+	} now;
+	size_t burst; /* bytes received since other requests were served */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
 	char *wanted; /* from the reply's head, or NULL */
@@ -162,7 +162,7 @@ static struct lane *lane_of(struct http_request *rq)
 
 static bool is_good(const struct http_request *rq)
 {
-	return rq->head && rq->status / 100 == 2;
+	return rq->now.head && rq->status / 100 == 2;
 }
 
 /* Count the reply of the present transfer, once its head has arrived or can't arrive any more. */
@@ -170,12 +170,12 @@ static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
-	if (is_good(rq) && http->failing) {
-		http->failing = false;
-		http->recovered = true;
+	if (is_good(rq) && http->answers_now == FAILING) {
+		http->answers_now = RECOVERED;
 		post_work(http);
 	}
-	http_tally_add(&http->answers, rq->call.method, rq->call.path, rq->head ? rq->status : 0);
+	http_tally_add(&http->answers, rq->call.method, rq->call.path,
+		       rq->now.head ? rq->status : 0);
 }
 
 /* --- its end --- */
@@ -204,9 +204,9 @@ static void drop_try(struct http_request *rq)
 /* RQ has a connection, or needs none any more: let the next of its lane start. */
 static void started(struct http_request *rq)
 {
-	if (!rq->starting)
+	if (!(rq->counted & IN_STARTING))
 		return;
-	rq->starting = false;
+	rq->counted &= ~IN_STARTING;
 	lane_of(rq)->starting--;
 	if (lane_of(rq)->queue)
 		post_work(rq->http);
@@ -214,8 +214,9 @@ static void started(struct http_request *rq)
 
 static void stop_waiting(struct http_request *rq)
 {
-	rq->http->n_paused -= rq->counted;
-	rq->paused = rq->counted = false;
+	rq->http->n_paused -= (rq->counted & IN_PAUSED) != 0;
+	rq->counted &= ~IN_PAUSED;
+	rq->paused = false;
 }
 
 /*
@@ -263,7 +264,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 		.err = err,
 		.status = rq->status,
 		.date = rq->date,
-		.sent = err && rq->sent,
+		.sent = err && rq->now.sent,
 		.again = rq->again,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
@@ -273,7 +274,8 @@ static void finish(struct http_request *rq, int err, const char *text)
 
 	if (err)
 		atomic_fetch_add(&rq->http->n_failed, 1);
-	rq->http->failing |= err || rq->status == 401 || rq->status >= 500;
+	if (err || rq->status == 401 || rq->status >= 500)
+		rq->http->answers_now = FAILING;
 	end_request(rq);
 	rq->call.done(rq->call.data, &reply);
 }
@@ -294,17 +296,17 @@ static void arm(struct http_request *rq, uint64_t at)
 static void too_late(struct http_request *rq)
 {
 	bool idle = rq->call.stream && is_good(rq);
-	bool connects = !rq->sent && rq->state != ASKING;
+	bool connects = !rq->now.sent && rq->state != ASKING;
 	const char *what = idle			 ? "no byte came"
 			   : rq->state == ASKING ? "no credential"
 			   : connects		 ? "no connection"
-			   : rq->head		 ? "no whole answer"
+			   : rq->now.head	 ? "no whole answer"
 						 : "no answer";
 	cleanup_free char *text =
 		text_print("%s: %s within %.1f s", rq->http->server.name, what,
 			   (idle ? rq->call.idle_ms : rq->call.deadline_ms) / 1000.0);
 
-	if (rq->state == RUNNING && !rq->head)
+	if (rq->state == RUNNING && !rq->now.head)
 		count_answer(rq);
 	/* The same error as for curl's own connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
@@ -327,9 +329,9 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 {
 	struct http_request *rq = data;
 
-	if (rq->sent && !may_repeat(rq))
+	if (rq->now.sent && !may_repeat(rq))
 		return CURL_PREREQFUNC_ABORT;
-	rq->sent = true;
+	rq->now.sent = true;
 	started(rq);
 	return CURL_PREREQFUNC_OK;
 }
@@ -358,21 +360,21 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
-	if (!empty && !rq->head) {
+	if (!empty && !rq->now.head) {
 		cleanup_free char *date = value_of(line, size * n, "date");
 
 		if (date)
 			rq->date = max_of((int64_t)curl_getdate(date, NULL), (int64_t)0);
 	}
-	if (!empty || rq->head || status < 200)
+	if (!empty || rq->now.head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
-	rq->shares = version >= CURL_HTTP_VERSION_2_0;
+	rq->now.shares = version >= CURL_HTTP_VERSION_2_0;
 	if (!rq->call.alone)
-		lane_of(rq)->shares = rq->shares;
+		lane_of(rq)->shares = rq->now.shares;
 	if (lane_of(rq)->queue)
 		post_work(rq->http);
-	rq->head = true;
+	rq->now.head = true;
 	rq->status = (int)status;
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
@@ -383,7 +385,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 		else if (rq->call.stream)
 			uv_timer_stop(&rq->timer);
 		if (rq->call.head) {
-			rq->passed_on = true;
+			rq->now.passed_on = true;
 			rq->call.head(rq->call.data, rq->status);
 		}
 	}
@@ -418,7 +420,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
 		return keep_bytes(rq, bytes, n, call->max_body ? call->max_body : BODY_MAX);
-	rq->passed_on = true;
+	rq->now.passed_on = true;
 	return call->bytes(call->data, bytes, n);
 }
 
@@ -482,7 +484,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	drop_try(rq);
 	rq->state = WAITING;
 	rq->told_when = asked;
-	rq->http->failing = true;
+	rq->http->answers_now = FAILING;
 	arm(rq, rq->due = now + wait);
 	return true;
 }
@@ -501,7 +503,7 @@ static void send_try(struct http_request *rq, const struct credential_parts *par
 	};
 	int err;
 
-	rq->sent = rq->head = rq->passed_on = false;
+	rq->now = (struct transfer){0};
 	rq->status = rq->body_err = 0;
 	rq->len = 0;
 	rq->generation = parts->generation;
@@ -547,11 +549,11 @@ static void try_request(struct http_request *rq)
 		DL_APPEND2(m->queue, rq, queue_prev, queue_next);
 		return;
 	}
-	rq->starting = true;
+	rq->counted |= IN_STARTING;
 	m->starting++;
-	if (rq->call.hurried && !rq->tried)
+	if (rq->call.hurried)
 		credential_hurry(rq->http->credential);
-	rq->tried = true;
+	rq->call.hurried = false; /* only the first time */
 	rq->state = ASKING;
 	/* RQ's memory remains until the loop continues, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -587,7 +589,7 @@ static void answered(struct http_request *rq)
 	bool harmless = may_repeat(rq) || did_nothing(rq);
 	unsigned asked = retry_after(rq);
 
-	rq->sent = false;
+	rq->now.sent = false;
 	if (rq->status == 401 && !rq->renewed &&
 	    credential_refused(rq->http->credential, rq->generation)) {
 		rq->renewed = true;
@@ -603,16 +605,16 @@ static void answered(struct http_request *rq)
 
 static void broken(struct http_request *rq, CURLcode code)
 {
-	bool harmless = !rq->sent || may_repeat(rq);
+	bool harmless = !rq->now.sent || may_repeat(rq);
 	cleanup_free char *text = NULL;
 
-	if (!rq->head)
+	if (!rq->now.head)
 		count_answer(rq);
 	if (rq->body_err < 0) {
 		finish(rq, rq->body_err, rq->body_err == -EFBIG ? "the answer is too large" : NULL);
 		return;
 	}
-	if (harmless && !rq->passed_on && http_error_passes(code) && wait_to_retry(rq, 0))
+	if (harmless && !rq->now.passed_on && http_error_passes(code) && wait_to_retry(rq, 0))
 		return;
 	text = http_error_text(code,
 			       code == CURLE_ABORTED_BY_CALLBACK
@@ -630,10 +632,10 @@ static void try_ended(void *data, CURLcode code)
 	if (rq->state == OVER)
 		return;
 	/* If a connection is closed cleanly within the head, curl reports no error. */
-	if (code == CURLE_OK && !rq->head)
+	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/* A server that refuses a request before it has read all of it resets the stream, which may cut its reply. */
-	if (code == CURLE_OK || (rq->head && did_nothing(rq)))
+	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
 	else
 		broken(rq, code);
@@ -684,10 +686,12 @@ static void recovered(struct http *http)
 static void work(void *data)
 {
 	struct http *http = data;
-	bool notify = http->recovered && !http->stopping;
+	bool notify = http->answers_now == RECOVERED && !http->stopping;
 	struct http_request *rq;
 
-	http->work_posted = http->recovered = false;
+	http->work_posted = false;
+	if (http->answers_now == RECOVERED)
+		http->answers_now = ANSWERS;
 	http->turn++;
 	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
 		resume_now(rq); /* this may end RQ and other requests */
@@ -758,12 +762,14 @@ bool http_pause(struct http_request *rq)
 
 	if (rq->paused || rq->state == OVER)
 		return true;
-	if (rq->shares && (http->n_paused >= PAUSED_MAX ||
-			   curl_version_info(CURLVERSION_NOW)->version_num < PAUSES_SINCE))
+	if (rq->now.shares && (http->n_paused >= PAUSED_MAX ||
+			       curl_version_info(CURLVERSION_NOW)->version_num < PAUSES_SINCE))
 		return false;
 	rq->paused = true;
-	rq->counted = rq->shares;
-	http->n_paused += rq->counted;
+	if (rq->now.shares) {
+		rq->counted |= IN_PAUSED;
+		http->n_paused++;
+	}
 	return true;
 }
 

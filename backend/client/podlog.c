@@ -45,15 +45,14 @@ enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
 struct podlog {
 	struct podlog_config config;
-	bool forbidden; /* podlog_result.forbidden */
+	struct podlog_result result; /* as far as it is known */
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL if it is not running */
 	bool paused;				/* the owner has paused the stream */
-	bool begun;
 	uint64_t begun_ms;
 	uint64_t came, came_ms;
-	bool more, gap;
+	bool gap;
 	char *held;
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
@@ -107,7 +106,7 @@ bool podlog_is_asking(const struct podlog *p)
 
 bool podlog_has_begun(const struct podlog *p)
 {
-	return p->begun;
+	return p->result.begun;
 }
 
 uint64_t podlog_came(const struct podlog *p)
@@ -127,16 +126,12 @@ static void finish(struct podlog *p, enum podlog_outcome outcome, unsigned wait_
 {
 	const struct podlog_config config = p->config;
 	cleanup_free char *copy = text_copy(text);
-	const struct podlog_result result = {
-		.outcome = outcome,
-		.text = copy,
-		.wait_ms = wait_ms,
-		.more = p->more,
-		.begun = p->begun,
-		.open_ms = p->begun ? loop_now_ms() - p->begun_ms : 0,
-		.forbidden = p->forbidden,
-	};
+	struct podlog_result result = p->result;
 
+	result.outcome = outcome;
+	result.text = copy;
+	result.wait_ms = wait_ms;
+	result.open_ms = result.begun ? loop_now_ms() - p->begun_ms : 0;
 	podlog_stop(p);
 	config.done(config.data, &result);
 }
@@ -153,7 +148,7 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 	err = p->config.bytes(p->config.data, ns, bytes, n);
 	if (err < 0)
 		return err;
-	p->more = true;
+	p->result.more = true;
 	p->size += n;
 	p->last_ns = ns;
 	return 0;
@@ -191,7 +186,7 @@ static void finish_refused(struct podlog *p, const struct http_reply *reply)
 	int err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
 	enum podlog_outcome outcome = PODLOG_REFUSED;
 
-	p->forbidden = reply->status == 403;
+	p->result.forbidden = reply->status == 403;
 	if (reply->status == 400)
 		outcome = PODLOG_NO_RUN;
 	else if (reply->status == 404 && err == -ENOENT)
@@ -214,11 +209,11 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish(p, PODLOG_SLOW, 0, "");
 		return;
 	case -ETIMEDOUT:
-		finish(p, p->begun && p->config.follow ? PODLOG_SILENT : PODLOG_BROKEN, 0,
+		finish(p, p->result.begun && p->config.follow ? PODLOG_SILENT : PODLOG_BROKEN, 0,
 		       reply->text);
 		return;
 	case -EIO:
-		finish(p, p->begun ? PODLOG_CUT : PODLOG_BROKEN, 0, reply->text);
+		finish(p, p->result.begun ? PODLOG_CUT : PODLOG_BROKEN, 0, reply->text);
 		return;
 	default:
 		finish(p, PODLOG_BROKEN, 0, reply->text);
@@ -444,7 +439,7 @@ static void on_head(void *data, int status)
 {
 	struct podlog *p = data;
 
-	p->begun = true;
+	p->result.begun = true;
 	p->begun_ms = loop_now_ms();
 	p->config.begun(p->config.data);
 	if (p->state == HELD && status == 200)

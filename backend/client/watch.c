@@ -141,13 +141,13 @@ struct watch {
 	bool may_hurry;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
-	bool doubt;	/* the server's versions may have gone back */
-	bool hushed;	/* they may, since a watch was silent: check the version next */
+	/* The server's versions may have gone back. HUSHED: since a watch was silent: check the version next. */
+	enum { SURE, DOUBT, HUSHED } versions;
 	uint64_t sure;	/* when the versions were last known not to have gone back, by
 			 * loop_now_ms */
 	uint64_t asked; /* when the server last returned its version; 0: never */
-	/* The last request got no reply at all, so the next one uses a new connection. */
-	bool fresh;
+	/* The errno of the last reply. After -ETIMEDOUT (no reply at all) the next request uses a new connection. */
+	int reply_err;
 	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
 	int event_err;
 	int err; /* the last error reported to the owner, or ERR_NONE_YET */
@@ -239,7 +239,8 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 
-	w->doubt |= reply->err;
+	if (reply->err && w->versions == SURE)
+		w->versions = DOUBT;
 	if (w->config.optional && !reply->err && reply->status == 401)
 		err = -EKEYREJECTED;
 	if (forbidden && w->refusals > 0) {
@@ -334,7 +335,7 @@ static bool is_set_back(const char *version, const char *known)
 /* The versions of the server have not gone back. */
 static void confirmed(struct watch *w)
 {
-	w->doubt = w->hushed = false;
+	w->versions = SURE;
 	w->sure = loop_now_ms();
 }
 
@@ -417,7 +418,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 	if (!good)
 		part_free(take_ptr(w->ahead));
 	w->head_ms = HEAD_MS;
-	w->fresh = reply->err == -ETIMEDOUT;
+	w->reply_err = reply->err;
 	if (is_expired(w, reply))
 		return expired(w);
 	if (!good)
@@ -491,12 +492,14 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 		return send_next(w);
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
-	w->fresh = silent;
+	w->reply_err = reply->err;
 	/* Without bookmarks, silence is not a sign of trouble; what follows it may be. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
-	w->hushed |= silent && (w->bookmarks || w->doubt);
-	w->doubt |= w->hushed || (!silent && reply->err);
+	if (silent && (w->bookmarks || w->versions != SURE))
+		w->versions = HUSHED;
+	else if (!silent && reply->err && w->versions == SURE)
+		w->versions = DOUBT;
 	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
@@ -561,7 +564,7 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 	call->method = HTTP_GET;
 	call->stream = true;
 	call->deadline_ms = w->head_ms;
-	call->fresh = w->fresh;
+	call->fresh = (w->reply_err == -ETIMEDOUT);
 	call->bytes = on_bytes;
 	call->data = part;
 	part->request = http_send(w->config.http, call);
@@ -669,7 +672,7 @@ static void on_version(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	w->head_ms = HEAD_MS;
-	w->fresh = reply->err == -ETIMEDOUT;
+	w->reply_err = reply->err;
 	if (reply->err || is_refused(reply))
 		return failed(w, reply);
 	if (spec_split_end(part->split, &meta) < 0)
@@ -707,8 +710,8 @@ static bool is_to_confirm(const struct watch *w)
 {
 	uint64_t now = loop_now_ms();
 
-	return w->hushed || (w->doubt && is_replied(w)) ||
-	       ((w->doubt || now - w->sure >= CONFIRM_MS) &&
+	return w->versions == HUSHED || (w->versions == DOUBT && is_replied(w)) ||
+	       ((w->versions == DOUBT || now - w->sure >= CONFIRM_MS) &&
 		(!w->asked || now - w->asked >= CONFIRM_MS));
 }
 
@@ -729,7 +732,8 @@ static void on_timer(void *data)
 static void send_next(struct watch *w)
 {
 	/* The reply to a DELETE has no version that would show whether the server was set back. */
-	if (w->version && w->doubt && w->config.untold && w->config.untold(w->config.data)) {
+	if (w->version && w->versions != SURE && w->config.untold &&
+	    w->config.untold(w->config.data)) {
 		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
 		forget_version(w);
 	}
@@ -799,7 +803,7 @@ void watch_doubt(struct watch *w)
 {
 	if (!w->version || (w->asked && loop_now_ms() - w->asked < DOUBT_MS))
 		return;
-	w->hushed = true;
+	w->versions = HUSHED;
 	if (w->state == ASKING || w->state == STANDING)
 		return send_version(w);
 }

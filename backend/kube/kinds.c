@@ -49,7 +49,7 @@ struct slot {
 
 struct kinds {
 	struct kinds_config config;
-	enum { IDLE, GROUPS, RULES, PROBES } state;
+	enum { IDLE, GROUPS, RULES, PROBES, STOPPED } state;
 	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE */
 	struct slot slots[SPEC_MAX_KINDS];
@@ -59,9 +59,8 @@ struct kinds {
 	bool no_rules;	 /* the server can't tell all rules of the user */
 	bool found;	 /* the first survey is over */
 	bool hurried;	 /* a survey was made before its time */
-	bool changed;	 /* this survey has changed a slot */
-	bool unserved;	 /* it has found that a kind that was refused is not served any more */
-	bool stopped;
+	/* What this survey has found: a kind that was refused is not served any more; or a slot has changed. */
+	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
 };
 
@@ -85,7 +84,7 @@ static void set_slot(struct slot *at, const struct spec_kind *kind)
 
 	if (kind == old)
 		return;
-	k->changed = true;
+	k->survey = CHANGED;
 	if (kind)
 		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", kind->plural,
 		     kind->api_version);
@@ -106,10 +105,10 @@ static void surveyed(struct kinds *k)
 
 	k->state = IDLE;
 	loop_timer_set(&k->timer, SURVEY_MS);
-	if (k->found && k->changed)
+	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
 	/* What an earlier mount has seen of a kind that is not served any more can be told now. */
-	if (k->found && (k->changed || k->unserved))
+	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
 		return;
@@ -135,7 +134,8 @@ static void set_refused(struct slot *at, char *text)
 	struct kinds *k = at->k;
 	lock_scope(&k->lock);
 
-	k->unserved |= at->refused && !text && !at->served;
+	if (at->refused && !text && !at->served && k->survey == SAME)
+		k->survey = UNSERVED;
 	world_set_refused(k->config.world, sort_of(at), text ? at->served : NULL);
 	free(at->refused);
 	at->refused = text;
@@ -333,7 +333,7 @@ static void survey(void *data)
 
 	loop_timer_stop(&k->timer);
 	k->state = GROUPS;
-	k->changed = k->unserved = false;
+	k->survey = SAME;
 	k->request = http_send(k->config.http, &call);
 }
 
@@ -352,7 +352,7 @@ void kinds_start(struct kinds *k)
 
 void kinds_unserved(struct kinds *k)
 {
-	if (k->stopped || k->state != IDLE || k->hurried)
+	if (k->state != IDLE || k->hurried)
 		return;
 	k->hurried = true;
 	survey(k);
@@ -374,7 +374,7 @@ struct kinds *kinds_new(const struct kinds_config *config)
 
 void kinds_stop(struct kinds *k)
 {
-	k->stopped = true;
+	k->state = STOPPED;
 	loop_timer_stop(&k->timer);
 	http_drop(&k->request);
 	for (size_t i = 0; i < k->n_slots; i++)

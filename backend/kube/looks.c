@@ -42,7 +42,7 @@ struct looks {
 	const char *version;	      /* version of the API; NULL: not known */
 	uint64_t not_before;	      /* nothing is asked for before that, by loop_now_ms */
 	unsigned failures;	      /* failures since the last list came */
-	bool any, captured;
+	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock;    /* protects all members below */
 	uint64_t read;	     /* when somebody last read, by loop_now_ms; 0: never */
@@ -58,7 +58,8 @@ static bool is_wanted(struct looks *l)
 {
 	lock_scope(&l->lock);
 
-	return l->any && (l->captured || (l->read && loop_now_ms() - l->read < WANTED_MS));
+	return l->running == SOME_CAPTURED ||
+	       (l->running == SOME_RUN && l->read && loop_now_ms() - l->read < WANTED_MS);
 }
 
 static void pause_for(struct looks *l, uint64_t ms)
@@ -217,8 +218,7 @@ static void go_on(struct looks *l)
 
 void looks_set_running(struct looks *l, bool any, bool captured)
 {
-	l->any = any;
-	l->captured = captured;
+	l->running = captured ? SOME_CAPTURED : any ? SOME_RUN : NONE_RUNS;
 	go_on(l);
 }
 

@@ -95,6 +95,12 @@ struct passed {
 	UT_hash_handle hh; /* by uid */
 };
 
+/*
+ * The lists of a sort. Once it was listed, new objects are newly created. LISTING, RELISTING: a list has begun, and has
+ * not ended.
+ */
+enum listing { UNLISTED, LISTING, LISTED, RELISTING };
+
 struct world {
 	world_changed_fn changed;
 	void *data;
@@ -104,9 +110,7 @@ struct world {
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
 	size_t n_readers;
 	unsigned rounds[WORLD_N_SORTS];
-	bool lists[WORLD_N_SORTS]; /* a list of the sort has begun, and not ended */
-	/* The first list of the sort is in, so objects that come now are new. */
-	bool listed[WORLD_N_SORTS];
+	enum listing listing[WORLD_N_SORTS];
 	enum world_sight sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
@@ -117,9 +121,7 @@ struct world {
 	struct passed *passed;
 	struct loop_timer tick; /* not set: nothing is to be reported later */
 	bool stopped;
-	bool fixed;	   /* this user may not patch Workloads */
-	bool kueue_away;   /* the server can't reach Kueue */
-	bool kueue_absent; /* the server does not serve Kueue */
+	struct spec_kueue_facts kueue; /* only FIXED, AWAY and ABSENT */
 	/* A queue is gone, and the jobs that wait in no known queue were not reported yet. */
 	bool queue_gone;
 	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
@@ -166,10 +168,15 @@ static size_t n_kept(const struct world *w, enum world_sort sort)
 				      : HASH_COUNT(w->things[sorts[sort].table]);
 }
 
+static bool is_listing(const struct world *w, enum world_sort sort)
+{
+	return w->listing[sort] == LISTING || w->listing[sort] == RELISTING;
+}
+
 /* Is there no room for one more object of SORT? Then this one is passed over. */
 static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
-	size_t most = w->lists[sort] ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
+	size_t most = is_listing(w, sort) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
 
 	if (n_kept(w, sort) < most)
 		return false;
@@ -249,7 +256,7 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
 
-	job->j.since = w->listed[job->j.sort] ? loop_time_ns() : view->meta.created;
+	job->j.since = world_has_listed(w, job->j.sort) ? loop_time_ns() : view->meta.created;
 	job->waits = true;
 	adopt_events(job, job->j.uid);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
@@ -318,7 +325,7 @@ static bool is_late(struct world *w, enum world_sort sort, const struct spec_job
 	const struct job *job = find_job(w, view->meta.uid);
 	const char *version = view->resource_version;
 
-	return job && job->j.view && !job->j.gone && !w->lists[sort] &&
+	return job && job->j.view && !job->j.gone && !is_listing(w, sort) &&
 	       !streq(version, job->j.view->resource_version) &&
 	       spec_version_is_up_to(version, job->j.view->resource_version);
 }
@@ -578,7 +585,7 @@ static void things_listed(struct world *w, enum world_sort sort)
 /* The time from which the patience with THING counts: what is in the first list was there before. */
 static int64_t first_seen(const struct world *w, const struct thing *thing)
 {
-	return w->listed[sort_of(thing)] ? loop_time_ns() : thing->meta->created;
+	return world_has_listed(w, sort_of(thing)) ? loop_time_ns() : thing->meta->created;
 }
 
 static bool group_differs(struct world *w, struct thing *now, const struct thing *old)
@@ -620,7 +627,7 @@ static void queue_tell(struct world *w, struct thing *now, const struct thing *o
 {
 	if (!now)
 		w->queue_gone = true;
-	else if (old || w->listed[sort_of(now)])
+	else if (old || world_has_listed(w, sort_of(now)))
 		now->changed = true;
 	else
 		return;
@@ -859,7 +866,7 @@ bool world_has_room_again(struct world *w, enum world_sort sort)
 	/* If more than PASSED_MAX were passed over, it is not known how many there are. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
-	if (!w->full[sort] || w->lists[sort] || n + room > SPEC_MAX_LISTED)
+	if (!w->full[sort] || is_listing(w, sort) || n + room > SPEC_MAX_LISTED)
 		return false;
 	w->full[sort] = false;
 	return true;
@@ -875,7 +882,7 @@ size_t world_n_passed_over(const struct world *w)
 void world_list_begins(struct world *w, enum world_sort sort)
 {
 	w->rounds[sort]++;
-	w->lists[sort] = true;
+	w->listing[sort] = world_has_listed(w, sort) ? RELISTING : LISTING;
 	w->full[sort] = false;
 }
 
@@ -886,7 +893,7 @@ unsigned world_rounds(const struct world *w, enum world_sort sort)
 
 bool world_has_listed(const struct world *w, enum world_sort sort)
 {
-	return w->listed[sort];
+	return w->listing[sort] == LISTED || w->listing[sort] == RELISTING;
 }
 
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
@@ -913,8 +920,7 @@ void world_list_ends(struct world *w, enum world_sort sort)
 {
 	struct passed *passed, *next;
 
-	w->lists[sort] = false;
-	w->listed[sort] = true;
+	w->listing[sort] = LISTED;
 	HASH_ITER(hh, w->passed, passed, next) {
 		if (passed->sort == sort && passed->round != w->rounds[sort])
 			unpass(w, passed);
@@ -937,14 +943,14 @@ void world_list_ends(struct world *w, enum world_sort sort)
 
 void world_await_list(struct world *w, enum world_sort sort)
 {
-	w->listed[sort] = false;
+	w->listing[sort] = is_listing(w, sort) ? LISTING : UNLISTED;
 }
 
 void world_forget_sort(struct world *w, enum world_sort sort)
 {
 	world_list_begins(w, sort);
 	world_list_ends(w, sort);
-	w->listed[sort] = false;
+	w->listing[sort] = UNLISTED;
 }
 
 /* --- what follows from time alone --- */
@@ -1085,9 +1091,9 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.workload = workload,
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
 		.place = container_of(job, const struct job, j)->place,
-		.fixed = w->fixed,
-		.away = w->kueue_away,
-		.absent = w->kueue_absent,
+		.fixed = w->kueue.fixed,
+		.away = w->kueue.away,
+		.absent = w->kueue.absent,
 	};
 }
 
@@ -1104,17 +1110,17 @@ static void set_kueue_fact(struct world *w, bool *fact, bool now)
 
 void world_set_fixed(struct world *w, bool fixed)
 {
-	set_kueue_fact(w, &w->fixed, fixed);
+	set_kueue_fact(w, &w->kueue.fixed, fixed);
 }
 
 void world_set_kueue_away(struct world *w, bool away)
 {
-	set_kueue_fact(w, &w->kueue_away, away);
+	set_kueue_fact(w, &w->kueue.away, away);
 }
 
 void world_set_kueue_absent(struct world *w, bool absent)
 {
-	set_kueue_fact(w, &w->kueue_absent, absent);
+	set_kueue_fact(w, &w->kueue.absent, absent);
 }
 
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)

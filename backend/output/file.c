@@ -62,11 +62,11 @@ struct file {
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	bool begun; /* it belongs to a job that is open */
+	/* BEGUN: its job is open. PUBLISHED: that has set INDEX. */
+	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
-	int fd, lines_fd;      /* open while there are readers; else -1 */
-	struct merged *merged; /* the same for a merged log; else NULL */
-	bool published;
+	int fd, lines_fd;	 /* open while there are readers; else -1 */
+	struct merged *merged;	 /* the same for a merged log; else NULL */
 	struct index_size index; /* the size on disk, if its job has published that */
 };
 
@@ -236,7 +236,8 @@ bool file_is_listed(struct file *f)
 void file_begin(struct file *f)
 {
 	lock_scope(&f->all->lock);
-	f->begun = true;
+	if (f->origin == FOUND)
+		f->origin = BEGUN;
 	atomic_store(&f->ended, false);
 }
 
@@ -264,7 +265,7 @@ void file_publish(struct file *f, const struct index_size *size)
 {
 	lock_scope(&f->all->lock);
 	f->index = *size;
-	f->published = true;
+	f->origin = PUBLISHED;
 }
 
 uint64_t file_grow(struct file *f, uint64_t size)
@@ -365,7 +366,7 @@ int file_open(struct file *f, enum log_form form, struct log **ret)
 
 	{
 		lock_scope(&f->all->lock);
-		made = f->all->expect_more || f->begun;
+		made = f->all->expect_more || f->origin != FOUND;
 		have = f->readers > 0;
 	}
 	if (!f->key)
@@ -429,7 +430,7 @@ static int file_index(struct file *f, struct index_size *ret)
 	{
 		lock_scope(&f->all->lock);
 		*ret = f->index;
-		if (f->published)
+		if (f->origin == PUBLISHED)
 			return 0;
 	}
 	fd = folder_open(f->all->dir_fd, f->id, NULL, "merged", O_RDONLY);
@@ -437,7 +438,7 @@ static int file_index(struct file *f, struct index_size *ret)
 		return fd == -ENOENT ? 0 : fd;
 	err = index_size_read(fd, ret);
 	lock_scope(&f->all->lock);
-	if (f->published)
+	if (f->origin == PUBLISHED)
 		*ret = f->index;
 	return err;
 }
@@ -668,7 +669,7 @@ int file_stat(struct file *f, enum log_form form, struct log_stat *ret)
 
 	{
 		lock_scope(&f->all->lock);
-		made = f->all->expect_more || f->begun;
+		made = f->all->expect_more || f->origin != FOUND;
 		read = f->readers > 0;
 		f->readers += read;
 		f->refs += read;

@@ -122,7 +122,10 @@ struct output_log {
 enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
 enum job_end { END_NONE, END_REQUESTED, END_DONE };
 
-/* LOGGED: the disk has refused something, and no index was written since. FAILING: the index itself, not retried yet. */
+/*
+ * LOGGED: the disk has refused something, and no index was written since. FAILING: it has refused the index, which was
+ * not retried yet.
+ */
 enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
 struct output_job {

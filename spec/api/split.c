@@ -76,6 +76,9 @@ struct level {
 	struct where where;
 };
 
+/* COPYING: the bytes read are copied to OUT. DROPPING: except those of the present member. */
+enum copying { COPY_NOTHING, COPYING, DROPPING };
+
 struct spec_split {
 	enum spec_split_form form;
 	const struct spec_pick *pick;
@@ -91,8 +94,7 @@ struct spec_split {
 	char key[MAX_KEY];
 	size_t key_len; /* may be larger than MAX_KEY: a long key */
 
-	bool copying;	 /* the bytes read are copied to OUT */
-	bool dropping;	 /* but not those of the present member */
+	enum copying copying;
 	const char *run; /* bytes of the input that belong to OUT, but are not copied yet */
 	size_t run_len;
 	const char *comma;    /* in the input, before the present member of an object */
@@ -171,7 +173,7 @@ static void flush(struct spec_split *s)
 /* Copy BYTES, which are a part of the input. Consecutive bytes are copied together. */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
-	if (!s->copying || s->wrong)
+	if (s->copying != COPYING || s->wrong)
 		return;
 	if (s->run_len > 0 && s->run + s->run_len == bytes) {
 		s->run_len += n;
@@ -242,7 +244,7 @@ static int deliver(struct spec_split *s)
 	int err;
 
 	flush(s);
-	s->copying = false;
+	s->copying = COPY_NOTHING;
 	if (s->captured == LIST_METADATA)
 		err = s->wrong ? s->wrong : take_metadata(s);
 	else
@@ -303,16 +305,15 @@ static struct where member(const struct spec_split *s, const struct where *in)
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
-	if (s->dropping) {
-		s->dropping = false;
-		s->copying = true;
+	if (s->copying == DROPPING) {
+		s->copying = COPYING;
 		return 0;
 	}
 	if (s->depth > 0)
 		top(s)->some = true;
 	else
 		s->state = s->form == SPEC_SPLIT_LIST ? DONE : TOP;
-	return s->copying && s->captured_at == s->depth ? deliver(s) : 0;
+	return s->copying == COPYING && s->captured_at == s->depth ? deliver(s) : 0;
 }
 
 static int open_level(struct spec_split *s, const char *at, struct where where)
@@ -321,9 +322,9 @@ static int open_level(struct spec_split *s, const char *at, struct where where)
 
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
-	if (!s->copying &&
+	if (s->copying != COPYING &&
 	    (where.place == EVENT || where.place == LIST_METADATA || where.place == OBJECT)) {
-		s->copying = true;
+		s->copying = COPYING;
 		s->captured = where.place;
 		s->captured_at = s->depth;
 	}
@@ -390,7 +391,7 @@ static int begin_value(struct spec_split *s, const char *at)
 static int begin_key(struct spec_split *s, const char *at)
 {
 	s->key_at = s->out_len + s->run_len;
-	if (s->copying && top(s)->some)
+	if (s->copying == COPYING && top(s)->some)
 		copy(s, s->comma, 1);
 	s->in_key = true;
 	s->key_len = 0;
@@ -451,7 +452,7 @@ static int string_end(struct spec_split *s)
 		return value_done(s);
 	s->state = COLON;
 	s->value = member(s, &top(s)->where);
-	if (!s->copying || s->value.place != DROPPED)
+	if (s->copying != COPYING || s->value.place != DROPPED)
 		return 0;
 	/* The member is dropped: remove its key, if it was copied. */
 	if (!s->wrong && s->key_at >= s->out_len) {
@@ -460,8 +461,7 @@ static int string_end(struct spec_split *s)
 		s->run_len = 0;
 		s->out_len = s->key_at;
 	}
-	s->copying = false;
-	s->dropping = true;
+	s->copying = DROPPING;
 	return 0;
 }
 
@@ -513,7 +513,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
 	/* The depth matters only in values that will be parsed. */
-	const size_t max = s->copying && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
+	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
 	*p = spec_span_nest(&s->nest, max, from, end);
