@@ -89,9 +89,10 @@ struct http_call {
 	bool fresh;	 /* use a new connection: the open ones may be dead */
 	bool alone;	 /* use an HTTP/1.1 connection of its own, which nothing reuses */
 	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
-	bool metadata;	 /* request only the metadata of a list's objects */
-	bool hurried;	 /* a user waits for it: refresh credentials that failed */
-	bool harmless;	 /* a POST that changes nothing, such as a dry run, so it may be repeated */
+	/* Request only the metadata of a list's objects, or of those that a watch brings. */
+	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
+	bool hurried;  /* a user waits for it: refresh credentials that failed */
+	bool harmless; /* a POST that changes nothing, such as a dry run, so it may be repeated */
 	/*
 	 * Retry, within the deadline and the budget that all calls share, after 429 and 503 (after
 	 * their Retry-After, or a growing pause) and after a broken connection. Both only if the

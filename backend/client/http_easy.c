@@ -187,10 +187,15 @@ static void append(struct curl_slist **list, const char *line)
 
 static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config *c)
 {
-	append(&e->headers, c->call->metadata
-				    ? "Accept: application/json;as=PartialObjectMetadataList;"
-				      "g=meta.k8s.io;v=v1, application/json"
-				    : "Accept: application/json, */*");
+	static const char *const accept[] = {
+		[HTTP_WHOLE] = "Accept: application/json, */*",
+		[HTTP_METADATA_LIST] = "Accept: application/json;as=PartialObjectMetadataList;"
+				       "g=meta.k8s.io;v=v1, application/json",
+		[HTTP_METADATA] = "Accept: application/json;as=PartialObjectMetadata;"
+				  "g=meta.k8s.io;v=v1, application/json",
+	};
+
+	append(&e->headers, accept[c->call->metadata]);
 	append(&e->headers, "Expect:");
 	if (c->call->method == HTTP_PATCH)
 		append(&e->headers, "Content-Type: application/merge-patch+json");

@@ -646,6 +646,7 @@ static void send_watch(struct watch *w)
 			   w->path, seconds, version, w->selectors);
 	struct http_call call = {
 		.path = path,
+		.metadata = w->config.metadata ? HTTP_METADATA : HTTP_WHOLE,
 		.idle_ms = min_of((seconds + WATCH_LATE_S) * 1000, w->silent),
 		.head = on_watch_head,
 		.done = on_watch_done,
@@ -697,7 +698,7 @@ static void send_version(struct watch *w)
 	struct http_call call = {
 		.path = path,
 		.idle_ms = LIST_IDLE_MS,
-		.metadata = true,
+		.metadata = HTTP_METADATA_LIST,
 		.done = on_version,
 	};
 

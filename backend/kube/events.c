@@ -188,14 +188,14 @@ bool events_put(struct events *ev, const char *job, int64_t began, struct spec_e
 	return false;
 }
 
-bool events_adopt(struct events *ev, const char *about, const char *job)
+bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data)
 {
 	struct event *e, *next;
 	bool news = false;
 	lock_scope(&ev->lock);
 
 	DL_FOREACH_SAFE(ev->waiting, e, next) {
-		if (!streq(e->v->about, about))
+		if (!is(data, e->v->about))
 			continue;
 		unlink_event(ev, e);
 		news |= put_event(ev, need_job(ev, job), 0, e);

@@ -22,8 +22,12 @@ void events_free(struct events *ev); /* NULL is allowed */
  * whose present phase began at BEGAN. True: `why` may say something else now.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
-/* The object of uid ABOUT turns out to be a part of JOB. Returns the same as events_put. */
-bool events_adopt(struct events *ev, const char *about, const char *job);
+/*
+ * More is known of what belongs to JOB: events that wait become JOB's if IS returns true for the uid of the object that
+ * they are about. Returns the same as events_put.
+ */
+typedef bool (*events_is_fn)(void *data, const char *about);
+bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);
 /* JOB is not known any more: drop its events. */
 void events_forget(struct events *ev, const char *job);
 

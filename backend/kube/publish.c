@@ -341,7 +341,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 				   : 0) |
 			  (world_sight_of(c->world, WORLD_GROUPS) == WORLD_FORBIDDEN
 				   ? SPEC_UNSEEN_GROUPS
-				   : 0),
+				   : 0) |
+			  (world_hides_pods(c->world, kind) ? SPEC_UNSEEN_PARTS : 0),
 		.before = before,
 	};
 	struct spec_job *snapshot;

@@ -30,10 +30,10 @@
 /* How long the start waits for the queues once everything else is in. */
 #define READY_MS 5000
 
-enum api { API_KIND, API_CORE, API_SCHEDULING, API_KUEUE };
+enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
-	const char *plural; /* the resource; NULL: that of the kind */
+	const char *plural; /* the resource; NULL: that of the kind, or the part */
 	enum api api;
 	bool cluster; /* its objects are in no namespace */
 	/* Its objects have the label of who submitted the job; Volcano copies it to groups. */
@@ -48,20 +48,15 @@ static const struct watch_def {
 	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, false, PAGE_JOBS},
 	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, false, PAGE_OTHER},
 	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, false, PAGE_OTHER},
-	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS}, /* one for each kind */
+	[WORLD_PARTS] = {NULL, API_PART, false, false, PAGE_OTHER}, /* one for each resource */
+	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},    /* one for each kind */
 };
 
 static const struct watch_def *def_of(enum world_sort sort)
 {
-	return &defs[world_is_of_jobs(sort) ? WORLD_JOBS : sort];
-}
-
-/* What users lack without the watch of SORT; NULL: it is not optional. */
-static const char *cost_of(enum world_sort sort)
-{
-	if (sort == WORLD_OWN_QUEUE)
-		return "there is no queues/; why can't report what a queue has";
-	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
+	return &defs[world_is_of_jobs(sort)    ? WORLD_JOBS
+		     : world_is_of_parts(sort) ? WORLD_PARTS
+					       : sort];
 }
 
 enum access {
@@ -107,6 +102,19 @@ struct watches {
 	atomic_size_t n_told;
 	struct tally ends;
 };
+
+/* What users lack without the watch of SORT; NULL: it is not optional. */
+static const char *cost_of(const struct watches *w, enum world_sort sort)
+{
+	const struct spec_part *part =
+		world_is_of_parts(sort) ? world_part(w->config.world, sort) : NULL;
+
+	if (sort == WORLD_OWN_QUEUE)
+		return "there is no queues/; why can't report what a queue has";
+	if (world_is_of_parts(sort))
+		return part ? part->cost : NULL;
+	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
+}
 
 static void start(struct watches *w, enum world_sort sort);
 static const char *api_version(const struct watches *w, enum world_sort sort);
@@ -233,6 +241,9 @@ static bool needed_known(const struct watches *w)
 		if (world_kind(w->config.world, i) && !x->listed && !x->err)
 			return false;
 	}
+	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++)
+		if (is_unknown(&w->all[i]))
+			return false;
 	return w->all[WORLD_PODS].listed && has_listed_jobs(w);
 }
 
@@ -259,6 +270,7 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
+	world_set_sight(x->w->config.world, x->sort, WORLD_UNCONFIRMED);
 	world_forget_sort(x->w->config.world, x->sort);
 }
 
@@ -285,6 +297,8 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	}
 	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
 		start(w, WORLD_EVENTS);
+	if (w->phase == PHASE_LISTING)
+		return needed_listed(w);
 	return check_ready(w);
 }
 
@@ -313,12 +327,12 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 static void on_listed(void *data)
 {
 	struct watched *x = data;
-	bool late = !cost_of(x->sort) && !world_has_listed(x->w->config.world, x->sort) &&
+	bool late = !cost_of(x->w, x->sort) && !world_has_listed(x->w->config.world, x->sort) &&
 		    x->w->phase != PHASE_LISTING;
 
 	world_list_ends(x->w->config.world, x->sort);
 	x->listed = true;
-	if (!cost_of(x->sort))
+	if (!cost_of(x->w, x->sort))
 		needed_listed(x->w);
 	if (late)
 		x->w->config.news.listed_late(x->w->config.news.data);
@@ -375,7 +389,7 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	if (cost_of(x->sort))
+	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
 	 * Before the first lists are in, the first error ends the start; unless it is that a watch breaks whose list is
@@ -409,6 +423,8 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 		return "v1";
 	case API_KIND:
 		return world_kind(w->config.world, sort)->api_version;
+	case API_PART:
+		return world_part(w->config.world, sort)->api_version;
 	case API_SCHEDULING:
 		for (size_t i = 0; i < n; i++)
 			if (kinds[i]->scheduling_api)
@@ -454,7 +470,9 @@ static void start(struct watches *w, enum world_sort sort)
 	const struct watch_def *def = def_of(sort);
 	struct watched *x = &w->all[sort];
 	const char *version = api_version(w, sort);
-	const char *plural = def->plural ? def->plural : world_kind(w->config.world, sort)->plural;
+	const char *plural = def->plural	       ? def->plural
+			     : world_is_of_parts(sort) ? world_part(w->config.world, sort)->plural
+						       : world_kind(w->config.world, sort)->plural;
 	const char *namespace = w->config.namespace;
 	cleanup_free char *path = NULL, *field = NULL, *labels = selector_of(w, sort);
 	struct watch_config config = {
@@ -463,8 +481,9 @@ static void start(struct watches *w, enum world_sort sort)
 		.selector = labels,
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
+		.metadata = def->api == API_PART,
 		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
-		.optional = cost_of(x->sort) || world_is_of_jobs(sort),
+		.optional = cost_of(w, sort) || world_is_of_jobs(sort),
 		.fewer = fewer_of(w, sort),
 		.ends = &w->ends,
 		.begin = on_begin,
@@ -489,12 +508,65 @@ static void start(struct watches *w, enum world_sort sort)
 	x->watch = watch_new(&config);
 }
 
+/* Does the watch of the jobs of a kind bring all objects that are PART? */
+static bool is_fed(const struct watches *w, const struct spec_part *part)
+{
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
+	size_t n = *w->config.selector || *w->config.user ? 0 : world_kinds(w->config.world, kinds);
+
+	for (size_t i = 0; i < n; i++)
+		if (spec_part_is(part, kinds[i]))
+			return true;
+	return false;
+}
+
+/* The sort of PART: its own, or the first that is free. */
+static enum world_sort sort_of_part(const struct watches *w, const struct spec_part *part)
+{
+	enum world_sort i = WORLD_PARTS;
+	const struct spec_part *at;
+
+	while ((at = world_part(w->config.world, i)) &&
+	       (!streq(at->plural, part->plural) || !streq(at->api_version, part->api_version)))
+		i++;
+	return i;
+}
+
+/* Watch the parts of the jobs that are shown, and no others. */
+static void start_parts(struct watches *w)
+{
+	const struct spec_kind *kinds[SPEC_MAX_KINDS];
+	size_t n = world_kinds(w->config.world, kinds);
+	bool wanted[SPEC_MAX_PARTS] = {false};
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < kinds[i]->n_parts; k++) {
+			const struct spec_part *part = &kinds[i]->parts[k];
+			enum world_sort sort = sort_of_part(w, part);
+
+			if (is_fed(w, part))
+				continue;
+			world_set_part(w->config.world, sort, part);
+			wanted[sort - WORLD_PARTS] = true;
+		}
+	}
+	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++) {
+		struct watched *x = &w->all[i];
+
+		if (wanted[i - WORLD_PARTS] && !x->watch)
+			start(w, i);
+		else if (!wanted[i - WORLD_PARTS] && x->watch)
+			stop_optional(x);
+	}
+}
+
 void watches_start(struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
 		if (world_kind(w->config.world, i))
 			start(w, i);
 	start(w, WORLD_PODS);
+	start_parts(w);
 }
 
 void watches_await_kueue(struct watches *w)
@@ -662,8 +734,8 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 	}
 	if (verb)
 		watches_print_refused(list, verb, x->resource,
-				      cost_of(x->sort) ? cost_of(x->sort)
-						       : "jobs of this kind are not shown",
+				      cost_of(x->w, x->sort) ? cost_of(x->w, x->sort)
+							     : "jobs of this kind are not shown",
 				      text);
 }
 
@@ -706,7 +778,7 @@ void watches_info(struct watches *w, FILE *out)
 void watches_refused(struct watches *w, struct watches_refused *list)
 {
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		if (cost_of(i) || world_is_of_jobs(i))
+		if (cost_of(w, i) || world_is_of_jobs(i))
 			print_refused(&w->all[i], list);
 }
 

@@ -35,9 +35,12 @@
 /* So many pods of earlier attempts are remembered of one job; beyond that the oldest are forgotten. */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
+/* So many parts may be between a pod and its job. */
+#define MAX_LINKS 4
 
 struct pod {
 	struct spec_pod_view *view;
+	char *json; /* while its job is not known, so that it can't be read for good; else NULL */
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* the job's other pods */
@@ -51,6 +54,7 @@ struct job {
 	struct world *w;
 	struct pod *pods; /* pods that are gone stand at the end, the oldest first */
 	size_t n_gone;
+	size_t n_open;	   /* those of its pods that wait here until it is known whose they are */
 	unsigned place;	   /* its place in its queue of Kueue; 0: not known */
 	bool waits;	   /* it was last shown as a job that has not started */
 	bool waited;	   /* SPEC_PATIENCE has passed since it was first seen */
@@ -109,6 +113,9 @@ struct world {
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
 	size_t n_readers;
+	const struct spec_part
+		*_Atomic parts[SPEC_MAX_PARTS]; /* of the sorts from WORLD_PARTS on */
+	unsigned settling;			/* calls of settle() that are under way */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
 	enum world_sight sights[WORLD_N_SORTS];
@@ -201,12 +208,102 @@ static struct thing *find_owned(const struct world *w, enum world_sort sort, con
 	return thing;
 }
 
-/* The object of uid ABOUT turns out to be a part of JOB: the events about it that waited become JOB's. */
-static void adopt_events(struct job *job, const char *about)
+/* --- what belongs to a job --- */
+
+/*
+ * Is the object of VIEW, one of SORT, a part of a job of another kind that is shown? Where one kind is shown, all its
+ * jobs are. If its pods are that job's, *RET_LINK is true.
+ */
+static bool is_part(const struct world *w, enum world_sort sort, const struct spec_job_view *view,
+		    bool *ret_link)
 {
-	if (events_adopt(job->w->events, about, job->j.uid))
+	const struct spec_kind *kinds[SPEC_MAX_KINDS], *own = world_kind(w, sort);
+	size_t n = *view->meta.owner_uid && own ? world_kinds(w, kinds) : 0;
+	bool ret = false;
+
+	*ret_link = false;
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		*ret_link |= spec_kind_links(kinds[i], own, view);
+		ret |= *ret_link || spec_kind_makes(kinds[i], view);
+	}
+	return ret;
+}
+
+/* The object to which the one of uid UID belongs; NULL: it is not known. */
+static const char *next_of(const struct world *w, const char *uid)
+{
+	static const enum world_sort tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
+	const struct pod *pod;
+
+	HASH_FIND_STR(w->pods, uid, pod);
+	if (pod)
+		return pod->job->j.uid;
+	for (size_t i = 0; i < array_size(tables); i++) {
+		const struct thing *thing = find_thing(w, tables[i], uid);
+
+		if (thing)
+			return thing->meta->owner_uid;
+	}
+	return NULL;
+}
+
+/* The job that the object of uid UID is or belongs to, as far as is known. What is in a circle belongs to nothing. */
+static const char *resolve(const struct world *w, const char *uid)
+{
+	const char *at = uid;
+
+	for (int links = 0; links <= MAX_LINKS; links++) {
+		const struct job *job = find_job(w, at);
+		const char *next;
+		bool link;
+
+		if (job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link))
+			return at;
+		next = next_of(w, at);
+		if (!next)
+			return at;
+		at = next;
+	}
+	return uid;
+}
+
+/* The reader of the job that the object UID is or belongs to; NULL: it is not known. */
+static const struct spec_reader *reader_of(void *data, const char *uid)
+{
+	const struct world *w = data;
+	const struct job *job = find_job(w, resolve(w, uid));
+	bool link;
+
+	return job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link)
+		       ? job->j.kind->reader
+		       : NULL;
+}
+
+/* The job to which the object of uid ABOUT belongs; NULL: not known. */
+static struct job *job_about(struct world *w, const char *about)
+{
+	struct job *job = find_job(w, resolve(w, about));
+
+	return job && !job->n_open ? job : NULL;
+}
+
+static bool is_about(void *data, const char *about)
+{
+	struct job *job = data;
+
+	return job_about(job->w, about) == job;
+}
+
+/* More is known of what belongs to JOB: the events about it that waited become JOB's. */
+static void adopt_events(struct job *job)
+{
+	if (events_adopt(job->w->events, job->j.uid, is_about, job))
 		changed(job);
 }
+
+static void settle(struct world *w, const char *uid);
+static void thing_told(struct world *w, enum world_sort sort, const char *json, size_t len,
+		       bool gone);
 
 /* --- jobs --- */
 
@@ -240,31 +337,12 @@ static struct spec_job_view *read_job(struct world *w, enum world_sort sort, con
 	return err ? NULL : view;
 }
 
-/* Is the object of VIEW a part of a job of another kind that is shown? Where one kind is shown, all its jobs are. */
-static bool is_part(const struct world *w, const struct spec_job_view *view)
-{
-	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-	size_t n = *view->meta.owner_uid ? world_kinds(w, kinds) : 0;
-
-	for (size_t i = 0; n > 1 && i < n; i++)
-		if (spec_kind_makes(kinds[i], view))
-			return true;
-	return false;
-}
-
 static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
 
 	job->j.since = world_has_listed(w, job->j.sort) ? loop_time_ns() : view->meta.created;
 	job->waits = true;
-	adopt_events(job, job->j.uid);
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
-		const struct thing *thing = find_owned(w, (enum world_sort)i, job->j.uid);
-
-		if (thing)
-			adopt_events(job, thing->meta->uid);
-	}
 	tick_later(w);
 }
 
@@ -273,6 +351,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 			    const char *json, size_t len)
 {
 	struct job *job = need_job(w, view->meta.uid);
+	bool first = !job->j.view;
 
 	if (job->j.view && !streq(job->j.view->meta.name, view->meta.name)) {
 		diag(DIAG_WARNING, "the server says that job %s is called %s too: ignored",
@@ -283,7 +362,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	w->n_live += !job->j.view || job->j.gone;
 	job->j.kind = world_kind(w, sort);
 	job->j.sort = sort;
-	if (!job->j.view)
+	if (first)
 		job_first_seen(job, view);
 	else if (!streq(job->j.view->queue, view->queue))
 		job->place = 0;
@@ -294,6 +373,10 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	job->j.round = w->rounds[sort];
 	/* The job may have lost the labels that are shown, and have them again. */
 	job->j.gone = false;
+	if (first) {
+		settle(w, job->j.uid);
+		adopt_events(job);
+	}
 	changed(job);
 	return job;
 }
@@ -341,13 +424,16 @@ static void job_told(struct world *w, enum world_sort sort, const char *json, si
 {
 	struct spec_job_view *view = read_job(w, sort, json, len, gone);
 	struct job *job;
+	bool link = false;
 
 	if (!view)
 		return;
 	job = find_job(w, view->meta.uid);
-	if (is_part(w, view) || (!gone && is_late(w, sort, view)) ||
+	if (is_part(w, sort, view, &link) || (!gone && is_late(w, sort, view)) ||
 	    (!(job && job->j.view && !job->j.gone) && is_full(w, sort, json, len, gone))) {
 		spec_job_view_free(view);
+		if (link)
+			thing_told(w, sort, json, len, gone);
 		return;
 	}
 	job = take_job(w, sort, view, json, len);
@@ -367,7 +453,16 @@ static void pod_leaves_table(struct pod *pod)
 	atomic_store(&w->n_pods, HASH_COUNT(w->pods));
 }
 
-static void pod_free(struct pod *pod)
+static void set_json(struct pod *pod, char *json)
+{
+	pod->job->n_open += !!json;
+	pod->job->n_open -= !!pod->json;
+	free(pod->json);
+	pod->json = json;
+}
+
+/* Take POD, which stays as it was, out of all tables. */
+static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
 
@@ -376,7 +471,14 @@ static void pod_free(struct pod *pod)
 	if (!pod->view->gone)
 		pod_leaves_table(pod);
 	DL_DELETE(job->pods, pod);
+	job->n_open -= !!pod->json;
+}
+
+static void pod_free(struct pod *pod)
+{
+	pod_leaves(pod);
 	spec_pod_view_free(pod->view);
+	free(pod->json);
 	free(pod);
 }
 
@@ -400,12 +502,14 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put the pod of VIEW, which is taken over, into the tables. */
-static struct pod *pod_seen(struct world *w, struct spec_pod_view *view)
+/* Put the pod of VIEW, which is taken over and was read from JSON, into the tables. */
+static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
+	bool first;
 
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
+	first = !pod || pod->json;
 	if (pod) {
 		HASH_DEL(w->pods, pod); /* its keys in the tables are in the old view */
 		HASH_DELETE(by_name, w->named, pod);
@@ -413,25 +517,40 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view)
 		spec_pod_view_free(pod->view);
 	} else {
 		pod = new0(struct pod);
-		pod->job = need_job(w, view->meta.owner_uid);
+		pod->job = need_job(w, resolve(w, view->meta.owner_uid));
 		pod->job->j.n_pods++;
 		DL_PREPEND(pod->job->pods, pod);
-		adopt_events(pod->job, view->meta.uid);
 	}
 	pod->view = view;
 	pod->round = w->rounds[WORLD_PODS];
 	HASH_ADD_KEYPTR(hh, w->pods, view->meta.uid, strlen(view->meta.uid), pod);
 	HASH_ADD_KEYPTR(by_name, w->named, view->meta.name, strlen(view->meta.name), pod);
 	atomic_store(&w->n_pods, HASH_COUNT(w->pods));
+	set_json(pod, view->open ? text_copy(json) : NULL);
+	if (first)
+		adopt_events(pod->job);
 	changed(pod->job);
 	return pod;
+}
+
+/* Does POD (NULL: it is not known), of which VIEW has come, belong to another job than before? */
+static bool pod_moves(const struct world *w, const struct pod *pod,
+		      const struct spec_pod_view *view)
+{
+	const struct job *job = pod ? find_job(w, resolve(w, view->meta.owner_uid)) : NULL;
+
+	if (!pod || job == pod->job)
+		return false;
+	/* It stays with its job when a part that has led to it is gone. */
+	return (job && job->j.view) || !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
 }
 
 static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_pod_view *view;
 	struct pod *pod;
-	int err = spec_pod_view_parse(w->readers, w->n_readers, json, len, &view);
+	const struct spec_pod_readers readers = {w->readers, w->n_readers, reader_of, w};
+	int err = spec_pod_view_parse(&readers, json, len, &view);
 
 	if (err) {
 		world_pass_over(w, WORLD_PODS, json, len, gone, err);
@@ -444,12 +563,55 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		return;
 	}
 	/* Other kinds are shown than before, and the pod now belongs to another job. */
-	if (pod && !streq(pod->job->j.uid, view->meta.owner_uid))
+	if (pod_moves(w, pod, view))
 		pod_gone(pod);
 	/* The pod's last state is news, too: it says how the pod has ended. */
-	pod = pod_seen(w, view);
+	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
+	else
+		settle(w, view->meta.uid);
+}
+
+/* Read POD again, which is in no table any more. */
+static void read_again(struct world *w, struct pod *old)
+{
+	struct pod *pod;
+
+	pod_told(w, old->json, strlen(old->json), false);
+	HASH_FIND_STR(w->pods, old->view->meta.uid, pod);
+	if (pod) {
+		spec_pod_view_inherit(pod->view, old->view);
+		pod->round = old->round;
+	}
+	if (pod && old->view->gone)
+		pod_gone(pod);
+}
+
+/* It is known now to which job the object of uid UID belongs, so the pods that wait under its uid are read again. */
+static void settle(struct world *w, const char *uid)
+{
+	struct job *job = find_job(w, uid);
+	struct pod *pod, *next, *open = NULL;
+
+	if (!job || !job->n_open || w->settling == MAX_LINKS ||
+	    (!job->j.view && streq(resolve(w, uid), uid)))
+		return;
+	DL_FOREACH_SAFE(job->pods, pod, next) {
+		if (!pod->json)
+			continue;
+		pod_leaves(pod);
+		DL_APPEND(open, pod);
+	}
+	changed(job);
+	w->settling++;
+	DL_FOREACH_SAFE(open, pod, next) {
+		read_again(w, pod);
+		spec_pod_view_free(pod->view);
+		free(pod->json);
+		free(pod);
+	}
+	w->settling--;
 }
 
 static struct spec_pod_view *pod_called(void *data, const char *name)
@@ -611,8 +773,20 @@ static void owned_tell(struct world *w, struct thing *now, const struct thing *o
 	if (!job)
 		return;
 	if (!old)
-		adopt_events(job, now->meta->uid);
+		adopt_events(job);
 	changed(job);
+}
+
+static void part_tell(struct world *w, struct thing *now, const struct thing *old)
+{
+	struct job *job;
+
+	if (!now)
+		return;
+	settle(w, now->meta->uid);
+	job = job_about(w, now->meta->uid);
+	if (!old && job)
+		adopt_events(job);
 }
 
 static bool queue_differs(struct world *w, struct thing *now, const struct thing *old)
@@ -663,6 +837,7 @@ static void cluster_queue_tell(struct world *w, struct thing *now, const struct 
 		unref(view);                                                                       \
 	}
 
+VIEW(part, spec_part_view, spec_part_view_parse, spec_part_view_free)
 VIEW(group, spec_group_view, spec_group_view_parse, spec_group_view_free)
 VIEW(workload, spec_workload_view, spec_workload_view_parse, spec_workload_view_free)
 VIEW(queue, spec_queue_view, spec_queue_view_parse, spec_queue_view_unref)
@@ -690,29 +865,13 @@ static const struct sort sorts[WORLD_N_SORTS] = {
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .tell = cluster_queue_tell},
+	/* The jobs of a kind that are parts of other jobs are things, too. */
+	[WORLD_PARTS... WORLD_N_SORTS - 1] = {"part", part_parse, part_unref,
+					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
+					      .owned = true, .tell = part_tell},
 };
 
 /* --- events --- */
-
-/* The job of which the object of uid ABOUT is a part; NULL: not known. */
-static struct job *job_about(struct world *w, const char *about)
-{
-	struct job *job = find_job(w, about);
-	struct pod *pod;
-
-	if (job)
-		return job;
-	HASH_FIND_STR(w->pods, about, pod);
-	if (pod)
-		return pod->job;
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
-		const struct thing *thing = find_thing(w, (enum world_sort)i, about);
-
-		if (thing && thing->sort->owned)
-			return find_job(w, thing->meta->owner_uid);
-	}
-	return NULL;
-}
 
 static void event_told(struct world *w, const char *json, size_t len, bool gone)
 {
@@ -821,10 +980,11 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 		     int wrong)
 {
 	const struct spec_kind *kind = world_is_of_jobs(sort) ? world_kind(w, sort) : NULL;
-	const char *what = kind			  ? kind->kind
-			   : sort == WORLD_PODS	  ? "Pod"
-			   : sort == WORLD_EVENTS ? "Event"
-						  : sorts[sort].what;
+	const char *what = kind			     ? kind->kind
+			   : world_is_of_parts(sort) ? world_part(w, sort)->kind
+			   : sort == WORLD_PODS	     ? "Pod"
+			   : sort == WORLD_EVENTS    ? "Event"
+						     : sorts[sort].what;
 	cleanup_free char *name = spec_object_name(json, len, "name");
 	cleanup_free char *uid = spec_object_name(json, len, "uid");
 	struct passed *passed;
@@ -929,16 +1089,10 @@ void world_list_ends(struct world *w, enum world_sort sort)
 		if (job->j.view && job->j.sort == sort && !job->j.gone &&
 		    job->j.round != w->rounds[sort])
 			job_gone(job);
-	if (world_is_of_jobs(sort))
-		return;
-	switch (sort) {
-	case WORLD_PODS:
+	if (sort == WORLD_PODS)
 		return pods_listed(w);
-	case WORLD_EVENTS:
-		return; /* events are never told as gone (event_told) */
-	default:
+	if (sort != WORLD_EVENTS) /* events are never told as gone (event_told) */
 		return things_listed(w, sort);
-	}
 }
 
 void world_await_list(struct world *w, enum world_sort sort)
@@ -1185,6 +1339,26 @@ void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kin
 	w->n_readers = world_kinds(w, kinds);
 	for (size_t i = 0; i < w->n_readers; i++)
 		w->readers[i] = kinds[i]->reader;
+}
+
+void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part)
+{
+	w->parts[sort - WORLD_PARTS] = part;
+}
+
+const struct spec_part *world_part(const struct world *w, enum world_sort sort)
+{
+	return w->parts[sort - WORLD_PARTS];
+}
+
+bool world_hides_pods(const struct world *w, const struct spec_kind *kind)
+{
+	for (size_t i = 0; i < SPEC_MAX_PARTS; i++)
+		for (size_t k = 0; k < kind->n_parts; k++)
+			if (w->parts[i] && streq(w->parts[i]->plural, kind->parts[k].plural) &&
+			    w->sights[WORLD_PARTS + i] == WORLD_FORBIDDEN)
+				return true;
+	return false;
 }
 
 void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind)

@@ -2,8 +2,8 @@
 /*
  * The cluster as a world: all that its watches, and replies to requests, have brought of jobs, their pods, the pod
  * groups of the scheduler, events, queues and Kueue's Workloads. The world joins them: a pod, a group and a Workload
- * belong to the job whose uid is that of their controller, an event to the job of the object that it is about,
- * whichever of the two comes first. It says which job has changed, and does not know what follows from that. I/O
+ * belong to the job whose uid is that of their controller, or of the controller of a part that is their controller, and
+ * so on; an event to the job of the object that it is about, whichever of the two comes first. It says which job has changed, and does not know what follows from that. I/O
  * thread, but for functions that say "any thread".
  */
 #pragma once
@@ -25,9 +25,17 @@ enum world_sort {
 	WORLD_WORKLOADS, /* this and the next: Kueue's */
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
-	WORLD_JOBS, /* jobs of one kind; the jobs of each other kind are a sort after it */
+	WORLD_PARTS, /* objects between jobs and pods; each resource is a sort of its own */
+	WORLD_JOBS =
+		WORLD_PARTS +
+		SPEC_MAX_PARTS, /* jobs of one kind; the jobs of each other kind are a sort after it */
 	WORLD_N_SORTS = WORLD_JOBS + SPEC_MAX_KINDS
 };
+
+static inline bool world_is_of_parts(enum world_sort sort)
+{
+	return sort >= WORLD_PARTS && sort < WORLD_JOBS;
+}
 
 static inline bool world_is_of_jobs(enum world_sort sort)
 {
@@ -75,6 +83,12 @@ const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* Of which sort jobs of KIND are; WORLD_N_SORTS: there are none. */
 enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind);
+/* The objects of SORT, one of WORLD_PARTS, are PART; to be called once. */
+void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part);
+/* Any thread: what the objects of SORT are; NULL: none come. */
+const struct spec_part *world_part(const struct world *w, enum world_sort sort);
+/* May the user not watch a part of the jobs of KIND, so that there may be more pods than are known? */
+bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /* End all timers of W. */
 void world_stop(struct world *w);
 void world_free(struct world *w); /* NULL is allowed */

@@ -11,9 +11,10 @@
 #include "spec/pods/suspend.h"
 #include "spec/yaml/yaml.h"
 
-#define FORMAT	 "kxfs-kind/1"
-#define MAX_ROWS 64 /* items of a list */
-#define MAX_NAME 20
+#define FORMAT	  "kxfs-kind/1"
+#define MAX_ROWS  64 /* items of a list */
+#define MAX_NAME  20
+#define MAX_PARTS 4
 
 /* A place in the file: NODE, and the path to it for messages. */
 struct place {
@@ -196,6 +197,66 @@ static void add_path(const struct place *p, void *field)
 	set_path(p, &values->v[values->n++]);
 }
 
+/* --- rows --- */
+
+static void read_test(const struct place *p, const char *key, struct kind_test *test)
+{
+	static const char *const words[] = {
+		[TEST_CONDITION] = "condition",
+		[TEST_PHASE] = "phase",
+		[TEST_REASON] = "reason",
+	};
+	cleanup_free char *why = NULL;
+
+	test->what = TEST_VALUE;
+	for (unsigned i = 0; i < array_size(words); i++)
+		if (streq(key, words[i]))
+			test->what = i;
+	if (test->what == TEST_VALUE &&
+	    (value_parse(key, &test->value, &why) < 0 || test->value.many ||
+	     (test->value.from != FROM_PATH && test->value.from != FROM_LABEL &&
+	      test->value.from != FROM_ANNOTATION)))
+		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
+	set_texts(p, &test->any);
+}
+
+static void set_tests(const struct place *p, void *field)
+{
+	struct kind_tests *tests = field;
+
+	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
+		bad(p, "has to be a map of what has to be so");
+		return;
+	}
+	tests->n = p->node->n / 2;
+	tests->v = new0_n(struct kind_test, tests->n);
+	for (size_t i = 0; i < tests->n; i++) {
+		const char *key = p->node->v[2 * i]->text;
+		cleanup_free char *path = text_print("%s.%s", p->path, key);
+
+		read_test(&(struct place){p->e, p->node->v[2 * i + 1], path}, key, &tests->v[i]);
+	}
+	/* A row's condition is found before its reason is looked at. */
+	for (size_t i = 1; i < tests->n; i++)
+		if (tests->v[i].what == TEST_CONDITION) {
+			struct kind_test first = tests->v[i];
+
+			tests->v[i] = tests->v[0];
+			tests->v[0] = first;
+		}
+}
+
+/* What has to be so for a role or a pod: values of the object alone. */
+static void set_values_tests(const struct place *p, void *field)
+{
+	const struct kind_tests *tests = field;
+
+	set_tests(p, field);
+	for (size_t i = 0; i < tests->n; i++)
+		if (tests->v[i].what != TEST_VALUE)
+			bad(p, "only states can have condition, phase or reason here");
+}
+
 /* --- roles --- */
 
 #define KEY(type, name, member, fn)                                                                \
@@ -207,9 +268,11 @@ static void add_role(const struct place *p, void *file)
 {
 	static const struct key keys[] = {
 		KEY(kind_role, "each", each, set_path),
+		KEY(kind_role, "if", tests, set_values_tests),
 		KEY(kind_role, "name", name, set_values),
 		KEY(kind_role, "replicas", replicas, set_values),
 		KEY(kind_role, "default", replicas_default, set_number),
+		KEY(kind_role, "times", times, set_values),
 		KEY(kind_role, "copies", copies, set_values),
 		KEY(kind_role, "template", template, set_path),
 		KEY(kind_role, "grows", grows, set_bool),
@@ -238,9 +301,11 @@ static void set_roles(const struct place *p, void *file)
 
 /* --- pods --- */
 
-static void set_pods(const struct place *p, void *field)
+static void add_pod(const struct place *p, void *file)
 {
 	static const struct key keys[] = {
+		KEY(kind_pod, "if", tests, set_values_tests),
+		KEY(kind_pod, "first", first, set_number),
 		KEY(kind_pod, "role", role, set_values),
 		KEY(kind_pod, "index", index, set_values),
 		KEY(kind_pod, "copy", copy, set_values),
@@ -251,71 +316,19 @@ static void set_pods(const struct place *p, void *field)
 		KEY(kind_pod, "trim", trim, set_bool),
 	};
 
-	read_map(p, keys, array_size(keys), field);
+	struct spec_kind_file *f = file;
+
+	f->placed = mem_grow(f->placed, f->n_placed + 1, sizeof(*f->placed));
+	f->placed[f->n_placed] = (struct kind_pod){0};
+	read_map(p, keys, array_size(keys), &f->placed[f->n_placed++]);
 }
 
-static void set_part(const struct place *p, void *field)
+static void set_pods(const struct place *p, void *file)
 {
-	static const struct key keys[] = {
-		KEY(kind_part, "group", group, set_text),
-		KEY(kind_part, "kind", kind, set_text),
-		KEY(kind_part, "owner_uid", owner_uid, set_values),
-		KEY(kind_part, "named", named, set_values),
-	};
-	struct kind_part *part = field;
-
-	read_map(p, keys, array_size(keys), part);
-	if (!part->group || !part->kind || !part->owner_uid.n || !part->named.n)
-		bad(p, "needs group, kind, owner_uid and named");
+	read_list(p, true, add_pod, file);
 }
 
 /* --- states --- */
-
-static void read_test(const struct place *p, const char *key, struct kind_test *test)
-{
-	static const char *const words[] = {
-		[TEST_CONDITION] = "condition",
-		[TEST_PHASE] = "phase",
-		[TEST_REASON] = "reason",
-	};
-	cleanup_free char *why = NULL;
-
-	test->what = TEST_VALUE;
-	for (unsigned i = 0; i < array_size(words); i++)
-		if (streq(key, words[i]))
-			test->what = i;
-	if (test->what == TEST_VALUE && (value_parse(key, &test->value, &why) < 0 ||
-					 test->value.from != FROM_PATH || test->value.many))
-		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
-	set_texts(p, &test->any);
-}
-
-static void set_tests(const struct place *p, void *field)
-{
-	struct kind_state *state = container_of(field, struct kind_state, tests);
-
-	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
-		bad(p, "has to be a map of what has to be so");
-		return;
-	}
-	state->n = p->node->n / 2;
-	state->tests = new0_n(struct kind_test, state->n);
-	for (size_t i = 0; i < state->n; i++) {
-		const char *key = p->node->v[2 * i]->text;
-		cleanup_free char *path = text_print("%s.%s", p->path, key);
-
-		read_test(&(struct place){p->e, p->node->v[2 * i + 1], path}, key,
-			  &state->tests[i]);
-	}
-	/* A row's condition is found before its reason is looked at. */
-	for (size_t i = 1; i < state->n; i++)
-		if (state->tests[i].what == TEST_CONDITION) {
-			struct kind_test first = state->tests[i];
-
-			state->tests[i] = state->tests[0];
-			state->tests[0] = first;
-		}
-}
 
 static void set_is(const struct place *p, void *field)
 {
@@ -340,7 +353,7 @@ static void add_state(const struct place *p, void *file)
 		KEY(kind_state, "is", is, set_is),
 		KEY(kind_state, "shown", shown, set_text),
 		KEY(kind_state, "firm", firm, set_bool),
-		KEY(kind_state, "vague", vague, set_bool),
+		KEY(kind_state, "vague", vague, set_texts),
 		KEY(kind_state, "exact", exact, set_texts),
 		KEY(kind_state, "tells", tells, set_texts),
 	};
@@ -354,8 +367,9 @@ static void add_state(const struct place *p, void *file)
 	for (size_t i = 0; i < 2 && p->node->type == SPEC_YAML_MAP; i++)
 		if (!spec_yaml_get(p->node, keys[i].name))
 			bad(p, "%s is missing", keys[i].name);
-	for (size_t i = 0; i < state->n; i++)
-		if (state->tests[i].what == TEST_REASON && state->tests[0].what != TEST_CONDITION)
+	for (size_t i = 0; i < state->tests.n; i++)
+		if (state->tests.v[i].what == TEST_REASON &&
+		    state->tests.v[0].what != TEST_CONDITION)
 			bad(p, "reason is that of a condition, and the row asks for none");
 }
 
@@ -498,6 +512,48 @@ static void set_object(const struct place *p, void *file)
 		bad(p, "needs api, kind and plural");
 }
 
+/* --- parts --- */
+
+static void add_part(const struct place *p, void *file)
+{
+	static const struct key keys[] = {
+		KEY(kind_part, "api", api_version, set_text),
+		KEY(kind_part, "kind", kind, set_kind),
+		KEY(kind_part, "plural", plural, set_plural),
+		KEY(kind_part, "owner_uid", owner_uid, set_values),
+		KEY(kind_part, "named", named, set_values),
+	};
+	struct spec_kind_file *f = file;
+	struct kind_part *part;
+
+	f->parts = mem_grow(f->parts, f->n_parts + 1, sizeof(*f->parts));
+	part = &f->parts[f->n_parts++];
+	*part = (struct kind_part){0};
+	read_map(p, keys, array_size(keys), part);
+	if (!part->api_version || !part->kind || !part->owner_uid.n != !part->named.n) {
+		bad(p, "needs api and kind, and plural or both owner_uid and named");
+		return;
+	}
+	/* Pods are watched anyway. */
+	if (!streq(part->api_version, "v1") || !streq(part->kind, "Pod"))
+		set_api(&(struct place){p->e, spec_yaml_get(p->node, "api"), p->path},
+			&part->api_version);
+	if (!part->plural && !part->named.n && !streq(part->kind, "Pod"))
+		bad(p, "plural is missing");
+	part->group =
+		text_print("%.*s", (int)strcspn(part->api_version, "/") + 1, part->api_version);
+	part->cost = text_print("pods of %ss, and their logs, are not shown", part->kind);
+}
+
+static void set_parts(const struct place *p, void *file)
+{
+	struct spec_kind_file *f = file;
+
+	read_list(p, false, add_part, file);
+	if (f->n_parts > MAX_PARTS)
+		bad(p, "there are more than %d", MAX_PARTS);
+}
+
 /* --- the kind --- */
 
 static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enum kind_is is,
@@ -533,11 +589,11 @@ static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enu
 /* The I-th name that STATE may be shown by; NULL: there are no more. */
 static const char *shown_name(const struct kind_state *state, size_t i)
 {
-	const struct kind_test *test = &state->tests[0];
+	const struct kind_test *test = &state->tests.v[0];
 
-	for (size_t k = 0; k < state->n && test->what != TEST_CONDITION; k++)
-		if (state->tests[k].what == TEST_PHASE)
-			test = &state->tests[k];
+	for (size_t k = 0; k < state->tests.n && test->what != TEST_CONDITION; k++)
+		if (state->tests.v[k].what == TEST_PHASE)
+			test = &state->tests.v[k];
 	if (state->shown)
 		return i == 0 ? state->shown : NULL;
 	if (test->what != TEST_CONDITION && test->what != TEST_PHASE)
@@ -605,9 +661,13 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	f->jobs = text_print("%ss", f->object_kind);
 	f->resource =
 		text_print("%s.%.*s", f->plural, (int)strcspn(f->api_version, "/"), f->api_version);
-	f->group = f->part.name
-			   ? text_print("%s/", f->part.group)
-			   : text_print("%.*s/", (int)strcspn(f->api_version, "/"), f->api_version);
+	f->group = text_print("%.*s/", (int)strcspn(f->api_version, "/"), f->api_version);
+	f->watched = new0_n(struct spec_part, f->n_parts);
+	for (size_t i = 0; i < f->n_parts; i++)
+		if (f->parts[i].plural && !f->parts[i].named.n)
+			f->watched[k->n_parts++] =
+				(struct spec_part){f->parts[i].api_version, f->parts[i].kind,
+						   f->parts[i].plural, f->parts[i].cost};
 	k->name = f->name;
 	k->jobs = f->jobs;
 	k->api_version = f->api_version;
@@ -618,13 +678,12 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	k->pod = f->pod;
 	k->pods_map = f->n_roles && f->roles[0].each.text;
 	k->in_kueue = kueue;
+	k->parts = f->watched;
 	k->reader = &f->reader;
 	f->reader = (struct spec_reader){
 		.job = kind_file_job,
 		.status = kind_file_status,
-		.of_group = f->group,
-		.of_kind = f->part.name ? f->part.kind : f->object_kind,
-		.has = f->part.name ? kind_file_has : NULL,
+		.owner = kind_file_owner,
 		.pod = kind_file_pod,
 		.phases = f->phases,
 		.remade = true,
@@ -647,14 +706,6 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	k->control = &f->control;
 }
 
-static void set_part_of_pods(const struct place *p, void *file)
-{
-	struct spec_kind_file *f = file;
-
-	f->part.name = text_copy("part");
-	set_part(p, &f->part);
-}
-
 static void set_kueue(const struct place *p, void *file)
 {
 	set_bool(p, &((struct spec_kind_file *)file)->kind.in_kueue);
@@ -671,9 +722,9 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 		KEY(spec_kind_file, "released_by", released_by, set_texts),
 		KEY(spec_kind_file, "released_at_end", released_at_end, set_bool),
 		KEY(spec_kind_file, "pods_have", pods_have, set_text),
-		{"part", set_part_of_pods, 0},
+		{"parts", set_parts, 0},
 		{"roles", set_roles, 0},
-		KEY(spec_kind_file, "pods", placed, set_pods),
+		{"pods", set_pods, 0},
 		KEY(spec_kind_file, "phase", phase, add_path),
 		{"states", set_states, 0},
 		KEY(spec_kind_file, "reason", reason, set_values),
@@ -739,25 +790,54 @@ static void texts_clear(struct texts *texts)
 	free(texts->v);
 }
 
+static void tests_clear(struct kind_tests *tests)
+{
+	for (size_t i = 0; i < tests->n; i++) {
+		value_clear(&tests->v[i].value);
+		texts_clear(&tests->v[i].any);
+	}
+	free(tests->v);
+}
+
 static void state_clear(struct kind_state *state)
 {
-	for (size_t i = 0; i < state->n; i++) {
-		value_clear(&state->tests[i].value);
-		texts_clear(&state->tests[i].any);
-	}
-	free(state->tests);
+	tests_clear(&state->tests);
 	free(state->shown);
+	texts_clear(&state->vague);
 	texts_clear(&state->exact);
 	texts_clear(&state->tells);
 }
 
 static void role_clear(struct kind_role *role)
 {
+	tests_clear(&role->tests);
 	value_clear(&role->each);
 	value_clear(&role->template);
 	values_clear(&role->name);
 	values_clear(&role->replicas);
+	values_clear(&role->times);
 	values_clear(&role->copies);
+}
+
+static void pod_clear(struct kind_pod *pod)
+{
+	struct values *const lists[] = {&pod->role,    &pod->index,    &pod->copy, &pod->copies,
+					&pod->attempt, &pod->failures, &pod->main};
+
+	tests_clear(&pod->tests);
+	for (size_t i = 0; i < array_size(lists); i++)
+		values_clear(lists[i]);
+}
+
+static void part_clear(struct kind_part *part)
+{
+	values_clear(&part->owner_uid);
+	values_clear(&part->named);
+	free(part->api_version);
+	free(part->group);
+	free(part->kind);
+	free(part->plural);
+	free(part->cost);
 }
 
 void spec_kind_file_free(const struct spec_kind *kind)
@@ -772,20 +852,19 @@ void spec_kind_file_free(const struct spec_kind *kind)
 		role_clear(&f->roles[i]);
 	for (size_t i = 0; i < f->n_states; i++)
 		state_clear(&f->states[i]);
+	for (size_t i = 0; i < f->n_placed; i++)
+		pod_clear(&f->placed[i]);
+	for (size_t i = 0; i < f->n_parts; i++)
+		part_clear(&f->parts[i]);
 	{
-		struct values *const lists[] = {
-			&f->placed.role,    &f->placed.index,	 &f->placed.copy, &f->placed.copies,
-			&f->placed.attempt, &f->placed.failures, &f->placed.main, &f->part.named,
-			&f->reason,	    &f->message,	 &f->began,	  &f->finished,
-			&f->minimum,	    &f->part.owner_uid,	 &f->phase,
-		};
+		struct values *const lists[] = {&f->reason,   &f->message, &f->began,
+						&f->finished, &f->minimum, &f->phase};
 		struct value *const values[] = {&f->attempts.count, &f->attempts.allowed,
 						&f->attempts.alone, &f->attempts.pods,
 						&f->suspended};
-		char *const texts[] = {f->name,	     f->jobs,	  f->api_version, f->object_kind,
-				       f->plural,    f->group,	  f->pods_have,	  f->pods,
-				       f->pod,	     f->resource, f->part.name,	  f->part.group,
-				       f->part.kind, f->suspend};
+		char *const texts[] = {f->name,	  f->jobs,     f->api_version, f->object_kind,
+				       f->plural, f->group,    f->pods_have,   f->pods,
+				       f->pod,	  f->resource, f->suspend};
 
 		for (size_t i = 0; i < array_size(lists); i++)
 			values_clear(lists[i]);
@@ -796,6 +875,9 @@ void spec_kind_file_free(const struct spec_kind *kind)
 	}
 	texts_clear(&f->released_by);
 	free(f->roles);
+	free(f->placed);
+	free(f->parts);
+	free(f->watched);
 	free(f->states);
 	free(f->phases);
 	free(f);

@@ -19,17 +19,26 @@ struct kind_test {
 	struct texts any;   /* "*": it is there and not empty; "": it is not there */
 };
 
+/* What has to be so for a row, all of it. */
+struct kind_tests {
+	struct kind_test *v;
+	size_t n;
+};
+
 /* A row of "roles": a role for each item of a list or a map; or for the object itself. */
 struct kind_role {
+	struct kind_tests tests;
 	struct value each; /* TEXT is NULL: the object itself */
-	struct values name, replicas, copies;
+	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
 	bool grows; /* its pods may be more than its replicas */
 };
 
-/* Where a pod says to which replica of its job it belongs. */
+/* A row of "pods": where a pod says to which replica of its job it belongs. */
 struct kind_pod {
+	struct kind_tests tests;
+	int first; /* the lowest index */
 	struct values role, index, copy, copies, attempt, failures, main;
 	bool trim; /* the role is what follows the name of the pod's controller */
 };
@@ -54,18 +63,18 @@ extern const struct kind_word {
 
 /* A row of "states". */
 struct kind_state {
-	struct kind_test *tests;
-	size_t n;
+	struct kind_tests tests;
 	enum kind_is is;
 	char *shown; /* NULL: the condition, the phase, or what it is */
 	bool firm;
-	bool vague;
+	struct texts vague; /* reasons; "true": all */
 	struct texts exact, tells;
 };
 
-/* An object between pods and job, of which the pods themselves say whose it is. */
+/* An object between pods and job. */
 struct kind_part {
-	char *name, *group, *kind;
+	char *api_version, *group, *kind, *plural, *cost;
+	/* If these are given, it is not watched: the pods themselves have the uid of its owner, and */
 	struct values owner_uid;
 	struct values named; /* its name is these, joined by dashes */
 };
@@ -85,11 +94,14 @@ struct spec_kind_file {
 		*resource;
 	struct texts released_by;
 	bool released_at_end;
-	struct kind_part part; /* NAME is NULL: there is none */
-	bool from_pods;	       /* the pods decide the roles; otherwise: */
+	struct kind_part *parts;
+	size_t n_parts;
+	struct spec_part *watched; /* those of them that are */
+	bool from_pods;		   /* the pods decide the roles; otherwise: */
 	struct kind_role *roles;
 	size_t n_roles;
-	struct kind_pod placed;
+	struct kind_pod *placed;
+	size_t n_placed;
 	struct values phase;
 	struct kind_state *states;
 	size_t n_states;
@@ -107,4 +119,5 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 		      struct spec_job_view *v);
 void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
 		   struct spec_pod_view *v);
-bool kind_file_has(const struct spec_reader *reader, const struct spec_value *pod);
+const char *kind_file_owner(const struct spec_reader *reader, const struct spec_value *pod,
+			    bool *ret_part);

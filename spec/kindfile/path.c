@@ -100,8 +100,8 @@ int value_parse(const char *text, struct value *ret, char **ret_why)
 	*ret = (struct value){.text = text_copy(text)};
 	if (*text == '.' || *text == '[')
 		return parse_path(text, ret, ret_why);
-	if (streq(text, "key"))
-		ret->from = FROM_KEY;
+	if (streq(text, "key") || streq(text, "name"))
+		ret->from = *text == 'k' ? FROM_KEY : FROM_NAME;
 	for (size_t i = 0; i < array_size(words); i++) {
 		size_t n = strlen(words[i].word);
 
@@ -136,15 +136,19 @@ static const struct spec_value *notes_of(const struct spec_value *object)
 	return spec_read_map(spec_read_map(object, "metadata"), "annotations");
 }
 
-static const char *text_of(const struct value *v, const struct spec_value *object, const char *key)
+const char *value_text(const struct value *v, const struct spec_value *object, const char *key)
 {
 	const struct spec_value *at;
+	const char *dash;
 
 	switch (v->from) {
 	case FROM_CONSTANT:
 		return v->text;
 	case FROM_KEY:
 		return key;
+	case FROM_NAME:
+		dash = strrchr(spec_read_text(spec_read_map(object, "metadata"), "name"), '-');
+		return dash ? dash + 1 : "";
 	case FROM_LABEL:
 		return spec_read_text(spec_view_labels(object), v->text);
 	case FROM_ANNOTATION:
@@ -161,7 +165,7 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 	const char *ret = "";
 
 	for (size_t i = 0; i < v->n && !*ret; i++)
-		ret = text_of(&v->v[i], object, key);
+		ret = value_text(&v->v[i], object, key);
 	return ret;
 }
 
@@ -169,7 +173,7 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 static int number_of(const struct value *v, const struct spec_value *object)
 {
 	if (v->from != FROM_PATH)
-		return spec_read_digits(text_of(v, object, ""));
+		return spec_read_digits(value_text(v, object, ""));
 	return spec_read_int(follow(v, v->n - 1, object), v->steps[v->n - 1].key, -1);
 }
 

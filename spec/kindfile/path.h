@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a kind file: a path into an object, one of its labels or annotations, the key of a map, or a constant.
- * Private to spec/kindfile.
+ * Values of a kind file: a path into an object, one of its labels or annotations, the number at the end of its name, the
+ * key of a map, or a constant. Private to spec/kindfile.
  */
 #pragma once
 
 #include "spec/base/read.h"
 
-enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY };
+enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY, FROM_NAME };
 
 /* One step of a path: the member KEY; or, if KEY is NULL, each item of a list. */
 struct value_step {
@@ -37,9 +37,11 @@ void values_clear(struct values *v);
 /* What the path V, which has no [*], leads to in OBJECT, borrowed; NULL: nothing, or null, or V is not a path. */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
 /*
- * The text of the first of V that OBJECT has, borrowed: a string, a number or a boolean as it is written. KEY is that
- * of the map in which OBJECT is. "": there is none.
+ * The text of V in OBJECT, borrowed: a string, a number or a boolean as it is written. KEY is that of the map in which
+ * OBJECT is. "": there is none.
  */
+const char *value_text(const struct value *v, const struct spec_value *object, const char *key);
+/* The same of the first of V that OBJECT has. */
 const char *values_text(const struct values *v, const struct spec_value *object, const char *key);
 /* The number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE: there is none. */
 int values_number(const struct values *v, const struct spec_value *object, int none);

@@ -25,12 +25,26 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 
 /* --- what follows from the spec --- */
 
+/* An object while it is compared with the rows. */
+struct reading {
+	const struct spec_kind_file *file;
+	const struct spec_value *object, *status;
+	const char *phase;
+	/* The condition that the row has found; NULL: it asks for none. */
+	const struct spec_value *condition;
+};
+
+static bool fits(struct reading *r, const struct kind_tests *tests);
+
 /* The items of the row ROLE in OBJECT: of a list, of a map, or the object itself. */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {
 	const struct spec_value *each = role->each.text ? value_at(&role->each, object) : NULL;
+	struct reading r = {.object = object};
 
+	if (!fits(&r, &role->tests))
+		return NULL;
 	if (!role->each.text)
 		return i == 0 ? object : NULL;
 	return i < spec_read_count(each) ? spec_read_at(each, i) : NULL;
@@ -57,7 +71,9 @@ static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *
 	const char *name = role->name.n ? values_text(&role->name, item, item->key)
 					: spec_pod_choose_main(template, "");
 	int copies = values_number(&role->copies, item, 1);
-	int pods = values_number(&role->replicas, item, role->replicas_default);
+	int64_t pods = values_number(&role->replicas, item, role->replicas_default);
+
+	pods = min_of(pods * values_number(&role->times, item, 1), (int64_t)INT32_MAX);
 
 	for (int i = 0; i < copies && n < max; i++, n++) {
 		name_task(f, name, i, copies, tasks[n].key, sizeof(tasks[n].key));
@@ -140,15 +156,6 @@ static const struct spec_value *true_condition(const struct spec_value *status, 
 	return spec_view_is_true(c) ? c : NULL;
 }
 
-/* An object while it is compared with the rows. */
-struct reading {
-	const struct spec_kind_file *file;
-	const struct spec_value *object, *status;
-	const char *phase;
-	/* The condition that the row has found; NULL: it asks for none. */
-	const struct spec_value *condition;
-};
-
 /* True if VALUE is one of what TEST allows. */
 static bool is_any(const struct kind_test *test, const char *value, bool there)
 {
@@ -162,6 +169,7 @@ static bool is_any(const struct kind_test *test, const char *value, bool there)
 static bool passes(struct reading *r, const struct kind_test *test)
 {
 	const struct spec_value *at;
+	const char *text;
 
 	switch (test->what) {
 	case TEST_CONDITION:
@@ -177,22 +185,27 @@ static bool passes(struct reading *r, const struct kind_test *test)
 		break;
 	}
 	at = value_at(&test->value, r->object);
-	return is_any(test, at ? at->text : "", at && (at->n > 0 || *at->text));
+	text = value_text(&test->value, r->object, "");
+	return is_any(test, text, *text || (at && at->n > 0));
+}
+
+static bool fits(struct reading *r, const struct kind_tests *tests)
+{
+	bool ret = true;
+
+	r->condition = NULL;
+	for (size_t i = 0; i < tests->n && ret; i++)
+		ret = passes(r, &tests->v[i]);
+	return ret;
 }
 
 static const struct kind_state *state_of(struct reading *r)
 {
 	const struct spec_kind_file *f = r->file;
 
-	for (size_t i = 0; i < f->n_states; i++) {
-		bool fits = true;
-
-		r->condition = NULL;
-		for (size_t k = 0; k < f->states[i].n && fits; k++)
-			fits = passes(r, &f->states[i].tests[k]);
-		if (fits)
+	for (size_t i = 0; i < f->n_states; i++)
+		if (fits(r, &f->states[i].tests))
 			return &f->states[i];
-	}
 	r->condition = NULL;
 	return NULL;
 }
@@ -206,8 +219,8 @@ static const char *phase_of(const struct reading *r, const struct kind_state *st
 		return state->shown;
 	if (r->condition)
 		return spec_read_text(r->condition, "type");
-	for (size_t i = 0; i < state->n; i++)
-		if (state->tests[i].what == TEST_PHASE && *r->phase)
+	for (size_t i = 0; i < state->tests.n; i++)
+		if (state->tests.v[i].what == TEST_PHASE && *r->phase)
 			return r->phase;
 	return kind_words[state->is].shown;
 }
@@ -221,7 +234,10 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 	for (size_t i = 0; i < state->tells.n; i++)
 		if (strcasestr(v->message, state->tells.v[i]))
 			return false;
-	return state->vague || state->exact.n || state->tells.n;
+	for (size_t i = 0; i < state->vague.n; i++)
+		if (streq(state->vague.v[i], "true") || streq(state->vague.v[i], v->reason))
+			return true;
+	return state->exact.n || state->tells.n;
 }
 
 /* Why the job has ended, or is about to. */
@@ -342,10 +358,9 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 
 /* --- pods --- */
 
-/* True if the controller of POD has the name that labels of the pod give to the part. */
-bool kind_file_has(const struct spec_reader *reader, const struct spec_value *pod)
+/* True if the controller of POD has the name that labels of the pod give to PART. */
+static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
-	const struct kind_part *part = &file_of(reader)->part;
 	cleanup_free char *name = text_copy("");
 
 	for (size_t i = 0; i < part->named.n; i++) {
@@ -365,14 +380,52 @@ static const char *trim(const char *role, const struct spec_value *pod)
 	return strncmp(role, owner, n) == 0 ? role + n + (role[n] == '.') : role;
 }
 
+const char *kind_file_owner(const struct spec_reader *reader, const struct spec_value *pod,
+			    bool *ret_part)
+{
+	const struct spec_kind_file *f = file_of(reader);
+	const struct spec_value *controller = spec_view_controller(pod);
+
+	*ret_part = false;
+	if (spec_view_is_a(controller, f->group, f->object_kind))
+		return spec_read_text(controller, "uid");
+	for (size_t i = 0; i < f->n_parts; i++) {
+		const struct kind_part *part = &f->parts[i];
+
+		if (!spec_view_is_a(controller, part->group, part->kind) ||
+		    (part->named.n && !is_named(part, pod)))
+			continue;
+		*ret_part = !part->named.n || f->kind.n_parts > 0;
+		return part->named.n ? values_text(&part->owner_uid, pod, "")
+				     : spec_read_text(controller, "uid");
+	}
+	return NULL;
+}
+
+/* The first row that POD fits; NULL: none does. */
+static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
+{
+	struct reading r = {.object = pod};
+
+	for (size_t i = 0; i < f->n_placed; i++)
+		if (fits(&r, &f->placed[i].tests))
+			return &f->placed[i];
+	return NULL;
+}
+
 void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
 		   struct spec_pod_view *v)
 {
+	static const struct kind_pod none;
 	const struct spec_kind_file *f = file_of(reader);
-	const struct kind_pod *row = &f->placed;
-	const char *role = values_text(&row->role, object, "");
+	const struct kind_pod *row = row_of(f, object);
+	const char *role;
 	char task[READ_MAX_WORD + 1];
+	int index;
 
+	row = row ? row : &none;
+	role = values_text(&row->role, object, "");
+	index = values_number(&row->index, object, -1);
 	spec_read_copy(&v->main,
 		       spec_pod_choose_main(object, row->main.n
 							    ? values_text(&row->main, object, "")
@@ -383,11 +436,9 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 	role = f->from_pods && !*role ? v->main : role;
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
-	v->index = (unsigned)values_number(&row->index, object, -1);
+	v->index = (unsigned)(index < row->first ? -1 : index - row->first);
 	v->failures = (unsigned)values_number(&row->failures, object, 0);
 	v->retry = row->attempt.n ? (unsigned)values_number(&row->attempt, object, 0)
 				  : SPEC_RETRY_UNKNOWN;
-	if (f->part.name && kind_file_has(reader, object))
-		spec_pod_view_owned(v, values_text(&f->part.owner_uid, object, ""));
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
 }

@@ -8,7 +8,8 @@
 #include "spec/kindfile/kindfile.h"
 #include "spec/view/view.h"
 
-#define MAX_PODS SPEC_MAX_REPLICAS
+#define MAX_PODS  SPEC_MAX_REPLICAS
+#define MAX_LINKS 4
 
 /* The pods of a snapshot. */
 struct pods {
@@ -23,6 +24,34 @@ static void pods_clear(struct pods *pods)
 	free(pods->v);
 }
 
+/* The uid of the job that the object UID is, or is a part of as the controllers among ITEMS show. */
+static const char *root_of(struct json_object *items, const char *uid)
+{
+	for (size_t i = 0, links = 0; i < json_object_array_length(items) && links < MAX_LINKS;
+	     i++) {
+		struct json_object *item = json_object_array_get_idx(items, i);
+		struct json_object *own = spec_tree_find(item, "metadata.uid"), *owners;
+
+		if (!own || !streq(json_object_get_string(own), uid))
+			continue;
+		owners = spec_tree_find(item, "metadata.ownerReferences");
+		for (size_t k = 0; json_object_is_type(owners, json_type_array) &&
+				   k < json_object_array_length(owners);
+		     k++) {
+			struct json_object *owner = json_object_array_get_idx(owners, k);
+
+			if (!json_object_get_boolean(spec_tree_find(owner, "controller")))
+				continue;
+			own = spec_tree_find(owner, "uid");
+			uid = own ? json_object_get_string(own) : "";
+			links++;
+			i = SIZE_MAX; /* from the first again */
+			break;
+		}
+	}
+	return uid;
+}
+
 /* Read the items of LIST that are pods of the job whose uid is OWNER. */
 static void read_pods(const struct spec_kind *kind, struct json_object *list, const char *owner,
 		      struct pods *ret)
@@ -30,16 +59,15 @@ static void read_pods(const struct spec_kind *kind, struct json_object *list, co
 	struct json_object *items = spec_tree_find(list, "items");
 	size_t n =
 		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
+	const struct spec_pod_readers readers = {.v = &kind->reader, .n = 1};
 
 	for (size_t i = 0; i < n && ret->n < MAX_PODS; i++) {
 		const char *json = json_object_to_json_string(json_object_array_get_idx(items, i));
-		const struct spec_reader *const readers[] = {kind->reader, kind->reader};
 		struct spec_pod_view *v;
 
-		/* Two readers: a single one would take any pod. */
-		if (spec_pod_view_parse(readers, array_size(readers), json, strlen(json), &v) < 0)
+		if (spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)
 			continue;
-		if (!streq(v->meta.owner_uid, owner)) {
+		if (!streq(root_of(items, v->meta.owner_uid), owner)) {
 			spec_pod_view_free(v);
 			continue;
 		}

@@ -69,10 +69,16 @@ static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *k
 /* Why KIND, which a user describes, can't be at place AT of KINDS; malloc'ed; NULL: it can. */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
+	size_t parts = kind->n_parts;
+
 	if (find_compiled(kind->name) || streq(kind->name, "local"))
 		return text_print("%s can't be replaced: choose another name", kind->name);
 	if (at == SPEC_MAX_KINDS)
 		return text_print("there are more than %d kinds", SPEC_MAX_KINDS);
+	for (size_t i = 0; i < kinds->n; i++)
+		parts += i == at ? 0 : kinds->v[i]->n_parts;
+	if (parts > SPEC_MAX_PARTS)
+		return text_print("there are more than %d parts", SPEC_MAX_PARTS);
 	for (size_t i = 0; i < kinds->n; i++)
 		if (i != at && streq(kinds->v[i]->api_version, kind->api_version) &&
 		    streq(kinds->v[i]->kind, kind->kind))
@@ -254,10 +260,36 @@ int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t l
 	return (int)n;
 }
 
+/* True if the controller of VIEW is a KIND of the group of API_VERSION. */
+static bool is_of(const struct spec_job_view *view, const char *api_version, const char *kind)
+{
+	size_t group = strcspn(api_version, "/") + 1, word = strlen(kind);
+
+	return strncmp(view->owner_api, api_version, group) == 0 &&
+	       strncmp(view->meta.owner, kind, word) == 0 && view->meta.owner[word] == ' ';
+}
+
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view)
 {
-	size_t group = strcspn(kind->api_version, "/") + 1, word = strlen(kind->kind);
+	return is_of(view, kind->api_version, kind->kind);
+}
 
-	return strncmp(view->owner_api, kind->api_version, group) == 0 &&
-	       strncmp(view->meta.owner, kind->kind, word) == 0 && view->meta.owner[word] == ' ';
+bool spec_kind_links(const struct spec_kind *kind, const struct spec_kind *own,
+		     const struct spec_job_view *view)
+{
+	bool is = false, owned = spec_kind_makes(kind, view);
+
+	for (size_t i = 0; i < kind->n_parts; i++) {
+		const struct spec_part *part = &kind->parts[i];
+
+		is |= spec_part_is(part, own);
+		owned |= is_of(view, part->api_version, part->kind);
+	}
+	return is && owned;
+}
+
+bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind)
+{
+	return streq(part->kind, kind->kind) && strncmp(part->api_version, kind->api_version,
+							strcspn(kind->api_version, "/") + 1) == 0;
 }

@@ -27,6 +27,12 @@ struct spec_identity {
 	bool old_exists; /* the old object with the name still exists, with all that it wraps */
 };
 
+/* Objects between the pods and the jobs of a kind, of which a mount watches the metadata alone. */
+struct spec_part {
+	const char *api_version, *kind, *plural;
+	const char *cost; /* what a user lacks who may not watch them */
+};
+
 /* A kind. Plain data: each kind is one constant. */
 struct spec_kind {
 	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
@@ -52,6 +58,9 @@ struct spec_kind {
 	 */
 	const char *pods, *pod;
 	bool pods_map;
+	/* The N_PARTS parts of its jobs that are watched. */
+	const struct spec_part *parts;
+	size_t n_parts;
 	/* The API version of its pod groups and queues; NULL if none are shown. */
 	const char *scheduling_api;
 	/* The object has one template per role, however many replicas the role has. */
@@ -77,6 +86,7 @@ struct spec_kind {
 };
 
 #define SPEC_MAX_KINDS 32
+#define SPEC_MAX_PARTS 32 /* of all kinds */
 
 /* The table of kinds, in order of preference. Plain data: main makes it, and passes it on. */
 struct spec_kinds {

@@ -586,7 +586,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 {
 	const struct facts f = {job, view, pods, ctx};
 	struct spec_cause ret = none();
-	unsigned unseen = ctx->unseen;
+	unsigned unseen = ctx->unseen & ~SPEC_UNSEEN_PARTS;
 	size_t n = 0;
 
 	if (job->suspended && spec_kueue_is_off(ctx))
@@ -609,6 +609,11 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	}
 	ret = find_unmade(&f);
+	if (!*ret.reason && ctx->unseen & SPEC_UNSEEN_PARTS && pods.n == 0 && !job->suspended) {
+		ret = make(&missing_right, "its pods are not known");
+		ret.advice = "This user may not list and watch the objects that own them: .kxfs/info "
+			     "names these.";
+	}
 	if (!*ret.reason)
 		ret = find_lost(&f);
 	if (!*ret.reason && job->state != SPEC_RUNNING)

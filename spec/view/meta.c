@@ -72,7 +72,7 @@ static bool is_name(const char *text)
 	       text[strspn(text, NAME_CHARS "._")] == '\0';
 }
 
-static bool is_uid(const char *text)
+bool spec_meta_is_uid(const char *text)
 {
 	size_t n = strlen(text);
 
@@ -87,16 +87,17 @@ const struct spec_value *spec_view_controller(const struct spec_value *object)
 	for (size_t i = 0; i < spec_read_count(owners); i++) {
 		const struct spec_value *owner = spec_read_at(owners, i);
 
-		if (spec_read_bool(owner, "controller") && is_uid(spec_read_text(owner, "uid")))
+		if (spec_read_bool(owner, "controller") &&
+		    spec_meta_is_uid(spec_read_text(owner, "uid")))
 			return owner;
 	}
 	return NULL;
 }
 
-void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
+bool spec_view_is_a(const struct spec_value *controller, const char *group, const char *kind)
 {
-	if (is_uid(uid))
-		spec_set(&v->meta.owner_uid, uid);
+	return streq(spec_read_text(controller, "kind"), kind) &&
+	       strncmp(spec_read_text(controller, "apiVersion"), group, strlen(group)) == 0;
 }
 
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
@@ -107,7 +108,7 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	const struct spec_value *owner = spec_view_controller(object);
 	cleanup_free char *text = NULL;
 
-	if (!is_name(name) || !is_uid(uid))
+	if (!is_name(name) || !spec_meta_is_uid(uid))
 		return -EINVAL;
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");

@@ -10,6 +10,8 @@
  * can't be shown.
  */
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
+/* True if TEXT can be the uid of an object. */
+bool spec_meta_is_uid(const char *text);
 void spec_meta_clear(struct spec_meta *m);
 
 /*

@@ -523,30 +523,58 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
-/*
- * Return the first of the N READERS whose kind has pods with the controller of POD, or the only
- * one; or NULL.
- */
-static const struct spec_reader *reader_of(const struct spec_reader *const *readers, size_t n,
-					   const struct spec_value *pod)
+/* Return the uid of the object that POD is a part of by R, as in struct spec_reader; NULL if it is none of its pods. */
+static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
+			    bool *ret_part)
 {
 	const struct spec_value *controller = spec_view_controller(pod);
-	const char *kind = spec_read_text(controller, "kind");
-	const char *api = spec_read_text(controller, "apiVersion");
 
-	for (size_t i = 0; i < n; i++) {
-		const struct spec_reader *r = readers[i];
-
-		if (n == 1 || (streq(r->of_kind, kind) &&
-			       strncmp(r->of_group, api, strlen(r->of_group)) == 0 &&
-			       (!r->has || r->has(r, pod))))
-			return r;
-	}
-	return NULL;
+	if (r->owner)
+		return r->owner(r, pod, ret_part);
+	return spec_view_is_a(controller, r->of_group, r->of_kind)
+		       ? spec_read_text(controller, "uid")
+		       : NULL;
 }
 
-int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
-			size_t len, struct spec_pod_view **ret)
+/* Find the reader of POD, and set the owner of V. Return NULL if there is none; a single one reads any pod. */
+static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
+					     const struct spec_value *pod, struct spec_pod_view *v)
+{
+	/* The reader of its job, if that is known already. */
+	const struct spec_reader *own =
+		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
+	const struct spec_reader *ret = NULL;
+	const char *owner = "";
+
+	for (size_t i = 0; i < readers->n; i++) {
+		bool part = false;
+		const char *uid = owner_of(readers->v[i], pod, &part);
+		const struct spec_reader *known;
+
+		if (!uid || !spec_meta_is_uid(uid))
+			continue;
+		known = readers->find ? readers->find(readers->data, uid) : NULL;
+		known = known ? known : own;
+		if (known && known != readers->v[i])
+			continue;
+		v->open = !known && (v->open || part || ret);
+		owner = known || !ret ? uid : owner;
+		ret = known || !ret ? readers->v[i] : ret;
+		if (known)
+			break;
+	}
+	if (!ret && own && !*v->meta.owner_uid) {
+		owner = v->meta.uid;
+		ret = own;
+	}
+	if (!ret && readers->n == 1)
+		return readers->v[0];
+	spec_set(&v->meta.owner_uid, ret ? owner : "");
+	return ret;
+}
+
+int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
+			struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
@@ -564,11 +592,9 @@ int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, cons
 	spec_read_copy_word(&v->node, spec, "nodeName");
 	v->reruns = reruns(spec);
 	v->deadline = deadline(o);
-	reader = reader_of(readers, n, o);
+	reader = find_reader(readers, o, v);
 	if (reader)
 		reader->pod(reader, o, v);
-	else
-		spec_set(&v->meta.owner_uid, "");
 	v->main_reruns = main_reruns(v, spec);
 	v->request = request(main_container(v, spec));
 	v->outcome = outcome(spec, spec_read_map(o, "status"));

@@ -54,8 +54,12 @@ struct spec_reader {
 		       struct spec_job_view *v);
 	/* The controller of its pods: an OF_KIND of an API that begins with OF_GROUP ("batch/"). */
 	const char *of_group, *of_kind;
-	/* True for pods of the kind, among those with such a controller. NULL: all are. */
-	bool (*has)(const struct spec_reader *reader, const struct spec_value *pod);
+	/*
+	 * NULL: these are all of its pods. Otherwise return the uid of the object that the controller of POD shows POD
+	 * to be a part of: a job, or (*RET_PART) an object between the two; NULL: POD has another controller.
+	 */
+	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
+			     bool *ret_part);
 	/* Set task, index, retry and main. OBJECT has the members in the table of pod.c, perhaps no others. */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
@@ -96,12 +100,10 @@ struct spec_reader {
 void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object);
 /* Mark V as suspended in QUEUE, one of Kueue's. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
-/*
- * Assign V to the object with this uid, whatever its own controller is. Ignored if UID is invalid.
- */
-void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* Return the reference to the controller of OBJECT, borrowed; NULL if it has no valid one. */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
+/* True if CONTROLLER is a KIND of an API that begins with GROUP. */
+bool spec_view_is_a(const struct spec_value *controller, const char *group, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Return the condition TYPE of a status, borrowed, or NULL. */

@@ -84,6 +84,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		.phase = phase_of(view, ctx),
 		.left = ctx->history,
 		.pods_late = ctx->pods_late,
+		.unseen = ctx->unseen & SPEC_UNSEEN_PARTS,
 	};
 	bool final = s.phase && spec_state_is_final(s.phase->state);
 	bool suspended = s.phase && s.phase->suspended;
@@ -184,7 +185,8 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
 	    !has_begun(job))
 		return SPEC_PENDING;
-	if (s->phase && all(job, SPEC_PENDING) && (s->phase->by_pods || any_loops(job)))
+	if (s->phase && all(job, SPEC_PENDING) &&
+	    ((s->phase->by_pods && !s->unseen) || any_loops(job)))
 		return SPEC_PENDING;
 	if (s->phase && s->phase->between && !any(job, SPEC_FAILED))
 		return SPEC_PENDING;

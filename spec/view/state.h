@@ -16,6 +16,7 @@ struct spec_standing {
 	bool cancelled;			/* the job ends, or has ended, as CANCELLED */
 	bool failed;			/* its pods have failed, in any phase */
 	bool pods_late;			/* see spec_view_context */
+	bool unseen;			/* it may have pods that are not known */
 	int64_t ended; /* when the job ended, for replicas that have no time of their own */
 };
 

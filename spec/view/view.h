@@ -79,6 +79,7 @@ struct spec_pod_view {
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* so may the main one after a failure */
 	bool ended;	  /* it was seen to have ended before its deletion was requested */
+	bool open;	  /* it has to be read again when its job is known */
 	/*
 	 * The pod was deleted, and the view is its last state. The owner of the view sets this, and
 	 * keeps the view, since it shows how an attempt ended.
@@ -179,12 +180,23 @@ typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			spec_job_view_find find, void *data, struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
+/* How the pods of a mount are read. */
+struct spec_pod_readers {
+	const struct spec_reader *const *v;
+	size_t n;
+	/* Return the reader of the job that the object UID is, or is a part of; NULL: it is not known. May be NULL. */
+	const struct spec_reader *(*find)(void *data, const char *uid);
+	void *data;
+};
+
 /*
- * Parse a pod by the first of the N readers whose kind has pods with its controller; a single
- * reader reads any pod. A pod without a reader has no controller in its view.
+ * Parse a pod by the first of the readers whose kind has pods with its controller; a single reader
+ * reads any pod. If several have, or its job can only be found by the objects between, and FIND does
+ * not know it, the view is open. A pod without a reader has no controller in its view; that of one
+ * that has lost its controller, and is known, is itself.
  */
-int spec_pod_view_parse(const struct spec_reader *const *readers, size_t n, const char *json,
-			size_t len, struct spec_pod_view **ret);
+int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
+			struct spec_pod_view **ret);
 /* The members of a pod that are read (spec/api/split.h). */
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
@@ -253,6 +265,7 @@ struct spec_view_context {
 			    * why jobs wait: */
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
+#define SPEC_UNSEEN_PARTS  4u /* and those that own its pods */
 	/* The last snapshot, or NULL. Data that pods no longer show is copied from it. */
 	const struct spec_job *before;
 };

@@ -19,6 +19,14 @@ struct spec_local_queue; /* kueue.h */
 #define SPEC_EVENT_KILLING	 "Killing"   /* a container, by the kubelet */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
+/* An object between pods and job. Plain data. */
+struct spec_part_view {
+	struct spec_meta meta; /* owner_uid: that of the job, or of another part */
+};
+
+int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
+void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
+
 /* A group. Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: that of the job */

@@ -288,7 +288,8 @@ static int on_picked(void *data, const char *json, size_t len, int wrong)
 	struct picked *picked = data;
 
 	(void)wrong;
-	return spec_pod_view_parse(&picked->kind->reader, 1, json, len, &picked->pod);
+	return spec_pod_view_parse(&(struct spec_pod_readers){.v = &picked->kind->reader, .n = 1},
+				   json, len, &picked->pod);
 }
 
 /* Of the members alone that are picked where the text is cut, the pod is the same. */
@@ -313,7 +314,8 @@ static void read_pod(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_pod_view *pod;
 
-	if (spec_pod_view_parse(&c->kind->reader, 1, line, len, &pod) < 0)
+	if (spec_pod_view_parse(&(struct spec_pod_readers){.v = &c->kind->reader, .n = 1}, line,
+				len, &pod) < 0)
 		return;
 	check_picked(c->kind, pod, line, len);
 	c->pods[c->n++] = pod;

@@ -124,6 +124,18 @@ static void test_bounds(void **state)
 	events_free(ev);
 }
 
+static bool is_same(void *data, const char *about)
+{
+	return streq(about, data);
+}
+
+static bool adopt(struct events *ev, const char *about, const char *job)
+{
+	cleanup_free char *uid = text_copy(about);
+
+	return events_adopt(ev, job, is_same, uid);
+}
+
 static void test_before_its_object(void **state)
 {
 	struct events *ev = events_new();
@@ -131,18 +143,18 @@ static void test_before_its_object(void **state)
 
 	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 1)));
 	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 2)));
-	assert_false(events_adopt(ev, "other", "j"));
+	assert_false(adopt(ev, "other", "j"));
 	assert_int_equal(count(ev, "j"), 0);
-	assert_true(events_adopt(ev, "g", "j"));
+	assert_true(adopt(ev, "g", "j"));
 	assert_int_equal(count(ev, "j"), 1);
-	assert_false(events_adopt(ev, "g", "j"));
+	assert_false(adopt(ev, "g", "j"));
 	/* Of events that belong to nobody yet the newest wait. */
 	for (unsigned i = 0; i < 2 * EVENTS_WAITING_MAX; i++) {
 		snprintf(about, sizeof(about), "o%u", i);
 		events_put(ev, NULL, 0, event(about, "FailedMount", "no volume", 1));
 	}
-	assert_false(events_adopt(ev, "o0", "k"));
-	assert_true(events_adopt(ev, about, "k"));
+	assert_false(adopt(ev, "o0", "k"));
+	assert_true(adopt(ev, about, "k"));
 	events_free(ev);
 }
 

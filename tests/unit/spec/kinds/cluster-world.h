@@ -187,7 +187,9 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	struct spec_pod_view *view;
 	size_t i = 0;
 
-	assert_int_equal(spec_pod_view_parse(&world_kind(w)->reader, 1, json, strlen(json), &view),
+	assert_int_equal(spec_pod_view_parse(&(struct spec_pod_readers){.v = &world_kind(w)->reader,
+									.n = 1},
+					     json, strlen(json), &view),
 			 0);
 	if (w->only && !(w->job && streq(view->meta.owner_uid, w->job->meta.uid))) {
 		spec_pod_view_free(view);

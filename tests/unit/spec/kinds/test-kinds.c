@@ -175,6 +175,7 @@ static void test_owners(void **state)
 		{"batch/v1", "CronJob", "", ""},
 	};
 	const struct spec_reader *readers[array_size(kinds)];
+	const struct spec_pod_readers all = {.v = readers, .n = array_size(readers)};
 
 	for (size_t i = 0; i < array_size(kinds); i++)
 		readers[i] = kinds[i]->reader;
@@ -188,9 +189,7 @@ static void test_owners(void **state)
 			"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"set-r-0\",\"uid\":\"o\","
 			"\"controller\":true}]}}",
 			cases[i].labels, cases[i].api, cases[i].kind);
-		assert_int_equal(spec_pod_view_parse(readers, array_size(readers), json,
-						     strlen(json), &v),
-				 0);
+		assert_int_equal(spec_pod_view_parse(&all, json, strlen(json), &v), 0);
 		assert_string_equal(v->meta.owner_uid, cases[i].owner);
 		spec_pod_view_free(v);
 	}

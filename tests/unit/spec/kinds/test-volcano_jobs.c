@@ -143,9 +143,11 @@ static void test_main_container(void **state)
 			     i == 1 ? ",'kubectl.kubernetes.io/default-container':'b'" : "",
 			     i == 2 ? "w" : "c");
 
-		assert_int_equal(spec_pod_view_parse(&spec_volcano.reader, 1, text, strlen(text),
-						     &v),
-				 0);
+		assert_int_equal(
+			spec_pod_view_parse(&(struct spec_pod_readers){.v = &spec_volcano.reader,
+								       .n = 1},
+					    text, strlen(text), &v),
+			0);
 		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
 		assert_string_equal(v->task, "w");
 		/* The number in the name, since no label says it. */
@@ -918,9 +920,11 @@ static void test_not_an_object(void **state)
 		assert_int_equal(spec_job_view_parse(&spec_volcano_reader, text, strlen(text), NULL,
 						     NULL, &j),
 				 -EINVAL);
-		assert_int_equal(spec_pod_view_parse(&spec_volcano.reader, 1, text, strlen(text),
-						     &p),
-				 -EINVAL);
+		assert_int_equal(
+			spec_pod_view_parse(&(struct spec_pod_readers){.v = &spec_volcano.reader,
+								       .n = 1},
+					    text, strlen(text), &p),
+			-EINVAL);
 	}
 }
 
@@ -945,9 +949,11 @@ static void test_reruns(void **state)
 			json("{'metadata':{'name':'a','uid':'u'},'spec':%s}", pods[i].spec);
 		struct spec_pod_view *p = NULL;
 
-		assert_int_equal(spec_pod_view_parse(&spec_volcano.reader, 1, text, strlen(text),
-						     &p),
-				 0);
+		assert_int_equal(
+			spec_pod_view_parse(&(struct spec_pod_readers){.v = &spec_volcano.reader,
+								       .n = 1},
+					    text, strlen(text), &p),
+			0);
 		assert_int_equal(p->reruns, pods[i].reruns);
 		spec_pod_view_free(p);
 	}

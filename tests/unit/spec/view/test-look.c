@@ -69,8 +69,10 @@ static void set_pod(struct story *s, const char *uid, const char *state)
 
 	for (char *c = json; *c; c++)
 		*c = *c == '\'' ? '"' : *c;
-	assert_int_equal(spec_pod_view_parse(&(const struct spec_reader *){&reader}, 1, json,
-					     strlen(json), &v),
+	assert_int_equal(spec_pod_view_parse(
+				 &(struct spec_pod_readers){
+					 .v = &(const struct spec_reader *){&reader}, .n = 1},
+				 json, strlen(json), &v),
 			 0);
 	if (s->pod && streq(uid, s->pod->meta.uid))
 		spec_pod_view_inherit(v, s->pod);

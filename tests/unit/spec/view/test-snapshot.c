@@ -112,8 +112,10 @@ static void add_pod(struct cluster *c, const char *task, const char *phase, int 
 		task, task, task, phase, state);
 	struct spec_pod_view *v;
 
-	assert_int_equal(spec_pod_view_parse(&(const struct spec_reader *){&reader}, 1, json,
-					     strlen(json), &v),
+	assert_int_equal(spec_pod_view_parse(
+				 &(struct spec_pod_readers){
+					 .v = &(const struct spec_reader *){&reader}, .n = 1},
+				 json, strlen(json), &v),
 			 0);
 	c->pods[c->n++] = v;
 	look(c);
@@ -300,8 +302,11 @@ static void test_refused(void **state)
 
 		assert_int_equal(spec_job_view_parse(&reader, json, strlen(json), NULL, NULL, &job),
 				 -EINVAL);
-		assert_int_equal(spec_pod_view_parse(&(const struct spec_reader *){&reader}, 1,
-						     json, strlen(json), &pod),
+		assert_int_equal(spec_pod_view_parse(
+					 &(struct spec_pod_readers){
+						 .v = &(const struct spec_reader *){&reader},
+						 .n = 1},
+					 json, strlen(json), &pod),
 				 -EINVAL);
 	}
 }
