@@ -579,6 +579,7 @@ static struct part *send_page(struct watch *w, const char *token)
 					     token ? "&continue=" : "", token ? token : "");
 	struct http_call call = {
 		.path = path,
+		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
 		.retry = w->err == ERR_NONE_YET, /* later the owner is notified of each failure */
 		.compress = true,

@@ -116,6 +116,7 @@ struct world {
 	const struct spec_part
 		*_Atomic parts[SPEC_MAX_PARTS]; /* of the sorts from WORLD_PARTS on */
 	unsigned settling;			/* calls of settle() that are under way */
+	const struct pod *again;		/* the pod that is read again */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
 	enum world_sight sights[WORLD_N_SORTS];
@@ -236,6 +237,8 @@ static const char *next_of(const struct world *w, const char *uid)
 	const struct pod *pod;
 
 	HASH_FIND_STR(w->pods, uid, pod);
+	if (!pod && w->again && streq(w->again->view->meta.uid, uid))
+		return w->again->job->j.uid;
 	if (pod)
 		return pod->job->j.uid;
 	for (size_t i = 0; i < array_size(tables); i++) {
@@ -277,6 +280,22 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 	return job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link)
 		       ? job->j.kind->reader
 		       : NULL;
+}
+
+/*
+ * The job to which the pod of VIEW belongs, as far as is known. It stays with its job when a part that has led to it is
+ * gone.
+ */
+static const char *job_of(const struct world *w, const struct spec_pod_view *view)
+{
+	const char *ret = resolve(w, view->meta.owner_uid), *before;
+	const struct job *job = find_job(w, ret);
+
+	if (job && job->j.view)
+		return ret;
+	before = resolve(w, view->meta.uid);
+	job = find_job(w, before);
+	return job && job->j.view ? before : ret;
 }
 
 /* The job to which the object of uid ABOUT belongs; NULL: not known. */
@@ -517,7 +536,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 		spec_pod_view_free(pod->view);
 	} else {
 		pod = new0(struct pod);
-		pod->job = need_job(w, resolve(w, view->meta.owner_uid));
+		pod->job = need_job(w, job_of(w, view));
 		pod->job->j.n_pods++;
 		DL_PREPEND(pod->job->pods, pod);
 	}
@@ -537,11 +556,10 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
 {
-	const struct job *job = pod ? find_job(w, resolve(w, view->meta.owner_uid)) : NULL;
+	const struct job *job = pod ? find_job(w, job_of(w, view)) : NULL;
 
 	if (!pod || job == pod->job)
 		return false;
-	/* It stays with its job when a part that has led to it is gone. */
 	return (job && job->j.view) || !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
 }
 
@@ -576,9 +594,12 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 /* Read POD again, which is in no table any more. */
 static void read_again(struct world *w, struct pod *old)
 {
+	const struct pod *outer = w->again;
 	struct pod *pod;
 
+	w->again = old;
 	pod_told(w, old->json, strlen(old->json), false);
+	w->again = outer;
 	HASH_FIND_STR(w->pods, old->view->meta.uid, pod);
 	if (pod) {
 		spec_pod_view_inherit(pod->view, old->view);

@@ -406,12 +406,9 @@ static void help_row(FILE *out, const struct option_def *d)
 
 void options_help(FILE *out)
 {
-	cleanup_free char *backends = NULL;
 	struct spec_kinds kinds cleanup(spec_kinds_clear);
 
 	spec_kinds_init(&kinds);
-	backends = source_backends_text(&kinds);
-
 	fprintf(out,
 		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
 		"       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
@@ -420,13 +417,11 @@ void options_help(FILE *out)
 		"       kxfs capture [OPTIONS] [SOURCE]\n"
 		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
 		"SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, or local: for jobs that\n"
-		"run as processes of this machine. Backends are\n"
-		"%s.\n"
+		"run as processes of this machine; kxfs --list-sources prints the backends.\n"
 		"Without a backend a mount shows what the cluster serves; without a SOURCE it uses the\n"
 		"kubeconfig's current context and its namespace. Without a backend a dry run makes what\n"
 		"FILE names as its scheduler.\n\n"
-		"Flags:\n",
-		backends);
+		"Flags:\n");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)
 			help_row(out, d);

@@ -598,7 +598,25 @@ static const char *shown_name(const struct kind_state *state, size_t i)
 		return i == 0 ? state->shown : NULL;
 	if (test->what != TEST_CONDITION && test->what != TEST_PHASE)
 		return i == 0 ? kind_words[state->is].shown : NULL;
-	return i < test->any.n ? test->any.v[i] : NULL;
+	if (i >= test->any.n)
+		return NULL;
+	/* A job without a phase. */
+	return test->what == TEST_PHASE && !*test->any.v[i] ? kind_words[state->is].shown
+							    : test->any.v[i];
+}
+
+/* True if one of the first N states is shown as NAME, like STATE, and means something else. */
+static bool is_taken(const struct spec_kind_file *f, size_t n, const struct kind_state *state,
+		     const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *other;
+
+		for (size_t k = 0; (other = shown_name(&f->states[i], k)); k++)
+			if (streq(other, name) && f->states[i].is != state->is)
+				return true;
+	}
+	return false;
 }
 
 static void make_phases(const struct place *p, struct spec_kind_file *f)
@@ -617,6 +635,11 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 				bad(p,
 				    "states[%zu] has no name to be shown by: give it one by shown",
 				    i);
+			if (is_taken(f, i, state, name))
+				bad(p,
+				    "states[%zu] would be shown as %s, like another state: give it "
+				    "another name by shown",
+				    i, name);
 			add_phase(f, &n, name, state->is, state->firm);
 		}
 	}

@@ -3,6 +3,7 @@
 #include "spec/kinds/right.h"
 
 #include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
@@ -135,16 +136,51 @@ static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 	}
 }
 
+/* Is PART the jobs of one of the N KINDS, or a part of one of the first I of them? */
+static bool is_there(const struct spec_part *part, const struct spec_kind *const *kinds, size_t n,
+		     size_t i)
+{
+	for (size_t k = 0; k < n; k++) {
+		if (spec_part_is(part, kinds[k]))
+			return true;
+		for (size_t j = 0; k < i && j < kinds[k]->n_parts; j++)
+			if (streq(kinds[k]->parts[j].plural, part->plural))
+				return true;
+	}
+	return false;
+}
+
+/* Append the rights to the parts of the jobs of the N KINDS to the *M rights of V. */
+static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
+			 size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < kinds[i]->n_parts; k++) {
+			const struct spec_part *part = &kinds[i]->parts[k];
+			struct spec_right right = {.resource = part->plural,
+						   .verbs = {"list", "watch"},
+						   .cost = part->cost};
+
+			if (is_there(part, kinds, n, i))
+				continue;
+			snprintf(right.group, sizeof(right.group), "%.*s",
+				 (int)strcspn(part->api_version, "/"), part->api_version);
+			v[(*m)++] = right;
+		}
+	}
+}
+
 struct spec_right *spec_rights(const struct spec_kind *const *kinds, size_t n, size_t *ret_n)
 {
-	struct spec_right *v =
-		new0_n(struct spec_right, array_size(rows) + n * array_size(of_jobs));
+	struct spec_right *v = new0_n(struct spec_right,
+				      array_size(rows) + n * array_size(of_jobs) + SPEC_MAX_PARTS);
 	size_t m = 0;
 
 	add_of_jobs(v, &m, 0, kinds, n);
 	v[m++] = rows[0].right;
 	for (size_t k = 1; k < array_size(of_jobs); k++)
 		add_of_jobs(v, &m, k, kinds, n);
+	add_of_parts(v, &m, kinds, n);
 	for (size_t i = 1; i < array_size(rows); i++)
 		if (is_for(&rows[i], kinds, n))
 			v[m++] = rows[i].right;

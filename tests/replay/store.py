@@ -49,6 +49,11 @@ BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
 PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 XGBOOSTJOBS = Resource("kubeflow.org", "v1", "xgboostjobs", "XGBoostJob")
+PADDLEJOBS = Resource("kubeflow.org", "v1", "paddlejobs", "PaddleJob")
+JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs", "JAXJob")
+MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+RAYJOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
+RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
 RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",

@@ -215,7 +215,9 @@ def test_rbac_has_these_rights(doctor, server):
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
                               ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test"),
                               ((st.BATCH_JOBS,), "job:test"), ((st.PYTORCHJOBS,), "pytorchjob:test"),
-                              ((st.TFJOBS,), "tfjob:test"), ((st.XGBOOSTJOBS,), "xgboostjob:test")):
+                              ((st.TFJOBS,), "tfjob:test"), ((st.XGBOOSTJOBS,), "xgboostjob:test"),
+                              ((st.PADDLEJOBS,), "paddlejob:test"), ((st.JAXJOBS,), "jaxjob:test"),
+                              ((st.MPIJOBS,), "mpijob:test"), ((st.RAYJOBS, st.RAYCLUSTERS), "rayjob:test")):
         if resources:
             server.install(*resources)
         assert doctor(None, source)[0] == 0

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the operators of tests/kinds/recordings have done, as the world and a snapshot show it: tests/kinds/golden has
+ * each change of each story. In whichever order jobs, parts and pods come, and whether parts are watched by themselves
+ * or are the jobs of another kind, the end is the same, and no part is shown as a job.
+ *
+ * KXFS_GOLDEN_WRITE writes the files anew, for somebody who reads the difference.
+ */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include <json-c/json.h>
+
+#include "backend/base/diag.h"
+#include "backend/kube/world.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
+#include "tests/unit/table.h"
+
+#define MAX_LINES 512
+#define SHOWN	  32
+
+/* An event of a watch. */
+struct told {
+	char *json, *kind;
+	bool gone;
+};
+
+struct story {
+	char name[64];
+	struct told v[MAX_LINES];
+	size_t n;
+};
+
+/* The cluster of a story. */
+static struct {
+	struct world *w;
+	const struct spec_kind *kind;
+	const struct spec_job *last;
+	int64_t now; /* s */
+	char line[4096];
+	FILE *out; /* NULL: changes are not noted */
+} rig;
+
+static void on_changed(void *data, const struct world_job *job)
+{
+}
+
+static void describe(const struct spec_job *job, char ret[4096])
+{
+	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
+
+	for (size_t i = 0; i < job->n_replicas && i < SHOWN; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,
+				      spec_state_name(r->state));
+		if (r->exit_code >= 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
+		if (*r->reason)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
+	}
+	snprintf(ret + n, 4096 - n, "\n");
+}
+
+/* Look at JOB, the only one that may be shown. */
+static void look(void *data, const struct world_job *job)
+{
+	struct spec_view_context ctx = {
+		.reader = rig.kind->reader,
+		.control = rig.kind->control,
+		.backend = rig.kind->name,
+		.namespace = "ns",
+		.own = true,
+		.now = ++rig.now * 1000000000,
+		.events_known = true,
+		.before = rig.last,
+	};
+	const struct spec_pod_view **pods cleanup_free = NULL;
+	struct events_list events cleanup(events_release) = {0};
+	struct spec_job *now;
+	char line[4096];
+	size_t n;
+
+	if (!job->view)
+		return;
+	assert_ptr_equal(job->kind, rig.kind);
+	ctx.history = job->gone;
+	pods = world_pods(job, &n);
+	world_events_of(rig.w, job->uid, &events);
+	ctx.events = events.v;
+	ctx.n_events = events.n;
+	now = spec_view_job(job->view, pods, n, &ctx);
+	spec_job_unref(rig.last);
+	rig.last = now;
+	describe(now, line);
+	if (rig.out && !streq(line, rig.line))
+		fputs(line, rig.out);
+	memcpy(rig.line, line, sizeof(line));
+}
+
+/* The sort of the objects of KIND; if ALL, Jobs and JobSets are shown too. */
+static enum world_sort sort_of(const char *kind, bool all)
+{
+	if (streq(kind, "Pod"))
+		return WORLD_PODS;
+	if (streq(kind, "Event"))
+		return WORLD_EVENTS;
+	if (streq(kind, rig.kind->kind))
+		return WORLD_JOBS;
+	if (all && streq(kind, "JobSet"))
+		return WORLD_JOBS + 1;
+	if (all && streq(kind, "Job"))
+		return WORLD_JOBS + 2;
+	for (size_t i = 0; i < rig.kind->n_parts; i++)
+		if (streq(rig.kind->parts[i].kind, kind))
+			return WORLD_PARTS + (enum world_sort)i;
+	return WORLD_N_SORTS;
+}
+
+/* Play what WHICH allows of STORY: the pods, the parts, the rest. */
+static void play(const struct story *story, bool all, const char *which)
+{
+	for (size_t i = 0; i < story->n; i++) {
+		const struct told *t = &story->v[i];
+		enum world_sort sort = sort_of(t->kind, all);
+		bool part =
+			sort == WORLD_JOBS + 1 || sort == WORLD_JOBS + 2 || world_is_of_parts(sort);
+
+		if (sort == WORLD_N_SORTS || !strchr(which, sort == WORLD_PODS ? 'p'
+							    : part	       ? 'o'
+									       : 'j'))
+			continue;
+		world_told(rig.w, sort, t->json, strlen(t->json), t->gone);
+		world_each(rig.w, look, NULL);
+	}
+}
+
+static void begin(const struct spec_kind *kind, bool all)
+{
+	rig.kind = kind;
+	rig.w = world_new(NULL);
+	world_set_changed(rig.w, on_changed, NULL);
+	world_set_kind(rig.w, WORLD_JOBS, kind);
+	if (all && !streq(kind->name, "job")) {
+		world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("jobset"));
+		world_set_kind(rig.w, WORLD_JOBS + 2, test_kind("job"));
+	}
+	for (size_t i = 0; i < kind->n_parts; i++)
+		world_set_part(rig.w, WORLD_PARTS + (enum world_sort)i, &kind->parts[i]);
+}
+
+static void end(void)
+{
+	world_stop(rig.w);
+	world_free(rig.w);
+	spec_job_unref(rig.last);
+	rig.last = NULL;
+	*rig.line = 0;
+	rig.now = 0;
+	rig.out = NULL;
+}
+
+static void tell(FILE *out, const struct spec_kind *kind, const struct story *story)
+{
+	static const char *const orders[][3] = {{"jop", "", ""},
+						{"p", "j", "o"},
+						{"p", "o", "j"},
+						{"jp", "o", ""}};
+	char first[4096] = "";
+
+	for (size_t i = 0; i < 2 * array_size(orders); i++) {
+		begin(kind, i % 2);
+		rig.out = i ? NULL : out;
+		if (i == 0)
+			fprintf(out, "%s\n", story->name);
+		for (size_t k = 0; k < array_size(orders[0]); k++)
+			play(story, i % 2, orders[i / 2][k]);
+		assert_non_null(rig.last);
+		if (i == 0) {
+			memcpy(first, rig.line, sizeof(first));
+			fprintf(out, "  in the end: %s  reason %s; %s\n", rig.line,
+				*rig.last->reason ? rig.last->reason : "-",
+				*rig.last->message ? rig.last->message : "-");
+		}
+		if (!streq(first, rig.line))
+			fail_msg("%s %s: order %zu%s ends in %s, not in %s", kind->name,
+				 story->name, i / 2, i % 2 ? " among all kinds" : "", rig.line,
+				 first);
+		end();
+	}
+}
+
+static void story_clear(struct story *story)
+{
+	for (size_t i = 0; i < story->n; i++) {
+		free(story->v[i].json);
+		free(story->v[i].kind);
+	}
+	story->n = 0;
+}
+
+static const char *text_of(struct json_object *o, const char *key)
+{
+	return json_object_get_string(json_object_object_get(o, key));
+}
+
+static char *tell_all(const struct spec_kind *kind)
+{
+	cleanup_free char *path =
+		text_print(TEST_SOURCE "/tests/kinds/recordings/%s.jsonl", kind->name);
+	cleanup_file FILE *f = fopen(path, "re");
+	struct story *story = mem_zero(sizeof(*story));
+	cleanup_free char *line = NULL;
+	size_t cap = 0, len;
+	char *ret;
+	FILE *out = text_stream(&ret, &len);
+
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0) {
+		struct json_object *o = json_tokener_parse(line);
+		struct json_object *object = json_object_object_get(o, "object");
+
+		assert_non_null(o);
+		if (!object) {
+			if (story->n)
+				tell(out, kind, story);
+			story_clear(story);
+			snprintf(story->name, sizeof(story->name), "%s", text_of(o, "story"));
+		} else {
+			assert_true(story->n < MAX_LINES);
+			story->v[story->n++] = (struct told){
+				.json = text_copy(json_object_to_json_string(object)),
+				.kind = text_copy(text_of(object, "kind")),
+				.gone = streq(text_of(o, "type"), "DELETED"),
+			};
+		}
+		json_object_put(o);
+	}
+	tell(out, kind, story);
+	story_clear(story);
+	free(story);
+	text_stream_close(out);
+	return ret;
+}
+
+static void test_recordings(void **state)
+{
+	static const char *const names[] = {"paddlejob", "jaxjob", "mpijob", "rayjob"};
+
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup_free char *path =
+			text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", names[i]);
+		cleanup_free char *text = tell_all(test_kind(names[i]));
+		cleanup_free char *golden = mem_zero(1u << 20);
+		FILE *f;
+
+		if (getenv("KXFS_GOLDEN_WRITE")) {
+			f = fopen(path, "we");
+			assert_non_null(f);
+			fputs(text, f);
+			fclose(f);
+		}
+		f = fopen(path, "re");
+		assert_non_null(f);
+		assert_true(fread(golden, 1, (1u << 20) - 1, f) > 0);
+		fclose(f);
+		assert_string_equal(text, golden);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_recordings)};
+
+	diag_setup(DIAG_INFO, false);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
