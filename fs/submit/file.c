@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of a file of submit/ or dryrun/: bytes go straight to and from the upload. Flush and release have to find
- * out which close ends the writing; writer.h tells them what /proc says, and launch.h does what follows.
+ * The class of a file of submit/ or dryrun/. Bytes go straight to and from the upload. Flush and release find out which
+ * close ends the writing, by /proc (writer.h), and launch the file then (launch.h).
  */
 #include "fs/submit/file.h"
 
@@ -81,14 +81,14 @@ static void file_save_record(struct submit *s, struct upload *u)
 		save_name(s, name, NULL, NULL);
 }
 
-/* What U shows has changed; nobody has a verdict on that yet. */
+/* What U shows has changed, and has no result yet. */
 static void file_shown(struct submit *s, struct upload *u)
 {
 	if (names_writing(s->names, u))
 		file_save_record(s, u);
 }
 
-/* Set the size of what U shows; it is not launched, since nobody closes it. */
+/* Set the size of what U shows. That launches nothing, since nothing is closed. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -102,7 +102,7 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 	return 0;
 }
 
-/* What H has changed through its file: U shows it at once only if its name does not submit. */
+/* H has changed its file. U shows that now only if its name does not submit. */
 static void file_changed(struct open_file *h)
 {
 	if (h->writer.content)
@@ -116,7 +116,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 {
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
-	/* After ESTALE the kernel looks again which file has the name now. */
+	/* After ESTALE the kernel looks the name up again. */
 	int there = names_of(s->names, u, name) ? upload_open(u, empties) : -ESTALE;
 	struct open_file *h;
 
@@ -159,8 +159,8 @@ static void file_loaded(void *data, int err)
 }
 
 /*
- * The kernel keeps no size of a file that is written, since each open file may have another one, nor of one in dryrun/,
- * which a manifest may replace at any moment.
+ * The kernel must not cache the size of a file that is being written, since each open file may have another size, nor
+ * of one in dryrun/, which a manifest may replace at any moment.
  */
 static void file_set_live(struct node *node)
 {
@@ -189,7 +189,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	file_set_live(node);
 }
 
-/* The process of thread TID, which uses H; 0: not known, as for all that use H if its opener is not known. */
+/* Return the process of thread TID, which uses H, or 0 if it is unknown. It is unknown if the opener of H is. */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
 	if (ret_in_exec)
@@ -198,8 +198,8 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS has no descriptor of H any more, as TID, one of its threads, shows. Each other open file of PROCESS
- * has one too, as far as kxfs can see: /proc does not tell which of them a descriptor is of.
+ * True if PROCESS, a thread of which is TID, has no descriptor of H any more. /proc does not show which open file a
+ * descriptor belongs to, so one descriptor is subtracted for each other open file of PROCESS.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -209,10 +209,10 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * TID, a thread of PROCESS, closes H. True if PROCESS has opened it and is done with writing. It is not while it has
- * another descriptor (a shell that puts its output aside), nor while a child that wrote last has one (Popen(stdout=f),
- * and then f.close()). If the processes can't be looked at, WHO closes tells as much as can be known. (PROCESS is the
- * number of the first thread, which has no descriptors any more if it has ended.)
+ * TID, a thread of PROCESS, closes H. True if PROCESS has opened it and is done with writing. It is not done while it
+ * has another descriptor (a shell that saves its output), nor while a child that wrote last has one (Popen(stdout=f),
+ * and then f.close()). If /proc does not show the processes, only WHO, which closes, is known. (PROCESS is the number of
+ * the first thread, which has no descriptors any more if it has ended.)
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -234,9 +234,9 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Thread TID of PROCESS, which writes H, closes it. If a signal has ended PROCESS, it has perhaps written only a part.
- * If kxfs can't see whether a signal has, what is written must not break off. If PROCESS is done, and its parent (a
- * shell, say) has the file open too, then the parent is the writer: it may go on, and may be ended by a signal.
+ * Thread TID of PROCESS, which writes H, closes it. If a signal has ended PROCESS, it may have written only a part. If
+ * kxfs can't see whether a signal has, the content must not break off. If PROCESS is done, and its parent (for example
+ * a shell) has the file open too, then the parent is the writer: it may continue, and a signal may end it.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -269,14 +269,14 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	bool in_exec = false;
 	pid_t process = h->writable ? file_process(h, tid, &in_exec) : 0;
 
-	/* Exec closes this descriptor and may keep another: the next close, or the release, ends the writing. */
+	/* Exec closes this descriptor and may keep another one, so a later close or the release ends the writing. */
 	if (!h->writable || in_exec) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid, process, node->ino);
-	/* If the writing is not over here, the release submits the file. */
+	/* If the writing does not end here, the release submits the file. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -313,7 +313,7 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
-/* Thread TID is the first that changes INO through H: find out whether H's writer can be looked at. */
+/* Thread TID is the first that changes INO through H: find out whether /proc shows H's writer. */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -395,7 +395,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* A program that writes at the end of a file means the end of what it has written itself. */
+/* The size of an open file is that of its own contents, at the end of which its program may write. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {

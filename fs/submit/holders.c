@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of a few numbers of processes; see holders.h. */
+/* A small set of numbers of processes; see holders.h. */
 #include "fs/submit/holders.h"
 
 static size_t find(const struct holders *h, uint64_t who)

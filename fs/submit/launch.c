@@ -91,7 +91,8 @@ static void launch_on_shown(void *data, int err)
 	struct launch *l = data;
 
 	if (err)
-		diag(DIAG_WARNING, "what became of %s/%s will be lost at the next mount: %s",
+		diag(DIAG_WARNING,
+		     "the result of %s/%s can't be written, and the next mount will not know it: %s",
 		     l->s->name, l->name, strerror(-err));
 	if (l->rename)
 		launch_reply_rename(l->s, l->ticket, l->err ? l->err : l->unnamed);
@@ -267,11 +268,10 @@ static void launch_recorded(void *data, int err)
 
 	if (err) {
 		l->err = err;
-		text_set(
-			&l->why,
-			"%s: could not be written to the state directory: %s. Nothing was launched. "
-			"Write it again.",
-			l->name, strerror(-err));
+		text_set(&l->why,
+			 "%s: can't be written to the state directory: %s. Nothing was launched. "
+			 "Write it again.",
+			 l->name, strerror(-err));
 		launch_show(l);
 		return;
 	}
@@ -341,21 +341,21 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct r
 
 	if (flaw == ECANCELED)
 		text = text_print(
-			"%s: its writer was killed by a signal, so it may be only a part: "
-			"nothing was launched. Write it again.",
+			"%s: a signal ended the process that wrote it, so it may be incomplete. "
+			"Nothing was launched. Write it again.",
 			name);
 	else if (flaw == EINVAL)
 		text = text_print(
-			"%s: its last line does not end with a newline, so it may be only a part: kxfs can't "
-			"see whether a signal has ended its writer, a process of another user or container. "
-			"Nothing was launched. Write it again, with a newline at its end.",
+			"%s: its last line has no newline, so it may be incomplete: kxfs can't see whether "
+			"a signal ended the process that wrote it, which is another user's or in another "
+			"container. Nothing was launched. Write it again, with a newline at its end.",
 			name);
 	else if (flaw == EFBIG)
-		text = text_print("%s: more than %u bytes: a file that is submitted may have at "
-				  "most %u. Nothing was launched.",
-				  name, SPEC_MAX_FILE, SPEC_MAX_FILE);
+		text = text_print("%s: larger than %u bytes, the limit for a file that is "
+				  "submitted. Nothing was launched.",
+				  name, SPEC_MAX_FILE);
 	else
-		text = text_print("%s: could not be written whole: %s. Nothing was launched. "
+		text = text_print("%s: was not written completely: %s. Nothing was launched. "
 				  "Write it again.",
 				  name, strerror(flaw));
 	names_refused(s->names, name, names_next(s->names), text, owner);
@@ -488,7 +488,7 @@ static char *process_text(pid_t process)
 	char comm[64] = "";
 
 	if (process <= 0)
-		return text_copy("a process that can't be seen from here");
+		return text_copy("a process that kxfs can't see");
 	writer_command(process, comm, sizeof(comm));
 	return *comm ? text_print("process %d (%s)", (int)process, comm)
 		     : text_print("process %d", (int)process);
@@ -503,8 +503,8 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 		return;
 	who = process_text(process);
 	whom = process_text(loss->writer);
-	text = text_print("%s: %s removed or replaced it while %s wrote it: nothing of what that "
-			  "wrote was launched. Write it again, or under another name.",
+	text = text_print("%s: %s removed or replaced it while %s was writing it. Nothing of that "
+			  "was launched. Write it again, or under another name.",
 			  loss->name, who, whom);
 	names_refused(s->names, loss->name, loss->number, text, s->us);
 }
@@ -612,14 +612,14 @@ static void recover_one(struct submit *s, const char *name, const char *id, uint
 	char *text cleanup_free = NULL;
 
 	if (id) {
-		diag(DIAG_INFO, "%s: launched from %s when the last mount ended", id, name);
+		diag(DIAG_INFO, "%s: an earlier mount has launched it from %s", id, name);
 		recover_file(s, name, id);
 		names_accepted(s->names, name, number, id, owner);
 	} else {
 		text = text_print(
-			"%s: kxfs ended while this was being launched, and there is no job of it: "
-			"nothing was launched, or it has been removed since. Write it again to "
-			"launch it.\n",
+			"%s: kxfs ended while it was launching this, and there is no such job: either "
+			"nothing was launched, or the job has been removed since. Writing the file "
+			"again launches a new job.\n",
 			name);
 		names_refused(s->names, name, number, text, owner);
 		if (u)

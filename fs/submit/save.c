@@ -414,8 +414,8 @@ static int load_record(void *data, const char *name)
 	if (u)
 		names_claim(s->names, u, "");
 	text = text_print(
-		"%s: what became of it is not known: %s/%s %s. Whether there is a job of it is to be seen "
-		"in jobs/ and history/. Write it again to launch it.",
+		"%s: its record %s/%s %s, so kxfs does not know whether it was launched. Look for its job "
+		"in jobs/ and history/ before you write it again: that launches a new job.",
 		name, dir, name, file_fault(err));
 	names_refused(s->names, name, names_next(s->names), text, s->us);
 	names_record(s->names, name, &lost, &file);
@@ -456,8 +456,8 @@ void save_unfinished(struct submit *s)
 	while (names_take_unfinished(s->names, &name)) {
 		struct upload *u cleanup_upload = names_file(s->names, name);
 		char *text cleanup_free = text_print(
-			"%s: kxfs ended while this was being written, so it may be only a part: "
-			"nothing was launched. Write it again.",
+			"%s: kxfs ended while this was being written, so it may be incomplete. "
+			"Nothing was launched. Write it again.",
 			name);
 		struct stat st;
 

@@ -124,7 +124,7 @@ static void content_unref(struct uploads *all, struct content *c)
 	free(c);
 }
 
-/* Free the bytes in memory, which nobody needs any more, as soon as they are on disk. */
+/* Free the bytes in memory if they are on disk and the file is not open. */
 static void unload(struct upload *u)
 {
 	if (u->n_open > 0 || u->unsaved || u->saving || !u->loaded)
@@ -146,18 +146,27 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 	return w && w->content ? w->content : u->shown;
 }
 
+/* Return where the content is that W (NULL: no handle) changes. *RET is NULL if W gets contents of its own first. */
+static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
+{
+	return w && (w->content || u->submits) ? &w->content : &u->shown;
+}
+
+/* True if the content at AT is copied before it is changed. */
+static bool is_copied(struct content *const *at)
+{
+	return !*at || (*at)->refs > 1;
+}
+
 /*
- * Return the content that is changed through W (NULL: through no handle). If others have it too, it is copied first;
- * FRESH: without its bytes.
+ * Return the content to change through W (NULL: no handle). Copy it first if others use it too; without its bytes if
+ * FRESH.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
-	struct content **at = &u->shown, *old, *c;
+	struct content **at = slot_to_change(u, w), *old = *at ? *at : u->shown, *c;
 
-	if (w && (w->content || u->submits))
-		at = &w->content;
-	old = *at ? *at : u->shown;
-	if (*at && old->refs == 1)
+	if (!is_copied(at))
 		return old;
 	c = content_new(u->all);
 	if (!fresh)
@@ -185,19 +194,12 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 	charge(u);
 }
 
-/* True if C, which W is about to change, is not W's alone, so that it is copied first. */
-static bool is_copied(const struct upload *u, const struct upload_writer *w,
-		      const struct content *c)
-{
-	return c->refs > 1 || (w && !w->content && u->submits);
-}
-
-/* May the content that W changes have SIZE bytes? 0, -EFBIG or -ENOSPC. */
-static int check_bounds(const struct upload *u, const struct upload_writer *w, uint64_t size)
+/* Check if the content that W changes may have SIZE bytes. 0, -EFBIG or -ENOSPC. */
+static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size)
 {
 	const struct uploads *all = u->all;
 	const struct content *c = content_of(u, w);
-	bool copied = is_copied(u, w, c);
+	bool copied = is_copied(slot_to_change(u, w));
 
 	if (size <= c->size && !copied)
 		return 0;
@@ -500,7 +502,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	touch(u, true);
 	u->unsaved = true;
 	if (u->shown->version != version) {
-		/* The disk has TEXT in place of the bytes that were written since. */
+		/* The disk has TEXT instead of the bytes that were written since. */
 		u->low = 0;
 		u->high = u->shown->size;
 		return 0;
@@ -557,7 +559,7 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* May this process give a file to group GID? */
+/* True if this process may give a file to group GID. */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -764,7 +766,7 @@ static int save_part(struct upload *u, const struct part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can give files away; for other users the owner stands in memory alone. */
+	/* Only root can give files away; for other users, only memory has the owner. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -822,7 +824,7 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 	return 0;
 }
 
-/* Has U a name that it also has on disk? */
+/* True if U has a name, which it also has on disk. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

@@ -13,8 +13,7 @@
  * files change what is shown, as on any file system: a second vim must read the first one's swap file.
  *
  * A file is an object of its own that outlives its name, as on any file system. Each change of a content gives it
- * another version; a launch is of one version, so a verdict that arrives late does not count for bytes that were
- * written since. A process that removes the file, replaces it, or renames it so that it does not submit any more takes
+ * another version; a launch is of one version, so a late result does not apply to bytes that were written since. A process that removes the file, replaces it, or renames it so that it does not submit any more takes
  * it from the processes that are writing it: their close fails, and nothing of it is launched.
  */
 #pragma once
@@ -36,7 +35,7 @@ struct content;
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process that opened it; 0: not known */
-	/* That process can't be looked at, so its closes alone tell when it is done (holders.h). */
+	/* /proc does not show that process, so only its closes show when it is done (holders.h). */
 	bool unseen;
 	bool dirty;	 /* it has changed the bytes since its last submission */
 	bool lost;	 /* another process has taken the file away */
@@ -54,7 +53,7 @@ struct uploads *uploads_new(int dir_fd, struct record_owner us, struct lock *loc
 /* To be called when nobody has a file any more; NULL is allowed. */
 void uploads_free(struct uploads *all);
 
-/* --- life; any thread, as all whose comment does not say otherwise --- */
+/* --- life; any thread, as all functions below without another remark --- */
 
 /* Make a new empty file, to be saved as NAME; returns a reference. TAG, by which its node is known, is copied. */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
@@ -132,24 +131,24 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
-/* How many writers beside W process PROCESS has opened. */
+/* Return how many other writers than W process PROCESS has opened. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * The process that has opened W can't be looked at. STRANGE: its number does not mean a process of this pid namespace
- * either.
+ * /proc does not show the process that has opened W. STRANGE: its number is not that of a process of this pid
+ * namespace either.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /* True if W has changed the bytes since its last submission, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
  * False if W has lost the file, or if what was written through it was launched, or is being launched. A writer that
- * can't be looked at may go on after its launch: nobody knows whether its writing has ended, and what it writes next is
- * a new content.
+ * /proc does not show may continue after its launch: kxfs can't know whether it has finished, and what it writes next
+ * is a new content.
  */
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
 /* True if W has lost the file, and had bytes for it. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* What W has written belongs to launch LAUNCH; 0: it need not be launched any more. */
+/* What W has written belongs to launch LAUNCH; 0: it is not launched any more. */
 void upload_launching(struct upload *u, struct upload_writer *w, uint64_t launch);
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
@@ -167,9 +166,9 @@ int upload_save_text(struct upload *u, const char *text);
 int upload_save_name(struct upload *u, const char *name);
 /* The inode number of U; 0: it is not on disk. May be called before the mount is up, too. */
 uint64_t upload_ino(const struct upload *u);
-/* Does U need a save that nobody has asked for yet? If so it counts as asked for until it begins. */
+/* True if U needs a save that was not requested yet. Then it counts as requested until the save begins. */
 bool upload_want_save(struct upload *u);
-/* Is all of U on disk, as far as is known? */
+/* True if all of U is on disk, as far as is known. */
 bool upload_is_saved(struct upload *u);
 
 /* --- for names.c; under the lock --- */
@@ -179,7 +178,7 @@ uint64_t upload_version(const struct upload *u);
 struct record_owner upload_owner(const struct upload *u);
 /* Set the owner that an earlier mount knew. */
 void upload_set_owner(struct upload *u, struct record_owner owner);
-/* May the name of U be removed because it is old? Yes if nobody has U open and it is on disk. */
+/* True if the name of U may expire: U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
 int64_t upload_ctime(const struct upload *u);
 bool upload_is_empty(const struct upload *u);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc says of a process that writes: see writer.h. All of it runs on the FUSE thread, so nothing here may make a
- * request to our own mount: the file of a descriptor is read from its fdinfo, and a statx that is answered from the
- * kernel's memory says whether it is in our mount.
+ * Reads /proc; see writer.h. All of it runs on the FUSE thread, so nothing here may send a request to our own mount:
+ * fdinfo has the file of a descriptor, and a statx that the kernel answers from memory shows whether it is in our
+ * mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/* The text after "\nKEY:" (or KEY: at the start), without the blanks that follow it; NULL: there is no such line. */
+/* Return the text after "\nKEY:" (or KEY: at the start) and the blanks that follow it, or NULL. */
 static const char *writer_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -65,7 +65,7 @@ int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 	return 0;
 }
 
-/* Read a short text file of /proc, cut at the buffer's size: what is needed stands near the beginning. */
+/* Read the beginning of a text file of /proc, as much as fits into BUF. */
 static int writer_read(int dir, const char *path, char *buf, size_t size)
 {
 	int fd cleanup_fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -92,7 +92,7 @@ void writer_command(pid_t pid, char *ret, size_t size)
 
 pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
-	/* The groups of the process, of which there may be many, precede what is needed. */
+	/* The list of the process's groups, which may be long, precedes VmExe. */
 	char path[64], buf[16384] = "";
 
 	if (ret_in_exec)
@@ -108,9 +108,9 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 }
 
 /*
- * Is descriptor NAME of the process on the filesystem of MOUNTPOINT? (st_ino does not tell: it is a hash of a name, so
- * two mounts of kxfs give the same numbers.) AT_STATX_DONT_SYNC with an empty mask asks no filesystem. When in doubt:
- * yes.
+ * True if descriptor NAME of the process is on the filesystem of MOUNTPOINT, or if that is unknown. (st_ino does not
+ * show it: it is a hash of a name, so two mounts of kxfs have the same numbers.) With AT_STATX_DONT_SYNC and an empty
+ * mask the kernel sends no request to a filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {

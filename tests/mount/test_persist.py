@@ -365,14 +365,14 @@ def test_damaged_submission(kx):
     kx.start()
     assert kx.ls("submit") == ["bad.yaml", "bad.yaml.error", "good.yaml", "good.yaml.job"]
     assert f"{record} is damaged" in kx.read(".kxfs", "log")
-    assert "what became of it is not known" in kx.read("submit/bad.yaml.error")
+    assert "kxfs does not know whether it was launched" in kx.read("submit/bad.yaml.error")
     assert (kx.state / "aside" / "bad.yaml.record").exists()
     os.rename(kx / "submit/bad.yaml", kx / "submit/other.yaml")
     assert kx.ls("jobs") == jobs
     kx.end()
     kx.start()
     assert kx.ls("submit") == ["good.yaml", "good.yaml.job", "other.yaml", "other.yaml.error"]
-    assert "what became of it is not known" in kx.read("submit/other.yaml.error"), "no mount knows it"
+    assert "kxfs does not know whether it was launched" in kx.read("submit/other.yaml.error"), "no mount knows it"
     assert kx.ls("jobs") == jobs
     kx.write("submit/other.yaml", app("true"))
     assert len(kx.ls("jobs")) == 3

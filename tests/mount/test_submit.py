@@ -656,7 +656,7 @@ def test_writer_that_was_not_done(kx, sig):
             f.close()
     kx.start()
     assert kx.read("submit", "part.yaml.error") == (
-        "part.yaml: kxfs ended while this was being written, so it may be only a part: nothing was launched. "
+        "part.yaml: kxfs ended while this was being written, so it may be incomplete. Nothing was launched. "
         "Write it again.\n")
     assert kx.read("submit", "part.yaml") == app("true")
     assert not {"unsynced.yaml", "empty.yaml"} & set(kx.ls("submit"))

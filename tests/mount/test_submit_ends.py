@@ -175,7 +175,7 @@ def test_perhaps_a_part(kx, line):
 @pytest.mark.parametrize("line", lines(REFUSED))
 def test_refused(kx, programs, line):
     script(kx, line, programs)
-    submitting.refused(kx, "x.yaml", "killed by a signal")
+    submitting.refused(kx, "x.yaml", "a signal ended")
 
 
 @pytest.mark.parametrize("line", ["$ENDS second write exit > x.yaml", "{ $GO exit; } > x.yaml", "$ENDS second half KILL > x.yaml"])
@@ -183,7 +183,7 @@ def test_dryrun(kx, programs, line):
     """In dryrun/ the manifest is what a launch is."""
     script(kx, line, programs, "dryrun")
     if "half" in line:
-        assert "killed by a signal" in kx.read("dryrun/x.yaml.error")
+        assert "a signal ended" in kx.read("dryrun/x.yaml.error")
     else:
         harness.wait_for(lambda: kx.read("dryrun/x.yaml") != LONG, what="the manifest")
         assert kx.ls("dryrun") == ["x.yaml"]
@@ -192,7 +192,7 @@ def test_dryrun(kx, programs, line):
 def test_a_close_reports_a_child_that_was_ended(kx, programs):
     """ECANCELED: the opener closes the file after its child."""
     assert script(kx, "$ENDS main half lose-child close > x.yaml", programs) == 125
-    submitting.refused(kx, "x.yaml", "killed by a signal")
+    submitting.refused(kx, "x.yaml", "a signal ended")
 
 
 @pytest.mark.parametrize("line", [

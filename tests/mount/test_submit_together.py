@@ -194,7 +194,7 @@ def test_the_first_loses_the_file(kx, line):
 def test_removed_while_another_writes(kx, line):
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit")
-    assert f"removed or replaced it while process {first.pid} (python3) wrote it" in error_of(kx, "x.yaml")
+    assert f"removed or replaced it while process {first.pid} (python3) was writing it" in error_of(kx, "x.yaml")
     assert close_of(first) == os.strerror(16)
     assert told(kx) == []
 
@@ -230,6 +230,6 @@ def test_a_writer_that_is_killed_is_in_nobodys_way(kx):
     first = writer(kx, A)
     harness.kill(first.pid, signal.SIGKILL)
     first.communicate()
-    harness.wait_for(lambda: "killed by a signal" in (error_of(kx, "x.yaml") or ""), what="that it was killed")
+    harness.wait_for(lambda: "a signal ended" in (error_of(kx, "x.yaml") or ""), what="that it was killed")
     assert submitting.put(kx, "x.yaml", B) == ""
     assert told(kx) == [B]

@@ -184,7 +184,7 @@ SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
 def test_killed_half_way(kx, line, sig):
     (kx.work / "doc.go").touch()
     script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
-    submitting.refused(kx, "x.yaml", "killed by a signal")
+    submitting.refused(kx, "x.yaml", "a signal ended")
     assert kx.read("submit/x.yaml") and GOOD.startswith(kx.read("submit/x.yaml"))
     # Another writer makes good for it.
     assert script(kx, "cp $DOC $F", GOOD)[0] == 0

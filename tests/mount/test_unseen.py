@@ -127,14 +127,14 @@ def test_threads(make_unseen, programs, where, line, launched):
     if launched:
         submitting.launched_once(kx, "x.yaml")
     else:
-        submitting.refused(kx, "x.yaml", "so it may be only a part")
+        submitting.refused(kx, "x.yaml", "so it may be incomplete")
 
 
 def test_part_that_is_right(kx):
     """Whose text breaks off within a line is not launched, though it would be right; JSON has its bracket."""
     text = "name: app\nroles:\n- name: main\n  image: x\n  entrypoint: 'true'\n  num_replicas: 1"
     assert submitting.put(kx, "x.yaml", text) == "EINVAL"
-    submitting.refused(kx, "x.yaml", "so it may be only a part")
+    submitting.refused(kx, "x.yaml", "so it may be incomplete")
     assert submitting.put(kx, "x.yaml", text + "2\n") == ""
     submitting.launched_once(kx, "x.yaml")
     assert submitting.put(kx, "y.json", GOOD.rstrip("\n")) == ""

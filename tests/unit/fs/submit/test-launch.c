@@ -411,7 +411,7 @@ static void test_flaw(void **state)
 	write_file(r, &f, "one");
 	upload_set_flaw(f.u, &f.w, ECANCELED);
 	launch_close(r->s, f.u, &f.w, r->owner, NULL);
-	assert_true(shows(r, "x.yaml", SUBMIT_NAME_ERROR, "killed by a signal"));
+	assert_true(shows(r, "x.yaml", SUBMIT_NAME_ERROR, "a signal ended"));
 	assert_false(upload_is_dirty(f.u, &f.w));
 	/* A file that is empty, or whose name does not submit, is not launched. */
 	write_file(r, &f, "");
@@ -478,7 +478,7 @@ static void test_left(void **state)
 	submit_launched(r->s, "there.yaml", "job-8", "00000000-0008-8000-8000-000000000001");
 	submit_launched(r->s, "late.yaml", NULL, "00000000-0009-8000-8000-000000000001");
 	run(r);
-	assert_true(shows(r, "gone.yaml", SUBMIT_NAME_ERROR, "there is no job of it"));
+	assert_true(shows(r, "gone.yaml", SUBMIT_NAME_ERROR, "there is no such job"));
 	assert_true(shows(r, "there.yaml", SUBMIT_NAME_JOB, "job-8"));
 	wait_until(has_record(r, "there.yaml", "job job-8 ") &&
 		   !has_record(r, "there.yaml", "pending"));
@@ -486,7 +486,7 @@ static void test_left(void **state)
 	assert_true(shows(r, "late.yaml", SUBMIT_NAME_ERROR, NULL));
 	assert_true(has_record(r, "late.yaml", "pending "));
 	submit_launched(r->s, "late.yaml", "", "00000000-0009-8000-8000-000000000001");
-	wait_until(has_record(r, "late.yaml", "there is no job of it"));
+	wait_until(has_record(r, "late.yaml", "there is no such job"));
 	/* A number of a launch is never used twice. */
 	assert_true(names_next(r->s->names) > 9);
 	end(r);
@@ -502,7 +502,7 @@ static void fail_record(struct rig *r, const char *next)
 	run(r);
 	assert_true(shows(r, "x.yaml", SUBMIT_NAME_JOB, "job-7"));
 	put(r, next, "one", &f);
-	wait_until(shows(r, next, SUBMIT_NAME_ERROR, "could not be written"));
+	wait_until(shows(r, next, SUBMIT_NAME_ERROR, "can't be written"));
 	close_file(&f);
 }
 
