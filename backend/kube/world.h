@@ -3,8 +3,8 @@
  * The cluster as a world: all that its watches, and replies to requests, have brought of jobs, their pods, the pod
  * groups of the scheduler, events, queues and Kueue's Workloads. The world joins them: a pod, a group and a Workload
  * belong to the job whose uid is that of their controller, or of the controller of a part that is their controller, and
- * so on; an event to the job of the object that it is about, whichever of the two comes first. It says which job has changed, and does not know what follows from that. I/O
- * thread, but for functions that say "any thread".
+ * so on; an event to the job of the object that it is about, whichever of the two comes first. It says which job has
+ * changed, and does not know what follows from that. I/O thread, but for functions that say "any thread".
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a kind file: a path into an object, one of its labels or annotations, the number at the end of its name, the
- * key of a map, or a constant. Private to spec/kindfile.
+ * Values of a kind file: a path into an object, one of its labels or annotations, the number at the end of its name,
+ * the key of a map, or a constant. Private to spec/kindfile.
  */
 #pragma once
 

@@ -63,8 +63,8 @@ bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind);
 /* True if the object of VIEW is made by a job of KIND, as a JobSet makes Jobs. It is not shown beside that job. */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 /*
- * True if VIEW, one of kind OWN, is a watched part of a job of KIND, or of another part of it, so that its pods are that
- * job's.
+ * True if VIEW, one of kind OWN, is a watched part of a job of KIND, or of another part of it, so that its pods are
+ * that job's.
  */
 bool spec_kind_links(const struct spec_kind *kind, const struct spec_kind *own,
 		     const struct spec_job_view *view);

@@ -222,6 +222,8 @@ static int by_creation(const void *a, const void *b)
 
 	if (x->meta.created != y->meta.created)
 		return x->meta.created < y->meta.created ? -1 : 1;
+	if (!streq(x->meta.name, y->meta.name))
+		return strcmp(x->meta.name, y->meta.name);
 	return strcmp(x->meta.uid, y->meta.uid);
 }
 

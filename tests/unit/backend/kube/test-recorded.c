@@ -245,7 +245,8 @@ static char *tell_all(const struct spec_kind *kind)
 
 static void test_recordings(void **state)
 {
-	static const char *const names[] = {"paddlejob", "jaxjob", "mpijob", "rayjob"};
+	static const char *const names[] = {"paddlejob", "jaxjob",   "mpijob",
+					    "rayjob",	 "trainjob", "sparkapplication"};
 
 	for (size_t i = 0; i < array_size(names); i++) {
 		cleanup_free char *path =
