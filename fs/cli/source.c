@@ -61,8 +61,8 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/* A word this short is near to many possible namespaces. */
-	if (near && !colon && strlen(near) <= 3 && !streq(word, near))
+	/* A namespace may well be called "training" or "spark", though there is trainjob. */
+	if (near && !colon && !streq(word, near))
 		return 0;
 	if (near)
 		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,

@@ -185,7 +185,7 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
 	    !has_begun(job))
 		return SPEC_PENDING;
-	if (s->phase && all(job, SPEC_PENDING) &&
+	if (s->phase && (all(job, SPEC_PENDING) || (view->from_pods && !job->n_replicas)) &&
 	    ((s->phase->by_pods && !s->unseen) || any_loops(job)))
 		return SPEC_PENDING;
 	if (s->phase && s->phase->between && !any(job, SPEC_FAILED))

@@ -53,6 +53,8 @@ PADDLEJOBS = Resource("kubeflow.org", "v1", "paddlejobs", "PaddleJob")
 JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs", "JAXJob")
 MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 RAYJOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
+TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+SPARKAPPLICATIONS = Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication")
 RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])

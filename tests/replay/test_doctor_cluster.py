@@ -217,7 +217,8 @@ def test_rbac_has_these_rights(doctor, server):
                               ((st.BATCH_JOBS,), "job:test"), ((st.PYTORCHJOBS,), "pytorchjob:test"),
                               ((st.TFJOBS,), "tfjob:test"), ((st.XGBOOSTJOBS,), "xgboostjob:test"),
                               ((st.PADDLEJOBS,), "paddlejob:test"), ((st.JAXJOBS,), "jaxjob:test"),
-                              ((st.MPIJOBS,), "mpijob:test"), ((st.RAYJOBS, st.RAYCLUSTERS), "rayjob:test")):
+                              ((st.MPIJOBS,), "mpijob:test"), ((st.RAYJOBS, st.RAYCLUSTERS), "rayjob:test"),
+                              ((st.TRAINJOBS,), "trainjob:test"), ((st.SPARKAPPLICATIONS,), "sparkapplication:test")):
         if resources:
             server.install(*resources)
         assert doctor(None, source)[0] == 0

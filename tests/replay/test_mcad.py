@@ -308,7 +308,7 @@ def test_nothing_is_served(said, server):  # noqa: F811
     assert said(source="mcad:test") == (
         "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask its administrator to install them.\n")
     assert said(source="test") == (
-        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 6 other kinds of jobs\n"
+        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 8 other kinds of jobs\n"
         "Is it the right cluster? Otherwise ask "
         "its administrator to install them.\n")
 

@@ -351,6 +351,8 @@ static void test_closed(void **state)
 	answer("/jaxjobs", 404, "{}");
 	answer("/mpijobs", 404, "{}");
 	answer("/rayjobs", 404, "{}");
+	answer("/trainjobs", 404, "{}");
+	answer("/sparkapplications", 404, "{}");
 	assert_done("found 0, job");
 	fake_pass(SURVEY_MS); /* each time one of them is asked for */
 	answer("/apis", 403, "{}");
@@ -363,7 +365,7 @@ static void test_nothing(void **state)
 	kinds_start(rig.k);
 	serve("apps/v1");
 	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, "
-		    "PyTorchJobs or 6 other kinds of jobs\n"
+		    "PyTorchJobs or 8 other kinds of jobs\n"
 		    "Is it the right cluster? Otherwise ask its administrator to install them.");
 }
 

@@ -68,8 +68,8 @@ static const struct {
 	{"kxfs local /mnt/kx", "local: unknown backend; did you mean local: ?"},
 	{"kxfs slurm:training /mnt/kx",
 	 "slurm:training: unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper:, "
-	 "jobset:, job:, pytorchjob:, tfjob:, xgboostjob:, paddlejob:, jaxjob:, mpijob:, rayjob: "
-	 "and local:"},
+	 "jobset:, job:, pytorchjob:, tfjob:, xgboostjob:, paddlejob:, jaxjob:, mpijob:, rayjob:, "
+	 "trainjob:, sparkapplication: and local:"},
 	{"kxfs --list-sources local:", "local:: too many words; kxfs --list-sources [OPTIONS]"},
 	/* flags */
 	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},

@@ -263,7 +263,7 @@ static void test_from_pods(void **state)
 				    "pods: {role: label role, index: label index, trim: true}\n");
 
 	foo_job(&w, "");
-	expect(&w, "RUNNING\n");
+	expect(&w, "PENDING\n");
 	foo_pod(&w, "b1", "f.B", "1", 2, "Running", false);
 	foo_pod(&w, "x", "other", "0", 3, "Running", false);
 	expect(&w, "RUNNING B-0=PENDING B-1=RUNNING other-0=RUNNING\n");

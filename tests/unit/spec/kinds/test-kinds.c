@@ -111,7 +111,7 @@ static void test_meant(void **state)
 	assert_ptr_equal(kinds[0], &spec_appwrapper);
 	assert_string_equal(
 		all,
-		"Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 6 other kinds of jobs");
+		"Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 8 other kinds of jobs");
 	assert_string_equal(some, "AppWrappers");
 	free(all);
 	free(some);
