@@ -275,6 +275,11 @@ int64_t backend_stale_since(struct backend *b)
 	return b->ops->stale_since ? b->ops->stale_since(b) : 0;
 }
 
+char *backend_trouble(struct backend *b)
+{
+	return b->ops->trouble ? b->ops->trouble(b) : NULL;
+}
+
 char *backend_archive(struct backend *b)
 {
 	return b->archive ? text_print("%s/%s", b->config.archive, b->ops->namespace(b)) : NULL;

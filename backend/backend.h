@@ -193,6 +193,9 @@ void backend_usage_wanted(struct backend *b);
  */
 char *backend_archive(struct backend *b);
 
+/* During the start, on the I/O thread: return what delays it, malloc'ed, or NULL if that is unknown. */
+char *backend_trouble(struct backend *b);
+
 /* --- texts; any thread; may read the state directory --- */
 
 enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };

@@ -89,6 +89,8 @@ struct http {
 	uint64_t turn;		       /* calls of work, counted from 1 */
 	/* FAILING: the last request that ended failed. RECOVERED: one has succeeded since; work notifies the owner. */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
+	bool heard;	      /* a reply has arrived */
+	char *trouble;	      /* why a request is retried; NULL after a success */
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
 	unsigned tokens;       /* the number of retries allowed now */
@@ -170,6 +172,9 @@ static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
+	http->heard |= rq->now.head;
+	if (is_good(rq))
+		free(take_ptr(http->trouble));
 	if (is_good(rq) && http->answers_now == FAILING) {
 		http->answers_now = RECOVERED;
 		post_work(http);
@@ -466,10 +471,10 @@ static bool take_token(struct http *http, uint64_t now)
 }
 
 /*
- * Start waiting for a retry of RQ, if the deadline and the budget allow one. ASKED is its
- * Retry-After in ms. Return false otherwise.
+ * Start waiting for a retry of RQ, which failed for the reason WHY, if the deadline and the budget
+ * allow one. ASKED is its Retry-After in ms. Return false otherwise.
  */
-static bool wait_to_retry(struct http_request *rq, unsigned asked)
+static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *why)
 {
 	uint64_t now = loop_now_ms();
 	unsigned wait;
@@ -485,6 +490,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	rq->state = WAITING;
 	rq->told_when = asked;
 	rq->http->answers_now = FAILING;
+	text_set(&rq->http->trouble, "%s", why);
 	arm(rq, rq->due = now + wait);
 	return true;
 }
@@ -588,6 +594,8 @@ static void answered(struct http_request *rq)
 {
 	bool harmless = may_repeat(rq) || did_nothing(rq);
 	unsigned asked = retry_after(rq);
+	cleanup_free char *text =
+		text_print("%s: the answer is HTTP %d", rq->http->server.name, rq->status);
 
 	rq->now.sent = false;
 	if (rq->status == 401 && !rq->renewed &&
@@ -597,7 +605,7 @@ static void answered(struct http_request *rq)
 		try_request(rq);
 		return;
 	}
-	if ((rq->status == 429 || rq->status == 503) && harmless && wait_to_retry(rq, asked))
+	if ((rq->status == 429 || rq->status == 503) && harmless && wait_to_retry(rq, asked, text))
 		rq->again = true;
 	else
 		finish(rq, 0, NULL);
@@ -614,13 +622,13 @@ static void broken(struct http_request *rq, CURLcode code)
 		finish(rq, rq->body_err, rq->body_err == -EFBIG ? "the answer is too large" : NULL);
 		return;
 	}
-	if (harmless && !rq->now.passed_on && http_error_passes(code) && wait_to_retry(rq, 0))
-		return;
 	text = http_error_text(code,
 			       code == CURLE_ABORTED_BY_CALLBACK
 				       ? "the connection broke before an answer came"
 				       : rq->easy.words,
 			       &rq->http->server);
+	if (harmless && !rq->now.passed_on && http_error_passes(code) && wait_to_retry(rq, 0, text))
+		return;
 	finish(rq, http_error_errno(code), text);
 }
 
@@ -842,6 +850,17 @@ void http_stop(struct http *http, loop_fn fn, void *data)
 	group_when_empty(&http->group, fn, data);
 }
 
+char *http_trouble(const struct http *http)
+{
+	if (http->trouble)
+		return text_copy(http->trouble);
+	if (http->heard)
+		return NULL;
+	if (http->requests && http->requests->state == ASKING)
+		return text_print("%s: kxfs waits for the credentials", http->server.name);
+	return http_error_text(CURLE_OPERATION_TIMEDOUT, "no answer yet", &http->server);
+}
+
 void http_free(struct http *http)
 {
 	if (!http)
@@ -849,5 +868,6 @@ void http_free(struct http *http)
 	assert(!http->requests && http->group.n == 0);
 	http_server_fini(&http->server);
 	curl_global_cleanup();
+	free(http->trouble);
 	free(http);
 }

@@ -152,6 +152,12 @@ void http_resume(struct http_request *rq);
  */
 void http_yield(struct http_request *rq);
 
+/*
+ * Return why the server has not sent what was requested, malloc'ed: a request failed and is
+ * retried, or there was no reply yet. NULL if neither is known.
+ */
+char *http_trouble(const struct http *http);
+
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {
 	/*

@@ -53,6 +53,8 @@ struct backend_ops {
 	const char *(*namespace)(struct backend *b);
 	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
 	bool (*is_whole)(struct backend *b);
+	/* See backend_trouble. NULL: there is never any. */
+	char *(*trouble)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The text of a queue, made from the N snapshots JOBS of jobs/; malloc'ed. NULL: the queue's view has all. */

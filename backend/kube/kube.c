@@ -477,6 +477,11 @@ static void kube_usage_wanted(struct backend *b)
 	looks_wanted(kube_parts_of(b)->looks);
 }
 
+static char *kube_trouble(struct backend *b)
+{
+	return http_trouble(kube_of(b)->http);
+}
+
 static void kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
@@ -548,6 +553,7 @@ const struct backend_ops kube_ops = {
 	.text = kube_text,
 	.is_whole = kube_is_whole,
 	.is_settled = kube_is_settled,
+	.trouble = kube_trouble,
 	.namespace = kube_namespace,
 	.events = kube_events_text,
 	.stale_since = kube_stale_since,

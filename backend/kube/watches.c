@@ -232,7 +232,7 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* True if every required watch has its first list or, for jobs of one kind, an error; jobs of one kind must be listed. */
+/* True if pods and one kind are listed, and each other kind is listed or can't be had. */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {

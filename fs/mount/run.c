@@ -362,10 +362,11 @@ static void on_signal(void *data)
 static void on_patience(void *data)
 {
 	struct run *r = data;
+	cleanup_free char *why = backend_trouble(r->backend);
 
 	if (!atomic_load(&r->up))
-		diag(DIAG_INFO, "the list of jobs of %s has not arrived yet; still trying",
-		     r->options->source);
+		diag(DIAG_INFO, "the list of jobs of %s has not arrived yet; still trying%s%s",
+		     r->options->source, why ? ": " : "", why ? why : "");
 }
 
 static void on_expire(void *data)

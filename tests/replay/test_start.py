@@ -6,13 +6,14 @@ import re
 
 import kubeconfig
 import pytest
+import replies
 import store as st
 from apiserver import ApiServer
-from harness import is_mounted, marked_pids, run, wait_for
+from harness import is_mounted, marked_pids, popen, run, wait_for
 
 
 def waits(source):
-    return f"kxfs: the list of jobs of {source} has not arrived yet; still trying"
+    return rf"kxfs: the list of jobs of {re.escape(source)} has not arrived yet; still trying(: .*)?\n"
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def said(make_kx, server):
         p = run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
         wait_for(lambda: not marked_pids(), what="the end of what it has started")
         assert p.returncode == 1 and p.stdout == "" and not is_mounted(kx.mnt)
-        return p.stderr if waited else p.stderr.replace(waits(source) + "\n", "", 1)
+        return p.stderr if waited else re.sub(waits(source), "", p.stderr, count=1)
 
     return attempt
 
@@ -100,10 +101,36 @@ def test_http_to_https(said, pki):
 def test_server_is_down(said, server):
     server.away()
     waiting, refused = said(waited=True).splitlines()
-    assert waiting == waits("volcano:test")
+    assert waiting.endswith(refused.split(": ", 2)[2]), "the reason, before it gives up"
     # The words before the semicolon are those of curl's version.
     assert re.search("Couldn't connect to server|Connection refused", refused)
     assert "; is server of the kubeconfig right, and can it be reached from here" in refused
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("how, reason", [
+    ("name", r"Could not resolve host: nowhere\.invalid; is server of the kubeconfig right"),
+    ("silent", r"no answer yet; is server of the kubeconfig right"),
+    ("busy", r"the answer is HTTP 503"),
+    ("plugin", "kxfs waits for the credentials")])
+def test_says_what_it_waits_for(make_kx, server, how, reason):
+    """After some seconds it names the server and the reason, and goes on."""
+    user = kubeconfig.plugin("sleep", "1000") if how == "plugin" else None
+    url = "https://nowhere.invalid:6443" if how == "name" else server.url
+    if how == "silent":
+        server.faults.add("silent", times=1000)
+    if how == "busy":
+        server.faults.add("reply", times=1000, reply=replies.status(503, "ServiceUnavailable", "busy"))
+    address = url.split("//")[1]
+    kx = make_kx(start=False, source="volcano:test")
+    path = kubeconfig.write(kx.base / "config", kubeconfig.config(server, user=user, url=url))
+    with open(kx.messages, "wb") as err:
+        proc = popen(kx.command("-f"), env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work, stderr=err)
+    try:
+        wait_for(lambda: re.search(f"not arrived yet; still trying: {re.escape(address)}: {reason}", kx.said()), what=kx.said)
+    finally:
+        proc.terminate()
+        proc.wait(60)
 
 
 def test_leaves_no_new_state_directory(make_kx, server):

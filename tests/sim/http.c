@@ -621,6 +621,11 @@ void http_yield(struct http_request *rq)
 	(void)rq;
 }
 
+char *http_trouble(const struct http *http)
+{
+	return NULL;
+}
+
 void http_count(struct http *http, struct http_counts *ret)
 {
 	*ret = (struct http_counts){.answers = &http->answers};
