@@ -306,6 +306,15 @@ static void end_openings(struct capture *c, struct opening *openings,
 	}
 }
 
+/* Do pods of JOB run on, long after its end? */
+static bool is_outlived(const struct job *job)
+{
+	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
+		if (follow_state(log->follow).outlived)
+			return true;
+	return false;
+}
+
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	struct job *job;
@@ -319,7 +328,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 	job = find_job(c, snapshot->uid);
 	if (job)
 		end_openings(c, take_ptr(job->openings), snapshot);
-	over = spec_job_is_over(snapshot) && capture_is_quiet(c, snapshot->uid);
+	over = (spec_job_is_over(snapshot) || (spec_job_has_ended(snapshot) && is_outlived(job))) &&
+	       capture_is_quiet(c, snapshot->uid);
 	if (!job || !job->output || over == job->output_ended)
 		return;
 	job->output_ended = over;

@@ -62,7 +62,9 @@
 #define QUIET_LOOKS 20
 /* Whoever opens a log after the end of its job waits this long for the news that its run has ended, */
 #define NEWS_MS 1000
-#define REST_MS 8000 /* and this long after the end of its run for the rest of the log */
+/* A run that goes on for this long after the end of its job, in a pod that is not removed, is not the job's any more. */
+#define OUTLIVED_MS 60000
+#define REST_MS	    8000 /* and this long after the end of its run for the rest of the log */
 /*
  * After this many tries that bring nothing of a run that has ended, kxfs gives it up for now; after this many answers
  * that there is nothing, it believes that.
@@ -150,6 +152,7 @@ struct follow {
 	bool arrived;
 	bool fetched; /* what there was at the start was fetched, as far as it can be */
 	struct loop_timer patience;
+	struct loop_timer outlived; /* set while the job has ended, and the run has not */
 	struct waiter *waiters;
 	uint64_t quiet_size; /* size of the log when on_patience last looked */
 	unsigned quiet_looks;
@@ -372,6 +375,7 @@ static void await_rest(struct follow *f, unsigned ms)
 static void over(struct follow *f)
 {
 	f->step = OVER;
+	loop_timer_stop(&f->outlived);
 	stop(f);
 	/* Else readers see it as ended already. */
 	if (f->place.state != PLACE_PAUSED || !f->place.retried)
@@ -515,9 +519,26 @@ void follow_leaving(struct follow *f)
 
 void follow_job_ended(struct follow *f, bool over)
 {
-	if (over && !f->over && !has_ended(f))
-		await_rest(f, NEWS_MS);
+	if (over == f->over)
+		return;
 	f->over = over;
+	if (!over) {
+		loop_timer_stop(&f->outlived);
+	} else if (!has_ended(f) && f->step != OVER) {
+		await_rest(f, NEWS_MS);
+		loop_timer_set(&f->outlived, OUTLIVED_MS);
+	}
+}
+
+static void on_outlived(void *data)
+{
+	struct follow *f = data;
+
+	loop_timer_stop(&f->outlived);
+	if (has_ended(f) || f->place.leaving || f->step == CLOSING)
+		return;
+	stop_try(f);
+	finish(f, 0, "");
 }
 
 void follow_resume(struct follow *f, bool opened)
@@ -945,6 +966,7 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	f->window = WINDOW;
 	loop_timer_init(&f->timer, context->loop, on_timer, f);
 	loop_timer_init(&f->patience, context->loop, on_patience, f);
+	loop_timer_init(&f->outlived, context->loop, on_outlived, f);
 	f->place = (struct place){.data = f, .first = run->first};
 	output_log_expect(run->output, run->key, true);
 	places_set(&context->places, &f->place, PLACE_QUEUED);
@@ -962,6 +984,7 @@ void follow_begin(struct follow *f)
 
 void follow_free(struct follow *f)
 {
+	loop_timer_stop(&f->outlived);
 	stop(f);
 	arrived(f);
 	places_set(&f->context->places, &f->place, PLACE_NONE);
@@ -1015,6 +1038,7 @@ struct follow_state follow_state(const struct follow *f)
 	return (struct follow_state){
 		.over = f->step == OVER,
 		.complete = f->complete,
+		.outlived = f->step == OVER && !has_ended(f),
 		.refused = refused && f->step == PAUSED,
 		.waiting = refused || f->step == WAITING || f->step == PAUSED || disk,
 		.disk = disk ? f->disk_err : 0,

@@ -67,7 +67,8 @@ void follow_ended(struct follow *f, enum run_end end);
 void follow_leaving(struct follow *f);
 /*
  * The job has ended (OVER), or it has not. Another watch tells that than what becomes of its pods, so it may be known
- * before the pods' ends are.
+ * before the pods' ends are. A minute after the end of the job the log is over, unless the pod is on its way out: a
+ * cluster of a job may run on.
  */
 void follow_job_ended(struct follow *f, bool over);
 /* If F is paused, it is tried again now; OPENED: because somebody opens it and waits. */
@@ -92,6 +93,7 @@ const char *follow_key(const struct follow *f); /* valid as long as F */
 struct follow_state {
 	bool over;
 	bool complete; /* it is over, and nothing but what GAPS counts is missing */
+	bool outlived; /* it is over, since its run has gone on for a minute after the end of the job */
 	/* It is paused, since the server has refused it: to its readers it looks ended. */
 	bool refused;
 	/* It waits for a place, for the server to give the log, or for the disk to take it. */

@@ -329,6 +329,38 @@ static void test_never_ends(void **state)
 	assert_int_equal(result(), -ENOENT);
 }
 
+/*
+ * The job has ended, and its pod runs on: a minute later its output is the job's no more. Not if the pod is on its way
+ * out, or the job goes on after all.
+ */
+static void test_outlived(void **state)
+{
+	for (size_t i = 0; i < 3; i++) {
+		begin_turn(state, i);
+		start(false);
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n");
+		follow_job_ended(rig.f, true);
+		if (i == 1)
+			follow_leaving(rig.f);
+		fake_pass(50000);
+		bytes(request("follow=true"), T("02") "two\n");
+		if (i == 2)
+			follow_job_ended(rig.f, false);
+		fake_pass(20000);
+		run();
+		assert_int_equal(is_done(), i == 0);
+		assert_int_equal(follow_state(rig.f).outlived, i == 0);
+		if (i == 0) {
+			assert_null(fake.requests);
+			assert_int_equal(result(), 0);
+		} else {
+			request("follow=true");
+		}
+		holds("one\ntwo\n");
+	}
+}
+
 static void wait_for_request(void)
 {
 	while (!fake.requests)
@@ -1294,6 +1326,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_still_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outlived, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
