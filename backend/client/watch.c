@@ -143,7 +143,7 @@ struct watch {
 	bool anew;	/* watch_list_anew was called */
 	/* The server's versions may have gone back. HUSHED: since a watch was silent: check the version next. */
 	enum { SURE, DOUBT, HUSHED } versions;
-	uint64_t sure;	/* when the versions were last known not to have gone back, by
+	uint64_t sure;	/* when the server was last confirmed not to have been restored, by
 			 * loop_now_ms */
 	uint64_t asked; /* when the server last returned its version; 0: never */
 	/* The errno of the last reply. After -ETIMEDOUT (no reply at all) the next request uses a new connection. */

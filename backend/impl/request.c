@@ -146,8 +146,7 @@ static void removal_end(void *data, int err)
 	struct removal *m = data;
 	const struct backend_result result = {
 		.err = err,
-		.text = err ? "it is removed, but the disk does not record what that means for the "
-			      "jobs that wait for it"
+		.text = err ? "the job is removed, but the disk did not record its result, which other jobs wait for"
 			    : "",
 		.id = "",
 		.manifest = "",

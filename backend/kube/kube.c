@@ -504,8 +504,7 @@ static void kube_info(struct backend *b, FILE *out)
 	looks_refused(k->parts.looks, &refused);
 	if (forbidden)
 		watches_print_refused(&refused, "get", "pods/log",
-				      "logs of which nothing was captured can't be opened",
-				      forbidden);
+				      "logs that were not captured can't be opened", forbidden);
 	if (refused.n == 0)
 		fputs("refused: []\n", out);
 }

@@ -151,9 +151,9 @@ void requests_stop(struct requests *all)
 		if (r->working)
 			continue;
 		if (r->unclear)
-			request_answer(r, -EINPROGRESS, NULL,
-				       "kxfs is ending, and whether this was launched is not known "
-				       "yet: the next mount says so here");
+			request_answer(
+				r, -EINPROGRESS, NULL,
+				"kxfs is shutting down; the next mount reports here whether this was launched");
 		else
 			request_answer(r, -ECANCELED, NULL, "kxfs is ending");
 	}

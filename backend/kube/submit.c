@@ -327,7 +327,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		give_up(s, -ETIMEDOUT,
 			"the reply was lost, and with its ttl the job may have ended and gone by now");
 	} else if (holder == HOLDER_NONE && !s->lost) {
-		post_again(s, reply, "its name is taken and free in turns");
+		post_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->r.rq->held && holder != HOLDER_OTHER) {
 		/*
 		 * Nobody else would choose this name: it is our job, which may be gone already, or which the user may
@@ -366,8 +366,11 @@ static void on_holder(void *data, const struct http_reply *reply)
 	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->lost)) {
 		refuse(s, s->err);
 	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
-		post_again(s, reply,
-			   *reply->text ? reply->text : "the server does not say who has the name");
+		post_again(
+			s, reply,
+			*reply->text
+				? reply->text
+				: "the name is taken, and the server does not show by which object");
 	} else if (s->err) {
 		why = take_ptr(s->text);
 		give_up(s, s->err, why);
@@ -652,9 +655,9 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	s->k = k;
 	s->n_kinds = world_kinds(k->world, s->kinds);
 	if (rq->backend && !keep_kind(s, rq->backend)) {
-		text = text_print("%s: the job is of %s, of which this mount has none now; nothing "
-				  "was launched\n",
-				  rq->file, rq->backend);
+		text = text_print(
+			"%s: this mount does not show jobs of %s now; nothing was launched\n",
+			rq->file, rq->backend);
 		free(s);
 		backend_answer(rq, -EHOSTUNREACH, NULL, text);
 		return;

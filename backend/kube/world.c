@@ -373,7 +373,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	bool first = !job->j.view;
 
 	if (job->j.view && !streq(job->j.view->meta.name, view->meta.name)) {
-		diag(DIAG_WARNING, "the server says that job %s is called %s too: ignored",
+		diag(DIAG_WARNING, "the server reports job %s under a second name, %s: ignored",
 		     job->j.view->meta.name, view->meta.name);
 		spec_job_view_free(view);
 		return NULL;

@@ -284,7 +284,7 @@ static void on_stop_late(void *data)
 	struct local *l = data;
 
 	diag(DIAG_ERROR,
-	     "%zu jobs have not ended or can't be recorded; they are taken up again at the next start",
+	     "%zu jobs have not ended or can't be recorded; the next start continues with them",
 	     local_jobs_count(l->jobs));
 	local_jobs_leave(l->jobs);
 	return on_stopped(l);

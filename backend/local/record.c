@@ -47,7 +47,7 @@ static const struct ending {
 	[SPEC_GOAL_CANCEL] = {SPEC_CANCELLED, "Cancelled", "Cancelled",
 			      "its directory was removed"},
 	[SPEC_GOAL_STOP] = {SPEC_CANCELLED, "Cancelled", "Unmounted",
-			    "the mount was taken down while the job ran"},
+			    "the mount was removed while the job ran"},
 };
 
 /* --- the state --- */
@@ -99,11 +99,11 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 	if (rec->goal == SPEC_GOAL_RUN) {
 		rec->goal = goal;
 		if (endings[goal].reason)
-			local_record_set_reason(r, endings[goal].reason,
-						goal == SPEC_GOAL_STOP && !rec->job->started
-							? "the mount was taken down before the job "
-							  "was started"
-							: endings[goal].message);
+			local_record_set_reason(
+				r, endings[goal].reason,
+				goal == SPEC_GOAL_STOP && !rec->job->started
+					? "the mount was removed before the job started"
+					: endings[goal].message);
 	}
 	rec->job->suspended = false;
 	rec->again = false;

@@ -385,8 +385,7 @@ static int remove_files(struct submit *s, int err)
 	if (!gone)
 		return err;
 	s->text = text_print(
-		"%s: the job can't be recorded in %s: %s; and its record can't be taken away: %s. "
-		"Whether it is launched is known when kxfs has been started again\n",
+		"%s: the job can't be recorded in %s: %s; and its record can't be removed: %s. The next start of kxfs reports whether the job was launched\n",
 		s->rq->file, s->c->b->config.state_dir, strerror(-err), strerror(-gone));
 	return -EINPROGRESS;
 }
@@ -408,7 +407,7 @@ static int submit_try(struct submit *s)
 	int err;
 
 	if (left) {
-		s->text = text_print("%s: what an earlier try has left can't be taken away: %s\n",
+		s->text = text_print("%s: the files of an earlier try can't be removed: %s\n",
 				     s->rq->file, strerror(-left));
 		return -EINPROGRESS;
 	}

@@ -31,7 +31,7 @@ static const char *not_done(int letter)
 	case ':':
 		return "-o needs a value";
 	case '?':
-		return "unknown option; mount(8) says what helpers are given";
+		return "unknown option; mount(8) lists the options of helpers";
 	default:
 		return NULL;
 	}

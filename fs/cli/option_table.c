@@ -259,7 +259,7 @@ const struct option_def option_table[] = {
 	{0, "cancel", "own|mine|all|none", "own", "whose jobs rm -r may cancel", set_choice,
 	 FIELD(cancel)},
 	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace, 0},
-	{0, "linger", NULL, NULL, "local jobs run on when the mount is taken down", set_on,
+	{0, "linger", NULL, NULL, "local jobs continue when the mount is removed", set_on,
 	 FIELD(linger)},
 	{0, "jobs", "N", "any number", "local jobs that run at once; others wait for their turn",
 	 set_jobs, 0},

@@ -83,11 +83,11 @@ int source_parse(const struct spec_kinds *kinds, const char *text, struct source
 
 	*ret = (struct source){0};
 	if (text[0] == '/')
-		return refuse(-EINVAL, ret_text,
-			      "%s: a source does not begin with '/'; mount(8) makes a path of a "
-			      "word that is the name of a file here: write it with its backend, "
-			      "like local:",
-			      text);
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: a source does not begin with '/'; mount(8) makes a path of a word that names a file here: name the backend, "
+			"like local:",
+			text);
 	ret->backend = text_copy(backend ? backend : "");
 	ret->context = mem_copy(rest, slash ? (size_t)(slash - rest) : 0);
 	ret->namespace = text_copy(slash ? slash + 1 : rest);

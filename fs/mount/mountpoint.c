@@ -172,16 +172,15 @@ static int replace_dead(const char *path, char **ret_text)
 				      "fusermount3 -u %s",
 				      path, path);
 		if (mountpoint_detach(path) < 0)
-			return refuse(-EBUSY, ret_text,
-				      "%s: a kxfs that is dead is mounted here, and it can't be "
-				      "taken away: as root, umount -l %s",
-				      path, path);
+			return refuse(
+				-EBUSY, ret_text,
+				"%s: the mount of a dead kxfs is here and can't be removed: as root, umount -l %s",
+				path, path);
 	}
 	if (is_dead(path))
 		return refuse(
 			-errno, ret_text,
-			"%s: another file system that is dead is mounted here: as root, umount "
-			"-l %s",
+			"%s: the mount of another dead file system is here: as root, umount -l %s",
 			path, path);
 	return 0;
 }

@@ -410,7 +410,7 @@ static int start_mount(struct run *r, char **why)
 		return refuse_interrupted(why);
 	if (err && mountpoint_passed(r->mountpoint) >= 0)
 		return refuse(err, why,
-			      "%s: nothing is mounted by this descriptor, or not any more: %s",
+			      "%s: this descriptor has no mount, or its mount was removed: %s",
 			      r->mountpoint, strerror(-err));
 	if (err)
 		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,

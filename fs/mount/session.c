@@ -123,7 +123,7 @@ static void check_mount(void *data)
 
 	if (s->stopping || mountinfo_is_there(&s->mount))
 		return;
-	diag(DIAG_INFO, "the mount on %s was taken away", s->mountpoint);
+	diag(DIAG_INFO, "the mount on %s was removed", s->mountpoint);
 	session_stop(s);
 }
 

@@ -295,7 +295,8 @@ static int not_found(struct reply *r)
 	 * without asking the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
-		return put(r, -EAGAIN, "its node does not know the pod %s yet, or any more",
+		return put(r, -EAGAIN,
+			   "its node does not know the pod %s: the pod is too new, or gone",
 			   r->asked->name);
 	if (strcmp(kind, "namespaces") == 0)
 		return put(r, -ENOENT, "there is no namespace %s", r->asked->namespace);

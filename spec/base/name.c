@@ -100,7 +100,7 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/* Are the N characters at NAME a label, however many they are? */
+/* True if the N characters at NAME form a label, of any length. */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')
@@ -135,7 +135,7 @@ bool spec_name_is_file(const char *name)
 	       spec_utf8_is_clean(name, "");
 }
 
-/* Can ROLE be the beginning of a file name just as it is? */
+/* True if ROLE can begin a file name unchanged. */
 static bool is_plain(const char *role)
 {
 	static const char allowed[] =

@@ -30,7 +30,7 @@ struct figures {
 	struct spec_usage used;
 	bool is_known;	     /* a source reports the usage */
 	int64_t begun, seen; /* ns, from when and until when; 0 if unknown */
-	/* core-nanoseconds of the time for which it was given cores; -1 if unknown */
+	/* requested cores times the time for which they were requested, in ns; -1 if unknown */
 	double core_ns;
 };
 

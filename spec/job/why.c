@@ -73,8 +73,8 @@ static void put_code(FILE *out, int code)
 	int signal = code - 128;
 
 	fprintf(out, "ended with exit code %d%s", code,
-		code == 126   ? " (a shell's way to say that a command can't be executed)"
-		: code == 127 ? " (a shell's way to say that a command was not found)"
+		code == 126   ? " (in a shell: a command can't be executed)"
+		: code == 127 ? " (in a shell: a command was not found)"
 			      : "");
 	if (signal > 0 && signal < 32 && sigabbrev_np(signal)) {
 		fputs(", which means ", out);
@@ -220,7 +220,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 		return;
 	}
 	rule += strlen(key);
-	fprintf(out, " It was not retried, because rule %.*s of its podFailurePolicy says so.",
+	fprintf(out, " It was not retried, because rule %.*s of its podFailurePolicy forbids it.",
 		(int)strspn(rule, "0123456789"), rule);
 }
 

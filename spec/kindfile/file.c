@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a kind file. The keys of each map are a table; a key that is in no table is a mistake, and so is a value of
- * another type. All mistakes of a file are found. What the file says is then the row of the table of kinds.
+ * another type. All mistakes of a file are found. The result is a row of the table of kinds.
  */
 #include "spec/kindfile/file.h"
 

@@ -23,7 +23,7 @@ struct value {
 	bool many; /* a step goes through a list */
 };
 
-/* Values of which the first that is there counts. */
+/* Values; the first one that exists counts. */
 struct values {
 	struct value *v;
 	size_t n;

@@ -225,7 +225,7 @@ static const char *phase_of(const struct reading *r, const struct kind_state *st
 	return kind_words[state->is].shown;
 }
 
-/* True if the reason in V says no more than that pods have failed. */
+/* True if the reason in V only means that pods have failed. */
 static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
 {
 	for (size_t i = 0; i < state->exact.n; i++)

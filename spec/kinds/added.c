@@ -6,7 +6,7 @@
  * itself.
  *
  * Node selectors and tolerations that a flavor of Kueue has added to an AppWrapper stand in a list of their own. In a
- * JobSet they stand among those that a person has asked for, and nothing tells them apart, so there they stay.
+ * JobSet they are among those that a user has requested, and can't be distinguished, so they stay.
  */
 #include "spec/kinds/added.h"
 
@@ -201,7 +201,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* Is ITEM, of a list, such a place? */
+/* True if ITEM of a list is such a place. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||

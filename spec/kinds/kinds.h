@@ -51,10 +51,11 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*
- * Find what a mount of SOURCE may show of a cluster that serves what LIST says, the reply to "/apis" (an APIGroupList).
- * Kinds that share a word of SOURCE share a slot. For each slot, in the order of preference, RET gets the newest kind
- * that is served, or NULL if none is. If LIST is NULL it is not known what is served, and each slot gets its newest
- * kind. Returns the number of slots; -EINVAL: LIST is not such a list.
+ * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an
+ * APIGroupList), or NULL if it is unknown. Kinds with the same word in SOURCE share a slot. For
+ * each slot, in the order of preference, set RET to its newest kind that the server serves, or to
+ * NULL if it serves none. Without LIST, take the newest of each slot. Return the number of slots,
+ * or -EINVAL if LIST is not an APIGroupList.
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);

@@ -28,7 +28,7 @@
 
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* An object that is at most this many times too large is made, so that its exact size can be told. */
+/* Objects up to this many times too large are made, so that the error has their exact size. */
 #define FAR_TOO_LARGE 4
 
 void spec_manifest_free(struct spec_manifest *m)
@@ -170,7 +170,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
-/* Does SCHEDULER, in a document, mean KIND? */
+/* True if a document's SCHEDULER names KIND. */
 static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 {
 	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||

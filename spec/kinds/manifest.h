@@ -11,8 +11,8 @@
 /* What a manifest is made for. Plain data. */
 struct spec_manifest_request {
 	/*
-	 * The mount's kind; or, if KIND is NULL, its several kinds, of which the document names one; if it does not, it
-	 * is the first.
+	 * The mount's kind. NULL on a mount of several kinds: the document names one of them, else
+	 * the first is used.
 	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
@@ -35,7 +35,7 @@ struct spec_manifest {
 };
 
 /*
- * Make the object of the document TEXT. 0 and *RET, or the errno of E, which then says what is
+ * Make the object of the document TEXT. Return 0 and *RET, or the errno of E, which then contains what is
  * wrong: -EFBIG if the object is over SPEC_MAX_OBJECT.
  */
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,

@@ -20,7 +20,7 @@ static const struct row {
 	 {.group = "",
 	  .resource = "pods/log",
 	  .verbs = {"get"},
-	  .cost = "logs of which nothing was captured can't be opened"}},
+	  .cost = "logs that were not captured can't be opened"}},
 	{SCHEDULED,
 	 {.group = "bus.volcano.sh",
 	  .resource = "commands",

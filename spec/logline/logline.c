@@ -250,7 +250,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times in the middle of lines --- */
 
-/* Can TEXT be the beginning of a time, as a kubelet writes it, and its blank? */
+/* True if TEXT can be the beginning of a kubelet's time and the space after it. */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";

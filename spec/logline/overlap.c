@@ -44,7 +44,7 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
 	size_t n = 0;
 
-	/* Lines that follow with the same time share one record, and the first record tells of where FROM lies. */
+	/* Lines that follow with the same time share one record, and the first record contains FROM. */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
 	for (size_t i = 0; i < known->n_lines; i++)
@@ -98,7 +98,7 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/* Are the N bytes equal to the known ones at AT, as far as there are any and they are at hand? */
+/* True if the N bytes equal the known ones at AT; bytes that are not in memory count as equal. */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;

@@ -61,8 +61,8 @@ struct spec_pods {
 	const char *app_name;  /* for labels */
 	const char *rank0_env; /* the variable with rank 0's host, for all but rank 0 */
 	/*
-	 * Not NULL: the pods of a role are made from one template, where this text replaces a
-	 * replica's number, which the cluster fills in; RANK0_HOST is then rank 0's host name, the
+	 * If not NULL, all pods of a role are made from one template, in which this text stands for
+	 * the replica's number; the cluster expands it. RANK0_HOST is then rank 0's host name, the
 	 * same for all pods.
 	 */
 	const char *replica_id;

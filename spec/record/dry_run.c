@@ -120,7 +120,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 		return err;
 	if (!app->scheduler && !*d->backend)
 		return spec_errors_add(e, -EINVAL, 0, 0, "scheduler",
-				       "is not given: add it to the file, or say for what, as in "
+				       "is missing: add it to the file, or name a source, as in "
 				       "kxfs --dry-run=%s volcano:NAMESPACE",
 				       d->file);
 	spec_name_uuid(chance.uid, uid);

@@ -26,7 +26,7 @@ enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY,
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
-/* What a head says. Plain data; all texts are set with spec_set, but for the parts. */
+/* The contents of a head. Plain data; all texts are set with spec_set, but for the parts. */
 struct spec_head {
 	/* Of the job, which does not change: */
 	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */

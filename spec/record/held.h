@@ -69,7 +69,10 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
-/* May a job with the conditions H be launched now? NEVER: *RET_WHY (malloc'ed) says why, else it is NULL. */
+/*
+ * Decide whether a job with the conditions H can be launched now. For NEVER, *RET_WHY is the reason
+ * (malloc'ed), else NULL.
+ */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
 /* Where the launch of a job that is SUBMITTING stands. */

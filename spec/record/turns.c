@@ -67,7 +67,7 @@ static char *wish_of(const struct spec_turns *t, int64_t need)
 				  need == 1 ? "" : "s", n_free, count_of(t->gpus),
 				  n_free == 1 ? "is" : "are");
 	else if (full)
-		wish = text_print("a place: %zu of %u %s taken", t->running, t->jobs,
+		wish = text_print("a slot: %zu of %u %s in use", t->running, t->jobs,
 				  t->running == 1 ? "is" : "are");
 	else
 		return text_print("waits for its turn: %s", before);

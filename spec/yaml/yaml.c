@@ -180,7 +180,7 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 	a = found;
 	if (a->open)
 		return spec_errors_add(r->e, -EINVAL, line, column, "",
-				       "\"*%s\" stands inside of what it repeats", name);
+				       "\"*%s\" is inside the node that it repeats", name);
 	return copy_node(r, a->node, depth, ret);
 }
 

@@ -43,7 +43,7 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 		what = "the character";
 	return spec_errors_add(
 		e, -EINVAL, line, column, "",
-		"%s U+%04X can't stand in a file; write it as \"\\u%04x\", in double "
+		"%s U+%04X is not allowed in a file; write it as \"\\u%04x\", in double "
 		"quotes",
 		what, c, c);
 }
@@ -240,7 +240,7 @@ static const struct {
 	{"could not find expected ':'", NULL, BEGINNING,
 	 "a key needs a \":\" after it; if this is not a key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
-	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" in "
+	 "a \"KEY: VALUE\" is not allowed here; check the indentation, and put text that holds \": \" in "
 	 "quotes"},
 	{"block sequence entries are not allowed in this context", NULL, HERE,
 	 "a list item (\"- \") can't begin here; put it on a line of its own"},
@@ -259,7 +259,7 @@ static const struct {
 	{"found unexpected end of stream", NULL, BEGINNING, "this quoted text is never closed"},
 	{"found unexpected document indicator", NULL, BEGINNING,
 	 "this quoted text is not closed before a line that begins with \"---\" or \"...\""},
-	{"found unexpected ':'", NULL, HERE, "a \":\" can't stand here; put the text in quotes"},
+	{"found unexpected ':'", NULL, HERE, "a \":\" is not allowed here; put the text in quotes"},
 	{"found unknown escape character", NULL, HERE,
 	 "this escape is not known; a backslash in double quotes is written \"\\\\\", or use "
 	 "single "

@@ -147,7 +147,7 @@ def test_failure_policy(kx, world):
     job, = mount.jobs()
     ended(job, "FAILED")
     wait_for(lambda: job.read("why").startswith(
-        "c-1 ended with exit code 42. It was not retried, because rule 1 of its podFailurePolicy says so."), what="why")
+        "c-1 ended with exit code 42. It was not retried, because rule 1 of its podFailurePolicy forbids it."), what="why")
     assert job.status()["retries"] == 0 and world.jobs()["ruled"]["status"]["failed"] == 3
 
 

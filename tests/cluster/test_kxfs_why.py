@@ -79,7 +79,7 @@ def test_exit_code(kx, world):
     world.release(running(job, "main-1"), 127)
     world.release(job.replica()["pod"])
     job.finish("FAILED")
-    says(job, "main-1 ended with exit code 127 (a shell's way to say that a command was not found). "
+    says(job, "main-1 ended with exit code 127 (in a shell: a command was not found). "
          f"{NO_RETRY} Its output is in main-1/log. Its last words:\n    begin\n    end", "Error")
 
 

@@ -143,7 +143,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     text = harness.app(f"echo run >> {kx.work}/runs")
     assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
     error = kx.read("submit/x.yaml.error")
-    assert "can't be taken away" in error and "known when kxfs has been started again" in error
+    assert "can't be removed" in error and "next start of kxfs reports" in error
     assert "nothing was launched" not in error.lower()
     disk.go_on()
     kx.restart()

@@ -87,7 +87,7 @@ def test_taken_away_from_outside(kx, how, busy):
     assert proc.wait(timeout=60) == 0
     all_end(readers)
     assert not alive(pid)
-    assert "was taken away" in kx.said() or not busy
+    assert "was removed" in kx.said() or not busy
     kx.start()
     assert job.state() == "CANCELLED"
 

@@ -107,5 +107,5 @@ def test_refused(passed, tmp_path):
         said = passed.refused(passed.command(number=device), pass_fds=[device])
     finally:
         os.close(device)
-    assert said.endswith(f"kxfs: /dev/fd/{device}: nothing is mounted by this descriptor, or not any more: "
+    assert said.endswith(f"kxfs: /dev/fd/{device}: this descriptor has no mount, or its mount was removed: "
                          "Operation not permitted\n")

@@ -82,9 +82,9 @@ def test_jobs(make_kx):
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     b, c = jobs["b"].status(), jobs["c"].status()
-    assert (b["reason"], b["queue_position"], b["message"]) == ("Resources", 1, "waits for a place: 1 of 1 is taken")
+    assert (b["reason"], b["queue_position"], b["message"]) == ("Resources", 1, "waits for a slot: 1 of 1 is in use")
     assert (c["reason"], c["queue_position"]) == ("Resources", 2)
-    assert jobs["c"].read("why") == ("The job waits for a place: 1 of 1 is taken, 1 job before it. "
+    assert jobs["c"].read("why") == ("The job waits for a slot: 1 of 1 is in use, 1 job before it. "
                                      "Its position in the queue is 2.\n")
     assert jobs["a"].status()["queue_position"] is None
     lines = {line.split()[0]: line for line in kx.read("list").splitlines()}
@@ -403,7 +403,7 @@ def test_unmounted_before_its_turn(make_kx):
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b")
     kx.restart()
-    assert "before the job was started" in jobs["b"].read("why")
+    assert "before the job started" in jobs["b"].read("why")
     assert "while the job ran" in jobs["a"].read("why")
 
 

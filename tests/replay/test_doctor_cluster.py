@@ -132,7 +132,7 @@ def test_a_right_is_missing(doctor, server):
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
     assert "  missing  events: may not watch: there is no events file; " in said
     assert "  missing  queues.scheduling.volcano.sh: may not list, watch: queues/ has at most the queue" in said
-    assert "  missing  pods/log: may not get: logs of which nothing was captured can't be opened\n" in said
+    assert "  missing  pods/log: may not get: logs that were not captured can't be opened\n" in said
     assert "  ok       pods: list, watch\n" in said
 
 

@@ -17,7 +17,7 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/* Later controllers find out which pods a component has; earlier ones have to be told. */
+/* Later controllers find the pods of a component themselves; earlier ones need them listed. */
 static struct json_object *make_component(struct json_object *object, bool is_pod)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);
@@ -44,7 +44,7 @@ static struct json_object *make_object(struct wrap *w)
 
 	if (queue && *queue)
 		spec_build_queue(b, spec_tree_add(metadata, "labels", spec_tree_map()));
-	/* Unless it is told otherwise, the controller would try three times more. */
+	/* The controller's default is three retries. */
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
 	spec_tree_add(metadata, "annotations", notes);

@@ -44,7 +44,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	const struct spec_value *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
-	/* The controller looks at that before it looks at the pods, whoever asks; it makes them anew later. */
+	/* The controller checks that before the pods, which it makes again later. */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
 	return n;
@@ -73,7 +73,7 @@ static int64_t changed(const struct spec_value *status)
 	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
-	/* Pods that fail are given a minute before the controller acts, and of that no condition tells the time. */
+	/* The controller acts a minute after pods have failed; no condition has that time. */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
 		return 0;
@@ -108,7 +108,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->changed = changed(status);
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	/* Why the job waits, is tried again or has failed, if its pods do not say that themselves. */
+	/* Why the job waits, is retried or has failed, if its pods do not show it. */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
 	} else if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&

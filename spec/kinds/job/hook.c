@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What share/kinds/job.yaml can't say of a Job. */
+/* What share/kinds/job.yaml can't describe of a Job. */
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
 #include "spec/kinds/job/hook.h"

@@ -29,7 +29,7 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
 }
 
-/* Does TEXT (NULL: there is none) name the variable of rank 0's host? */
+/* True if TEXT, unless it is NULL, names the variable of rank 0's host. */
 static bool names_rank0(const char *text)
 {
 	const struct spec_macros without = {"", "", "", "", ""}, with = {"", "", "", "", "x"};

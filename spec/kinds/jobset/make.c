@@ -24,7 +24,7 @@ static void jobset_clear(struct jobset *j)
 	free(j->rank0_host);
 }
 
-/* APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job of which a pod's name would be longer than a label. */
+/* APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job with a pod whose name would be longer than a label. */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + strlen("-0-") + spec_pods_digits(k) +

@@ -61,7 +61,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	return wrap_tasks(items, key, v, ret_tasks);
 }
 
-/* What a condition of TYPE means for a job in STATE; NULL: nothing that has to be said. */
+/* Return what a condition of TYPE means for a job in STATE; NULL if nothing worth showing. */
 static const char *text_of(const char *state, const char *type)
 {
 	/* When a job runs again, its last condition is older than that. */
@@ -77,7 +77,7 @@ static const char *text_of(const char *state, const char *type)
 	return NULL;
 }
 
-/* What CONDITION says to somebody who asks why the job does not run, or has ended. */
+/* Return CONDITION as text that explains why the job does not run, or has ended. */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
@@ -105,8 +105,8 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * The condition that says that the job's pods can't be made; NULL: there is none, or they were made since. MCAD then
- * says Failed, and 2-3 s later Pending, and so on for ever: the job waits.
+ * Return the condition that the job's pods can't be made; NULL if there is none, or they
+ * were made since. MCAD then alternates between Failed and Pending every 2-3 s: the job waits.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {

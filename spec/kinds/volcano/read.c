@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Volcano's Jobs and their pods, as Volcano's controller writes them. Its counts of pods are not read, since it removes
- * them when a job has finished, and the pods tell more.
+ * them when a job has finished, and the pods have more information.
  */
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
@@ -26,7 +26,7 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs --- */
 
-/* Does a policy for EVENT hold when all pods of a task have succeeded? */
+/* True if a policy for EVENT applies when all pods of a task have succeeded. */
 static bool is_success(const char *event)
 {
 	return streq(event, "TaskCompleted") || streq(event, "*");
@@ -56,7 +56,7 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/* Does Volcano do anything else than end the job when all pods of TASK have succeeded? */
+/* True if Volcano does not simply end the job when all pods of TASK have succeeded. */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -136,7 +136,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- pods --- */
 
-/* Volcano writes what it says of a pod as an annotation, and much of it as a label too. */
+/* Volcano writes its data about a pod into annotations, and much of it into labels too. */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");

@@ -288,7 +288,7 @@ static void test_two_names(void **state)
 	fill();
 	tell_job("j9", "u1", "q2");
 	assert_string_equal(world_find(rig.w, "u1")->view->meta.name, "j1");
-	assert_int_equal(count_messages("the server says that job j1 is called j9 too"), 1);
+	assert_int_equal(count_messages("the server reports job j1 under a second name, j9"), 1);
 }
 
 /* Why jobs wait in a LocalQueue may follow from its ClusterQueue. */

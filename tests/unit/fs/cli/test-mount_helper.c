@@ -43,7 +43,7 @@ static void test_words(void **state)
 		 "refused: -N: there is no mounting in another namespace; use nsenter(1)"},
 		{"mount.kxfs local: /m -o", "refused: -o needs a value"},
 		{"mount.kxfs local: /m -x",
-		 "refused: unknown option; mount(8) says what helpers are given"},
+		 "refused: unknown option; mount(8) lists the options of helpers"},
 	};
 
 	for (size_t i = 0; i < array_size(cases); i++) {

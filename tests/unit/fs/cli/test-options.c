@@ -61,7 +61,7 @@ static const struct {
 	{"kxfs local:/ /mnt/kx", "local:/: local: takes nothing after the colon"},
 	{"kxfs /data/ada/training /mnt/kx",
 	 "/data/ada/training: a source does not begin with '/'; mount(8) makes a path of a word "
-	 "that is the name of a file here: write it with its backend, like local:"},
+	 "that names a file here: name the backend, like local:"},
 	{"kxfs volcano:Training /mnt/kx",
 	 "volcano:Training: 'Training' can't be the name of a namespace"},
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
@@ -119,7 +119,7 @@ static const struct {
 	{"kxfs capture local:", "local: keeps all output of its jobs itself: mount it"},
 	{"kxfs --dry-run=f /mnt/kx",
 	 "/mnt/kx: a source does not begin with '/'; mount(8) makes a path of a "
-	 "word that is the name of a file here: write it with its backend, like local:"},
+	 "word that names a file here: name the backend, like local:"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "

@@ -190,7 +190,7 @@ static const struct answer answers[] = {
 	{"get", 404, -EAGAIN,
 	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
 	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
-	 "its node does not know the pod x-1 yet, or any more"},
+	 "its node does not know the pod x-1: the pod is too new, or gone"},
 	{"create", 404, -ENOENT,
 	 "{\"message\":\"namespaces \\\"training\\\" not "
 	 "found\",\"reason\":\"NotFound\",\"details\":{"

@@ -167,11 +167,11 @@ static void test_exit_code_hints(void **state)
 
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	failed(job, 0, 5, 127, 0);
-	assert_why(job, "trainer-0 ended with exit code 127 (a shell's way to say that "
+	assert_why(job, "trainer-0 ended with exit code 127 (in a shell: "
 			"a command was not found). It was not retried, because "
 			"max_retries is 0. Its output is in trainer-0/log.\n");
 	job->replicas[0].exit_code = 126;
-	assert_why(job, "trainer-0 ended with exit code 126 (a shell's way to say that "
+	assert_why(job, "trainer-0 ended with exit code 126 (in a shell: "
 			"a command can't be executed). It was not retried, because "
 			"max_retries is 0. Its output is in trainer-0/log.\n");
 }

@@ -231,7 +231,7 @@ static const struct scenario {
 	 "FAILED main-0=CANCELLED/143/Deleted main-1=FAILED/42/Error main-2=CANCELLED/143/Deleted\n",
 	 "PodFailurePolicy",
 	 "Container main for pod test/app-1-rrxll failed with exit code 42 matching FailJob rule at index 0",
-	 "main-1 ended with exit code 42. It was not retried, because rule 0 of its podFailurePolicy says so. Its output is in main-1/log.\n"},
+	 "main-1 ended with exit code 42. It was not retried, because rule 0 of its podFailurePolicy forbids it. Its output is in main-1/log.\n"},
 	{"job_fail_policy_retried",
 	 "SUBMITTED main-0=PENDING\n"
 	 "PENDING main-0=PENDING\n"
@@ -243,7 +243,7 @@ static const struct scenario {
 	 "FAILED main-0=FAILED/42/Error/attempt 1\n",
 	 "PodFailurePolicy",
 	 "Container main for pod test/app-8467j failed with exit code 42 matching FailJob rule at index 0",
-	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. It was not retried, because rule 0 of its podFailurePolicy says so. Its output is in main-0/log.\n"},
+	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. It was not retried, because rule 0 of its podFailurePolicy forbids it. Its output is in main-0/log.\n"},
 	/* A failure that a rule ignores is no retry. */
 	{"job_count_policy",
 	 "SUBMITTED main-0=PENDING\n"
@@ -358,7 +358,7 @@ static void test_late_retries(void **state)
 	assert_string_equal(
 		why(&w),
 		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. It was not "
-		"retried, because rule 12 of its podFailurePolicy says so. Its output is in c-1/log.\n");
+		"retried, because rule 12 of its podFailurePolicy forbids it. Its output is in c-1/log.\n");
 	/* The rule is about another replica than the one that failed first. */
 	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
 	assert_non_null(strstr(

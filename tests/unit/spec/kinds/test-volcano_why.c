@@ -812,7 +812,7 @@ static void test_loop(void **state)
 		 "'CrashLoopBackOff','message':'no time'}}}],'containerStatuses':[{'name':'t',"
 		 "'restartCount':0,'state':{'waiting':{'reason':'PodInitializing'}}}]}",
 		 "t-0 can't start: its container prep ended with exit code 127 "
-		 "(a shell's way to say that a command was not found). It was "
+		 "(in a shell: a command was not found). It was "
 		 "started 1 time so far, and is restarted automatically. The "
 		 "output of that container is in t-0/prep.log.\n"},
 	};

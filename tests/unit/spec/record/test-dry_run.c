@@ -84,7 +84,7 @@ static void test_document_decides(void **state)
 			    "metadata: {name: x}\n",
 			    NULL, NULL, "\n  name: x\n");
 	}
-	assert_made("", "name: a\n" ROLES, NULL, NULL, "a.yaml: scheduler: is not given");
+	assert_made("", "name: a\n" ROLES, NULL, NULL, "a.yaml: scheduler: is missing");
 }
 
 /* All errors are told at once, as when a mount of that kind takes the document. */

@@ -201,7 +201,7 @@ static void test_documents(void **state)
 		{"\"a\\0\": 1\n", "1:1: a key can't hold a NUL character\n"},
 		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
 			    "\"*\" needs quotes\n"},
-		{"a: &a [*a]\n", "1:8: \"*a\" stands inside of what it repeats\n"},
+		{"a: &a [*a]\n", "1:8: \"*a\" is inside the node that it repeats\n"},
 		{"a: !!python/tuple [1]\n",
 		 "1:4: the tag !!python/tuple is not supported; write what "
 		 "Python has made as JSON, json.dumps(...)\n"},
@@ -238,12 +238,14 @@ static void test_bytes(void **state)
 	      "1:1: the file begins with the control character U+007F; is it text?\n");
 	check(SIZED("\x1f\x8b\x08"),
 	      "1:1: the file begins with the control character U+001F; is it text?\n");
-	check(SIZED("a: \x1b[1m"), "1:4: the control character U+001B can't stand in a file; write "
-				   "it as \"\\u001b\", in double quotes\n");
-	check(SIZED("a:\r\nb: \xc2\x85"), "2:4: the line separator U+0085 can't stand in a file; "
-					  "write it as \"\\u0085\", in double quotes\n");
+	check(SIZED("a: \x1b[1m"),
+	      "1:4: the control character U+001B is not allowed in a file; write "
+	      "it as \"\\u001b\", in double quotes\n");
+	check(SIZED("a:\r\nb: \xc2\x85"),
+	      "2:4: the line separator U+0085 is not allowed in a file; "
+	      "write it as \"\\u0085\", in double quotes\n");
 	check(SIZED("a:\rb: \xef\xbb\xbf"),
-	      "2:4: a byte order mark inside the text, U+FEFF can't stand in a file; write it as "
+	      "2:4: a byte order mark inside the text, U+FEFF is not allowed in a file; write it as "
 	      "\"\\ufeff\", in double quotes\n");
 }
 
@@ -254,10 +256,12 @@ static void test_syntax(void **state)
 		{"a:\n  b: 1\n\tc: 2\n", "3:1: a tab can't be used to indent; use spaces\n"},
 		{"a: 1\nb\nc: 2\n",
 		 "2:1: a key needs a \":\" after it; if this is not a key, check the indentation\n"},
-		{"a: b: c\n", "1:5: a \"KEY: VALUE\" can't stand here; check the indentation, and "
-			      "put text that holds \": \" in quotes\n"},
-		{"a: 1\n  b: 2\n", "2:4: a \"KEY: VALUE\" can't stand here; check the indentation, "
-				   "and put text that holds \": \" in quotes\n"},
+		{"a: b: c\n",
+		 "1:5: a \"KEY: VALUE\" is not allowed here; check the indentation, and "
+		 "put text that holds \": \" in quotes\n"},
+		{"a: 1\n  b: 2\n",
+		 "2:4: a \"KEY: VALUE\" is not allowed here; check the indentation, "
+		 "and put text that holds \": \" in quotes\n"},
 		{"a: [1, 2\nb: 3\n",
 		 "2:2: a \",\" or the closing \"]\" of the list is missing here (it begins at line "
 		 "1, column 4)\n"},
