@@ -443,12 +443,15 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 	const char *labels = world_is_of_jobs(sort) ? w->config.selector
 			     : n		    ? kinds[n - 1]->pod_selector
 						    : "";
+	bool unlabelled = false;
 
 	/* Pods of several kinds may have no label in common. */
 	for (size_t i = 0; i < n; i++)
 		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
 			labels = "";
-	if (!*w->config.user || !def_of(sort)->of_user)
+	for (size_t i = 0; i < n; i++)
+		unlabelled |= kinds[i]->unlabelled;
+	if (!*w->config.user || !def_of(sort)->of_user || unlabelled)
 		return text_copy(labels);
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
@@ -482,7 +485,9 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.metadata = def->api == API_PART,
-		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
+		.pick = sort == WORLD_PODS	 ? spec_pod_pick
+			: world_is_of_jobs(sort) ? world_kind(w->config.world, sort)->pick
+						 : NULL,
 		.optional = cost_of(w, sort) || world_is_of_jobs(sort),
 		.fewer = fewer_of(w, sort),
 		.ends = &w->ends,

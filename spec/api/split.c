@@ -115,12 +115,12 @@ struct spec_split {
 };
 
 /* All members but those about which client set which field. */
-static const struct spec_pick metadata_pick[] = {
+const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
 };
 static const struct spec_pick object_pick[] = {
-	{.key = "metadata", .keep = true, .of = metadata_pick},
+	{.key = "metadata", .keep = true, .of = spec_metadata_pick},
 	{.keep = true},
 };
 

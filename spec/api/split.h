@@ -33,6 +33,8 @@ typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong
  */
 struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
 				  spec_split_fn fn, void *data);
+/* The members of metadata that are kept without a PICK. */
+extern const struct spec_pick spec_metadata_pick[];
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*

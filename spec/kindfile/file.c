@@ -7,14 +7,16 @@
 
 #include <errno.h>
 
+#include "spec/api/split.h"
 #include "spec/base/mem.h"
 #include "spec/pods/suspend.h"
 #include "spec/yaml/yaml.h"
 
-#define FORMAT	  "kxfs-kind/1"
-#define MAX_ROWS  64 /* items of a list */
-#define MAX_NAME  20
-#define MAX_PARTS 4
+#define FORMAT	    "kxfs-kind/1"
+#define MAX_ROWS    64 /* items of a list */
+#define MAX_NAME    20
+#define MAX_PARTS   4
+#define MAX_IGNORED 31 /* spec/api/split.h */
 
 /* A place in the file: NODE, and the path to it for messages. */
 struct place {
@@ -380,6 +382,17 @@ static void set_states(const struct place *p, void *file)
 
 /* --- attempts, ctl --- */
 
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+static bool is_of(const char *text, const char *set, size_t max)
+{
+	size_t n = strlen(text);
+
+	return n > 0 && n <= max && strspn(text, set) == n;
+}
+
 static void set_count(const struct place *p, struct kind_attempts *a, unsigned counts)
 {
 	if (a->counts)
@@ -418,24 +431,112 @@ static void set_attempts(const struct place *p, void *field)
 	read_map(p, keys, array_size(keys), field);
 }
 
+/* A path below .spec. */
+static void set_spec_path(const struct place *p, void *field)
+{
+	const char *text = text_at(p);
+	cleanup(value_clear) struct value value = {0};
+	cleanup_free char *why = NULL;
+
+	if (!text)
+		return;
+	if (value_parse(text, &value, &why) < 0)
+		bad(p, "%s", why);
+	else if (strncmp(text, ".spec.", 6) != 0 || strchr(text, '['))
+		bad(p, "has to be a path below .spec, of names alone");
+	else
+		text_set(field, "%s", text);
+}
+
 static void set_suspend(const struct place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 
-	set_path(p, &f->suspended);
-	if (!f->suspended.text || f->suspended.from != FROM_PATH)
-		return;
-	if (strncmp(f->suspended.text, ".spec.", 6) != 0 || strchr(f->suspended.text, '['))
-		bad(p, "has to be a path below .spec, of names alone");
-	else
-		text_set(&f->suspend, "%s", f->suspended.text + strlen(".spec."));
+	set_spec_path(p, &f->suspend);
+	if (f->suspend)
+		set_path(p, &f->suspended);
+}
+
+/* A constant that ctl may write. */
+static void set_constant(const struct place *p, void *field)
+{
+	const char *text = text_at(p);
+
+	if (text && !is_of(text, LOWER UPPER DIGITS, 63))
+		bad(p, "has to be a number or a word");
+	else if (text)
+		text_set(field, "%s", text);
+}
+
+static void set_terminate(const struct place *p, void *file)
+{
+	static const struct key keys[] = {
+		KEY(spec_kind_file, "set", terminate, set_spec_path),
+		KEY(spec_kind_file, "to", terminate_to, set_constant),
+	};
+	struct spec_kind_file *f = file;
+
+	read_map(p, keys, array_size(keys), f);
+	if (!p->e->n && (!f->terminate || !f->terminate_to))
+		bad(p, "needs set and to");
 }
 
 static void set_ctl(const struct place *p, void *file)
 {
-	static const struct key keys[] = {{"suspend", set_suspend, 0}};
+	static const struct key keys[] = {{"suspend", set_suspend, 0},
+					  {"terminate", set_terminate, 0}};
+	struct spec_kind_file *f = file;
 
-	read_map(p, keys, array_size(keys), file);
+	read_map(p, keys, array_size(keys), f);
+	if (!p->e->n && !f->suspend)
+		bad(p, "suspend is missing");
+}
+
+/* --- members of objects --- */
+
+/* A member of .status that is dropped before an object is kept. */
+static void add_ignored(const struct place *p, void *field)
+{
+	struct values *values = field;
+	const struct value *v;
+
+	add_path(p, field);
+	v = &values->v[values->n - 1];
+	if (v->from == FROM_PATH && (v->n != 2 || !streq(v->steps[0].key, "status") ||
+				     strlen(v->steps[1].key) > MAX_IGNORED))
+		bad(p, "has to be .status.NAME, where NAME has at most %d bytes", MAX_IGNORED);
+}
+
+static void set_ignored(const struct place *p, void *field)
+{
+	read_list(p, true, add_ignored, field);
+}
+
+/* A path or a label that a copy of an object loses. */
+static void add_member(const struct place *p, void *field)
+{
+	struct values *values = field;
+	const struct value *v;
+
+	add_value(p, field);
+	v = &values->v[values->n - 1];
+	if (v->text && v->from != FROM_LABEL &&
+	    (v->from != FROM_PATH || v->n < 2 || strchr(v->text, '[')))
+		bad(p, "has to be a path of names, or a label");
+}
+
+static void set_members(const struct place *p, void *field)
+{
+	read_list(p, true, add_member, field);
+}
+
+static void set_user_label(const struct place *p, void *file)
+{
+	struct spec_kind_file *f = file;
+
+	f->kind.unlabelled = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "none");
+	if (!f->kind.unlabelled)
+		set_spec_path(p, &f->user_label);
 }
 
 /* --- the object --- */
@@ -447,16 +548,6 @@ static void set_format(const struct place *p, void *file)
 	if (text && !streq(text, FORMAT))
 		bad(p, "is %s; this version of kxfs reads " FORMAT, text);
 }
-
-static bool is_of(const char *text, const char *set, size_t max)
-{
-	size_t n = strlen(text);
-
-	return n > 0 && n <= max && strspn(text, set) == n;
-}
-
-#define LOWER  "abcdefghijklmnopqrstuvwxyz"
-#define DIGITS "0123456789"
 
 static void set_name(const struct place *p, void *field)
 {
@@ -478,8 +569,7 @@ static void set_plural(const struct place *p, void *field)
 static void set_kind(const struct place *p, void *field)
 {
 	set_text(p, field);
-	if (*(char **)field &&
-	    !is_of(*(char **)field, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ", 63))
+	if (*(char **)field && !is_of(*(char **)field, LOWER UPPER DIGITS, 63))
 		bad(p, "has to be the kind of an object, like JobSet");
 }
 
@@ -571,11 +661,14 @@ static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enu
 				   .suspended = true,
 				   .asked = true},
 				  {.state = SPEC_PENDING}},
+		/* Its pods run on, and there will be no others. */
+		[IS_PAUSED] = {{.state = SPEC_RUNNING, .between = true, .asked = true},
+			       {.state = SPEC_RUNNING, .between = true}},
 		[IS_SUCCEEDED] = {{.state = SPEC_SUCCEEDED, .ending = true}},
 		[IS_FAILED] = {{.state = SPEC_FAILED, .ending = true}},
 		[IS_CANCELLED] = {{.state = SPEC_CANCELLED, .ending = true}},
 	};
-	const size_t rows_of = is == IS_SUSPENDING || is == IS_SUSPENDED ? 2 : 1;
+	const size_t rows_of = rows[is][1].state || rows[is][1].between ? 2 : 1;
 
 	f->phases = mem_grow(f->phases, *n + rows_of + 1, sizeof(*f->phases));
 	for (size_t i = 0; i < rows_of; i++) {
@@ -647,27 +740,70 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 		bad(p, "states: no row is succeeded, so a job could never end well");
 }
 
-/* Where the pods' templates are in an object, for labels. */
-static void find_templates(struct spec_kind_file *f)
+/* Split PATH at its last dot: *RET_KEY, borrowed, and what is before it, malloc'ed. */
+static char *split_path(const char *path, const char **ret_key)
 {
-	const struct kind_role *role = f->roles;
-	const char *template = role ? role->template.text + 1 : "";
-	const char *dot = strrchr(template, '.');
+	const char *dot = strrchr(path, '.');
 
-	if (!role) {
-		/* No member has this name: the object has no templates at a known place. */
-		f->pods = text_copy("-");
-		f->pod = text_copy("");
-	} else if (role->each.text) {
-		f->pods = text_copy(role->each.text + 1);
-		f->pod = text_copy(template);
-	} else {
-		f->pods = dot ? mem_copy(template, (size_t)(dot - template)) : text_copy("");
-		f->pod = text_copy(dot ? dot + 1 : template);
+	*ret_key = dot ? dot + 1 : path;
+	return mem_copy(path, dot ? (size_t)(dot - path) : 0);
+}
+
+/* Set where the templates of pods are in an object. */
+static void make_templates(struct spec_kind_file *f)
+{
+	f->templates = new0_n(struct spec_template, f->n_roles + 1);
+	for (size_t i = 0; i < f->n_roles; i++) {
+		const struct kind_role *role = &f->roles[i];
+		struct spec_template *t = &f->templates[i];
+
+		t->map = role->each.text;
+		t->pod = role->template.text + 1;
+		t->pods = role->each.text ? text_copy(role->each.text + 1)
+					  : split_path(role->template.text + 1, &t->pod);
 	}
 }
 
-static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool kueue)
+/* Set what a copy of an object loses: what ctl may have set, and what the file lists. */
+static void make_members(struct spec_kind_file *f)
+{
+	struct spec_member *m = f->members = new0_n(struct spec_member, f->added.n + 3);
+
+	for (size_t i = 0; i < f->added.n; i++, m++) {
+		const struct value *v = &f->added.v[i];
+
+		m->key = v->text;
+		m->at = v->from == FROM_LABEL ? text_copy("metadata.labels")
+					      : split_path(v->text + 1, &m->key);
+	}
+	if (f->suspend) {
+		m->at = split_path(f->suspended.text + 1, &m->key);
+		m++;
+	}
+	if (f->terminate) {
+		m->at = split_path(f->terminate + 1, &m->key);
+		m->value = f->terminate_to;
+	}
+}
+
+/* Set the members that are kept, for the splitter. */
+static void make_pick(struct spec_kind_file *f)
+{
+	const size_t n = f->ignored.n;
+
+	if (!n)
+		return;
+	f->status_pick = new0_n(struct spec_pick, n + 1);
+	for (size_t i = 0; i < n; i++)
+		f->status_pick[i].key = f->ignored.v[i].steps[1].key;
+	f->status_pick[n].keep = true;
+	f->pick = new0_n(struct spec_pick, 3);
+	f->pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
+	f->pick[1] = (struct spec_pick){"status", true, f->status_pick};
+	f->pick[2].keep = true;
+}
+
+static void finish(struct spec_kind_file *f, const struct spec_kind *built)
 {
 	/* What a ready manifest of a kind without C takes. */
 	static const struct spec_option options[] = {
@@ -677,10 +813,13 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 		{0},
 	};
 	struct spec_kind *k = &f->kind;
+	const bool kueue = k->in_kueue, unlabelled = k->unlabelled;
 
 	*k = built ? *built
 		   : (struct spec_kind){.options = options, .scheduler = "", .one_template = true};
-	find_templates(f);
+	make_templates(f);
+	make_members(f);
+	make_pick(f);
 	f->jobs = text_print("%ss", f->object_kind);
 	f->resource =
 		text_print("%s.%.*s", f->plural, (int)strcspn(f->api_version, "/"), f->api_version);
@@ -697,9 +836,11 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	k->kind = f->object_kind;
 	k->plural = f->plural;
 	k->pod_selector = f->pods_have ? f->pods_have : "";
-	k->pods = f->pods;
-	k->pod = f->pod;
-	k->pods_map = f->n_roles && f->roles[0].each.text;
+	k->templates = f->templates;
+	k->added = f->members;
+	k->pick = f->pick;
+	k->user_labels = f->user_label ? f->user_label + 1 : NULL;
+	k->unlabelled = unlabelled;
 	k->in_kueue = kueue;
 	k->parts = f->watched;
 	k->reader = &f->reader;
@@ -714,18 +855,19 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built, bool
 	};
 	if (!f->suspend)
 		return;
-	f->control = k->control ? *k->control
-				: (struct spec_control){
-					  .known = SUSPEND_KNOWN,
-					  .actions = suspend_actions,
-					  .refusal = suspend_refusal,
-					  .request = suspend_request,
-					  .outcome = suspend_outcome,
-				  };
-	f->control.api_version = f->api_version;
-	f->control.plural = f->plural;
-	f->control.resource = f->resource;
-	f->control.suspend = f->suspend;
+	f->control = (struct spec_control){
+		.api_version = f->api_version,
+		.plural = f->plural,
+		.resource = f->resource,
+		.suspend = f->suspend + strlen(".spec."),
+		.terminate = f->terminate ? f->terminate + strlen(".spec.") : NULL,
+		.terminate_to = f->terminate_to,
+		.known = SUSPEND_KNOWN | (f->terminate ? 1u << SPEC_TERMINATE : 0),
+		.actions = f->terminate ? suspend_or_terminate_actions : suspend_actions,
+		.refusal = suspend_refusal,
+		.request = suspend_request,
+		.outcome = suspend_outcome,
+	};
 	k->control = &f->control;
 }
 
@@ -757,6 +899,9 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 		KEY(spec_kind_file, "minimum", minimum, set_values),
 		KEY(spec_kind_file, "attempts", attempts, set_attempts),
 		{"ctl", set_ctl, 0},
+		KEY(spec_kind_file, "ignore", ignored, set_ignored),
+		{"user_label", set_user_label, 0},
+		KEY(spec_kind_file, "copy_without", added, set_members),
 	};
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	struct spec_kind_file *f;
@@ -786,7 +931,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 		spec_kind_file_free(&f->kind);
 		return e->err;
 	}
-	finish(f, built, f->kind.in_kueue);
+	finish(f, built);
 	*ret = &f->kind;
 	return 0;
 }
@@ -880,14 +1025,15 @@ void spec_kind_file_free(const struct spec_kind *kind)
 	for (size_t i = 0; i < f->n_parts; i++)
 		part_clear(&f->parts[i]);
 	{
-		struct values *const lists[] = {&f->reason,   &f->message, &f->began,
-						&f->finished, &f->minimum, &f->phase};
+		struct values *const lists[] = {&f->reason,  &f->message, &f->began,   &f->finished,
+						&f->minimum, &f->phase,	  &f->ignored, &f->added};
 		struct value *const values[] = {&f->attempts.count, &f->attempts.allowed,
 						&f->attempts.alone, &f->attempts.pods,
 						&f->suspended};
-		char *const texts[] = {f->name,	  f->jobs,     f->api_version, f->object_kind,
-				       f->plural, f->group,    f->pods_have,   f->pods,
-				       f->pod,	  f->resource, f->suspend};
+		char *const texts[] = {f->name,		f->jobs,       f->api_version,
+				       f->object_kind,	f->plural,     f->group,
+				       f->pods_have,	f->resource,   f->terminate,
+				       f->terminate_to, f->user_label, f->suspend};
 
 		for (size_t i = 0; i < array_size(lists); i++)
 			values_clear(lists[i]);
@@ -903,6 +1049,14 @@ void spec_kind_file_free(const struct spec_kind *kind)
 	free(f->watched);
 	free(f->states);
 	free(f->phases);
+	for (size_t i = 0; f->templates && f->templates[i].pod; i++)
+		free((char *)(uintptr_t)f->templates[i].pods);
+	free(f->templates);
+	for (size_t i = 0; f->members && f->members[i].at; i++)
+		free((char *)(uintptr_t)f->members[i].at);
+	free(f->members);
+	free(f->pick);
+	free(f->status_pick);
 	free(f);
 }
 

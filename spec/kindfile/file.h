@@ -50,6 +50,7 @@ enum kind_is {
 	IS_ENDING,
 	IS_SUSPENDING,
 	IS_SUSPENDED,
+	IS_PAUSED,
 	IS_SUCCEEDED,
 	IS_FAILED,
 	IS_CANCELLED,
@@ -90,8 +91,7 @@ struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
 	struct spec_control control;
-	char *name, *jobs, *api_version, *object_kind, *plural, *group, *pods_have, *pods, *pod,
-		*resource;
+	char *name, *jobs, *api_version, *object_kind, *plural, *group, *pods_have, *resource;
 	struct texts released_by;
 	bool released_at_end;
 	struct kind_part *parts;
@@ -108,8 +108,15 @@ struct spec_kind_file {
 	struct spec_phase *phases; /* made of the states; ends with {0} */
 	struct values reason, message, began, finished, minimum;
 	struct kind_attempts attempts;
-	char *suspend; /* the path below spec, as "runPolicy.suspend"; NULL: there is none */
+	char *suspend; /* a path, ".spec.suspend"; NULL: there is none */
 	struct value suspended;
+	char *terminate, *terminate_to;	 /* a path as SUSPEND, and a constant; or NULL */
+	struct spec_template *templates; /* made of the roles */
+	struct values ignored;
+	struct spec_pick *pick, *status_pick; /* made of them */
+	char *user_label;
+	struct values added;
+	struct spec_member *members; /* made of them, and of ctl */
 };
 
 /* The functions of struct spec_reader for such kinds. */

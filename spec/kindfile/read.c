@@ -11,10 +11,15 @@
 #include "spec/view/kueue.h"
 
 const struct kind_word kind_words[N_IS] = {
-	[IS_PENDING] = {"pending", "Pending"},		[IS_RUNNING] = {"running", "Running"},
-	[IS_BETWEEN] = {"between", "Restarting"},	[IS_ENDING] = {"ending", "Ending"},
-	[IS_SUSPENDING] = {"suspending", "Suspending"}, [IS_SUSPENDED] = {"suspended", "Suspended"},
-	[IS_SUCCEEDED] = {"succeeded", "Succeeded"},	[IS_FAILED] = {"failed", "Failed"},
+	[IS_PENDING] = {"pending", "Pending"},
+	[IS_RUNNING] = {"running", "Running"},
+	[IS_BETWEEN] = {"between", "Restarting"},
+	[IS_ENDING] = {"ending", "Ending"},
+	[IS_SUSPENDING] = {"suspending", "Suspending"},
+	[IS_SUSPENDED] = {"suspended", "Suspended"},
+	[IS_PAUSED] = {"paused", "Paused"},
+	[IS_SUCCEEDED] = {"succeeded", "Succeeded"},
+	[IS_FAILED] = {"failed", "Failed"},
 	[IS_CANCELLED] = {"cancelled", "Cancelled"},
 };
 
@@ -271,7 +276,16 @@ static void explain_suspended(struct spec_job_view *v)
 	}
 }
 
-/* True if the controller of the job makes such jobs and then leaves them alone. */
+static void explain_paused(struct spec_job_view *v)
+{
+	spec_set(&v->reason, "Paused");
+	spec_set(
+		&v->message,
+		"It is suspended: its running pods continue, and no further pod is created until it "
+		"is resumed");
+}
+
+/* True if the controller of the job makes such jobs and does not change them afterwards. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	const char *slash = strchr(v->owner_api, '/');
@@ -345,6 +359,8 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 	spec_read_copy(&v->phase, phase_of(&r, state), READ_MAX_WORD);
 	if (state && state->is == IS_SUSPENDED)
 		explain_suspended(v);
+	else if (state && state->is == IS_PAUSED)
+		explain_paused(v);
 	else if (state &&
 		 (state->is == IS_FAILED || state->is == IS_ENDING || state->is == IS_CANCELLED))
 		explain_end(&r, state, v);
@@ -420,6 +436,7 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 	const struct spec_kind_file *f = file_of(reader);
 	const struct kind_pod *row = row_of(f, object);
 	const char *role;
+	cleanup_free char *named = NULL;
 	char task[READ_MAX_WORD + 1];
 	int index;
 
@@ -432,8 +449,9 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 							    : role),
 		       READ_MAX_WORD);
 	role = row->trim ? trim(role, object) : role;
-	/* A pod that has the name of its job is the only one. */
-	role = f->from_pods && !*role ? v->main : role;
+	/* The name of the job, perhaps with the number of an attempt: "again(1)". */
+	if (row->trim && (!*role || *role == '('))
+		role = named = text_print("%s%s", v->main, role);
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	v->index = (unsigned)(index < row->first ? -1 : index - row->first);

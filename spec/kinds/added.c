@@ -76,11 +76,10 @@ static const struct added table[] = {
 		.keys = {"suspend"},
 	},
 	{
-		/* job/control.c */
+		/* Kueue, pkg/controller/jobs/trainjob/trainjob_controller.go: a patch of the runtime */
 		.where = LIVE,
-		.at = "spec",
-		.keys = {"activeDeadlineSeconds"},
-		.value = "0",
+		.at = "spec.runtimePatches",
+		.keys = {SPEC_KUEUE_GROUP "/manager"},
 	},
 	{
 		/* Kubernetes, pkg/registry/batch/job/strategy.go: generateSelector; kubectl copies labels */
@@ -161,10 +160,13 @@ static const struct added table[] = {
 	},
 };
 
+/* True if ITEM is the text KEY, or a map with this name or manager. */
 static bool is_called(struct json_object *item, const char *key)
 {
-	if (json_object_is_type(item, json_type_object))
-		item = json_object_object_get(item, "name");
+	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
+
+	if (map && !json_object_object_get_ex(map, "name", &item))
+		item = json_object_object_get(map, "manager");
 	return (json_object_is_type(item, json_type_string) ||
 		json_object_is_type(item, json_type_int)) &&
 	       streq(json_object_get_string(item), key);
@@ -225,18 +227,24 @@ static void remove_in_list(struct json_object *o, const char *list, enum where w
 		remove_in(json_object_array_get_idx(items, i), where);
 }
 
+static void remove_notes(struct json_object *pod, const void *data)
+{
+	remove_in(pod, POD);
+}
+
 void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
 {
-	struct json_object *item;
-
 	if (has(object, "metadata", "uid")) {
 		remove_all(object, LIVE);
+		for (const struct spec_member *m = kind->added; m && m->at; m++)
+			remove_keys(object, &(struct added){.at = m->at,
+							    .keys = {m->key},
+							    .value = m->value});
 		remove_in_list(object, "spec.components", COMPONENT);
 		remove_in_list(object, "spec.volumes", VOLUME);
 		if (has(object, "spec.selector.matchLabels", BATCH "controller-uid"))
 			remove_all(object, SELECTED);
 	}
 	remove_all(object, ANY);
-	for (size_t i = 0; (item = spec_pods_at(kind, object, i)); i++)
-		remove_in(spec_tree_find(item, kind->pod), POD);
+	spec_each_template(kind, object, remove_notes, NULL);
 }

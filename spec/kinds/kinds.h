@@ -18,7 +18,6 @@ extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
-extern const struct spec_control spec_job_control;
 
 /* Set RET to the kinds of this program; it is to be cleared. */
 void spec_kinds_init(struct spec_kinds *ret);

@@ -100,34 +100,39 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 	return json_object_is_type(ret, json_type_object) ? ret : NULL;
 }
 
-/* Set the label of USER. NULL: OBJECT loses the label that it may have from the job that it is a copy of. */
-static void put_user(struct json_object *object, const char *user)
+/*
+ * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label that OBJECT may have from the
+ * job that it is a copy of.
+ */
+static void put_user(struct json_object *object, const char *path, const char *user)
 {
-	struct json_object *labels = user ? need_map(need_map(object, "metadata"), "labels")
-					  : spec_tree_find(object, "metadata.labels");
+	cleanup_free char *text = text_copy(path);
+	char *rest = text;
 
-	if (user && labels)
-		spec_tree_set(labels, SPEC_LABEL_USER, spec_tree_string(user));
-	else if (json_object_is_type(labels, json_type_object))
-		json_object_object_del(labels, SPEC_LABEL_USER);
+	for (char *name; object && (name = strsep(&rest, "."));)
+		object = user ? need_map(object, name) : json_object_object_get(object, name);
+	if (user && object)
+		spec_tree_set(object, SPEC_LABEL_USER, spec_tree_string(user));
+	else if (json_object_is_type(object, json_type_object))
+		json_object_object_del(object, SPEC_LABEL_USER);
 }
 
-/*
- * Label the object and its pods as USER's (NULL: nobody's), so that a mount can ask for these alone. Pods that a
- * wrapped object makes (a batch Job) are not shown, so they need no label.
- */
+/* Pods that a wrapped object makes (a batch Job) are not shown, so they need no label. */
+static void put_user_of_pod(struct json_object *pod, const void *user)
+{
+	struct json_object *kind = json_object_object_get(pod, "kind");
+
+	if (!kind || streq(json_object_get_string(kind), "Pod"))
+		put_user(pod, "metadata.labels", user);
+}
+
+/* Label the object and its pods as USER's (NULL: nobody's), so that a mount can ask for these alone. */
 static void put_users(struct spec_build *b, const char *user)
 {
-	struct json_object *item;
-
-	put_user(b->object, user);
-	for (size_t i = 0; (item = spec_pods_at(b->kind, b->object, i)); i++) {
-		struct json_object *pod = spec_tree_find(item, b->kind->pod);
-		struct json_object *kind = json_object_object_get(pod, "kind");
-
-		if (!kind || streq(json_object_get_string(kind), "Pod"))
-			put_user(pod, user);
-	}
+	put_user(b->object, "metadata.labels", user);
+	spec_each_template(b->kind, b->object, put_user_of_pod, user);
+	if (b->kind->user_labels)
+		put_user(b->object, b->kind->user_labels, user);
 }
 
 static void annotate(struct spec_build *b, const char *text, size_t len)

@@ -11,6 +11,7 @@ struct spec_control; /* spec/view/control.h: what ctl does */
 struct spec_build;   /* spec/pods/pod.h: input and result of a kind */
 struct spec_reader;  /* spec/view/reader.h: how its objects are read */
 struct spec_job_view;
+struct spec_pick;
 struct spec_value;
 
 /*
@@ -33,6 +34,21 @@ struct spec_part {
 	const char *cost; /* what a user lacks who may not watch them */
 };
 
+/*
+ * Where pods or their templates are in an object: each item of the list at the path PODS, or each
+ * member of a MAP there, or the value there itself, has one at the path POD: "spec.tasks" and
+ * "template".
+ */
+struct spec_template {
+	const char *pods, *pod;
+	bool map;
+};
+
+/* The member KEY of the map at the path AT; VALUE: only if it has this value. AT is NULL: the end of a list. */
+struct spec_member {
+	const char *at, *key, *value;
+};
+
 /* A kind. Plain data: each kind is one constant. */
 struct spec_kind {
 	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
@@ -50,14 +66,18 @@ struct spec_kind {
 	const char *pod_selector; /* labels that all pods of its jobs have, or "" */
 	/* a label shared with pods of other kinds, or NULL */
 	const char *pods_also;
+	/* Its pods or their templates; ends with a row without POD. NULL if the object has none. */
+	const struct spec_template *templates;
 	/*
-	 * The path of the list of its pods, and in each item the path of the pod or its template:
-	 * "spec.tasks" and "template". Items without a pod are skipped. If the path has no list,
-	 * its value is the only item; or, if it is a map and PODS_MAP, each of its members is an
-	 * item.
+	 * The path of a map of labels that all of its pods get, beside the labels in templates; or
+	 * NULL.
 	 */
-	const char *pods, *pod;
-	bool pods_map;
+	const char *user_labels;
+	bool unlabelled; /* some of its pods get no label of the user who submits the job */
+	/* What else controllers put into an object, to be removed from a copy; or NULL. */
+	const struct spec_member *added;
+	/* The members of its objects that are kept, for the splitter; NULL: all of them. */
+	const struct spec_pick *pick;
 	/* The N_PARTS parts of its jobs that are watched. */
 	const struct spec_part *parts;
 	size_t n_parts;

@@ -601,22 +601,35 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- pods in an object --- */
 
-struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object, size_t i)
+/* Return item I of the value AT: of a list, of a map (if MAP), or AT itself. NULL after the last. */
+static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {
-	struct json_object *at = spec_tree_find(object, kind->pods);
-	bool list = json_object_is_type(at, json_type_array);
-
-	if (kind->pods_map && json_object_is_type(at, json_type_object)) {
-		json_object_object_foreach(at, key, member) {
-			(void)key;
-			if (i-- == 0)
-				return member;
-		}
+	if (json_object_is_type(at, json_type_array))
+		return i < json_object_array_length(at) ? json_object_array_get_idx(at, i) : NULL;
+	if (!map)
+		return i == 0 ? at : NULL;
+	if (!json_object_is_type(at, json_type_object))
 		return NULL;
+	json_object_object_foreach(at, key, member) {
+		(void)key;
+		if (i-- == 0)
+			return member;
 	}
-	if (i >= (list ? json_object_array_length(at) : at ? 1 : 0))
-		return NULL;
-	return list ? json_object_array_get_idx(at, i) : at;
+	return NULL;
+}
+
+void spec_each_template(const struct spec_kind *kind, struct json_object *object,
+			void (*fn)(struct json_object *pod, const void *data), const void *data)
+{
+	for (const struct spec_template *t = kind->templates; t && t->pod; t++) {
+		struct json_object *at = spec_tree_find(object, t->pods), *item, *pod;
+
+		for (size_t i = 0; (item = item_of(at, t->map, i)); i++) {
+			pod = spec_tree_find(item, t->pod);
+			if (pod)
+				fn(pod, data);
+		}
+	}
 }
 
 /* --- size --- */

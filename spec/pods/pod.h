@@ -120,12 +120,9 @@ void spec_pod_role_clear(struct spec_pod_role *r);
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
-/*
- * Return the I-th item of OBJECT, of KIND, that may have a pod or a template at the path KIND->pod.
- * NULL after the last.
- */
-struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object,
-				 size_t i);
+/* Call FN for each pod or template of a pod in OBJECT, of KIND. */
+void spec_each_template(const struct spec_kind *kind, struct json_object *object,
+			void (*fn)(struct json_object *pod, const void *data), const void *data);
 
 /* Return the allowed number of retries of the whole job: the least of its roles. */
 int64_t spec_pods_least_retries(const struct spec_app *app);

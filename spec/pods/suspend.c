@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "spec/base/mem.h"
+#include "spec/base/read.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
@@ -83,6 +84,15 @@ unsigned suspend_actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
+/* Pods that are suspended have ended, so there is nothing to terminate. */
+unsigned suspend_or_terminate_actions(const struct spec_control_job *job)
+{
+	const struct spec_job_view *view = job->view;
+	bool runs = *view->phase && !view->suspends && !view->owned && !is_over(view);
+
+	return suspend_actions(job) | (runs ? 1u << SPEC_TERMINATE : 0);
+}
+
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why)
 {
@@ -108,7 +118,9 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 			workload->takes_priority == SPEC_PRIORITY_WAITING
 				? "Kueue gives a job that has its quota no other priority class"
 				: "its Workload's priority does not follow the job's priority class";
-	if (*ret_why || is_over(job->view) || !in_queue(job))
+	else if (action == SPEC_TERMINATE && job->view->suspends)
+		*ret_why = "it is suspended: remove its directory to end it";
+	if (*ret_why || is_over(job->view) || !in_queue(job) || action == SPEC_TERMINATE)
 		return -EINVAL;
 	if (job->kueue->workload) {
 		*ret_why = job->kueue->fixed ? no_right : NULL;
@@ -153,8 +165,12 @@ static void patch_job(struct spec_control_request *ret, const struct spec_contro
 	      key, json);
 }
 
-void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
-		   const char *field, const char *value)
+/*
+ * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of the job to VALUE
+ * (JSON), if the job has not changed since it was read.
+ */
+static void patch_spec(struct spec_control_request *ret, const struct spec_control_asked *asked,
+		       const char *field, const char *value)
 {
 	cleanup_free char *json = text_copy(value);
 
@@ -196,6 +212,14 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 					  named);
 		return;
 	}
+	if (asked->action == SPEC_TERMINATE) {
+		const char *to = asked->control->terminate_to;
+		const char *quote = spec_read_digits(to) < 0 ? "\"" : "";
+		cleanup_free char *json = text_print("%s%s%s", quote, to, quote);
+
+		patch_spec(ret, asked, asked->control->terminate, json);
+		return;
+	}
 	if (in_queue(asked->job)) {
 		*ret = (struct spec_control_request){
 			.resource = "workloads." SPEC_KUEUE_GROUP,
@@ -205,7 +229,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 		      NULL, suspend ? "{\"active\":false}" : "{\"active\":true}");
 		return;
 	}
-	suspend_patch(ret, asked, asked->control->suspend, suspend ? "true" : "false");
+	patch_spec(ret, asked, asked->control->suspend, suspend ? "true" : "false");
 }
 
 /* True if the Workload has the value of the label that ACTION sets. */
@@ -226,8 +250,12 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	bool wanted = action == SPEC_SUSPEND;
 	const struct spec_workload_view *workload = now->kueue->workload;
 
-	if (is_over(now->view))
+	if (action == SPEC_TERMINATE && strncmp(now->view->phase, "Terminat", 8) == 0)
+		return SPEC_CONTROL_OBEYED;
+	if (is_over(now->view) || (action == SPEC_TERMINATE && now->view->suspends))
 		return SPEC_CONTROL_LATE;
+	if (action == SPEC_TERMINATE)
+		return SPEC_CONTROL_OPEN;
 	if (in_queue(now) && !workload)
 		return SPEC_CONTROL_OPEN;
 	if (before->argument) {

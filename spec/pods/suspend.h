@@ -13,6 +13,8 @@
 
 /* The functions of struct spec_control. */
 unsigned suspend_actions(const struct spec_control_job *job);
+/* The same for kinds whose jobs can also be terminated by a field of their spec. */
+unsigned suspend_or_terminate_actions(const struct spec_control_job *job);
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why);
 enum spec_control_outcome suspend_outcome(enum spec_action action,
@@ -23,9 +25,3 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
  * the right object of this name.
  */
 void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret);
-/*
- * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of that job to VALUE
- * (JSON), if the job has not changed since it was read.
- */
-void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
-		   const char *field, const char *value);

@@ -82,7 +82,9 @@ struct spec_control {
 	const char *api_version, *plural;
 	const char *resource; /* "jobs.batch" */
 	const char *suspend;  /* "suspend" */
-	unsigned known;	      /* bit set: actions that the kind supports at all */
+	/* The path below spec that ends a job, and its value, a number or a word; or NULL. */
+	const char *terminate, *terminate_to;
+	unsigned known; /* bit set: actions that the kind supports at all */
 	/*
 	 * Bit set: actions that might be carried out twice if they are requested twice, so that a
 	 * request must not be repeated when it may have arrived. The controller ignores a

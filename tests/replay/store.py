@@ -11,6 +11,11 @@ import datetime
 import json
 import threading
 import uuid
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Resource:
@@ -46,16 +51,15 @@ APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppW
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
-PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
-XGBOOSTJOBS = Resource("kubeflow.org", "v1", "xgboostjobs", "XGBoostJob")
-PADDLEJOBS = Resource("kubeflow.org", "v1", "paddlejobs", "PaddleJob")
-JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs", "JAXJob")
-MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
-RAYJOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
-TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-SPARKAPPLICATIONS = Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication")
-RAYCLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+# What share/kinds/ describes: by the name of the kind its resource, and its parts that are watched.
+_FILES = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "share/kinds").glob("*.yaml"))]
+KIND_FILES = {kind["name"]: Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
+              for kind in _FILES}
+_KNOWN = {resource.kind: resource for resource in (BATCH_JOBS, JOBSETS)}
+KIND_PARTS = {kind["name"]: [_KNOWN.get(part["kind"]) or Resource(*part["api"].split("/"), part["plural"], part["kind"])
+                             for part in kind.get("parts", []) if "plural" in part] for kind in _FILES}
+PYTORCHJOBS, MPIJOBS, RAYJOBS = (KIND_FILES[name] for name in ("pytorchjob", "mpijob", "rayjob"))
+RAYCLUSTERS = next(part for part in KIND_PARTS["rayjob"] if part.kind == "RayCluster")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
 RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview",

@@ -214,11 +214,8 @@ def test_rbac_has_these_rights(doctor, server):
     server.install(st.METRICS)
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
                               ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test"),
-                              ((st.BATCH_JOBS,), "job:test"), ((st.PYTORCHJOBS,), "pytorchjob:test"),
-                              ((st.TFJOBS,), "tfjob:test"), ((st.XGBOOSTJOBS,), "xgboostjob:test"),
-                              ((st.PADDLEJOBS,), "paddlejob:test"), ((st.JAXJOBS,), "jaxjob:test"),
-                              ((st.MPIJOBS,), "mpijob:test"), ((st.RAYJOBS, st.RAYCLUSTERS), "rayjob:test"),
-                              ((st.TRAINJOBS,), "trainjob:test"), ((st.SPARKAPPLICATIONS,), "sparkapplication:test")):
+                              *(((resource, *st.KIND_PARTS[name]), f"{name}:test")
+                                for name, resource in st.KIND_FILES.items() if name != "jobset")):
         if resources:
             server.install(*resources)
         assert doctor(None, source)[0] == 0

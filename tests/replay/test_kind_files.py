@@ -14,7 +14,7 @@ import store as st
 import yaml
 from harness import ROOT, run, write_ctl
 
-RESOURCES = {"pytorchjob": st.PYTORCHJOBS, "tfjob": st.TFJOBS, "xgboostjob": st.XGBOOSTJOBS}
+RESOURCES = {name: resource for name, resource in st.KIND_FILES.items() if name not in ("job", "jobset")}
 MANIFEST = {
     "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train"},
     "spec": {"pytorchReplicaSpecs": {
@@ -60,6 +60,9 @@ def is_true(condition):
     ("pytorchjob", "failure-never", "bad", "FAILED", {"master-0": "RUNNING", "worker-0": "FAILED", "worker-1": "FAILED"}),
     ("tfjob", "failure", "tf", "FAILED", None),
     ("xgboostjob", "success", "xgb", "SUCCEEDED", None),
+    ("workflow", "dag-items", "graph", "SUCCEEDED", {"A-0": "SUCCEEDED", "B(0:one)-0": "SUCCEEDED", "B(1:two)-0": "SUCCEEDED",
+                                                    "C-0": "SUCCEEDED"}),
+    ("workflow", "deadline", "late", "FAILED", {"main-0": "FAILED"}),
 ])
 def test_recorded(server, make_mount, kind, name, job, state, replicas):
     """A mount of all kinds shows what the operator has done, with the pods as replicas."""
@@ -89,6 +92,30 @@ def test_suspend(server, make_mount):
         {"type": "Suspended", "status": "True", "reason": "PyTorchJobSuspended"}]))
     thread.join()
     harness.wait_for(lambda: harness.Job(kx, "gone").state() == "CANCELLED", what="CANCELLED")
+
+
+def test_workflow(server, make_mount):
+    """Replicas appear as the steps' pods do; a suspended workflow is PENDING, and ctl terminates it by a word."""
+    kx = make_mount(server, options="cancel=all", source="workflow:test")
+    play(server, "workflow", "success-steps", until=lambda tree: tree.get("status", {}).get("phase") == "Running")
+    job = harness.Job(kx, "steps")
+    harness.wait_for(lambda: kx.ls("jobs") == ["steps"] and "0prepare-0" in os.listdir(job.dir), what="the first step")
+    resource = st.KIND_FILES["workflow"]
+    thread = threading.Thread(target=write_ctl, args=(job, "suspend"))
+    thread.start()
+    thread.join()
+    harness.wait_for(lambda: "Paused" in kx.read(job.dir, "status") and "until it is resumed" in kx.read(job.dir, "why"),
+                     what="Paused")
+    write_ctl(job, "resume")
+    thread = threading.Thread(target=write_ctl, args=(job, "terminate"))
+    thread.start()
+    harness.wait_for(lambda: server.store.find(resource, "test", "steps").tree()["spec"].get("shutdown") == "Terminate",
+                     what="the patch")
+    thread.join()
+    play(server, "workflow", "success-steps")
+    harness.wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
+    assert {name for name in os.listdir(job.dir) if name.endswith("-0")} == {"0prepare-0", "1train-a-0", "1train-b-0"}
+    assert "nodes" not in kx.read(job.dir, "manifest.yaml")
 
 
 def test_submit(server, make_mount):
@@ -178,4 +205,4 @@ def test_check_kind(make_kx, tmp_path):
 def test_default_kind(server, make_mount):
     """A file without a scheduler becomes a Job, also where PyTorchJobs are shown."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
-    assert info["default_kind"] == "job" and [k["kind"] for k in info["kinds"]] == ["job", *RESOURCES]
+    assert info["default_kind"] == "job" and {k["kind"] for k in info["kinds"]} == {"job", *RESOURCES}

@@ -3,6 +3,7 @@
 requeuing, ends that MCAD does not tell, cancelling; which kind is mounted, and what is refused."""
 
 import json
+import re
 import time
 
 import harness
@@ -307,10 +308,9 @@ def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
         "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask its administrator to install them.\n")
-    assert said(source="test") == (
-        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or 8 other kinds of jobs\n"
-        "Is it the right cluster? Otherwise ask "
-        "its administrator to install them.\n")
+    assert re.fullmatch(
+        r"kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or \d+ other kinds of jobs\n"
+        r"Is it the right cluster\? Otherwise ask its administrator to install them\.\n", said(source="test"))
 
 
 def test_refused(said, server):  # noqa: F811

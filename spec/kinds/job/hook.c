@@ -31,6 +31,8 @@ void job_hook(const struct spec_value *object, struct spec_job_view *v)
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
+	/* Its controller ends it, although the condition for that is not set yet. */
+	v->over |= streq(v->phase, "SuccessCriteriaMet");
 	/* A policy may know exit codes after which there is no other try. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");

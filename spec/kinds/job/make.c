@@ -120,6 +120,5 @@ const struct spec_kind spec_job = {
 	.options = options,
 	.pod_name_len = pod_name_len,
 	.build = job_build,
-	.control = &spec_job_control,
 	.hook = job_hook,
 };

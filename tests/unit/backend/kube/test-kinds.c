@@ -344,15 +344,11 @@ static void test_closed(void **state)
 	answer(WRAPPER, 404, "{}");
 	answer("/jobsets", 404, "{}");
 	answer("/batch/v1", 200, "{}");
-	answer("/pytorchjobs", 404, "{}");
-	answer("/tfjobs", 404, "{}");
-	answer("/xgboostjobs", 404, "{}");
-	answer("/paddlejobs", 404, "{}");
-	answer("/jaxjobs", 404, "{}");
-	answer("/mpijobs", 404, "{}");
-	answer("/rayjobs", 404, "{}");
-	answer("/trainjobs", 404, "{}");
-	answer("/sparkapplications", 404, "{}");
+	for (size_t i = 5; i < test_table_of_kinds()->n; i++) {
+		cleanup_free char *path = text_print("/%s", test_table_of_kinds()->v[i]->plural);
+
+		answer(path, 404, "{}");
+	}
 	assert_done("found 0, job");
 	fake_pass(SURVEY_MS); /* each time one of them is asked for */
 	answer("/apis", 403, "{}");
@@ -364,9 +360,11 @@ static void test_nothing(void **state)
 {
 	kinds_start(rig.k);
 	serve("apps/v1");
-	assert_done("found -95, the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, "
-		    "PyTorchJobs or 8 other kinds of jobs\n"
-		    "Is it the right cluster? Otherwise ask its administrator to install them.");
+	assert_non_null(strstr(noted, "found -95, the cluster serves no Volcano jobs, AppWrappers, "
+				      "JobSets, Jobs, PyTorchJobs or "));
+	assert_non_null(strstr(noted,
+			       "\nIs it the right cluster? Otherwise ask its administrator to "
+			       "install them."));
 }
 
 static void test_no_right(void **state)

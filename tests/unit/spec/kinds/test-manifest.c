@@ -542,6 +542,22 @@ static void test_ready_user(void **state)
 	assert_string_equal(user_of(at(o, "/spec/resources/GenericItems/1/generictemplate")),
 			    "ada");
 	json_object_put(o);
+
+	/* A path of labels that is not there yet; and the templates of a map. */
+	rq = request(test_kind("workflow"));
+	o = make(&rq, "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n"
+		      "metadata: {name: mine}\nspec: {entrypoint: a}\n");
+	assert_string_equal(user_of(o), "ada");
+	assert_string_equal(json_object_get_string(
+				    member(at(o, "/spec/podMetadata"), "labels", "kxfs/user")),
+			    "ada");
+	json_object_put(o);
+	rq = request(test_kind("pytorchjob"));
+	o = make(&rq,
+		 "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: mine}\n"
+		 "spec: {pytorchReplicaSpecs: {Master: {template: {}}, Worker: {template: {}}}}");
+	assert_string_equal(user_of(at(o, "/spec/pytorchReplicaSpecs/Worker/template")), "ada");
+	json_object_put(o);
 }
 
 /* The option that leaves the object as TorchX makes it; where jobs are found by the label it is refused. */
@@ -596,6 +612,8 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 
 #define JOBSET	   "'apiVersion': 'jobset.x-k8s.io/v1alpha2', 'kind': 'JobSet'"
 #define JOB	   "'apiVersion': 'batch/v1', 'kind': 'Job'"
+#define WORKFLOW   "'apiVersion': 'argoproj.io/v1alpha1', 'kind': 'Workflow'"
+#define PYTORCHJOB "'apiVersion': 'kubeflow.org/v1', 'kind': 'PyTorchJob'"
 #define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
 #define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
 
@@ -654,6 +672,23 @@ static void test_ready_admitted(void **state)
 	      "'status': {'requeueing': 2}}",
 	      "{" MCAD ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {'schedulingSpec': "
 	      "{'requeuing': {'maxNumRequeuings': 2}}, 'resources': {'GenericItems': []}}}");
+	again(test_kind("workflow"),
+	      "{" WORKFLOW ", 'metadata': {'name': 'a', 'uid': 'u', 'labels': {'b': 'c', "
+	      "'workflows.argoproj.io/completed': 'true', 'kxfs/user': 'bob', "
+	      "'workflows.argoproj.io/phase': 'Failed'}}, 'spec': {'shutdown': 'Stop', "
+	      "'suspend': true, 'podMetadata': {'labels': {'kxfs/user': 'bob'}}}}",
+	      "{" WORKFLOW ", 'metadata': {'name': 'a', 'labels': {'b': 'c'}, 'annotations': {}}, "
+	      "'spec': {'podMetadata': {'labels': {}}}}");
+	again(test_kind("pytorchjob"),
+	      "{" PYTORCHJOB ", 'metadata': {'name': 'a', 'uid': 'u'}, 'spec': {'runPolicy': "
+	      "{'suspend': true, 'backoffLimit': 1}}}",
+	      "{" PYTORCHJOB
+	      ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {'runPolicy': "
+	      "{'backoffLimit': 1}}}");
+	again(test_kind("job"),
+	      "{" JOB ", 'metadata': {'name': 'a', 'uid': 'u'}, 'spec': "
+	      "{'activeDeadlineSeconds': 0}}",
+	      "{" JOB ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {}}");
 }
 
 /* What a person has written stays: a job that is to begin suspended, a request for nodes, a gate. */
