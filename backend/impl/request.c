@@ -146,7 +146,8 @@ static void removal_end(void *data, int err)
 	struct removal *m = data;
 	const struct backend_result result = {
 		.err = err,
-		.text = err ? "the job is removed, but the disk did not record its result, which other jobs wait for"
+		.text = err ? "the job is removed, but the disk did not record its result, which "
+			      "other jobs wait for"
 			    : "",
 		.id = "",
 		.manifest = "",

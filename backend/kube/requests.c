@@ -153,7 +153,8 @@ void requests_stop(struct requests *all)
 		if (r->unclear)
 			request_answer(
 				r, -EINPROGRESS, NULL,
-				"kxfs is shutting down; the next mount reports here whether this was launched");
+				"kxfs is shutting down; the next mount reports here whether this "
+				"was launched");
 		else
 			request_answer(r, -ECANCELED, NULL, "kxfs is ending");
 	}

@@ -325,7 +325,8 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 {
 	if (s->maybe_gone) {
 		give_up(s, -ETIMEDOUT,
-			"the reply was lost, and with its ttl the job may have ended and gone by now");
+			"the reply was lost, and with its ttl the job may have ended and gone by "
+			"now");
 	} else if (holder == HOLDER_NONE && !s->lost) {
 		post_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->r.rq->held && holder != HOLDER_OTHER) {
@@ -366,11 +367,11 @@ static void on_holder(void *data, const struct http_reply *reply)
 	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->lost)) {
 		refuse(s, s->err);
 	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
-		post_again(
-			s, reply,
-			*reply->text
-				? reply->text
-				: "the name is taken, and the server does not show by which object");
+		post_again(s, reply,
+			   *reply->text
+				   ? reply->text
+				   : "the name is taken, and the server does not show by which "
+				     "object");
 	} else if (s->err) {
 		why = take_ptr(s->text);
 		give_up(s, s->err, why);

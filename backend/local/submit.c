@@ -385,7 +385,8 @@ static int remove_files(struct submit *s, int err)
 	if (!gone)
 		return err;
 	s->text = text_print(
-		"%s: the job can't be recorded in %s: %s; and its record can't be removed: %s. The next start of kxfs reports whether the job was launched\n",
+		"%s: the job can't be recorded in %s: %s; and its record can't be removed: %s. The "
+		"next start of kxfs reports whether the job was launched\n",
 		s->rq->file, s->c->b->config.state_dir, strerror(-err), strerror(-gone));
 	return -EINPROGRESS;
 }

@@ -85,7 +85,8 @@ int source_parse(const struct spec_kinds *kinds, const char *text, struct source
 	if (text[0] == '/')
 		return refuse(
 			-EINVAL, ret_text,
-			"%s: a source does not begin with '/'; mount(8) makes a path of a word that names a file here: name the backend, "
+			"%s: a source does not begin with '/'; mount(8) makes a path of a word "
+			"that names a file here: name the backend, "
 			"like local:",
 			text);
 	ret->backend = text_copy(backend ? backend : "");

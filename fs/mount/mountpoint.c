@@ -174,7 +174,8 @@ static int replace_dead(const char *path, char **ret_text)
 		if (mountpoint_detach(path) < 0)
 			return refuse(
 				-EBUSY, ret_text,
-				"%s: the mount of a dead kxfs is here and can't be removed: as root, umount -l %s",
+				"%s: the mount of a dead kxfs is here and can't be removed: as "
+				"root, umount -l %s",
 				path, path);
 	}
 	if (is_dead(path))
@@ -195,10 +196,10 @@ static int lock_path(const char *path, int *ret, char **ret_text)
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		*ret = take_fd(&fd);
 	else if (errno == EWOULDBLOCK)
-		return refuse(
-			-EBUSY, ret_text,
-			"%s: another kxfs is about to mount here: use that, or give another directory",
-			path);
+		return refuse(-EBUSY, ret_text,
+			      "%s: another kxfs is about to mount here: use that, or give another "
+			      "directory",
+			      path);
 	return 0; /* some file systems have no locks */
 }
 

@@ -145,10 +145,10 @@ static void advise(const struct run *r, int err, char **why)
 {
 	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
 	    !*r->options->backend)
-		text_set(
-			why,
-			"%s\nWithout a cluster, jobs can run as processes of this machine: kxfs local: %s",
-			*why, r->options->mountpoint);
+		text_set(why,
+			 "%s\nWithout a cluster, jobs can run as processes of this machine: kxfs "
+			 "local: %s",
+			 *why, r->options->mountpoint);
 }
 
 /* Choose the state directory: the one in the options, or the default for the source. */
@@ -181,7 +181,8 @@ static int heed_flaw(struct run *r, char **why)
 	if (err == -EROFS) {
 		r->options->read_only = true;
 		diag(DIAG_WARNING,
-		     "%s: the disk is read-only, and so is the mount: jobs that run are shown, and run on",
+		     "%s: the disk is read-only, and so is the mount: jobs that run are shown, and "
+		     "run on",
 		     state_dir(r->state));
 	} else if (err) {
 		diag(DIAG_WARNING,
@@ -203,7 +204,8 @@ static int check(struct run *r, char **why)
 	if (passed && o->read_only)
 		return refuse(
 			-EINVAL, why,
-			"-o ro: a mount that is handed over as %s is read-only if it was mounted so: leave that "
+			"-o ro: a mount that is handed over as %s is read-only if it was mounted "
+			"so: leave that "
 			"option out",
 			o->mountpoint);
 	if (o->mountpoint)

@@ -537,7 +537,8 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	if (r->pods->replica_id && r->overlay_varies && overlay_names_replica(r, m))
 		return spec_build_refuse(
 			r->pods->build, r->overlay_path,
-			"%s makes all pods of a role alike, so ${replica_id} is not allowed in an overlay: use args or env, or a scheduler other than %s",
+			"%s makes all pods of a role alike, so ${replica_id} is not allowed in an "
+			"overlay: use args or env, or a scheduler other than %s",
 			r->pods->build->kind->kind, r->pods->build->kind->name);
 	overlay = r->overlay_varies ? expand_all(r->overlay, m) : json_object_get(r->overlay);
 	err = spec_overlay_apply(*pod, overlay, r->overlay_path, &overlaid, r->pods->build->errors);

@@ -278,7 +278,9 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 		      out);
 		return "Submitting";
 	}
-	fputs("was being sent when kxfs ended or lost the connection; the server has no such job now, but may have had one; write release to ctl to send it again, or remove its directory to forget it",
+	fputs("was being sent when kxfs ended or lost the connection; the server has no such job "
+	      "now, but may have had one; write release to ctl to send it again, or remove its "
+	      "directory to forget it",
 	      out);
 	return "LaunchUnknown";
 }

@@ -240,8 +240,8 @@ static const struct {
 	{"could not find expected ':'", NULL, BEGINNING,
 	 "a key needs a \":\" after it; if this is not a key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
-	 "a \"KEY: VALUE\" is not allowed here; check the indentation, and put text that holds \": \" in "
-	 "quotes"},
+	 "a \"KEY: VALUE\" is not allowed here; check the indentation, and put text that "
+	 "holds \": \" in quotes"},
 	{"block sequence entries are not allowed in this context", NULL, HERE,
 	 "a list item (\"- \") can't begin here; put it on a line of its own"},
 	{"mapping keys are not allowed in this context", NULL, HERE,
