@@ -12,6 +12,7 @@
 #define OPTION_DRY_RUN	    256
 #define OPTION_LIST_SOURCES 257
 #define OPTION_CHECK_KIND   258
+#define OPTION_RBAC	    259
 
 #define OPTIONS_MAX 64 /* the most rows */
 

@@ -356,6 +356,9 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 		}
 	if (ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
 		return 0;
+	if (ret->rbac && ret->action != OPTIONS_DOCTOR)
+		return refuse(-EINVAL, ret_text,
+			      "--rbac is of the doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]");
 	r = set_operands(ret, argc - optind, argv + optind, ret_text);
 	return r < 0 ? r : run_options_check(ret, ret_text);
 }

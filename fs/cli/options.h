@@ -45,6 +45,7 @@ struct options {
 	bool foreground;
 	bool debug;
 	bool read_only;
+	bool rbac; /* doctor prints a Role */
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;

@@ -5,6 +5,7 @@
 #include "fs/cli/kind_files.h"
 #include "fs/cli/mount_helper.h"
 #include "fs/cli/options.h"
+#include "fs/cli/rbac.h"
 #include "fs/mount/about.h"
 #include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
@@ -45,7 +46,10 @@ int main(int argc, char **argv)
 	case OPTIONS_DRY_RUN:
 		return dry_run_main(&o);
 	case OPTIONS_DOCTOR:
-		return doctor_main(&o);
+		if (!o.rbac)
+			return doctor_main(&o);
+		rbac_print(&o, stdout);
+		return printed();
 	case OPTIONS_CAPTURE:
 	case OPTIONS_MOUNT:
 		break;

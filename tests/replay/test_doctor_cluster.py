@@ -229,6 +229,32 @@ def test_rbac_has_these_rights(doctor, server):
     assert asked == given
 
 
+def rights_of(text):
+    return [{(group, resource, verb) for rule in role["rules"] for group in rule["apiGroups"]
+             for resource in rule["resources"] for verb in rule["verbs"]}
+            for role in yaml.safe_load_all(text) if role["kind"] in ("Role", "ClusterRole")]
+
+
+def test_prints_role(binary, tmp_path):
+    """Without a cluster: what contrib/rbac.yaml gives, what a capture needs, and what the kind of a user's file needs."""
+    def rbac(*words):
+        p = run([binary, "doctor", "--rbac", *words])
+        assert p.stdout.count("apiGroups") == len({line for line in p.stdout.split("- ")[1:]})
+        return rights_of(p.stdout)
+
+    assert rbac() == rights_of((ROOT / "contrib/rbac.yaml").read_text())
+    role = rbac("-o", "ro")[0]
+    assert role - rights_of((ROOT / "contrib/kubernetes/rights.yaml").read_text())[0] == {("kueue.x-k8s.io", "localqueues", "get")}
+    assert {verb for _, _, verb in role} == {"get", "list", "watch"}
+    kind = (ROOT / "share/kinds/rayjob.yaml").read_text().replace("ray.io/v1", "example.com/v1").replace("name: rayjob", "name: mine")
+    (tmp_path / "mine.yaml").write_text(kind)
+    role = rbac("-o", f"kinds={tmp_path}", "mine:x")[0]
+    assert {("example.com", "rayjobs", "patch"), ("example.com", "rayclusters", "watch"), ("batch", "jobs", "list")} <= role
+    assert not any(resource == "jobsets" for _, resource, _ in role)
+    assert run([binary, "--rbac", "x", "/mnt"], check=False).stderr == (
+        "kxfs: --rbac is of the doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]\n")
+
+
 def test_archive(doctor, tmp_path):
     """Whether the archive can be written to is tried, and nothing is left there."""
     archive = tmp_path / "archive"
