@@ -34,7 +34,7 @@ static int say(char **why, int err, const char *dir, const char *name)
 	return err;
 }
 
-/* Return ERR. If it is an error, it is that of NAME in DIR, or (HERE) of the job's output. */
+/* Return ERR, after recording an error of NAME in DIR (there), or of the job's output (here). */
 static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
@@ -82,8 +82,8 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return err ? say(why, err, dir, "") : take_fd(&fd);
 	}
 	if (file_read(record, PATH_MAX, &known, &len) == 0 && streq(known, dir) && lacks) {
-		*why = text_print("%s is not the directory that it was, since it has no " MARK
-				  ": is it mounted? If it is the archive from now on, remove %s",
+		*why = text_print("%s is not the archive of the last start, because it has no " MARK
+				  ": is it mounted? To use it as a new archive, remove %s",
 				  dir, record);
 		return -ENODEV;
 	}

@@ -759,9 +759,9 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * Remove the mark. After a crash of the machine, there must be no merged log without the mark that
- * is incomplete, or has bytes that a log has lost: so logs and index are synced first. A log that
- * was lost in part was not synced yet, unlike one that is complete.
+ * Remove the mark. Sync logs and index first: after a crash of the machine, a merged log without the
+ * mark must be complete, and must not have bytes that a log has lost. A log that lost a part was not
+ * synced yet; a complete one was.
  */
 static void unmark_work(void *data)
 {

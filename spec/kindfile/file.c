@@ -227,7 +227,7 @@ static void set_tests(const struct place *p, void *field)
 	struct kind_tests *tests = field;
 
 	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
-		bad(p, "has to be a map of what has to be so");
+		bad(p, "has to be a map of conditions");
 		return;
 	}
 	tests->n = p->node->n / 2;

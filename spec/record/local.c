@@ -67,7 +67,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 		wrong_option("log_dir",
 			     "can't be chosen: what a job prints is in its directory, as log", e);
 	if (spec_options_bool(o, "prepend_cwd"))
-		wrong_option("prepend_cwd", "is not done here: write ./PROGRAM, or set PATH in env",
+		wrong_option("prepend_cwd", "is not supported: write ./PROGRAM, or set PATH in env",
 			     e);
 	if (spec_options_bool(o, "auto_set_cuda_visible_devices"))
 		wrong_option("auto_set_cuda_visible_devices",

@@ -127,7 +127,7 @@ static void test_torchx_options(void **state)
 		-EINVAL,
 		"4:12: scheduler_args.log_dir: can't be chosen: what a job prints is in its "
 		"directory, as log\n"
-		"5:16: scheduler_args.prepend_cwd: is not done here: write ./PROGRAM, or set PATH "
+		"5:16: scheduler_args.prepend_cwd: is not supported: write ./PROGRAM, or set PATH "
 		"in env\n"
 		"6:34: scheduler_args.auto_set_cuda_visible_devices: is not needed: -o gpus=N "
 		"gives each replica its own\n");
