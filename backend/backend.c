@@ -61,21 +61,21 @@ static bool is_settled(void *data, const struct spec_job *job)
 }
 
 /* Runs on the pool. */
-static int archive_text(void *data, const struct spec_job *job, enum archive_text which, char **ret,
+static int archive_text(void *data, const struct spec_job *job, const char *name, char **ret,
 			size_t *ret_len, mode_t *ret_mode)
 {
 	struct backend *b = data;
 	int64_t changed;
 	int err;
 
-	if (which == ARCHIVE_EVENTS)
+	if (streq(name, "events")) {
 		err = backend_events(b, job, ret, ret_len, &changed);
-	else
+	} else {
 		err = backend_text(b, job,
-				   which == ARCHIVE_APPDEF ? BACKEND_APPDEF : BACKEND_MANIFEST, ret,
+				   streq(name, "app.yaml") ? BACKEND_APPDEF : BACKEND_MANIFEST, ret,
 				   ret_len);
-	if (which != ARCHIVE_EVENTS)
 		*ret_mode = S_IRUSR | S_IWUSR | backend_text_readable(b, job);
+	}
 	return err == -ENOENT ? 0 : err;
 }
 

@@ -4,8 +4,8 @@
  * then on. DIR itself is checked for the job, once for each job and run.
  *
  * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks if the job still
- * has the folder that was read. After an error the job moves to the end of the queue and waits,
- * longer each time; if the error is that of DIR, all jobs wait for a moment.
+ * has the folder that was read. After an error the job moves to the end of the queue, and the next
+ * copy waits, longer after each error.
  */
 #include "backend/archive/archive.h"
 
@@ -24,11 +24,9 @@
 #include "backend/base/work.h"
 #include "spec/base/time.h"
 
-#define SOON_MS	 1000 /* from the last change of a job to its copy */
-#define AWAY_MS	 1000 /* the pause of all after an error of DIR, which grows, */
-#define AWAY_MAX 60000
-#define JOB_MS	 5000 /* and that of one job */
-#define JOB_MAX	 300000
+#define SOON_MS	  1000 /* from the end of a job to its copy */
+#define PAUSE_MS  1000 /* after an error; it doubles after each */
+#define PAUSE_MAX 60000
 #define CHECK_S                                                                                    \
 	10 /* timeout of the start for DIR; a copy that takes longer for a step is reported */
 
@@ -36,7 +34,7 @@ struct entry {
 	char *uid;
 	const struct spec_job *job; /* NULL: DIR has it, and the entry is not in the queue */
 	uint64_t at;		    /* when it is due, by loop_now_ms */
-	struct backoff again;	    /* after failures of its copy */
+	bool failed;		    /* its last copy has failed */
 	struct entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -47,19 +45,17 @@ struct archive {
 	struct entry *all, *queue;
 	struct copy copy; /* it is in progress if it has a JOB, which is a reference */
 	struct work work;
-	bool begun;
-	unsigned failing;    /* jobs whose last copy has failed */
-	struct backoff away; /* after errors of DIR */
-	uint64_t retry_at;
+	unsigned failing; /* entries whose last copy has failed */
+	bool away;	  /* that of the last copy was an error of DIR */
+	struct backoff pause;
+	uint64_t retry_at; /* by loop_now_ms */
 	struct loop_timer timer, late;
-	atomic_bool cancel;
+	bool ended;	 /* no copy starts any more */
 	loop_fn stopped; /* NULL unless archive_stop is in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
 	char *trouble;	  /* why a job could not be copied, or NULL */
 	atomic_ullong waiting, copied, failures;
-	atomic_ullong
-		answered; /* when DIR last answered, by loop_now_ms; 0 if no copy is in progress */
 };
 
 static void step(void *data);
@@ -97,7 +93,7 @@ static void set_trouble(struct archive *a, char *text)
 /* True if a copy is in progress and DIR does not answer it. */
 static bool hangs(const struct archive *a)
 {
-	uint64_t answered = atomic_load(&a->answered);
+	uint64_t answered = atomic_load(&a->copy.answered);
 
 	return answered && loop_now_ms() - answered > CHECK_S * 1000;
 }
@@ -145,16 +141,10 @@ bool archive_lacks(const struct archive *a, const char *uid)
 
 bool archive_gives_up(const struct archive *a, const char *uid)
 {
-	return (a->away.failures || hangs(a)) && !(a->copy.job && streq(a->copy.job->uid, uid));
+	return (a->away || hangs(a)) && !(a->copy.job && streq(a->copy.job->uid, uid));
 }
 
 /* --- the queue --- */
-
-static void wait(struct archive *a, uint64_t ms)
-{
-	if (a->namespace && !a->copy.job && !a->cancel)
-		loop_timer_set(&a->timer, ms);
-}
 
 /* Remove E from the queue. */
 static void leave(struct archive *a, struct entry *e)
@@ -163,11 +153,11 @@ static void leave(struct archive *a, struct entry *e)
 		return;
 	DL_DELETE(a->queue, e);
 	spec_job_unref(take_ptr(e->job));
-	a->failing -= e->again.failures > 0;
-	backoff_reset(&e->again);
+	a->failing -= e->failed;
+	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
 	/* If no job waits, none would find out that DIR is back. */
-	if (!a->queue || (!a->failing && !a->away.failures))
+	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }
 
@@ -194,12 +184,11 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 		e = new0(struct entry);
 		e->uid = text_copy(new_job->uid);
 		e->at = loop_now_ms() + SOON_MS;
-		e->again = backoff_begin(JOB_MS, JOB_MAX);
 		HASH_ADD_KEYPTR(hh, a->all, e->uid, strlen(e->uid), e);
 		DL_APPEND(a->queue, e);
 		atomic_fetch_add(&a->waiting, 1);
-		if (!loop_timer_is_set(&a->timer))
-			wait(a, SOON_MS);
+		if (!loop_timer_is_set(&a->timer) && !a->ended)
+			loop_timer_set(&a->timer, SOON_MS);
 	}
 	spec_job_unref(e->job);
 	e->job = spec_job_ref(new_job);
@@ -214,20 +203,16 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 
 /* --- a copy --- */
 
-/* The copy of E, which may have been deleted, has failed. */
+/* The copy of E, which is NULL if it was deleted, has failed. */
 static void failed(struct archive *a, struct entry *e, int err)
 {
-	const struct copy *c = &a->copy;
-	uint64_t now = loop_now_ms();
-
 	atomic_fetch_add(&a->failures, 1);
-	if (c->away)
-		a->retry_at = now + backoff_next(&a->away, 0);
+	a->retry_at = loop_now_ms() + backoff_next(&a->pause, 0);
 	if (!e || !e->job)
 		return;
-	a->failing += !e->again.failures;
-	e->at = now + backoff_next(&e->again, 0);
-	set_trouble(a, text_copy(c->why ? c->why : strerror(-err)));
+	a->failing += !e->failed;
+	e->failed = true;
+	set_trouble(a, text_copy(a->copy.why ? a->copy.why : strerror(-err)));
 }
 
 static void finished(void *data)
@@ -236,12 +221,11 @@ static void finished(void *data)
 	struct copy *c = &a->copy;
 	struct entry *e = find(a, c->job->uid);
 
-	a->answered = 0;
-	if (!c->away)
-		backoff_reset(&a->away);
+	atomic_store(&c->answered, 0);
+	a->away = c->away;
+	atomic_fetch_add(&a->copied, c->renamed);
 	if (c->there && e)
 		leave(a, e);
-	atomic_fetch_add(&a->copied, c->there && *c->temp);
 	if (e && e->job) {
 		DL_DELETE(a->queue, e);
 		DL_APPEND(a->queue, e);
@@ -249,6 +233,8 @@ static void finished(void *data)
 	}
 	if (a->work.err && a->work.err != -ECANCELED)
 		failed(a, e, a->work.err);
+	else
+		backoff_reset(&a->pause);
 	spec_job_unref(take_ptr(c->job));
 	free(take_ptr(c->why));
 	step(a);
@@ -288,14 +274,12 @@ static void make_work(void *data)
 
 static void begin(struct archive *a, const struct entry *e)
 {
-	a->copy = (struct copy){.config = &a->config,
-				.namespace = a->namespace,
-				.job = spec_job_ref(e->job),
-				.clean = !a->begun,
-				.cancel = &a->cancel,
-				.answered = &a->answered};
-	a->begun = true;
-	a->answered = loop_now_ms();
+	struct copy *c = &a->copy;
+
+	c->job = spec_job_ref(e->job);
+	c->temp[0] = '\0';
+	c->there = c->renamed = c->away = false;
+	atomic_store(&c->answered, loop_now_ms());
 	a->work = (struct work){.run = make_work, .done = made, .data = a};
 	work_start(&a->work, a->config.loop);
 }
@@ -304,7 +288,8 @@ static void on_stopped(void *data)
 {
 	struct archive *a = data;
 
-	a->cancel = true;
+	a->ended = true;
+	atomic_store(&a->copy.cancel, true);
 	loop_timer_stop(&a->timer);
 	loop_timer_stop(&a->late);
 	if (a->waiting)
@@ -321,14 +306,14 @@ static void step(void *data)
 	uint64_t now = loop_now_ms(), next = UINT64_MAX;
 	struct entry *e;
 
-	if (!a->namespace || a->copy.job || a->cancel)
+	if (!a->namespace || a->copy.job || a->ended)
 		return;
-	if (a->stopped && a->away.failures)
+	if (a->stopped && a->away)
 		return on_stopped(a);
-	if (now < a->retry_at)
-		return wait(a, a->retry_at - now);
+	if (now < a->retry_at && !a->stopped)
+		return loop_timer_set(&a->timer, a->retry_at - now);
 	DL_FOREACH(a->queue, e) {
-		bool due = e->at <= now || (a->stopped && !e->again.failures);
+		bool due = a->stopped ? !e->failed : e->at <= now;
 
 		if (due && is_settled(a, e->job))
 			return begin(a, e);
@@ -338,7 +323,7 @@ static void step(void *data)
 	if (a->stopped)
 		on_stopped(a);
 	else if (next != UINT64_MAX)
-		wait(a, next - now);
+		loop_timer_set(&a->timer, next - now);
 }
 
 /* --- life --- */
@@ -346,7 +331,7 @@ static void step(void *data)
 /* A check of DIR, in a thread that may hang. */
 struct check {
 	char *dir, *state_dir;
-	int err;
+	int fd;
 	char *why;
 	sem_t done;
 };
@@ -354,9 +339,8 @@ struct check {
 static void *check_thread(void *data)
 {
 	struct check *q = data;
-	cleanup_fd int fd = copy_open(q->dir, q->state_dir, &q->why);
 
-	q->err = min_of(fd, 0);
+	q->fd = copy_open(q->dir, q->state_dir, &q->why);
 	sem_post(&q->done);
 	return NULL;
 }
@@ -364,30 +348,26 @@ static void *check_thread(void *data)
 int archive_check(const char *dir, const char *state_dir, char **ret_text)
 {
 	struct check *q = new0(struct check);
-	int err;
+	cleanup_fd int fd = -1;
 
 	q->dir = text_copy(dir);
 	q->state_dir = state_dir ? text_copy(state_dir) : NULL;
 	sem_init(&q->done, 0, 0);
-	err = thread_start(check_thread, q, NULL);
-	if (!err && !wait_for(&q->done, CHECK_S))
-		err = -ETIMEDOUT;
-	if (err) { /* a thread that hangs keeps its input */
+	if (thread_start(check_thread, q, NULL) < 0 || !wait_for(&q->done, CHECK_S)) {
 		*ret_text = text_print("%s: does not answer", dir);
-		return err;
+		return -ETIMEDOUT; /* a thread that hangs keeps Q */
 	}
-	err = q->err;
+	fd = q->fd;
 	*ret_text = q->why;
-	sem_destroy(&q->done);
 	free(q->dir);
 	free(q->state_dir);
 	free(q);
-	return err;
+	return min_of(fd, 0);
 }
 
 void archive_begin(struct archive *a, const char *namespace)
 {
-	a->namespace = text_copy(namespace);
+	a->copy.namespace = a->namespace = text_copy(namespace);
 	step(a);
 }
 
@@ -406,8 +386,9 @@ struct archive *archive_new(const struct archive_config *config)
 {
 	struct archive *a = new0(struct archive);
 
-	a->away = backoff_begin(AWAY_MS, AWAY_MAX);
+	a->pause = backoff_begin(PAUSE_MS, PAUSE_MAX);
 	a->config = *config;
+	a->copy.config = &a->config;
 	a->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&a->timer, config->loop, step, a);
 	loop_timer_init(&a->late, config->loop, on_stopped, a);

@@ -15,8 +15,6 @@
 struct archive;
 struct output;
 
-enum archive_text { ARCHIVE_MANIFEST, ARCHIVE_APPDEF, ARCHIVE_EVENTS };
-
 /* Copied; what it points to is borrowed. */
 struct archive_config {
 	struct loop *loop;
@@ -27,10 +25,10 @@ struct archive_config {
 	/* True if the output of JOB, which has ended, is complete, or known to be incomplete. */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
-	 * Runs on the pool: return a text of JOB, malloc'ed, and the mode of its file; or leave
-	 * *RET NULL.
+	 * Runs on the pool: return the text of JOB's file NAME (manifest.yaml, app.yaml, events),
+	 * malloc'ed, and its mode; or leave *RET NULL.
 	 */
-	int (*text)(void *data, const struct spec_job *job, enum archive_text which, char **ret,
+	int (*text)(void *data, const struct spec_job *job, const char *name, char **ret,
 		    size_t *ret_len, mode_t *ret_mode);
 	void *data;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DIR/NAMESPACE/.WRITER-UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is
- * synced. If another writer was faster, the rename fails, since a directory can't replace one that
- * has files. A temporary directory that a crash has left is renamed before it is removed, so that a
- * directory that becomes a job meanwhile is not removed.
+ * DIR/NAMESPACE/.UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is synced. If
+ * another writer was faster, the rename fails, since a directory can't replace one that has files.
+ * A temporary directory that a crash has left is removed after a day. It is renamed first, so that
+ * a directory that becomes a job meanwhile is not removed.
  */
 #include "backend/archive/copy.h"
 
@@ -17,7 +17,6 @@
 #include "backend/base/random.h"
 #include "backend/output/output.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
@@ -38,7 +37,7 @@ static int say(char **why, int err, const char *dir, const char *name)
 static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
-	atomic_store(c->answered, loop_now_ms());
+	atomic_store(&c->answered, loop_now_ms());
 	return say(&c->why, err, c->config->dir, name);
 }
 
@@ -49,22 +48,10 @@ static int here(struct copy *c, int err, const char *name)
 
 /* --- DIR --- */
 
-static int mark(int at)
+int copy_open(const char *dir, const char *state_dir, char **why)
 {
 	static const char text[] =
 		"kxfs archives jobs in this directory; it is known by this file\n";
-	cleanup_fd int fd = disk_open(at, MARK, O_WRONLY | O_CREAT | O_EXCL);
-	int err = fd < 0 ? fd : file_write_all(fd, text, strlen(text));
-
-	if (!err)
-		err = disk_chmod(fd, "", 0644);
-	if (!err)
-		err = disk_sync(fd);
-	return err == -EEXIST ? 0 : err;
-}
-
-int copy_open(const char *dir, const char *state_dir, char **why)
-{
 	cleanup_free char *path = text_print("%s/.", dir); /* DIR may be a symbolic link */
 	cleanup_free char *record = text_print("%s/" KNOWN, state_dir ? state_dir : ""),
 			  *known = NULL;
@@ -87,10 +74,10 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 				  dir, record);
 		return -ENODEV;
 	}
-	err = lacks ? mark(fd) : 0;
 	/* The mark survives a crash of the machine that the record survives. */
-	if (!err && !streq(known, dir))
-		err = disk_sync(fd);
+	err = lacks		  ? file_write(path, MARK, text, strlen(text))
+	      : streq(known, dir) ? 0
+				  : disk_sync(fd);
 	if (!err && !streq(known, dir))
 		err = file_write(state_dir, KNOWN, dir, strlen(dir));
 	return err ? say(why, err, dir, MARK) : take_fd(&fd);
@@ -128,17 +115,12 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/* All names of this writer begin with the same 13 characters. */
-static void new_temp(const struct copy *c, char ret[64])
+static void new_temp(char ret[64])
 {
-	char host[256] = "", writer[65], uuid[37] = "";
-	cleanup_free char *who = NULL;
+	char uuid[37] = "";
 
-	(void)gethostname(host, sizeof(host) - 1);
-	who = text_print("%s %s", host, c->config->state_dir);
-	spec_sha256(who, strlen(who), writer);
 	(void)!random_uuid(uuid);
-	snprintf(ret, 64, ".%.12s-%s.tmp", writer, uuid);
+	snprintf(ret, 64, ".%s.tmp", uuid);
 }
 
 static int remove_tree(int at, const char *name);
@@ -157,19 +139,17 @@ static int remove_tree(int at, const char *name)
 	return err ? err : disk_rmdir(at, name);
 }
 
-/* Remove NAME if this writer has left it, or another one a day ago. */
+/* Remove NAME if it is a temporary directory that is older than a day. */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
-	const char *end = strrchr(name, '.');
-	char mine[64];
+	char temp[64];
 	struct stat st;
 
-	new_temp(data, mine);
-	if (*name == '.' && streq(end, ".tmp") && disk_stat(at, name, &st) == 0 &&
-	    (strncmp(name, mine, 14) == 0 ||
-	     spec_time_of(st.st_mtim) < loop_time_ns() - STALE_NS) &&
-	    disk_rename(at, name, at, mine) == 0)
-		(void)remove_tree(at, mine);
+	new_temp(temp);
+	if (*name == '.' && streq(strrchr(name, '.'), ".tmp") && disk_stat(at, name, &st) == 0 &&
+	    spec_time_of(st.st_mtim) < loop_time_ns() - STALE_NS &&
+	    disk_rename(at, name, at, temp) == 0)
+		(void)remove_tree(at, temp);
 	return 0;
 }
 
@@ -183,12 +163,16 @@ static int new_file(struct copy *c, int at, const char *name, mode_t mode)
 	return there(c, err ? err : take_fd(&fd), name);
 }
 
-static int put_text(struct copy *c, int at, const char *name, const char *text, size_t len,
-		    mode_t mode)
+/* Write TEXT, which is taken over, unless it is NULL. */
+static int put_text(struct copy *c, int at, const char *name, char *text, size_t len, mode_t mode)
 {
-	cleanup_fd int fd = new_file(c, at, name, mode);
-	int err = fd < 0 ? fd : file_write_all(fd, text, len);
+	cleanup_free char *owned = text;
+	cleanup_fd int fd = text ? new_file(c, at, name, mode) : -1;
+	int err;
 
+	if (fd < 0)
+		return text ? fd : 0;
+	err = file_write_all(fd, owned, len);
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
@@ -208,8 +192,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	if (fd < 0)
 		return fd;
 	while (!err && (n = log_read(log, chunk, CHUNK, off)) > 0) {
-		err = *c->cancel ? -ECANCELED
-				 : there(c, file_write_all(fd, chunk, (size_t)n), name);
+		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
 	if (!err && n < 0)
@@ -239,40 +222,33 @@ static int put_replica(struct copy *c, int at, const struct spec_replica *r)
 
 static int put_files(struct copy *c, int at)
 {
-	const struct archive_config *config = c->config;
+	static const char *const texts[] = {"manifest.yaml", "app.yaml", "events"};
 	const struct spec_job *job = c->job;
-	struct {
-		const char *name;
-		char *text;
-		size_t len;
-		mode_t mode;
-	} files[] = {{.name = "uid", .text = text_print("%s\n", job->uid)},
-		     {.name = "state", .text = text_copy(spec_status_state(job->state))},
-		     {.name = "status"},
-		     {.name = "status.json"},
-		     {.name = "why"},
-		     /* The order of enum archive_text. */
-		     {.name = "manifest.yaml"},
-		     {.name = "app.yaml"},
-		     {.name = "events"}};
-	int err = 0;
+	char *uid = text_print("%s\n", job->uid), *text = NULL;
+	const char *state = spec_status_state(job->state);
+	size_t len = 0;
+	mode_t mode = 0644;
+	int err = put_text(c, at, "uid", uid, strlen(uid), mode);
 
-	files[0].len = strlen(files[0].text);
-	files[1].len = strlen(files[1].text);
-	spec_status_yaml(job, &files[2].text, &files[2].len);
-	spec_status_json(job, &files[3].text, &files[3].len);
-	spec_status_why(job, 0, &files[4].text, &files[4].len);
-	for (size_t i = 0; i < array_size(files); i++) {
-		files[i].mode = 0644;
-		if (i >= 5 && !err)
-			err = here(c,
-				   config->text(config->data, job, (enum archive_text)(i - 5),
-						&files[i].text, &files[i].len, &files[i].mode),
-				   files[i].name);
-		if (files[i].text && !err)
-			err = put_text(c, at, files[i].name, files[i].text, files[i].len,
-				       files[i].mode);
-		free(files[i].text);
+	if (!err)
+		err = put_text(c, at, "state", text_copy(state), strlen(state), mode);
+	if (!err) {
+		spec_status_yaml(job, &text, &len);
+		err = put_text(c, at, "status", take_ptr(text), len, mode);
+	}
+	if (!err) {
+		spec_status_json(job, &text, &len);
+		err = put_text(c, at, "status.json", take_ptr(text), len, mode);
+	}
+	if (!err) {
+		spec_status_why(job, 0, &text, &len);
+		err = put_text(c, at, "why", take_ptr(text), len, mode);
+	}
+	for (size_t i = 0; i < array_size(texts) && !err; i++, mode = 0644) {
+		err = here(c, c->config->text(c->config->data, job, texts[i], &text, &len, &mode),
+			   texts[i]);
+		if (!err)
+			err = put_text(c, at, texts[i], take_ptr(text), len, mode);
 	}
 	if (!err)
 		err = put_log(c, at, "log", NULL);
@@ -298,67 +274,62 @@ static char *name_of(const struct spec_job *job, bool second)
 			  second ? mark : "");
 }
 
-/*
- * Find a free name in DAY for the job: *RET, malloc'ed. If the job is there, set C->there instead.
- */
-static int find_name(struct copy *c, int day, char **ret)
+/* Return 0 if the job is in DAY as NAME (C->there), or NAME is free; -EEXIST: another job has it. */
+static int check_name(struct copy *c, int day, const char *name)
 {
+	cleanup_free char *path = text_print("%s/uid", name), *uid = NULL;
 	cleanup_free char *wanted = text_print("%s\n", c->job->uid);
+	cleanup_fd int fd = disk_open(day, path, O_RDONLY);
+	size_t len = 0;
+	int err = fd < 0 ? fd : file_read_fd(fd, NAME_MAX, &uid, &len);
 
-	for (int second = 0; second < 2; second++) {
+	c->there = !err && streq(uid, wanted);
+	if (err)
+		return err == -ENOENT ? 0 : there(c, err, path);
+	return c->there ? 0 : -EEXIST;
+}
+
+/* Find the job in DAY, or a free name, which the temporary directory in AT gets if there is one. */
+static int place(struct copy *c, int at, int day)
+{
+	int err = -EEXIST;
+
+	for (int second = 0; second < 2 && err == -EEXIST; second++) {
 		cleanup_free char *name = name_of(c->job, second);
-		cleanup_free char *path = text_print("%s/uid", name), *uid = NULL;
-		cleanup_fd int fd = disk_open(day, path, O_RDONLY);
-		size_t len = 0;
-		int err = fd < 0 ? fd : file_read_fd(fd, NAME_MAX, &uid, &len);
 
-		if (err == -ENOENT)
-			*ret = take_ptr(name);
-		c->there = !err && streq(uid, wanted);
-		if (err || c->there)
-			return err == -ENOENT ? 0 : there(c, err, path);
+		err = check_name(c, day, name);
+		if (err || c->there || !*c->temp)
+			continue;
+		err = disk_rename(at, c->temp, day, name);
+		c->there = c->renamed = !err;
+		/* If another writer was faster, the next copy finds its job. */
+		if (err == -EEXIST || err == -ENOTEMPTY)
+			return -ECANCELED;
+		return there(c, err ? err : disk_sync(day), name);
 	}
-	return there(c, -EEXIST, c->job->id);
+	return err == -EEXIST ? there(c, err, c->job->id) : err;
 }
 
 int copy_make(struct copy *c)
 {
 	cleanup_fd int at = open_namespace(c), day = at < 0 ? at : open_day(c, at), temp = -1;
-	cleanup_free char *name = NULL;
-	int err = day < 0 ? day : find_name(c, day, &name);
+	int err = day < 0 ? day : place(c, at, day);
 
-	if (c->clean && at >= 0)
-		(void)disk_list(at, ".", clean_one, c);
+	if (at >= 0 && !c->cleaned)
+		c->cleaned = disk_list(at, ".", clean_one, NULL) == 0;
 	if (err || c->there)
 		return err;
-	new_temp(c, c->temp);
+	new_temp(c->temp);
 	temp = open_folder(c, at, c->temp);
 	return temp < 0 ? temp : put_files(c, temp);
 }
 
 int copy_finish(struct copy *c, bool drop)
 {
-	cleanup_fd int at = open_namespace(c), day = at < 0 || drop ? -1 : open_day(c, at);
-	int err = at < 0 ? at : drop ? 0 : min_of(day, 0);
+	cleanup_fd int at = open_namespace(c), day = at < 0 ? at : open_day(c, at);
+	int err = day < 0 ? day : drop ? 0 : place(c, at, day);
 
-	/* If another writer was faster, that may be the same job, or another one of its name. */
-	for (int tries = 3; !drop && !err && !c->there; tries--) {
-		cleanup_free char *name = NULL;
-
-		err = find_name(c, day, &name);
-		if (err || c->there)
-			break;
-		err = disk_rename(at, c->temp, day, name);
-		if (!err) {
-			c->there = true;
-			return there(c, disk_sync(day), name);
-		}
-		if ((err != -EEXIST && err != -ENOTEMPTY) || tries == 0)
-			there(c, err, name);
-		else
-			err = 0;
-	}
-	if (at >= 0 && *c->temp)
+	if (at >= 0 && !c->renamed)
 		(void)remove_tree(at, c->temp);
 	return err;
 }

@@ -14,12 +14,14 @@ struct copy {
 	const struct archive_config *config;
 	const char *namespace;
 	const struct spec_job *job;
-	bool clean;		   /* first remove what a crash has left */
-	const atomic_bool *cancel; /* true: end with -ECANCELED */
-	atomic_ullong *answered;   /* when DIR last answered, by loop_now_ms */
-	char temp[64];		   /* its temporary directory in DIR/NAMESPACE, or "" */
-	bool there;		   /* the archive has the job already */
-	bool away;		   /* the error is that of DIR, not of the job */
+	atomic_bool cancel; /* true: end with -ECANCELED */
+	atomic_ullong
+		answered; /* when DIR last answered, by loop_now_ms; 0: no copy is in progress */
+	bool cleaned;	  /* old temporary directories were removed */
+	char temp[64];	  /* its temporary directory in DIR/NAMESPACE, or "" */
+	bool there;	  /* the archive has the job */
+	bool renamed;	  /* this copy has put it there */
+	bool away;	  /* the error is that of DIR, not of the job */
 	char *why;
 };
 

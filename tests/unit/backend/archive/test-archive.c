@@ -41,16 +41,16 @@ static bool is_settled(void *data, const struct spec_job *job)
 	return !rig.unsettled;
 }
 
-static int text_of_job(void *data, const struct spec_job *job, enum archive_text which, char **ret,
+static int text_of_job(void *data, const struct spec_job *job, const char *name, char **ret,
 		       size_t *ret_len, mode_t *ret_mode)
 {
-	if (which == ARCHIVE_MANIFEST && streq(job->id, "bad"))
+	if (streq(name, "manifest.yaml") && streq(job->id, "bad"))
 		return rig.text_err;
-	if (which == ARCHIVE_EVENTS)
+	if (streq(name, "events"))
 		return 0;
 	*ret = text_copy("a text\n");
 	*ret_len = strlen(*ret);
-	*ret_mode = which == ARCHIVE_APPDEF ? 0600 : 0644;
+	*ret_mode = streq(name, "app.yaml") ? 0600 : 0644;
 	return 0;
 }
 
