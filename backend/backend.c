@@ -306,6 +306,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 {
 	cleanup_free char *text = NULL;
 	cleanup_free char *path = NULL;
+	unsigned readable;
 	struct stat st;
 	int err;
 
@@ -313,6 +314,9 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
+	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
+	if (err != -ENOENT)
+		return err;
 	path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 	err = disk_stat(AT_FDCWD, path, &st);
 	if (err)
@@ -324,9 +328,14 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 {
 	cleanup_free char *path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
+	unsigned readable;
 	struct stat st;
+	size_t len;
 	int err;
 
+	err = record_file_stat(b->config.state_dir, spec_job_key(job), &len, &readable);
+	if (err != -ENOENT)
+		return err ? 0 : (mode_t)readable & (S_IRGRP | S_IROTH);
 	err = disk_stat(AT_FDCWD, path, &st);
 	/* The mode is that of the file on disk, which nobody but the user reaches there. */
 	if (err)

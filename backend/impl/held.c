@@ -28,7 +28,7 @@
  * started. A refusal for now makes it HELD again, still without conditions. If the outcome is not known, since the
  * reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen; nothing is sent again, unless
  * the user writes `release`. A local job whose record is SUBMITTING at a start, and that this machine does not have,
- * was certainly not started. A LIVE record is removed, since the implementation has records of its own.
+ * was certainly not started. A record that is LIVE belongs to the implementation, if that is local; else it is removed.
  *
  * store_events.changed reports when a job that others wait for has changed; once after the start, when all jobs are
  * listed, they are looked up. A condition that is met is removed from the record at once, and the removal of the job
@@ -156,10 +156,15 @@ static void see_to(struct held *h, uint64_t ms)
 	loop_timer_set(&h->timer, ms);
 }
 
+static bool is_local_head(const struct spec_head *head)
+{
+	return streq(head->backend, "local");
+}
+
 /* Are launches of this mount known for certain, since they are processes of this machine? */
 static bool is_local(const struct entry *e)
 {
-	return streq(record_head(e->r)->backend, "local");
+	return is_local_head(record_head(e->r));
 }
 
 static enum record_state state_of(const struct entry *e)
@@ -422,6 +427,10 @@ static void was_launched(struct entry *e)
 	const struct spec_job *job cleanup_job = job_of(e);
 	const struct record_change change = {.state = RECORD_LIVE, .uid = job ? job->uid : NULL};
 
+	if (is_local(e)) {
+		resume(e);
+		return entry_free(e);
+	}
 	if (state_of(e) != RECORD_LIVE)
 		e->asked = loop_now_ms() + UNSEEN_MS;
 	records_note(e->r, &change, SOON_MS);
@@ -481,7 +490,6 @@ static void read_done(void *data)
 	struct backend *b = e->h->b;
 	cleanup_free char *text = take_ptr(e->text);
 	cleanup_free char *why = NULL;
-	const bool again = e->sending == SPEC_SENDING_ASKED;
 
 	e->sending = SPEC_SENDING;
 	if (e->work.err) {
@@ -490,8 +498,8 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
-						e->len, on_launched, e));
+		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, text, e->len,
+						on_launched, e));
 	}
 }
 
@@ -549,10 +557,6 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 
 	if (e->sending == SPEC_SENDING) {
 		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
-	} else if (e->sending == SPEC_SENDING_ASKED && is_local(e)) {
-		/* The next try removes what the last one has left. */
-		if (e->h->phase == HELD_LAUNCHES && e->h->launching < LAUNCHES_MAX)
-			begin_launch(e);
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
 		e->sending = SPEC_SENDING_LOST;
 		e->changed = true;
@@ -935,7 +939,7 @@ static void look_done(void *data)
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
+		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, rq->text, rq->len,
 					    on_dry_run, m));
 	spec_head_free(m->head);
 	spec_held_free(m->rec);
@@ -1109,9 +1113,16 @@ static void load_done(void *data)
 static void find_record(void *data, struct record *r)
 {
 	struct load *l = data;
-	cleanup_free char *part = record_take_part(r, RECORD_HOLD);
+	const struct spec_head *head = record_head(r);
+	const struct spec_job *job cleanup_job = store_get_uid(l->h->b->store, head->key);
+	cleanup_free char *part = NULL;
 	struct spec_held *rec;
 
+	/* Local jobs that were started are in the store; others of them were forgotten. */
+	if (record_is_going(r) || (is_local_head(head) && (job || head->state == RECORD_LIVE ||
+							   head->state == RECORD_HISTORY)))
+		return;
+	part = record_take_part(r, RECORD_HOLD);
 	if (spec_held_parse(part, &rec) < 0) {
 		diag(DIAG_ERROR, "%s: what it waits for can't be read; it is never launched",
 		     record_head(r)->id);

@@ -28,13 +28,11 @@ struct held_ways {
 	/* Pass a request on to the implementation. */
 	void (*pass)(struct backend_request *rq);
 	/*
-	 * Make a request about the document TEXT of the record HEAD, whose answer REPLY hears. AGAIN: as in struct
-	 * backend_request.
+	 * Make a request about the document TEXT of the record HEAD, whose answer REPLY hears.
 	 */
 	struct backend_request *(*make)(struct backend *b, const struct spec_head *head,
-					enum backend_request_kind kind, bool again,
-					const char *text, size_t len, backend_reply_fn reply,
-					void *data);
+					enum backend_request_kind kind, const char *text,
+					size_t len, backend_reply_fn reply, void *data);
 };
 
 /* B, which owns it, has a loop, a store, records and a config. */

@@ -110,8 +110,6 @@ struct backend_request {
 	 * and is refused if it could not be launched here.
 	 */
 	bool held;
-	/* The last try, in this mount, was answered with -EINPROGRESS: what it has left of ID is taken away first. */
-	bool again;
 	char *backend; /* of a SUBMIT that is HELD: the one that the dry run said; else NULL */
 	char *id;
 	char *uid;

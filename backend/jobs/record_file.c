@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "spec/base/limits.h"
@@ -262,10 +263,12 @@ int record_file_remove(const char *state_dir, const char *key, bool sync)
 	return !err && sync ? file_sync_dir(dir) : err;
 }
 
-int record_file_put_aside(const char *state_dir, const char *key, char **ret_place)
+void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err)
 {
-	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key);
+	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, key), *place = NULL;
 	cleanup_free char *name = text_print("%s.record", key);
+	const int moved = passive ? -EROFS : file_aside_state(path, state_dir, name, &place);
 
-	return file_aside_state(path, state_dir, name, ret_place);
+	diag(DIAG_WARNING, "%s %s; its job is not shown, and never launched; the record is %s",
+	     path, file_fault(err), moved ? "left there" : place);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in one synced step, but
- * for its letter. Beside that of a job that runs here, KEY.room reserves space for the last change of the record. All functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL:
- * the file is damaged; -ENOTSUP: another version of kxfs wrote it.
+ * for its letter. Beside the record of a job that runs here, .KEY.room reserves space for its last change. All
+ * functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL: the file is
+ * damaged; -ENOTSUP: another version of kxfs wrote it.
  */
 #pragma once
 
@@ -24,7 +25,10 @@ int record_file_read_rest(const char *state_dir, const char *key, bool manifest,
 /* The length of the document, and who may read it (see backend_submission.readable). */
 int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
-/* Make the file of H, which is new; with a plan, also its room. After an error there is no file; *RET_LEFT: after a power cut it may be there. */
+/*
+ * Make the file of H, which is new; with a plan, also its room. After an error there is no file; *RET_LEFT: after a
+ * power cut it may be there.
+ */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
@@ -37,5 +41,5 @@ int record_file_write(const char *state_dir, const struct spec_head *h);
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
-/* Move a file that can't be used to STATE/aside; *RET_PLACE (malloc'ed) is its new path. */
-int record_file_put_aside(const char *state_dir, const char *key, char **ret_place);
+/* Move a file that can't be used, for ERR, to STATE/aside, unless PASSIVE; and report that. */
+void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);

@@ -283,6 +283,9 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
+	/* That of a network's disk is not ours (records_commit). */
+	if (w->work.err == -ESTALE)
+		w->work.err = -EIO;
 }
 
 static void set_part(struct spec_head *h, enum record_part part, const char *text)
@@ -590,17 +593,6 @@ struct load {
 	void *data;
 };
 
-/* The file KEY can't be used, for ERR. */
-static void put_aside(const struct records *rs, const char *key, int err)
-{
-	cleanup_free char *place = NULL;
-	const int moved = rs->passive ? -EROFS : record_file_put_aside(rs->state_dir, key, &place);
-
-	diag(DIAG_WARNING,
-	     "%s/jobs/%s %s; its job is not shown, and never launched; the record is %s",
-	     rs->state_dir, key, file_fault(err), moved ? "left there" : place);
-}
-
 static bool ends_with(const char *text, const char *end)
 {
 	const size_t n = strlen(text), k = strlen(end);
@@ -643,7 +635,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		return l->err = err;
 	}
 	if (err) {
-		put_aside(rs, name, err);
+		record_file_put_aside(rs->state_dir, name, rs->passive, err);
 		return 0;
 	}
 	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));

@@ -34,11 +34,13 @@
 #define LATE_MS	  2000
 #define END_ROOM  512 /* bytes of the text that tells the end */
 #define USED	  "used"
+#define GPUS	  "gpus"
 #define END_TRIES 60 /* tries, one a second, to write the end to a disk that is full */
 
 struct instructions {
 	char *text;
 	const char *dir, *key, *name;
+	uint64_t gpus;
 	struct guard_program program;
 };
 
@@ -300,13 +302,29 @@ int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 	return 0;
 }
 
+uint64_t helper_gpus_read(const char *dir, const char *name)
+{
+	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s" HELPER_NEW, dir, name);
+	cleanup_free char *text = NULL;
+	uint64_t gpus;
+	size_t len;
+
+	return file_read(path, END_ROOM, &text, &len) == 0 &&
+			       sscanf(text, GPUS " %16" SCNx64, &gpus) == 1
+		       ? gpus
+		       : 0;
+}
+
 /* Make the file for the end of the attempt and reserve its room, so that it can be written when the disk is full. */
 static int open_end(struct helper *h)
 {
 	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->instructions.name);
 	char blank[END_ROOM];
+	int n;
 
 	memset(blank, '\n', sizeof(blank));
+	n = snprintf(blank, sizeof(blank), GPUS " %" PRIx64, h->instructions.gpus);
+	blank[n] = '\n';
 	h->end_fd = disk_open(h->dir_fd, path, O_RDWR | O_CREAT | O_TRUNC);
 	if (h->end_fd < 0)
 		return h->end_fd;
@@ -369,6 +387,7 @@ static int instructions_read(struct instructions *o, int fd)
 	p->nofile = strtoull(instructions_next(&at, end), NULL, 10);
 	p->limit_ms = strtoll(instructions_next(&at, end), NULL, 10);
 	p->grace_ms = strtoll(instructions_next(&at, end), NULL, 10);
+	o->gpus = strtoull(instructions_next(&at, end), NULL, 16);
 	n_args = strtoul(instructions_next(&at, end), NULL, 10);
 	for (const char *text = at; text < end; text += strlen(text) + 1)
 		n++;

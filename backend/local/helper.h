@@ -7,13 +7,14 @@
  *
  *	tasks/NAME.sock		the socket. The daemon binds it before the helper is started, and every later
  *				daemon connects to it: that succeeds only if the helper lives
- *	tasks/NAME.new		is made by the helper right before it starts the program, with room for the end.
+ *	tasks/NAME.new		is made by the helper right before it starts the program, with the program's GPUs and
+ *				room for the end.
  *				The helper and its guard hold an flock on it as long as they live
  *	tasks/NAME		how the attempt has ended, and what it has used: NAME.new, written, synced and renamed
  *
  * The instructions are a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working
- * directory, the soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how
- * many arguments there are, these, and then the environment.
+ * directory, the soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), its
+ * GPUs (hexadecimal, a bit each), how many arguments there are, these, and then the environment.
  *
  * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory: a change
  * of it raises the version in fs/mount/state.c.
@@ -102,3 +103,5 @@ int helper_run(int instructions_fd, int listen_fd);
  */
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);
+/* The GPUs of the program that runs as DIR/tasks/NAME, a bit each; 0: it has none. */
+uint64_t helper_gpus_read(const char *dir, const char *name);

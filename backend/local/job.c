@@ -12,6 +12,7 @@
 #include "backend/base/print.h"
 #include "backend/base/work.h"
 #include "backend/jobs/last_words.h"
+#include "backend/local/orphan.h"
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
@@ -34,6 +35,7 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
+	bool is_new;		  /* an earlier daemon has recorded it, and did not launch it */
 	uint64_t ended;		  /* the change of its record that ended it; 0: it has not ended */
 	bool let_go;		  /* it outlives the mount */
 	bool blamed;		  /* a replica has given the job its reason */
@@ -48,6 +50,7 @@ struct local_jobs {
 	struct local_jobs_events events;
 	struct local_replicas *replicas;
 	struct local_job *all;
+	struct orphan *orphans;
 	bool in_charge;		  /* jobs may be started and ended */
 	struct spec_turns limits; /* the limits of the queue; nothing is counted here */
 	bool turns_posted;
@@ -114,9 +117,9 @@ static bool lacks_gpus(const struct local_job *job)
  */
 static void join_late(struct local_job *job)
 {
-	const bool is_new = *job->rec->boot;
+	const bool is_new = job->is_new;
 
-	spec_set(&local_record_spec(job->record)->boot, "");
+	job->is_new = false;
 	if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
 		return;
 	join_queue(job);
@@ -153,6 +156,7 @@ static void on_turns(void *data)
 	size_t n = 0;
 
 	jobs->turns_posted = false;
+	orphans_take(jobs->orphans, &turns);
 	HASH_ITER(hh, jobs->all, job, next) {
 		if (!job->rec->turn)
 			spec_turns_take(&turns, job->rec);
@@ -578,7 +582,8 @@ const struct spec_record *local_job_record(const struct local_job *job)
 	return job->rec;
 }
 
-struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec)
+struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
+				struct spec_record *rec)
 {
 	static const struct local_record_events record_events = {on_showing, on_published,
 								 on_written, on_settled};
@@ -598,8 +603,9 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 		.events = &replica_events,
 		.data = job,
 	};
-	job->record = local_record_new(jobs->b->loop, jobs->b->store, job->common.dir, rec,
-				       &record_events, job);
+	job->record =
+		local_record_new(jobs->b->loop, jobs->b->store, entry, rec, &record_events, job);
+	job->is_new = record_head(entry)->state == RECORD_SUBMITTING;
 	job->common.record = job->record;
 	job->reps = new0_n(struct local_replica *, rec->job->n_replicas);
 	job->roles = new0_n(struct role, rec->job->n_roles);
@@ -616,7 +622,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 
 void local_job_launch(struct local_job *job)
 {
-	spec_set(&local_record_spec(job->record)->boot, "");
+	job->is_new = false;
 	join_queue(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_begin(job->reps[i], 0);
@@ -668,8 +674,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
-	if (job->live > 0)
-		spec_set(&local_record_spec(job->record)->boot, "");
+	job->is_new &= job->live == 0;
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);
@@ -679,6 +684,43 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 }
 
 /* --- all jobs --- */
+
+/* The job that is written to ENTRY; NULL: it is over, or is another backend's. */
+static struct local_job *job_of(struct local_jobs *jobs, const struct record *entry)
+{
+	struct local_job *job = local_jobs_find(jobs, record_head(entry)->id);
+
+	return job && local_record_entry(job->record) == entry ? job : NULL;
+}
+
+static char *part_of(struct local_jobs *jobs, const struct record *entry,
+		     const struct spec_head *next, enum record_part part)
+{
+	struct local_job *job = job_of(jobs, entry);
+
+	/* A launch that was refused leaves nothing. */
+	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
+		return text_copy("");
+	return job ? local_record_part(job->record, part) : NULL;
+}
+
+static char *plan_part(void *data, const struct record *entry, const struct spec_head *next)
+{
+	return part_of(data, entry, next, RECORD_PLAN);
+}
+
+static char *snapshot_part(void *data, const struct record *entry, const struct spec_head *next)
+{
+	return part_of(data, entry, next, RECORD_SNAPSHOT);
+}
+
+static void on_rewritten(void *data, struct record *entry, int err)
+{
+	struct local_job *job = job_of(data, entry);
+
+	if (job)
+		local_record_written(job->record, err);
+}
 
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_turns *limits,
@@ -691,6 +733,9 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 	jobs->limits = *limits;
 	jobs->events = *events;
 	jobs->replicas = local_replicas_new(b->loop, group, b->config.grace_ms);
+	records_set_part(b->records, RECORD_PLAN, plan_part, jobs);
+	records_set_part(b->records, RECORD_SNAPSHOT, snapshot_part, jobs);
+	records_set_written(b->records, on_rewritten, jobs);
 	return jobs;
 }
 
@@ -715,6 +760,7 @@ void local_jobs_free(struct local_jobs *jobs)
 		return;
 	HASH_ITER(hh, jobs->all, job, next)
 		job_free(job);
+	orphans_release(&jobs->orphans);
 	local_replicas_free(jobs->replicas);
 	free(jobs);
 }
@@ -737,6 +783,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 {
 	struct local_job *job, *next;
 
+	orphans_release(&jobs->orphans);
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
@@ -757,6 +804,21 @@ void local_jobs_leave(struct local_jobs *jobs)
 
 	HASH_ITER(hh, jobs->all, job, next)
 		let_replicas_go(job);
+}
+
+static void on_orphan_ended(void *data)
+{
+	post_turns(data);
+}
+
+void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan)
+{
+	orphan_watch(&jobs->orphans, orphan, local_jobs_tasks(jobs), on_orphan_ended, jobs);
+}
+
+struct tasks *local_jobs_tasks(const struct local_jobs *jobs)
+{
+	return local_replicas_tasks(jobs->replicas);
 }
 
 uint64_t local_jobs_gpus(const struct local_jobs *jobs)

@@ -16,6 +16,7 @@
 
 struct local_job;
 struct local_jobs;
+struct orphan;
 
 struct local_jobs_events {
 	/* The store now shows SNAP as the snapshot of JOB. */
@@ -55,12 +56,19 @@ void local_jobs_leave(struct local_jobs *jobs);
 /* The GPUs that jobs have, a bit each; those of a job that is being ended too. Any thread. */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
+/* ORPHAN (orphan.h), which is taken over, has a place and GPUs until it ends. */
+void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);
+struct tasks *local_jobs_tasks(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
-/* Make a job of REC, which is taken over and is on disk. NULL with errno: the job's folder can't be opened. */
-struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec);
+/*
+ * Make a job of REC, which is taken over and whose parts are in ENTRY on disk. NULL with errno: the job's folder can't
+ * be opened.
+ */
+struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
+				struct spec_record *rec);
 /* Start JOB. */
 void local_job_launch(struct local_job *job);
 

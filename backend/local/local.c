@@ -7,18 +7,19 @@
  *		    helper_main is how a process becomes one, guard what is between it and the program
  *	task	    our side of one helper: started here, or taken over from an earlier daemon
  *	program     what a program is given: arguments, environment
- *	record_file records on disk: reading them, and the writer of one that changes
  *	record	    the record of a job that is not over: its state, its writing, its snapshot in the store
+ *	orphan	    programs whose job has no record
  *	replica	    one replica of a job: one automaton (its table is at the head of replica.c)
  *	job	    jobs that are not over: their replicas, retries and end
  *	saved	    jobs that are over, which are only on disk and in the store; and reading all at the start
  *	control     requests about jobs; submit: requests that make some
  *
  * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. All that is
- * known of a job and its replicas stands in the record; job.json and the snapshot in the store are made from that. All
- * of it belongs to the I/O thread; what waits for the disk runs on the pool with copies. A job has on disk: job.json,
- * app.yaml, logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job:
- * the next start connects to the sockets in tasks/, and reads there how the other attempts have ended.
+ * known of a job and its replicas is in the record, from which its file (backend/jobs/records.h) and its snapshot in
+ * the store are made. All of it belongs to the I/O thread; what waits for the disk runs on the pool with copies. In its
+ * folder STATE/output/UUID a job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not
+ * over. A crash ends no job: the next start connects to the sockets in tasks/, and reads there how the other attempts
+ * have ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@
 #include "backend/jobs/expiry.h"
 #include "backend/local/control.h"
 #include "backend/local/job.h"
-#include "backend/local/record_file.h"
+#include "backend/local/record.h"
 #include "backend/local/saved.h"
 #include "backend/local/submit.h"
 #include "spec/base/limits.h"
@@ -63,7 +64,7 @@ static struct local *local_of(struct backend *b)
 
 static bool may_go(void *data, const struct spec_job *job)
 {
-	return !local_jobs_find(local_of(data)->jobs, job->id);
+	return !job->held && !local_jobs_find(local_of(data)->jobs, job->id);
 }
 
 static bool is_removing(void *data)
@@ -351,17 +352,21 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 		      char **ret, size_t *ret_len)
 {
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
-	cleanup_free char *path = NULL;
+	cleanup(spec_head_freep) struct spec_head *head = NULL;
+	const char *key = spec_job_key(job), *state_dir = b->config.state_dir;
 	int err;
 
-	if (which != BACKEND_MANIFEST) {
-		path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
-		return file_read(path, SPEC_MAX_FILE, ret, ret_len);
-	}
-	err = record_read(b->config.state_dir, spec_job_key(job), &rec);
-	if (err < 0)
+	if (which != BACKEND_MANIFEST)
+		return record_file_read_rest(state_dir, key, false, ret, ret_len);
+	err = record_file_read(state_dir, key, &head);
+	if (!err)
+		err = spec_record_parse(head->parts[RECORD_SNAPSHOT], head->parts[RECORD_PLAN],
+					&rec);
+	if (err)
 		return err;
-	record_read_app(b->config.state_dir, b->config.home, rec);
+	spec_set(&rec->file, head->file);
+	rec->job->history = job->history;
+	local_record_read_app(state_dir, b->config.home, rec);
 	spec_record_yaml(rec, ret, ret_len);
 	return 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a job that changes; see record.h. How it stands on disk is the business of record_file.h. */
+/* The record of a job that changes; see record.h. */
 #include "backend/local/record.h"
 
-#include "backend/base/diag.h"
-#include "backend/local/record_file.h"
+#include "backend/base/file.h"
 #include "spec/base/mem.h"
 
 /* How long a job may be hidden while its replicas are started, of which there may be thousands. */
@@ -16,20 +15,22 @@ struct local_record {
 	const struct local_record_events *events;
 	void *data;
 	struct spec_record *rec;
-	struct record_writer *writer;
-	size_t to_try;	/* replicas whose start was not tried at all yet */
-	uint64_t saved; /* the newest change that is on disk */
+	struct record *entry; /* what is on disk */
+	size_t to_try;	      /* replicas whose start was not tried at all yet */
+	uint64_t change;      /* number of the newest change, */
+	uint64_t taken;	      /* of the newest one that was written, or is being written, */
+	uint64_t saved;	      /* and of the newest one that is on disk */
 	/* All of the job is being started again, and no program runs yet. */
 	bool restarting;
 	uint64_t made_ms;     /* on the clock that nobody sets */
 	bool shown;	      /* it has been published */
 	bool shown_suspended; /* the last snapshot that was published is of a suspended job */
-	bool moved;	      /* that the job is in the history is on disk */
 	bool over;	      /* its final state stands in it */
 	bool last;	      /* the mount ends */
-	/* The record could not be written the last time, and a message has said so. */
-	bool unsaved;
+	bool writing;
+	bool unsaved;		   /* the last write failed */
 	struct spec_job *snapshot; /* to be published when the record is written */
+	struct loop_timer due;	   /* until the record is written */
 	struct loop_timer used;	   /* until usage is published */
 	struct loop_timer show;	   /* until the job is shown, whatever has become of its replicas */
 };
@@ -82,7 +83,9 @@ uint64_t local_record_changed(struct local_record *r)
 	}
 	job->changed = loop_time_ns();
 	spec_transitions_add(&job->transitions, job->state, job->phase, job->changed);
-	return record_writer_changed(r->writer);
+	if (!r->writing)
+		loop_timer_set(&r->due, 0);
+	return ++r->change;
 }
 
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message)
@@ -169,13 +172,18 @@ void local_record_publish(struct local_record *r)
 	publish(r, spec_record_job(r->rec));
 }
 
+static bool is_moved(const struct local_record *r)
+{
+	return record_head(r->entry)->state == RECORD_HISTORY;
+}
+
 /* May the record be published as it is? A snapshot that waits for the disk comes first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
 
 	return r->shown && !r->snapshot && job->suspended == r->shown_suspended &&
-	       job->history == r->moved;
+	       job->history == is_moved(r);
 }
 
 void local_record_moved(struct local_record *r)
@@ -214,18 +222,29 @@ static bool is_hidden(const struct local_record *r)
 	       loop_now_ms() - r->made_ms < SHOW_MS;
 }
 
-static char *on_text(void *data, bool *ret_final)
+char *local_record_part(struct local_record *r, enum record_part part)
+{
+	r->taken = r->change;
+	return (part == RECORD_PLAN ? spec_record_plan : spec_record_snapshot)(r->rec);
+}
+
+/* The state that the record of R is to have; a record becomes LIVE before it becomes HISTORY. */
+static enum record_state wanted(const struct local_record *r)
+{
+	return r->rec->job->history && record_head(r->entry)->state != RECORD_SUBMITTING
+		       ? RECORD_HISTORY
+		       : RECORD_LIVE;
+}
+
+static void write_now(void *data)
 {
 	struct local_record *r = data;
 	const struct spec_job *job = r->rec->job;
-	char *text;
 
 	if (is_hidden(r))
-		return NULL;
+		return;
 	if (!r->shown && r->to_try > 0)
 		r->events->showing(r->data);
-	*ret_final = r->over;
-	text = spec_record_text(r->rec);
 	if ((!r->shown && !job->started) || job->history || r->over ||
 	    job->suspended != r->shown_suspended) {
 		spec_job_unref(r->snapshot);
@@ -233,7 +252,9 @@ static char *on_text(void *data, bool *ret_final)
 	} else {
 		local_record_publish(r);
 	}
-	return text;
+	r->writing = true;
+	records_commit(r->entry, &(struct record_change){.state = wanted(r), .over = r->over}, NULL,
+		       NULL);
 }
 
 /* A helper that stands still says nothing for long, and nothing else may change meanwhile. */
@@ -242,26 +263,26 @@ static void on_show(void *data)
 	local_record_changed(data);
 }
 
-static void on_written(void *data, int err, uint64_t change, bool pending)
+void local_record_written(struct local_record *r, int err)
 {
-	struct local_record *r = data;
+	const struct spec_head *head = record_head(r->entry);
+	bool behind;
 
-	if (err < 0 && !r->unsaved)
-		diag(DIAG_ERROR, "%s: its state can't be recorded: %s; kxfs retries until it can",
-		     r->rec->job->id, strerror(-err));
-	else if (err == 0 && r->unsaved)
-		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->job->id);
+	r->writing = false;
 	r->unsaved = err < 0;
 	if (err == 0)
-		r->saved = change;
-	if (r->snapshot && err == 0)
-		r->moved = r->snapshot->history;
-	else if (r->snapshot)
-		r->snapshot->history = r->moved;
-	r->events->written(r->data, err, change);
+		r->saved = r->taken;
+	if (r->snapshot)
+		r->snapshot->history = is_moved(r);
+	r->events->written(r->data, err, r->taken);
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
-	if (!pending)
+	/* The disk may have refused a change, and then taken what records.c has retried. */
+	behind = r->change > r->taken ||
+		 (!err && (head->state != wanted(r) || head->over != r->over));
+	if (behind)
+		loop_timer_set(&r->due, 0);
+	else if (!err || r->last)
 		return r->events->settled(r->data);
 }
 
@@ -278,19 +299,34 @@ bool local_record_is_done(const struct local_record *r)
 void local_record_last(struct local_record *r)
 {
 	r->last = true;
-	record_writer_last(r->writer);
 }
 
 /* --- making --- */
 
-struct local_record *local_record_new(struct loop *loop, struct store *store, const char *dir,
+int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec)
+{
+	cleanup_free char *text = NULL;
+	size_t len = 0;
+	int err = record_file_read_rest(state_dir, spec_job_key(rec->job), false, &text, &len);
+
+	if (err) {
+		cleanup_free char *fault = text_print("app.yaml %s", file_fault(err));
+
+		spec_set(&rec->fault, fault);
+	} else {
+		spec_record_read_app(rec, text, len, home);
+	}
+	return err;
+}
+
+struct local_record *local_record_new(struct loop *loop, struct store *store, struct record *entry,
 				      struct spec_record *rec,
 				      const struct local_record_events *events, void *data)
 {
-	static const struct record_writer_events writer_events = {on_text, on_written};
 	struct local_record *r = new0(struct local_record);
 
 	r->store = store;
+	r->entry = entry;
 	r->events = events;
 	r->data = data;
 	r->rec = rec;
@@ -298,20 +334,19 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->to_try = rec->job->n_replicas;
 	/* A job of an earlier daemon that was being started again still is. */
 	r->restarting = streq(rec->job->phase, "Restarting");
-	r->moved = rec->job->history;
+	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);
 	loop_timer_init(&r->show, loop, on_show, r);
 	if (is_hidden(r))
 		loop_timer_set(&r->show, SHOW_MS);
-	r->writer = record_writer_new(loop, dir, &writer_events, r);
 	return r;
 }
 
 void local_record_free(struct local_record *r)
 {
+	loop_timer_stop(&r->due);
 	loop_timer_stop(&r->used);
 	loop_timer_stop(&r->show);
-	record_writer_free(r->writer);
 	spec_job_unref(r->snapshot);
 	spec_record_free(r->rec);
 	free(r);
@@ -320,4 +355,9 @@ void local_record_free(struct local_record *r)
 struct spec_record *local_record_spec(const struct local_record *r)
 {
 	return r->rec;
+}
+
+struct record *local_record_entry(const struct local_record *r)
+{
+	return r->entry;
 }

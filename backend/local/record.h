@@ -5,14 +5,15 @@
  *
  * A state that users rely on is published only after the record is written, so that a crash never takes back what
  * somebody has seen: the first state, if no program was started yet; a final one; suspended; and the move to history.
- * Any other state is published at once. When the disk takes nothing more, the state is published all the same, but for
- * the move to history, and kxfs tries again to write the record. A new job is published when the start of each of its
+ * Any other state is published at once. When the disk refuses the record, the state is published all the same, but for
+ * the move to history, and records.c retries. A new job is published when the start of each of its
  * replicas was tried, or when some time has passed; but a job that has to wait in the queue of the machine is published
  * as soon as it has its place there. I/O thread.
  */
 #pragma once
 
 #include "backend/base/loop.h"
+#include "backend/jobs/records.h"
 #include "backend/jobs/store.h"
 #include "spec/record/record.h"
 
@@ -31,12 +32,24 @@ struct local_record_events {
 	void (*settled)(void *data);
 };
 
-/* Make a record of REC, which is taken over, in the job's folder DIR. */
-struct local_record *local_record_new(struct loop *loop, struct store *store, const char *dir,
+/*
+ * On the pool: read REC's AppDef from the document of its record; HOME as in struct spec_app_rules. If it can't be had,
+ * REC's fault has the reason from now on; if the disk is the reason, the errno is returned, too.
+ */
+int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
+
+/* Make a record of REC, which is taken over, and is written to ENTRY. */
+struct local_record *local_record_new(struct loop *loop, struct store *store, struct record *entry,
 				      struct spec_record *rec,
 				      const struct local_record_events *events, void *data);
 /* To be called when nothing is being written. */
 void local_record_free(struct local_record *r);
+
+struct record *local_record_entry(const struct local_record *r);
+/* The text of PART as it is now, which is about to be written. malloc'ed. */
+char *local_record_part(struct local_record *r, enum record_part part);
+/* See records_set_written. */
+void local_record_written(struct local_record *r, int err);
 
 /* The content of R. The owner and its replicas change it, and call local_record_changed. */
 struct spec_record *local_record_spec(const struct local_record *r);

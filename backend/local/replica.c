@@ -345,6 +345,7 @@ static void start_task(struct local_replica *rep)
 		.cwd = rec->work_dir,
 		.limit_ms = rec->job->time_limit * 1000,
 		.grace_ms = rep->job->all->grace_ms,
+		.gpus = rep->rec->gpus,
 		.args = program.args,
 		.env = program.env,
 	};
@@ -824,6 +825,11 @@ void local_replicas_free(struct local_replicas *all)
 {
 	tasks_free(all->tasks);
 	free(all);
+}
+
+struct tasks *local_replicas_tasks(const struct local_replicas *all)
+{
+	return all->tasks;
 }
 
 void local_replicas_begin(struct local_replicas *all)

@@ -46,6 +46,7 @@ struct local_replicas *local_replicas_new(struct loop *loop, struct group *group
 					  unsigned grace_ms);
 /* To be called after the loop has stopped, when all replicas are freed. Programs that run go on. */
 void local_replicas_free(struct local_replicas *all);
+struct tasks *local_replicas_tasks(const struct local_replicas *all);
 /* Starts wait in the queue until this is called. */
 void local_replicas_begin(struct local_replicas *all);
 /* Programs that run are to go on when the backend has stopped. */

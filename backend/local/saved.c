@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of the changes of jobs that are only on disk; and the start, which reads all jobs on disk. It fails if the
- * disk does not give a record, since that may be the record of a job that runs. A damaged record is moved to
- * STATE/aside.
+ * A queue of the changes of finished jobs, whose records nobody else changes; and the start, which goes on with the
+ * jobs of the records that are not finished.
+ *
+ * At a start a record may be SUBMITTING. If a helper has left a file, or the machine was restarted since the record was
+ * written, the job was launched: after a power cut its file may be gone, and the user may have had the answer.
+ * Otherwise nothing was started, since a helper makes its file before it starts the program.
  */
 #include "backend/local/saved.h"
 
@@ -16,7 +19,8 @@
 #include "backend/base/process.h"
 #include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
-#include "backend/local/record_file.h"
+#include "backend/local/orphan.h"
+#include "backend/local/record.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
@@ -27,8 +31,8 @@ struct change {
 	struct backend_request *rq;
 	char *uid;
 	const struct spec_job *job; /* the job's snapshot when the change begins */
-	struct spec_job *moved;	    /* the job's snapshot after it */
-	struct work work;
+	struct record *entry;	    /* the job's record */
+	bool is_full;		    /* the disk has no space for the change */
 };
 
 struct saved {
@@ -95,85 +99,97 @@ static void end_change(struct change *c, int err, const char *text)
 		expiry_soon(saved->expiry);
 	free(c->uid);
 	spec_job_unref(c->job);
-	spec_job_unref(c->moved);
 	free(c);
 }
 
-/* Runs on the pool: note on disk that the job is history. */
-static void mark_work(void *data)
+/* The job of C after the change. */
+static struct spec_job *changed_job(const struct change *c)
 {
-	struct change *c = data;
+	struct spec_job *job = spec_job_copy(c->job);
 
-	c->moved = spec_job_copy(c->job);
-	c->moved->history = true;
-	c->moved->actions = 0;
-	c->moved->changed = loop_time_ns();
-	c->work.err =
-		record_mark(c->saved->b->config.state_dir, spec_job_key(c->job), c->moved->changed);
+	if (c->kind == SAVED_DROP) {
+		job->dropped = true;
+	} else {
+		job->history = true;
+		job->actions = 0;
+		job->changed = record_head(c->entry)->since;
+	}
+	return job;
 }
 
-/* Runs on the pool: note on disk that the job's output is gone. */
-static void drop_work(void *data)
+static void on_marked(void *data, int err)
 {
 	struct change *c = data;
-	const char *state_dir = c->saved->b->config.state_dir;
-	cleanup(spec_record_freep) struct spec_record *rec = NULL;
+	cleanup_free char *text = NULL;
 
-	c->work.err = record_read(state_dir, spec_job_key(c->job), &rec);
-	if (c->work.err < 0)
-		return;
-	rec->job->dropped = true;
-	spec_job_unref(c->moved);
-	c->moved = spec_record_job(rec);
-	c->work.err = record_write(state_dir, rec);
+	if (err)
+		text = text_print("%s: its record can't be changed: %s", c->job->id,
+				  strerror(-err));
+	else
+		store_put(c->saved->b->store, changed_job(c));
+	return end_change(c, err, text);
 }
 
-/* Write the record again, now that there is room. If there is none, the next start sees that there are no logs. */
-static void noted(void *data)
+static void on_noted(void *data, int err)
 {
 	return end_change(data, 0, NULL);
 }
 
-static void drop_done(void *data, int err)
+static void commit_drop(struct change *c, records_fn done)
+{
+	records_commit(c->entry,
+		       &(struct record_change){.state = record_head(c->entry)->state,
+					       .dropped = true},
+		       done, c);
+}
+
+/* Now there is space for the record. If there is none, the next start finds no logs. */
+static void on_dropped(void *data, int err)
 {
 	struct change *c = data;
 
-	if (err < 0 || c->work.err == 0)
+	if (err || !c->is_full)
 		return end_change(c, err, NULL);
-	c->work.done = noted;
-	work_start(&c->work, c->saved->b->loop);
+	commit_drop(c, on_noted);
 }
 
 /*
- * Readers learn that the output is gone before it is; the next start removes what a crash leaves of it. On a full disk
- * the record can only be written when the removed output has made room.
+ * Readers learn that the output is removed before it is; the next start removes what a crash leaves of it. On a full
+ * disk the record can only be written when the removed output has made space.
  */
-static void write_done(void *data)
+static void on_drop_noted(void *data, int err)
 {
 	struct change *c = data;
-	bool drops = c->kind == SAVED_DROP;
-	cleanup_free char *text = NULL;
 
-	if (c->work.err == 0 || (drops && file_is_full(c->work.err)))
-		store_put(c->saved->b->store, take_ptr(c->moved));
-	if (drops && (c->work.err == 0 || file_is_full(c->work.err)))
-		return output_logs_remove(c->saved->b->output, spec_job_key(c->job), drop_done, c);
-	if (c->work.err < 0 && !drops)
-		text = text_print("%s: its record can't be changed: %s", c->job->id,
-				  strerror(-c->work.err));
-	return end_change(c, c->work.err, text);
+	c->is_full = file_is_full(err);
+	if (err && !c->is_full)
+		return end_change(c, err, NULL);
+	store_put(c->saved->b->store, changed_job(c));
+	output_logs_remove(c->saved->b->output, spec_job_key(c->job), on_dropped, c);
 }
 
-static void remove_done(void *data, int err)
+static void on_removed(void *data, int err)
 {
 	struct change *c = data;
 	cleanup_free char *text = NULL;
 
-	if (err < 0)
-		text = text_print("%s: its directory can't be removed: %s", c->job->id,
+	if (err)
+		text = text_print("%s: its record can't be removed: %s", c->job->id,
 				  strerror(-err));
 	else
 		store_remove(c->saved->b->store, c->job->uid);
+	return end_change(c, err, text);
+}
+
+/* The record is removed last: until then the job is there to be removed. */
+static void on_output_removed(void *data, int err)
+{
+	struct change *c = data;
+	cleanup_free char *text = NULL;
+
+	if (!err)
+		return records_remove(c->entry, false, on_removed, c);
+	text = text_print("%s: its directory can't be removed: %s", c->job->id, strerror(-err));
 	return end_change(c, err, text);
 }
 
@@ -186,12 +202,15 @@ static void next_change(struct saved *saved)
 	saved->busy = true;
 	/* An earlier change in the queue may have moved or removed the job. */
 	c->job = store_get_uid(saved->b->store, c->uid);
-	if (!c->job || (c->kind == SAVED_CANCEL && c->job->history))
+	c->entry = c->job ? records_by_key(saved->b->records, spec_job_key(c->job)) : NULL;
+	if (!c->entry || (c->kind == SAVED_CANCEL && c->job->history))
 		end_change(c, -ENOENT, NULL);
-	else if (c->kind == SAVED_CANCEL || c->kind == SAVED_DROP)
-		work_start(&c->work, saved->b->loop);
+	else if (c->kind == SAVED_CANCEL)
+		records_mark(c->entry, on_marked, c);
+	else if (c->kind == SAVED_DROP)
+		commit_drop(c, on_drop_noted);
 	else
-		output_job_remove(saved->b->output, spec_job_key(c->job), remove_done, c);
+		output_job_remove(saved->b->output, spec_job_key(c->job), on_output_removed, c);
 }
 
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
@@ -203,9 +222,6 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 	c->kind = kind;
 	c->uid = text_copy(uid);
 	c->rq = rq;
-	c->work = (struct work){.run = kind == SAVED_CANCEL ? mark_work : drop_work,
-				.done = write_done,
-				.data = c};
 	group_enter(saved->group);
 	DL_APPEND(saved->changes, c);
 	next_change(saved);
@@ -213,20 +229,35 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 
 /* --- the start --- */
 
+/* A record at the start. */
 struct item {
-	struct spec_job *job; /* of a job that is over: its snapshot; else NULL */
-	char *file;	      /* the file in submit/ that it was launched from */
+	enum {
+		ITEM_OTHER,   /* not of a local job, or held */
+		ITEM_DAMAGED, /* of a local job, but not its parts */
+		ITEM_NEVER,   /* nothing was started, and never will be */
+		ITEM_OVER,
+		ITEM_RUNS
+	} kind;
+	struct record *entry;
+	const struct spec_head *head;
+	char *plan, *snapshot;
+	bool has_output; /* it has a folder */
+	/* OVER: */
+	struct spec_job *job; /* its snapshot */
 	bool left;	      /* its output was to be removed, and some of it is still there */
 	bool unmerged;	      /* its merged log lacks something */
-	/* Of a job that is not over: its record, which is taken from here when the job goes on; */
+	/* RUNS: its record, which is taken from here when the job goes on; */
 	struct spec_record *rec;
 	struct task_found *found; /* and what became of its replicas, which is taken, too. */
 };
 
 struct recover {
 	struct saved *saved;
-	struct item *items;
+	struct item
+		*items; /* all records, by key; of others than local jobs only the key is used */
 	size_t n;
+	struct orphan **orphans;
+	size_t n_orphans;
 	int err;
 	char *text; /* why the start fails; NULL: it does not, or for want of descriptors or memory */
 	struct work work;
@@ -235,11 +266,12 @@ struct recover {
 static void item_clear(struct item *item)
 {
 	spec_job_unref(item->job);
-	free(item->file);
 	for (size_t i = 0; item->found && i < item->rec->job->n_replicas; i++)
 		if (item->found[i].fd >= 0)
 			close(item->found[i].fd);
 	free(item->found);
+	free(item->plan);
+	free(item->snapshot);
 	spec_record_free(item->rec);
 }
 
@@ -252,110 +284,149 @@ static bool is_ours(int err)
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
-/* The record of the job KEY in DIR can't be used, for ERR: move the folder out of the way. */
-static void put_aside(struct recover *r, const char *dir, const char *key, int err)
+/* A folder without a usable record: an orphan, or the output of a record in STATE/aside, beside which it belongs. */
+static void read_stray(struct recover *r, const char *key)
 {
 	const struct backend_config *config = &r->saved->b->config;
-	cleanup_free char *place = NULL;
-	int moved = -EROFS;
+	cleanup_free char *dir = file_path(config->state_dir, key, NULL), *place = NULL;
+	cleanup_free char *aside = text_print("%s/aside/%s.record", config->state_dir, key);
+	struct orphan *o = orphan_find(local_jobs_tasks(r->saved->jobs), config->state_dir, key);
 
-	/* A folder without a record is left: nothing is known of it. */
-	if (!config->passive && err != -ENOENT)
-		moved = file_aside_state(dir, config->state_dir, key, &place);
-	diag(DIAG_WARNING, "%s/job.json %s; the job is not shown, and its folder is %s", dir,
-	     file_fault(err), moved ? "left there" : place);
+	if (o) {
+		diag(DIAG_WARNING,
+		     "%s: a program runs whose job has no record; its place and its GPUs stay taken until it ends",
+		     dir);
+		r->orphans = mem_more(r->orphans, r->n_orphans, sizeof(struct orphan *));
+		r->orphans[r->n_orphans++] = o;
+	} else if (!config->passive && disk_access(AT_FDCWD, aside, F_OK) == 0) {
+		(void)file_aside_state(dir, config->state_dir, key, &place);
+	}
 }
 
-static void read_one(struct recover *r, const char *key)
+static int by_key(const void *a, const void *b)
 {
-	const char *state_dir = r->saved->b->config.state_dir;
-	cleanup_free char *dir = file_path(state_dir, key, NULL);
-	struct spec_record *rec = NULL;
-	struct item *item;
-	int err = record_read(state_dir, key, &rec);
-
-	/*
-	 * A crash after the folder was made and before its record was leaves the folder of a job that never began,
-	 * since nothing is started before the record is there. Its file in submit/ has its verdict.
-	 */
-	if (err == -ENOENT && record_remove_begun(dir) == 0)
-		return;
-	if (is_ours(err)) {
-		r->err = err;
-		return;
-	}
-	if (err < 0 && file_fault_may_pass(err)) {
-		r->err = err;
-		r->text = text_print(
-			"%s/job.json can't be read: %s; to start without that job, mv %s "
-			"elsewhere",
-			dir, strerror(-err), dir);
-		return;
-	}
-	if (err < 0)
-		return put_aside(r, dir, key, err);
-	r->items = mem_more(r->items, r->n, sizeof(*r->items));
-	item = &r->items[r->n++];
-	*item = (struct item){0};
-	if (rec->job->finished) {
-		cleanup_free char *logs = text_print("%s/logs", dir);
-		/* Logs that can't be looked at now are not gone. */
-		bool has_logs = disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
-
-		item->left = rec->job->dropped && has_logs;
-		rec->job->dropped |= !has_logs;
-		item->job = spec_record_job(rec);
-		item->file = text_copy(rec->file);
-		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, key);
-		spec_record_free(rec);
-		task_clean(dir);
-	} else {
-		item->rec = rec;
-		err = record_read_app(state_dir, r->saved->b->config.home, rec);
-		if (is_ours(err))
-			r->err = err;
-		item->found = local_job_find_attempts(r->saved->jobs, rec);
-		for (size_t i = 0; i < rec->job->n_replicas && !r->err; i++)
-			if (item->found[i].state == TASK_UNKNOWN && is_ours(item->found[i].err))
-				r->err = item->found[i].err;
-	}
+	return strcmp(((const struct item *)a)->head->key, ((const struct item *)b)->head->key);
 }
 
-/*
- * If kxfs was killed after a record was made and before the first start, that job was not launched: a failed close told
- * the user so, nothing is started, and the file in submit/ has its verdict. But if the machine was down meanwhile, the
- * user may have been told that it was launched, so it is launched now.
- */
-static bool was_never_launched(const struct item *item)
-{
-	char boot[37];
-	bool begun;
-
-	process_boot(boot);
-	begun = !*boot || !streq(item->rec->boot, boot);
-	for (size_t i = 0; i < item->rec->job->n_replicas; i++)
-		begun |= item->found[i].state != TASK_NONE;
-	return !begun;
-}
-
-static int read_named(void *data, int at, const char *name, unsigned char type)
+static int read_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct recover *r = data;
+	const struct spec_head head = {.key = (char *)(uintptr_t)name};
+	const struct item key = {.head = &head};
+	struct item *item = bsearch(&key, r->items, r->n, sizeof(key), by_key);
 
-	/* A file is the record of a held job. */
-	if (spec_name_is_file(name) && file_is_dir(at, name, type))
-		read_one(r, name);
-	return r->err;
+	if (item)
+		item->has_output = true;
+	if ((!item || item->kind == ITEM_DAMAGED) && spec_name_is_file(name) &&
+	    file_is_dir(at, name, type))
+		read_stray(r, name);
+	return 0;
+}
+
+static bool is_job(const struct item *item)
+{
+	const enum record_state state = item->head->state;
+
+	return streq(item->head->backend, "local") && state != RECORD_HELD && state != RECORD_NEVER;
+}
+
+/* Parse the record of ITEM. What the head has counts. */
+static void parse(struct item *item)
+{
+	const struct spec_head *head = item->head;
+	struct spec_job *job;
+	int err;
+
+	/* Recorded when it was held, and not passed on to this backend yet. */
+	item->kind = ITEM_NEVER;
+	if (head->state == RECORD_SUBMITTING && !item->plan)
+		return;
+	item->kind = ITEM_DAMAGED;
+	err = spec_record_parse(item->snapshot, head->over ? NULL : item->plan, &item->rec);
+	job = err ? NULL : item->rec->job;
+	if (!job || !streq(job->uid, head->key) || !streq(job->id, head->id) ||
+	    (!job->finished && (head->over || !item->plan)))
+		return;
+	item->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
+	spec_set(&item->rec->file, head->file);
+	job->history = head->state == RECORD_HISTORY;
+	if (job->history)
+		job->changed = max_of(job->changed, head->since);
+	job->dropped |= head->dropped;
+	free(take_ptr(item->plan));
+	free(take_ptr(item->snapshot));
+}
+
+static void read_finished(struct recover *r, struct item *item)
+{
+	struct spec_record *rec = take_ptr(item->rec);
+	const char *key = item->head->key;
+	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
+	cleanup_free char *logs = text_print("%s/logs", dir);
+	/* Logs that can't be looked at now are not gone. */
+	bool has_logs = item->has_output && disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
+
+	item->left = rec->job->dropped && has_logs;
+	rec->job->dropped |= !has_logs;
+	item->job = spec_record_job(rec);
+	item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, key);
+	spec_record_free(rec);
+	if (item->has_output)
+		task_clean(dir);
+}
+
+/* Was a program of ITEM, which is SUBMITTING, started for all that is known? */
+static bool was_started(const struct item *item)
+{
+	char boot[37];
+	bool started;
+
+	process_boot(boot);
+	started = !*boot || !streq(item->head->boot, boot);
+	for (size_t i = 0; i < item->rec->job->n_replicas; i++)
+		started |= item->found[i].state != TASK_NONE;
+	return started;
+}
+
+static void read_unfinished(struct recover *r, struct item *item)
+{
+	const struct backend_config *config = &r->saved->b->config;
+	struct spec_record *rec = item->rec;
+	int err = local_record_read_app(config->state_dir, config->home, rec);
+
+	if (is_ours(err))
+		r->err = err;
+	item->found = local_job_find_attempts(r->saved->jobs, rec);
+	for (size_t i = 0; i < rec->job->n_replicas && !r->err; i++)
+		if (item->found[i].state == TASK_UNKNOWN && is_ours(item->found[i].err))
+			r->err = item->found[i].err;
+	if (item->head->state == RECORD_SUBMITTING && !was_started(item))
+		item->kind = ITEM_NEVER;
 }
 
 static void recover_work(void *data)
 {
 	struct recover *r = data;
-	cleanup_free char *path = text_print("%s/output", r->saved->b->config.state_dir);
-	int err = disk_list(AT_FDCWD, path, read_named, r);
+	const struct backend_config *config = &r->saved->b->config;
+	cleanup_free char *path = text_print("%s/output", config->state_dir);
 
-	if (!r->err)
-		r->err = err;
+	qsort(r->items, r->n, sizeof(*r->items), by_key);
+	for (size_t i = 0; i < r->n; i++) {
+		if (is_job(&r->items[i]))
+			parse(&r->items[i]);
+		if (r->items[i].kind == ITEM_DAMAGED)
+			record_file_put_aside(config->state_dir, r->items[i].head->key,
+					      config->passive, -EINVAL);
+	}
+	r->err = disk_list(AT_FDCWD, path, read_folder, r);
+	for (size_t i = 0; i < r->n && !r->err; i++) {
+		struct item *item = &r->items[i];
+
+		if (item->kind == ITEM_OVER)
+			read_finished(r, item);
+		else if (item->kind == ITEM_RUNS)
+			read_unfinished(r, item);
+	}
 }
 
 /* Go on with a job that is not over. */
@@ -365,10 +436,8 @@ static void go_on(struct saved *saved, struct item *item)
 	struct task_found *found cleanup_free = NULL;
 	struct local_job *job;
 
-	if (was_never_launched(item))
-		return output_job_remove(saved->b->output, spec_job_key(rec->job), NULL, NULL);
 	backend_launched(saved->b, rec->file, rec->job->id, rec->job->submission);
-	job = local_job_new(saved->jobs, rec);
+	job = local_job_new(saved->jobs, item->entry, rec);
 	if (!job) {
 		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->job->id,
 		     strerror(errno));
@@ -397,6 +466,45 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 	output_job_close(j);
 }
 
+/* Forget a job that was not launched; one that was held waits again. */
+static void forget(struct saved *saved, struct item *item)
+{
+	if (item->head->held)
+		return;
+	output_job_remove(saved->b->output, item->head->key, NULL, NULL);
+	records_remove(item->entry, false, NULL, NULL);
+}
+
+static void show(struct saved *saved, struct item *item)
+{
+	struct backend *b = saved->b;
+
+	switch (item->kind) {
+	case ITEM_OTHER:
+		return;
+	case ITEM_DAMAGED:
+		if (!b->config.passive)
+			records_remove(item->entry, false, NULL, NULL);
+		return;
+	case ITEM_NEVER:
+		return forget(saved, item);
+	case ITEM_RUNS:
+		return go_on(saved, item);
+	case ITEM_OVER:
+		break;
+	}
+	if (item->left)
+		output_logs_remove(b->output, item->head->key, NULL, NULL);
+	if (item->unmerged)
+		merge_again(saved, item->job);
+	/*
+	 * As with any other job, the user may not have been told of the launch, or a crash of the machine may have
+	 * lost that.
+	 */
+	backend_launched(b, item->head->file, item->job->id, item->job->submission);
+	store_put(b->store, take_ptr(item->job));
+}
+
 static void recover_done(void *data)
 {
 	struct recover *r = data;
@@ -408,28 +516,17 @@ static void recover_done(void *data)
 		/* The thread that started the backend does not wait any more. */
 		r->err = -ECANCELED;
 	for (size_t i = 0; i < r->n; i++) {
-		struct item *item = &r->items[i];
-
-		if (r->err < 0) {
-			item_clear(item);
-			continue;
-		}
-		if (item->left)
-			output_logs_remove(b->output, spec_job_key(item->job), NULL, NULL);
-		if (item->unmerged)
-			merge_again(saved, item->job);
-		if (item->rec) {
-			go_on(saved, item);
-		} else {
-			/*
-			 * As with any other job, the user may not have been told of the launch, or a crash of the
-			 * machine may have lost that.
-			 */
-			backend_launched(b, item->file, item->job->id, item->job->submission);
-			store_put(b->store, take_ptr(item->job));
-		}
-		item_clear(item);
+		if (!r->err)
+			show(saved, &r->items[i]);
+		item_clear(&r->items[i]);
 	}
+	for (size_t i = 0; i < r->n_orphans; i++) {
+		if (r->err)
+			orphan_free(r->orphans[i]);
+		else
+			local_jobs_add_orphan(saved->jobs, r->orphans[i]);
+	}
+	free(r->orphans);
 	free(r->items);
 	if (is_ours(r->err))
 		text_set(
@@ -446,11 +543,26 @@ static void recover_done(void *data)
 	free(r);
 }
 
+static void add_item(void *data, struct record *entry)
+{
+	struct recover *r = data;
+	struct item *item;
+
+	r->items = mem_more(r->items, r->n, sizeof(*r->items));
+	item = &r->items[r->n++];
+	*item = (struct item){.entry = entry, .head = record_head(entry)};
+	if (!is_job(item))
+		return;
+	item->plan = record_take_part(entry, RECORD_PLAN);
+	item->snapshot = record_take_part(entry, RECORD_SNAPSHOT);
+}
+
 void saved_recover(struct saved *saved)
 {
 	struct recover *r = new0(struct recover);
 
 	r->saved = saved;
+	records_each(saved->b->records, add_item, r);
 	r->work = (struct work){.run = recover_work,
 				.done = recover_done,
 				.group = saved->group,

@@ -2,7 +2,7 @@
 /*
  * Jobs that are over: they stand on disk and, as a snapshot, in the store, and cost nothing else. All that changes such
  * a job is done here, one change after another: to move it to the history, to remove it for good, or to remove its
- * output. When the mount starts, all jobs on disk are read here, and those that are not over go on. I/O thread.
+ * output. When the mount starts, all records of jobs are parsed here, and those that are not over go on. I/O thread.
  */
 #pragma once
 
@@ -20,10 +20,7 @@ void saved_stop(struct saved *saved);
 /* Is a change under way? */
 bool saved_is_busy(const struct saved *saved);
 
-/*
- * Read the state directory, and go on with the jobs that run; then call backend_started, with an error if the disk does
- * not give the record of a job.
- */
+/* Go on with the jobs that run; then call backend_started, with an error if they can't be reached. */
 void saved_recover(struct saved *saved);
 
 /* SAVED_DROP: only the job's output is removed. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Submissions and dry runs: the steps of each on the pool, and what follows them on the I/O thread. */
+/*
+ * Submissions and dry runs: the steps of each on the pool, and what follows them on the I/O thread. The record of a job
+ * is SUBMITTING on disk before anything is started; that of a job that was held gets its plan here.
+ */
 #include "backend/local/submit.h"
 
 #include <errno.h>
@@ -12,9 +15,10 @@
 #include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/base/work.h"
-#include "backend/local/record_file.h"
+#include "backend/local/record.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/base/sha256.h"
 #include "spec/record/dry_run.h"
 #include "spec/record/local.h"
 
@@ -36,6 +40,10 @@ struct submit {
 	bool looked; /* it is known whether a job can run in ASKED */
 	char *fault; /* why no job can run there; NULL: one can */
 	struct spec_record *rec;
+	char digest[65];       /* SHA-256 of the document */
+	char *plan, *snapshot; /* parts of its record */
+	struct record *entry;  /* its record */
+	bool left;	/* the record may be there after a power cut, though it could not be made */
 	char *id;	/* the id, under which its directory is made */
 	char *manifest; /* the manifest of a dry run; then ID is what its job would be called */
 	char *text;	/* what is wrong, as text for people */
@@ -57,6 +65,8 @@ static void submit_free(struct submit *s)
 	free(s->asked);
 	free(s->fault);
 	spec_record_free(s->rec);
+	free(s->plan);
+	free(s->snapshot);
 	free(s->id);
 	free(s->manifest);
 	free(s->text);
@@ -294,25 +304,11 @@ static int choose_id(struct submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* Make the folder of the job. One that is there is left of an earlier try of the same submission. */
-static int make_dir(const struct submit *s)
-{
-	cleanup_free char *dir =
-		file_path(s->c->b->config.state_dir, spec_job_key(s->rec->job), NULL);
-	int err = disk_mkdir(AT_FDCWD, dir);
-
-	if (err == -EEXIST)
-		err = record_remove_begun(dir);
-	else
-		return err;
-	return err ? err : disk_mkdir(AT_FDCWD, dir);
-}
-
 /* Make the record of APP, which is taken over and runs on TERMS. */
 static int make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
 {
 	const struct backend_request *rq = s->rq;
-	char uid[37] = "", boot[37];
+	char uid[37] = "";
 	const struct spec_record_origin origin = {
 		.id = s->id,
 		.uid = uid,
@@ -320,9 +316,6 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 		.submitter = rq->submitter,
 		.file = rq->file,
 		.work_dir = terms->dir,
-		.boot = boot,
-		.appdef = rq->text,
-		.len = rq->len,
 		.created = loop_time_ns(),
 		.time_limit = terms->time_limit,
 		.ttl = terms->ttl,
@@ -333,62 +326,11 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 		snprintf(uid, sizeof(uid), "%s", rq->submission);
 	else if (random_uuid(uid) < 0)
 		err = -EIO;
-	process_boot(boot);
 	s->rec = spec_record_new(app, &origin);
+	spec_sha256(rq->text, rq->len, s->digest);
+	s->plan = spec_record_plan(s->rec);
+	s->snapshot = spec_record_snapshot(s->rec);
 	return err;
-}
-
-static int store_files(struct submit *s)
-{
-	const char *state_dir = s->c->b->config.state_dir;
-	cleanup_free char *dir = file_path(state_dir, spec_job_key(s->rec->job), NULL);
-	cleanup_free char *output = text_print("%s/output", state_dir);
-	cleanup_free char *app = text_print("%s/app.yaml", dir);
-	int err = file_make(dir, "app.yaml", s->rq->text, s->rq->len);
-
-	if (err == 0)
-		err = disk_chmod(AT_FDCWD, app, S_IRUSR | S_IWUSR | s->rq->readable);
-	if (err == 0)
-		err = record_write_first(state_dir, s->rec);
-	if (err == 0)
-		err = file_sync_dir(output);
-	return err;
-}
-
-/*
- * Remove the record of the job KEY, which was not launched, and its folder if that has no more. SURE: one that was
- * removed before may not be off the disk yet.
- */
-static int remove_record(const struct submit *s, const char *key, bool sure)
-{
-	cleanup_free char *output = text_print("%s/output", s->c->b->config.state_dir);
-	cleanup_free char *dir = text_print("%s/%s", output, key);
-	cleanup_free char *record = text_print("%s/job.json", dir);
-	int err = disk_unlink(AT_FDCWD, record);
-
-	if (!err || (sure && err == -ENOENT))
-		err = file_sync_dir(dir);
-	(void)record_remove_begun(dir);
-	if (sure && err == -ENOENT)
-		err = file_sync_dir(output);
-	return err == -ENOENT ? 0 : err;
-}
-
-/*
- * Remove the files of the job, which was not launched, for ERR. Returns ERR, or -EINPROGRESS: the record may be there
- * after a crash of the machine, and would be taken for that of a job that was launched.
- */
-static int remove_files(struct submit *s, int err)
-{
-	int gone = remove_record(s, spec_job_key(s->rec->job), false);
-
-	if (!gone)
-		return err;
-	s->text = text_print(
-		"%s: the job can't be recorded in %s: %s; and its record can't be removed: %s. The "
-		"next start of kxfs reports whether the job was launched\n",
-		s->rq->file, s->c->b->config.state_dir, strerror(-err), strerror(-gone));
-	return -EINPROGRESS;
 }
 
 /* Set a sentence for an error that is not the document's. */
@@ -404,27 +346,12 @@ static int submit_try(struct submit *s)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
-	int left = s->rq->again ? remove_record(s, s->rq->submission, true) : 0;
-	int err;
+	int err = parse(s, &app, &terms);
 
-	if (left) {
-		s->text = text_print("%s: the files of an earlier try can't be removed: %s\n",
-				     s->rq->file, strerror(-left));
-		return -EINPROGRESS;
-	}
-	err = parse(s, &app, &terms);
 	if (err < 0 || (s->asked && !s->looked))
 		return err;
 	err = choose_id(s, app->name);
-	if (err < 0)
-		return err;
-	err = make_record(s, take_ptr(app), &terms);
-	if (err == 0)
-		err = make_dir(s);
-	if (err < 0)
-		return err;
-	err = store_files(s);
-	return err < 0 ? remove_files(s, err) : 0;
+	return err < 0 ? err : make_record(s, take_ptr(app), &terms);
 }
 
 static void submit_work(void *data)
@@ -432,61 +359,107 @@ static void submit_work(void *data)
 	struct submit *s = data;
 
 	s->work.err = submit_try(s);
-	if (s->work.err < 0)
-		explain(s);
 }
 
 /* --- on the I/O thread --- */
 
-static void refuse(void *data)
+static void refuse(struct submit *s, int err)
 {
-	struct submit *s = data;
-
-	backend_answer(s->rq, s->work.err, NULL, s->text);
+	s->work.err = err;
+	explain(s);
+	backend_answer(s->rq, err, NULL, s->text);
 	submit_free(s);
 }
 
-static void give_up_work(void *data)
+/* The record could not be made, or removed, for ERR, and may be taken for that of a job that was launched. */
+static void leave(struct submit *s, int err)
+{
+	s->text = text_print(
+		"%s: the job can't be recorded in %s: %s; and its record can't be removed. The next "
+		"start of kxfs reports whether the job was launched\n",
+		s->rq->file, s->c->b->config.state_dir, strerror(-err));
+	return refuse(s, -EINPROGRESS);
+}
+
+static void on_given_up(void *data, int err)
 {
 	struct submit *s = data;
 
-	s->work.err = remove_files(s, s->work.err);
-	explain(s);
+	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
-/* The job is recorded but can't be started: remove it, and answer. */
+/* The job is recorded but can't be started: remove its record, unless it was held before, and answer. */
 static void give_up(struct submit *s, int err)
 {
 	s->work.err = err;
-	s->work.run = give_up_work;
-	s->work.done = refuse;
-	work_start(&s->work, s->c->b->loop);
+	if (s->rq->held)
+		return refuse(s, err);
+	return records_remove(s->entry, true, on_given_up, s);
+}
+
+static void on_recorded(void *data, int err)
+{
+	struct submit *s = data;
+	struct local_job *job;
+
+	if (err)
+		return s->left ? leave(s, err) : refuse(s, err);
+	if (s->c->stopping)
+		return give_up(s, -ECANCELED);
+	job = local_job_new(s->c->jobs, s->entry, s->rec);
+	if (!job)
+		return give_up(s, -errno);
+	s->rec = NULL;
+	control_await(s->c->control, job, s->rq);
+	local_job_launch(job);
+	submit_free(s);
+}
+
+/* The head of the record of a new job. */
+static struct spec_head *new_head(const struct submit *s, const char *boot)
+{
+	const struct backend_request *rq = s->rq;
+	const struct spec_job *job = s->rec->job;
+	struct spec_head *h = spec_head_new();
+
+	spec_set(&h->key, job->uid);
+	h->own = true;
+	spec_set(&h->file, rq->file);
+	spec_set(&h->submitter, rq->submitter);
+	spec_set(&h->digest, s->digest);
+	spec_set(&h->backend, "local");
+	spec_set(&h->id, job->id);
+	h->readable = rq->readable;
+	h->created = job->created;
+	h->state = RECORD_SUBMITTING;
+	spec_set(&h->boot, boot);
+	h->parts[RECORD_PLAN] = text_copy(s->plan);
+	h->parts[RECORD_SNAPSHOT] = text_copy(s->snapshot);
+	return h;
 }
 
 static void submit_done(void *data)
 {
 	struct submit *s = data;
-	struct local_job *job;
+	const struct backend_request *rq = s->rq;
+	const struct record_rest rest = {.document = rq->text, .len = rq->len};
+	struct records *records = s->c->b->records;
+	struct record_change change = {.state = RECORD_SUBMITTING,
+				       .plan = s->plan,
+				       .snapshot = s->snapshot};
+	char boot[37];
 
 	if (submit_looks(s))
 		return;
-	if (s->work.err < 0) {
-		refuse(s);
-		return;
+	if (s->work.err < 0 || s->c->stopping)
+		return refuse(s, s->work.err ? s->work.err : -ECANCELED);
+	process_boot(boot);
+	change.boot = boot;
+	if (rq->held) {
+		s->entry = records_by_key(records, rq->submission);
+		return records_commit(s->entry, &change, on_recorded, s);
 	}
-	if (s->c->stopping) {
-		give_up(s, -ECANCELED);
-		return;
-	}
-	job = local_job_new(s->c->jobs, s->rec);
-	if (!job) {
-		give_up(s, -errno);
-		return;
-	}
-	s->rec = NULL;
-	control_await(s->c->control, job, s->rq);
-	local_job_launch(job);
-	submit_free(s);
+	s->entry = records_make(records, new_head(s, boot), &rest, &s->left, on_recorded, s);
 }
 
 void submit_begin(struct submit_context *c, struct backend_request *rq)

@@ -410,8 +410,9 @@ static void print_instructions(struct task *task, const struct task_config *c)
 	put(f, c->key);
 	put(f, c->name);
 	put(f, c->cwd);
-	fprintf(f, "%ju%c%" PRId64 "%c%u%c%zu%c", (uintmax_t)process_given_descriptors(), '\0',
-		c->limit_ms, '\0', c->grace_ms, '\0', n_args, '\0');
+	fprintf(f, "%ju%c%" PRId64 "%c%u%c%" PRIx64 "%c%zu%c",
+		(uintmax_t)process_given_descriptors(), '\0', c->limit_ms, '\0', c->grace_ms, '\0',
+		c->gpus, '\0', n_args, '\0');
 	for (char *const *arg = c->args; *arg; arg++)
 		put(f, *arg);
 	for (char *const *env = c->env; *env; env++)
@@ -434,6 +435,11 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
+	/* The output makes the job's folder, too; either may be first. */
+	if (err == -ENOENT) {
+		(void)disk_mkdir(AT_FDCWD, task->dir);
+		err = disk_mkdir(AT_FDCWD, folder);
+	}
 	if (err < 0 && err != -EEXIST)
 		return err;
 	at = disk_open(AT_FDCWD, folder, O_PATH | O_DIRECTORY);

@@ -18,6 +18,7 @@ struct task_config {
 	const char *key;
 	const char *cwd;
 	int64_t limit_ms;  /* how long the program may run; 0: for ever */
+	uint64_t gpus;	   /* which GPUs it has, a bit each */
 	unsigned grace_ms; /* the time that it has then between SIGTERM and SIGKILL */
 	/* Both end with NULL. ARGS[0] is searched for on the PATH of ENV. */
 	char *const *args, *const *env;

@@ -95,8 +95,8 @@ static const struct spec_kind *kind_of(const struct spec_kinds *known, const str
 	return spec_kind_of_scheduler(scheduler->text);
 }
 
-static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, const char *text,
-		      size_t len, char **ret, size_t *ret_len, struct spec_errors *e)
+static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
+		      size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	cleanup(spec_record_freep) struct spec_record *r = NULL;
@@ -109,9 +109,6 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 		.submission = submission,
 		.submitter = d->submitter,
 		.file = d->file,
-		.boot = "",
-		.appdef = text,
-		.len = len,
 		.created = d->now,
 	};
 	int err = spec_local_read(root, &d->machine, &app, &terms, e);
@@ -149,7 +146,7 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 		kind = kind_of(d->kinds, root);
 	}
 	if (!kind)
-		return make_local(d, root, text, len, ret, ret_len, e);
+		return make_local(d, root, ret, ret_len, e);
 	spec_errors_clear(e); /* the document is parsed again */
 	return make_manifest(d, kind, text, len, ret, ret_len, e);
 }

@@ -8,14 +8,11 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 #include "spec/job/snapshot_tree.h"
 #include "spec/record/local.h"
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
-
-#define RECORD_VERSION 3
 
 /* The largest amount that is shown; a role may request any number. */
 #define FIGURE_MAX 1e15
@@ -27,16 +24,16 @@
 #define PLAN(name, type, ...) SPEC_FIELD(struct spec_plan, name, type, __VA_ARGS__)
 
 static const struct spec_field job_fields[] = {
-	JOB(file, SPEC_FIELD_TEXT, .optional = true),
 	JOB(work_dir, SPEC_FIELD_TEXT),
-	JOB(digest, SPEC_FIELD_TEXT, .hidden = true),
-	JOB(boot, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
-	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .optional = true, .hidden = true),
+	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .hidden = true),
 };
 
-/* These are among the fields of the replica. */
+static const struct spec_field file_fields[] = {
+	JOB(file, SPEC_FIELD_TEXT),
+};
+
 static const struct spec_field plan_fields[] = {
 	PLAN(ended, SPEC_FIELD_BOOL),
 	PLAN(again, SPEC_FIELD_BOOL),
@@ -52,7 +49,7 @@ static struct spec_record *record_of(struct spec_job *job)
 
 	r->job = job;
 	r->plans = new0_n(struct spec_plan, job->n_replicas);
-	r->file = r->work_dir = r->digest = r->boot = r->fault = spec_empty();
+	r->file = r->work_dir = r->fault = spec_empty();
 	return r;
 }
 
@@ -107,14 +104,10 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 {
 	struct spec_record *r = record_of(spec_record_shape(app));
 	struct spec_job *job = r->job;
-	char digest[65];
 
 	r->app = app;
-	spec_sha256(o->appdef, o->len, digest);
-	spec_set(&r->digest, digest);
 	spec_set(&r->file, o->file);
 	spec_set(&r->work_dir, o->work_dir);
-	spec_set(&r->boot, o->boot);
 	spec_set(&job->id, o->id);
 	spec_set(&job->uid, o->uid);
 	spec_set(&job->app, app->name);
@@ -139,6 +132,7 @@ void spec_record_free(struct spec_record *r)
 	if (!r)
 		return;
 	spec_fields_unset(job_fields, array_size(job_fields), r);
+	spec_fields_unset(file_fields, array_size(file_fields), r);
 	spec_unset(&r->fault);
 	spec_job_unref(r->job);
 	free(r->plans);
@@ -157,20 +151,24 @@ void spec_record_attempt(struct spec_record *r, size_t i, unsigned n)
 
 /* --- out --- */
 
-char *spec_record_text(const struct spec_record *r)
+char *spec_record_snapshot(const struct spec_record *r)
 {
 	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_NO_LOGS);
-	struct json_object *list = json_object_object_get(root, "replicas");
-	char *ret;
 
-	spec_tree_number(root, "version", RECORD_VERSION);
+	return spec_tree_print(root);
+}
+
+char *spec_record_plan(const struct spec_record *r)
+{
+	cleanup_json struct json_object *root = spec_tree_map();
+	struct json_object *list =
+		spec_tree_add(root, "replicas", spec_tree_list(r->job->n_replicas));
+
 	spec_fields_write(root, job_fields, array_size(job_fields), r, false);
 	for (size_t i = 0; i < r->job->n_replicas; i++)
-		spec_fields_write(json_object_array_get_idx(list, i), plan_fields,
+		spec_fields_write(spec_tree_append(list, spec_tree_map()), plan_fields,
 				  array_size(plan_fields), &r->plans[i], false);
-	ret = spec_tree_print(root);
-	text_set(&ret, "%s\n", ret);
-	return ret;
+	return spec_tree_print(root);
 }
 
 void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
@@ -178,6 +176,7 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_PEOPLE);
 	cleanup_free char *app = r->app ? spec_app_json(r->app) : NULL;
 
+	spec_fields_write(root, file_fields, array_size(file_fields), r, true);
 	spec_fields_write(root, job_fields, array_size(job_fields), r, true);
 	if (app)
 		spec_tree_add(root, "app", spec_tree_parse(app));
@@ -188,13 +187,9 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 
 /* --- in --- */
 
-/*
- * Read the plans, and check the invariants of every local job's replicas: those of a role are
- * numbered from 0.
- */
-static int read_replicas(const struct spec_value *root, struct spec_record *r)
+/* Check the invariants of every local job's replicas: those of a role are numbered from 0. */
+static int check_replicas(struct spec_record *r)
 {
-	const struct spec_value *list = spec_read_list(root, "replicas");
 	const struct spec_job *job = r->job;
 	size_t logs = 0;
 
@@ -206,12 +201,9 @@ static int read_replicas(const struct spec_value *root, struct spec_record *r)
 		const struct spec_role_status *role = &job->roles[rep->role];
 		cleanup_free char *dir = spec_name_replica_dir(role->name, rep->id);
 		unsigned attempt = rep->attempt;
-		int err = spec_fields_read(&list->items[i], plan_fields, array_size(plan_fields),
-					   &r->plans[i]);
 
 		logs += (size_t)attempt + 1;
-		if (err < 0 || rep->id != i - role->first || !streq(rep->name, dir) ||
-		    logs > RECORD_MAX_LOGS)
+		if (rep->id != i - role->first || !streq(rep->name, dir) || logs > RECORD_MAX_LOGS)
 			return -EINVAL;
 		for (unsigned k = 0; k <= attempt; k++)
 			spec_record_attempt(r, i, k);
@@ -219,23 +211,38 @@ static int read_replicas(const struct spec_value *root, struct spec_record *r)
 	return 0;
 }
 
-int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
+static int read_plan(const char *text, struct spec_record *r)
+{
+	struct spec_value *root cleanup_free = NULL;
+	const struct spec_value *list;
+	int err = spec_value_parse(text, strlen(text), &root);
+
+	if (!err)
+		err = spec_fields_read(root, job_fields, array_size(job_fields), r);
+	list = err ? NULL : spec_read_list(root, "replicas");
+	if (!list || list->n != r->job->n_replicas)
+		return -EINVAL;
+	for (size_t i = 0; i < list->n && !err; i++)
+		err = spec_fields_read(&list->items[i], plan_fields, array_size(plan_fields),
+				       &r->plans[i]);
+	return err;
+}
+
+int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret)
 {
 	struct spec_value *root cleanup_free = NULL;
 	cleanup(spec_record_freep) struct spec_record *r = NULL;
 	struct spec_job *job;
-	int err = spec_value_parse(text, len, &root);
+	int err = snapshot ? spec_value_parse(snapshot, strlen(snapshot), &root) : -EINVAL;
 
-	if (err == 0)
-		err = spec_fields_version(root, RECORD_VERSION);
 	if (err == 0)
 		err = spec_snapshot_of(root, SPEC_SNAPSHOT_NO_LOGS, &job);
 	if (err != 0)
 		return err;
 	r = record_of(job);
-	err = spec_fields_read(root, job_fields, array_size(job_fields), r);
-	if (err == 0)
-		err = read_replicas(root, r);
+	err = check_replicas(r);
+	if (err == 0 && plan)
+		err = read_plan(plan, r);
 	if (err == 0)
 		*ret = take_ptr(r);
 	return err;
@@ -263,12 +270,8 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
-	char digest[65];
 
-	spec_sha256(text, len, digest);
-	if (!streq(digest, r->digest)) {
-		spec_set(&r->fault, "app.yaml is not what was submitted");
-	} else if (spec_local_parse(text, len, &machine, &app, &terms, &e) < 0) {
+	if (spec_local_parse(text, len, &machine, &app, &terms, &e) < 0) {
 		why = spec_errors_text(&e, "app.yaml");
 		text_set(&why, "this version of kxfs does not take app.yaml: %.*s",
 			 (int)strcspn(why, "\n"), why);

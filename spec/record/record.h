@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a local job: a mutable snapshot, and the plan for the job. It is written to
- * job.json in the state directory (the version of that format is in record.c; fields that are added
- * later are optional). The AppDef is in app.yaml beside it, and is read only if something may have
- * to be started. A record owns everything that it points to, is mutable and belongs to one thread.
+ * What kxfs records of a local job beside the head of its record (head.h): a mutable snapshot, and
+ * the plan for the job. These are the parts `snapshot` and `plan`. The AppDef is the document of the
+ * record, and is read only if something may have to be started. A record owns everything that it
+ * points to, is mutable and belongs to one thread.
  */
 #pragma once
 
@@ -43,11 +43,8 @@ struct spec_record {
 	 */
 	struct spec_job *job;
 	struct spec_plan *plans; /* one for each replica in JOB */
-	char *file;		 /* the name it was submitted under */
+	char *file;		 /* the name it was submitted under, from the head */
 	char *work_dir;
-	char *digest; /* digest of app.yaml */
-	/* The boot in which the job was submitted; "" if it has been launched since. */
-	char *boot;
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* restart all replicas when none runs */
 	int64_t turn;  /* its number among the waiting jobs (turns.h); 0 if it does not wait */
@@ -55,10 +52,9 @@ struct spec_record {
 	char *fault;	      /* a sentence without its full stop, or "" */
 };
 
-/* The input of a submission. APPDEF has the LEN bytes of app.yaml. */
+/* The input of a submission. */
 struct spec_record_origin {
-	const char *id, *uid, *submission, *submitter, *file, *work_dir, *boot, *appdef;
-	size_t len;
+	const char *id, *uid, *submission, *submitter, *file, *work_dir;
 	int64_t created, time_limit, ttl; /* as in struct spec_job */
 };
 
@@ -72,16 +68,17 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 void spec_record_free(struct spec_record *r);
 define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 
-/* Return the JSON text of R, for job.json, without the AppDef. malloc'ed. */
-char *spec_record_text(const struct spec_record *r);
+/* Return the parts of R, JSON texts without the AppDef. malloc'ed. */
+char *spec_record_snapshot(const struct spec_record *r);
+char *spec_record_plan(const struct spec_record *r);
 /*
- * Parse such a text, which may be anything (the disk is untrusted). Return 0; -ENOTSUP: another
- * version of kxfs wrote it; -EINVAL: it is damaged.
+ * Parse the two parts, which may be anything (the disk is untrusted). SNAPSHOT NULL: it is damaged;
+ * PLAN NULL: it is not needed. Return 0 or -EINVAL: they are damaged.
  */
-int spec_record_parse(const char *text, size_t len, struct spec_record **ret);
+int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /*
- * Read the AppDef of R from the text of app.yaml (HOME as in struct spec_app_rules). If it is not
- * the submitted one, or this version's rules refuse it, R's fault has the reason instead.
+ * Read the AppDef of R from the document (HOME as in struct spec_app_rules). If this version's rules
+ * refuse it, R's fault has the reason instead.
  */
 void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
 /* Return the YAML text of R, for manifest.yaml, with the AppDef if it was read. */

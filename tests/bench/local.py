@@ -2,7 +2,6 @@
 """Measures what needs no cluster: files, logs and the state directory of a `local:` mount, and dry runs."""
 
 import itertools
-import json
 import os
 import pathlib
 import shutil
@@ -12,6 +11,7 @@ import uuid
 
 import clusters
 import harness
+import records
 import torchx_env
 from figures import Figure
 
@@ -100,17 +100,15 @@ class Local:
         """N finished jobs, copies of JOB, which really ran; KX does not run in the end."""
         kx.end()
         before = len(os.listdir(kx.state / "output"))
-        source = kx.folder(job.id)
-        record = json.loads((source / "job.json").read_text())
-        del record["sum"]
+        source, record = kx.folder(job.id), records.of(kx, job.id)
+        head, document = records.head_of(record), records.document_of(record)
         logs = os.listdir(source / "logs")
         for i in range(before, n):
             name = f"bench-c{i:06d}"
             ident = str(uuid.uuid4())
             target = kx.state / "output" / ident
             target.mkdir(mode=0o700)
-            (target / "job.json").write_bytes(harness.sealed(record | {"id": name, "uid": ident, "submission": ident}))
-            (target / "app.yaml").write_text(APP)
+            records.add(kx, records.copy_of(head, ident, name), document)
             (target / "logs").mkdir(mode=0o700)
             for log in logs:
                 (target / "logs" / log).touch(mode=0o600)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records from any bytes: one that is accepted is the same after it was written and read again,
- * and all texts can be made of it.
+ * Records from any bytes, the snapshot in the first line and the plan in the second: one that is accepted is the same
+ * after it was written and read again, and all texts can be made of it.
  */
 #include <assert.h>
 #include <limits.h>
 
+#include "spec/base/mem.h"
 #include "spec/record/record.h"
 #include "spec/job/status.h"
 
@@ -45,15 +46,22 @@ static void render(const struct spec_record *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	cleanup_free char *text = NULL, *again = NULL;
+	cleanup_free char *snapshot = mem_copy((const char *)data, size), *plan = NULL;
+	cleanup_free char *snapshot_again = NULL, *plan_again = NULL;
 	struct spec_record *r = NULL, *copy = NULL;
+	char *end = strchr(snapshot, '\n');
 
-	if (spec_record_parse((const char *)data, size, &r) < 0)
+	if (end)
+		*end++ = '\0';
+	if (spec_record_parse(snapshot, end, &r) < 0)
 		return 0;
-	text = spec_record_text(r);
-	assert(text && spec_record_parse(text, strlen(text), &copy) == 0);
-	again = spec_record_text(copy);
-	assert(streq(text, again));
+	free(take_ptr(snapshot));
+	snapshot = spec_record_snapshot(r);
+	plan = spec_record_plan(r);
+	assert(spec_record_parse(snapshot, plan, &copy) == 0);
+	snapshot_again = spec_record_snapshot(copy);
+	plan_again = spec_record_plan(copy);
+	assert(streq(snapshot, snapshot_again) && streq(plan, plan_again));
 	render(r);
 	spec_record_free(copy);
 	spec_record_free(r);

@@ -58,7 +58,6 @@ SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vf
 ENTRIES = {
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
-    "backend/local/submit.c": [("work of the pool, which submit_start begins", "submit_work")],
     "fs/mount/main.c": [(START, "main")],
     "fs/mount/run.c": [(START, "clear")],
     "fs/tree/control.c": [(SERVE, "control_log")],

@@ -570,18 +570,10 @@ def folder(state, job):
             return False
 
     for path in (state / "output").glob("[!.]*"):
-        if has(path / "job.json", f'"id":"{re.escape(job)}"') or has(path / "submission", rf"\A{re.escape(job)}\n"):
+        if (has(state / "jobs" / path.name, f'"id":"{re.escape(job)}"') or
+                has(path / "job.json", f'"id":"{re.escape(job)}"') or has(path / "submission", rf"\A{re.escape(job)}\n")):
             return path
     return state / "output" / "none"
-
-
-def sealed(tree):
-    """A record of a local job as it stands in job.json: its last member is a check sum (FNV-1a) of what is before it."""
-    text = json.dumps(tree | {"sum": ""}, ensure_ascii=False, separators=(",", ":"))[:-len(',"sum":""}')].encode()
-    check = 0xcbf29ce484222325
-    for byte in text:
-        check = (check ^ byte) * 0x100000001b3 & (1 << 64) - 1
-    return text + b',"sum":"%016x"}\n' % check
 
 
 def write_ctl(job, word):

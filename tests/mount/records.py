@@ -23,6 +23,36 @@ def head_of(path):
     return json.loads(data[LINE:LINE + int(data[13:21])])
 
 
+def of(kx, job):
+    """The record of the job that is called JOB."""
+    return kx.state / "jobs" / kx.folder(job).name
+
+
+def sealed(head, document=b"", letter=b"j"):
+    """The bytes of a record."""
+    text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    lengths = b"%08d %08d %08d " % (len(text), len(document), 0)
+    return b"kxfs job 1 %s %s%016x %016x\n" % (letter, lengths, fnv(lengths + text), fnv(document)) + text + document
+
+
+def document_of(path):
+    data = path.read_bytes()
+    return data[LINE + int(data[13:21]):][:int(data[22:30])]
+
+
+def add(kx, head, document):
+    """Make the record of a job."""
+    path = kx.state / "jobs" / head["job"]["key"]
+    path.write_bytes(sealed(head, document))
+    return path
+
+
+def copy_of(head, key, ident):
+    """HEAD for another local job: its UUID is KEY, and it is called IDENT."""
+    return head | {"job": head["job"] | {"key": key, "id": ident},
+                   "snapshot": head["snapshot"] | {"id": ident, "uid": key, "submission": key}}
+
+
 def rewrite(path, head):
     """Give the record another head."""
     data = path.read_bytes()

@@ -5,7 +5,6 @@ session or its environment reaches kxfs or another job, or outlives the job.
 KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under KXFS_TEST_CRASH_JOBS jobs (10).
 """
 
-import json
 import os
 import random
 import signal
@@ -13,6 +12,7 @@ import threading
 import time
 
 import pytest
+import records
 from disk import started
 from harness import alive, app, err_of, kill, popen, remove, rmdir, run, wait_for, write_ctl
 
@@ -56,11 +56,11 @@ def test_killed_before_the_start(make_kx):
                 disk.go_on()
                 kx.end(signal.SIGKILL)
             assert cp.wait(timeout=60) != 0
-        (record,) = kx.state.glob("output/*/job.json")
+        (record,) = records.files(kx)
         kx.start()
         assert kx.ls("jobs") == []
         assert "nothing was launched" in kx.read("submit", "a.yaml.error")
-        wait_for(lambda: not record.parent.exists(), what="what was left to be removed")
+        wait_for(lambda: not record.exists() and not os.listdir(kx.state / "output"), what="what was left to be removed")
         assert not (kx.work / "started").exists()
 
 
@@ -230,7 +230,8 @@ def test_attempts_in_order(make_kx):
         (first,) = os.listdir(logs)
         disk.hang("open", f"/{first}")
         (kx.work / "again").touch()
-        wait_for(lambda: json.loads((logs.parent / "job.json").read_text())["replicas"][0]["ended"], what="the end of the attempt on record")
+        record = records.of(kx, job.id)
+        wait_for(lambda: records.head_of(record)["plan"]["replicas"][0]["ended"], what="the end of the attempt on record")
         wait_for(lambda: disk.hangs(f"/{first}"), what="the log to be read")
         kill(kx.pid)
         disk.go_on()  # a call on a mount that hangs is not ended by a signal
@@ -378,18 +379,15 @@ def test_linger(make_kx):
 
 
 def test_launch_that_was_cut_off(kx):
-    """A crash between the folder and the record of a job: the folder goes; one that holds more is reported and stays."""
+    """A crash in the middle of making a record leaves nothing; what has no record is not removed."""
     job = kx.submit(app("true"), "app.yaml")
     job.finish()
     kx.end()
-    output, folder = kx.state / "output", kx.folder(job.id).name
-    for name, files in (("cut-a", ()), ("cut-b", ("app.yaml",)), ("cut-c", ("app.yaml", ".job.json.new")),
-                        ("cut-d", ("app.yaml", ".job.json.room", ".job.json.new")), ("kept-a", ("app.yaml", "notes"))):
-        (output / name).mkdir()
-        for file in files:
-            (output / name / file).write_text("name: a\n")
+    (kx.state / "jobs/.cut.new").write_text("kxfs job 1")
+    (kx.state / "jobs/.cut.room").write_text("")
+    (kx.state / "output/kept").mkdir()
+    (kx.state / "output/kept/notes").write_text("mine")
     kx.start()
-    assert sorted(os.listdir(output)) == sorted([folder, "kept-a"])
-    said = [line for line in kx.read(".kxfs", "log").splitlines() if " warning " in line]
-    assert len(said) == 1 and "/output/kept-a/job.json" in said[0], said
-    assert sorted(os.listdir(output / "kept-a")) == ["app.yaml", "notes"]
+    key = kx.folder(job.id).name
+    assert os.listdir(kx.state / "jobs") == [key] and sorted(os.listdir(kx.state / "output")) == sorted([key, "kept"])
+    assert " warning " not in kx.read(".kxfs", "log")

@@ -144,7 +144,8 @@ def one(kx, state, chance, done):
     for path in state.some(chance.choice((1, 1, 1, 2, 4)), chance):
         if os.path.lexists(path):
             top, *rest = path.relative_to(kx.state).parts
-            hurt |= {names[name] for name in rest[:1] or names} if top == "output" else {top}
+            keys = [name.lstrip(".").removesuffix(".room").removesuffix(".new") for name in rest[:1] or names]
+            hurt |= {names.get(key, top) for key in keys} if top in ("jobs", "output") else {top}
             done.append(f"{path.relative_to(kx.state)}: {damage(path, chance)}")
     new = []
     if running:
@@ -162,7 +163,7 @@ def one(kx, state, chance, done):
         if running and running.id not in hurt:
             assert running.state() == "RUNNING" and running.log() == b"one\ntwo\n"
             rmdir(running.dir)
-        if not hurt & {"output", "submit", "submit.records"}:
+        if not hurt & {"jobs", "output", "submit", "submit.records"}:
             new.append(kx.submit(app(RAN), "new.yaml"))
             new[-1].finish()
             assert new[-1].log() == b"one\ntwo\n"

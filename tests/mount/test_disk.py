@@ -33,14 +33,16 @@ def others_go_on(kx, job):
     assert kx.call("ls -l submit .kxfs jobs").returncode == 0
 
 
-@pytest.mark.parametrize("call, part", [("read", "logs/"), ("open", "logs/"), ("getattr", "logs/"), ("getattr", "app.yaml")])
+@pytest.mark.parametrize("call, part", [("read", "logs/"), ("open", "logs/"), ("getattr", "logs/"), ("open", "app.yaml")])
 def test_a_reader_hangs_alone(slow, call, part):
     """Many hang; others go on, an interrupt ends a reader at once, and in the end each has its answer."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
     file = "app.yaml" if part == "app.yaml" else "main-0/log"
-    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
+    key = kx.folder(job.id).name
+    part = f"jobs/{key}" if file == "app.yaml" else part
+    disk.hang(call, f"/{part}" if file == "app.yaml" else f"/{key}/{part}")
     with disk.still():
         first = reader(kx, f"jobs/{job.id}/{file}")
         harness.wait_for(lambda: disk.hangs(part), what="a hanging disk")
@@ -139,7 +141,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     """The disk turns read-only when the job's record has got its name: nobody says that nothing was launched, and after the
     next start it is known."""
     kx, disk = slow
-    disk.hang("fsyncdir|unlink", "^/output(/[^/]*/job.json)?$", errno.EROFS)
+    disk.hang("fsyncdir|unlink", "^/jobs(/[^/.]*)?$", errno.EROFS)
     text = harness.app(f"echo run >> {kx.work}/runs")
     assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
     error = kx.read("submit/x.yaml.error")
@@ -151,7 +153,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     if job:
         job.finish()
     else:
-        assert "there is no job of it" in error and not kx.jobs()
+        assert "there is no such job" in error and not kx.jobs()
     runs = kx.work / "runs"
     assert (runs.read_text() if runs.exists() else "") == ("run\n" if job else "")
 
@@ -263,7 +265,7 @@ def test_the_limit_makes_room_on_a_full_disk(slow, error):
     kx.start()
     old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     old.finish()
-    disk.hang("create", f"/{kx.folder(old.id).name}/.job.json", error)
+    disk.hang("create", f"/jobs/.{kx.folder(old.id).name}", error)
     new = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     new.finish()
     logs = kx.folder(old.id) / "logs"
@@ -284,7 +286,7 @@ def test_the_limit_can_t_make_room(slow):
     kx.start()
     old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
     old.finish()
-    disk.hang("create", f"/{kx.folder(old.id).name}/.job.json", errno.EIO)
+    disk.hang("create", f"/jobs/.{kx.folder(old.id).name}", errno.EIO)
     kx.submit(harness.app("head -c 3000000 /dev/zero")).finish()
     harness.wait_for(lambda: outputs_removed(kx), what="the message")
     time.sleep(3)
@@ -337,12 +339,13 @@ def test_what_a_power_cut_leaves(slow):
     job = kx.submit(harness.app("exit 3"))
     job.finish("FAILED")
     kx.end()
-    top, calls = f"/output/{kx.folder(job.id).name}", iter(disk.calls())
-    for call in [("fsync", f"{top}/app.yaml"), ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"),
-                 ("fsyncdir", top), ("fsyncdir", "/output"),  # all of that before a helper is there, which makes this socket
+    key, calls = kx.folder(job.id).name, iter(disk.calls())
+    top, record = f"/output/{key}", f"/jobs/.{key}.new"
+    for call in [("rename", record), ("fsync", f"/jobs/{key}"),
+                 ("fsyncdir", "/jobs"),  # all of that before a helper is there, which makes this socket
                  ("mknod", f"{top}/tasks/0.0.sock"), ("write", f"{top}/tasks/0.0.new"), ("truncate", f"{top}/tasks/0.0.new"),
                  ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
-                 ("fsync", f"{top}/.job.json.new"), ("rename", f"{top}/.job.json.new"), ("fsyncdir", top)]:
+                 ("fsync", record), ("rename", record), ("fsyncdir", "/jobs")]:
         assert call in calls, call
     # What the helper has left is taken away when the record has it.
     assert any(call == ("rmdir", f"{top}/tasks") for call in calls)

@@ -31,8 +31,9 @@ def reason(job):
 
 
 def forgotten(kx, n=0):
-    """What was launched or removed leaves nothing behind."""
-    wait_for(lambda: len(records.files(kx)) == n, what="the records to go")
+    """What was launched or removed is held no more."""
+    wait_for(lambda: sum("hold" in records.head_of(record) or records.head_of(record)["state"]["state"] != "LIVE"
+                         for record in records.files(kx)) == n, what="the records to go")
 
 
 def test_release(kx):

@@ -9,8 +9,10 @@ import signal
 import subprocess
 
 import pytest
+import records
+import yaml
 from disk import Disk
-from harness import alive, app, err_of, is_mounted, kill, remove, run, sh_role, wait_for
+from harness import alive, app, err_of, is_mounted, kill, remove, rmdir, run, sh_role, wait_for
 from starting import refused, started
 
 NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs"]
@@ -92,11 +94,11 @@ def test_record_unread(make_kx, options):
         job, pid = started(kx, resource=given)
         waits = kx.submit(app("touch began", resource=given))
         crashed(kx)
-        folder = kx.folder(job.id)
-        disk.hang("open", f"{folder.name}/job.json", errno.EIO)
+        record = records.of(kx, job.id)
+        disk.hang("open", f"/jobs/{record.name}", errno.EIO)
         said = refused(kx)
-        assert f"{folder}/job.json can't be read: Input/output error" in said
-        assert f"to start without that job, mv {folder} elsewhere" in said
+        assert f"{record} can't be read: Input/output error" in said
+        assert f"to start without that job, mv {record} elsewhere" in said
         disk.go_on()
         is_left(kx, job, pid)
         assert waits.state() == "PENDING" and not (kx.work / "began").exists()
@@ -105,6 +107,39 @@ def test_record_unread(make_kx, options):
         assert kx.end() == 0
     finally:
         disk.close()
+
+
+@pytest.mark.parametrize("options", ["gpus=2", "jobs=1"])
+@pytest.mark.parametrize("how", ["damaged", "removed"])
+def test_record_damaged(make_kx, options, how):
+    """The record of a job that runs is damaged: until its program has ended, nothing else gets its GPUs or its slot."""
+    kx = make_kx(f"grace=1,{options}")
+    given = {"cpu": 1, "gpu": 2, "memMB": 1}
+    job, pid = started(kx, resource=given)
+    waits = kx.submit(app("touch began", resource=given))
+    crashed(kx)
+    record = records.of(kx, job.id)
+    for _ in range(2):
+        if how == "damaged":
+            record.write_text("kxfs job 1")
+        elif record.exists():
+            record.unlink()
+        kx.start()
+        assert kx.ls("jobs") == [waits.id]
+        assert f"{kx.state}/output/{record.name}: a program runs whose job has no record" in kx.read(".kxfs/log")
+        late = kx.submit(app("touch late", resource=given))
+        assert waits.state() == late.state() == "PENDING"
+        if "gpus" in options:
+            assert yaml.safe_load(kx.read("queues/local/status"))["gpus_free"] == ""
+        rmdir(late.dir)
+        assert alive(pid) and not (kx.work / "began").exists()
+        crashed(kx)
+    kx.start()
+    kill(pid)
+    waits.finish()
+    assert kx.end() == 0
+    kx.start()
+    assert (kx.state / "aside" / record.name / "logs").exists() == (how == "damaged")
 
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
@@ -116,10 +151,10 @@ def test_ended_while_it_starts(make_kx, how):
         kx.start()
         job, pid = started(kx)
         crashed(kx)
-        disk.hang("open", f"{kx.folder(job.id).name}/job.json")
+        disk.hang("open", f"/jobs/{kx.folder(job.id).name}")
         with subprocess.Popen(kx.command(*["-f"] * (how == "foreground")), env=kx.env(), cwd=kx.work,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
-            wait_for(lambda: disk.hangs("job.json"), what="the start to read")
+            wait_for(lambda: disk.hangs("/jobs/"), what="the start to read")
             daemon = int((kx.state / "lock").read_text().split()[1])
             kill(p.pid, signal.SIGKILL if how == "parent" else signal.SIGINT)
             disk.go_on()

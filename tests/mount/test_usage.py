@@ -11,6 +11,7 @@ import time
 
 import pytest
 import yaml
+import records
 from harness import ROOT, app, kill, python_app, rmdir, run, sh_role, wait_for
 
 MIB = 1 << 20
@@ -116,8 +117,8 @@ def test_cpu(kx):
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
     # Not only what was seen, which may be a second old at the end.
-    record = json.loads((kx.folder(job.id) / "job.json").read_text())
-    assert told - 0.05 <= record["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
+    record = records.head_of(records.of(kx, job.id))
+    assert told - 0.05 <= record["snapshot"]["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]
     assert elapsed * 2 * used["cpu"]["efficiency_percent"] / 100 <= used["cpu"]["seconds"] + 2
     assert (elapsed + 2) * 2 * (used["cpu"]["efficiency_percent"] + 1) / 100 >= used["cpu"]["seconds"] - 2

@@ -7,6 +7,7 @@ import pwd
 import re
 import stat
 
+import records
 from harness import USER, alive, app, run, wait_for
 from preload import USERS, preload
 
@@ -185,4 +186,4 @@ def test_app_yaml_stays_as_private_as_the_file_was(make_kx):
     for name in ("app.yaml", "manifest.yaml"):
         assert stat.S_IMODE(os.stat(job / name).st_mode) == 0o600, name
         assert run(["cat", str(job / name)], check=False, user=USER).returncode != 0
-    assert stat.S_IMODE(os.stat(kx.folder(job.id) / "app.yaml").st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(records.of(kx, job.id)).st_mode) == 0o600

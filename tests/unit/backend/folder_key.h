@@ -23,6 +23,14 @@ static inline bool folder_key_has(const char *state, const char *key, const char
 	return at && (!first || at == all);
 }
 
+/* Does the record KEY of STATE have TEXT? */
+static inline bool folder_key_has_record(const char *state, const char *key, const char *text)
+{
+	cleanup_free char *name = text_print("../../jobs/%s", key);
+
+	return folder_key_has(state, key, name, text, false);
+}
+
 /* The key of the job that is called ID; "none": there is no folder of it. It is valid until four calls later. */
 static inline const char *folder_key(const char *state, const char *id)
 {
@@ -37,7 +45,8 @@ static inline const char *folder_key(const char *state, const char *id)
 	strcpy(key, "none");
 	while (dir && (e = readdir(dir)))
 		if (e->d_name[0] != '.' &&
-		    (folder_key_has(state, e->d_name, "job.json", json, false) ||
+		    (folder_key_has_record(state, e->d_name, json) ||
+		     folder_key_has(state, e->d_name, "job.json", json, false) ||
 		     folder_key_has(state, e->d_name, "submission", line, true)))
 			snprintf(key, sizeof(keys[0]), "%s", e->d_name);
 	return key;

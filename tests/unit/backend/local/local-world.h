@@ -22,6 +22,7 @@
 #include "backend/backend.h"
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
+#include "backend/jobs/record_file.h"
 #include "spec/record/record.h"
 #include "tests/unit/table.h"
 
@@ -73,19 +74,16 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 				const struct spec_job *new_job)
 {
 	const struct world *w = data;
-	cleanup_free char *text = NULL;
+	cleanup(spec_head_freep) struct spec_head *head = NULL;
 	struct spec_record *rec = NULL;
-	char path[512];
-	size_t len;
 
 	if (w->refuses || !new_job || new_job->history || !spec_job_is_over(new_job) ||
 	    (old && spec_job_is_over(old)))
 		return;
-	snprintf(path, sizeof(path), "%s/output/%s/job.json", w->state, new_job->uid);
-	if (file_read(path, 1 << 20, &text, &len) || spec_record_parse(text, len, &rec) ||
-	    rec->job->state != new_job->state || !rec->job->finished) {
-		fprintf(stderr, "the end of %s is told before it is on disk: %s\n", new_job->id,
-			text ? text : "");
+	if (record_file_read(w->state, new_job->uid, &head) ||
+	    spec_record_parse(head->parts[RECORD_SNAPSHOT], NULL, &rec) ||
+	    rec->job->state != new_job->state || !rec->job->finished || !head->over) {
+		fprintf(stderr, "the end of %s is reported before it is on disk\n", new_job->id);
 		abort();
 	}
 	spec_record_free(rec);

@@ -141,7 +141,7 @@ static void test_cancel(void **state)
 	assert_false(is_alive(pid));
 	assert_true(log_has(w, id, "main-0.0", "\nlast words\n"));
 	assert_true(log_has(w, id, NULL, "\nmain/0 last words\n"));
-	until(!exists(w, "state/output/%s/.job.json.new", folder_key(w->state, id)));
+	until(!exists(w, "state/jobs/.%s.new", folder_key(w->state, id)));
 	assert_int_equal(forget(w, id), 0);
 	assert_false(is_in(w, BACKEND_HISTORY, id));
 	assert_false(exists(w, "state/output/%s", folder_key(w->state, id)));
@@ -208,8 +208,7 @@ static void test_cancel_when_finished(void **state)
 /* Have the disk take the record of job ID, or refuse it. */
 static void record_writable(struct world *w, const char *id, bool writable)
 {
-	cleanup_free char *path =
-		text_print("%s/output/%s/.job.json.new", w->state, folder_key(w->state, id));
+	cleanup_free char *path = text_print("%s/jobs/.%s.new", w->state, folder_key(w->state, id));
 
 	w->refuses = true;
 	/* The record may just be being written. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs over the end of the daemon: a clean one, a crash (this program runs itself as the daemon that is killed),
- * and damaged records. And how long jobs that are over are kept.
+ * Local jobs over the end of the daemon: a clean one, a crash (this program runs itself as the daemon that is killed).
+ * And how long jobs that are over are kept.
  */
 #include "tests/unit/backend/local/local-world.h"
 #include "tests/unit/clock.h"
@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 
 #include "backend/base/file.h"
-#include "backend/local/record_file.h"
 
 /* Run this program as a daemon on ROOT, which submits what it is told and then only waits. */
 static pid_t daemon_run(struct world *w, const char *script, char *ret_id)
@@ -62,25 +61,6 @@ int fsync(int fd)
 		fclose(f);
 	}
 	return (int)syscall(SYS_fsync, fd);
-}
-
-/* The disk does not give the record of this job; NULL: it gives all records. */
-static const char *_Atomic refused;
-
-int openat(int at, const char *path, int flags, ...)
-{
-	const char *id = refused;
-	va_list ap;
-	mode_t mode;
-
-	va_start(ap, flags);
-	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
-	va_end(ap);
-	if (id && strstr(path, id) && strstr(path, "/job.json")) {
-		errno = EIO;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
 static int daemon_main(const char *root, const char *script)
@@ -318,14 +298,14 @@ static void test_crash_and_lost(void **state)
 }
 
 /*
- * What a power cut must not take: the folder of a job, before the job is started; and how an attempt has ended, before
- * that is told.
+ * What a power cut must not take: the record of a job, before the job is started; and how an attempt has ended, before
+ * that is reported.
  */
 static void test_synced(void **state)
 {
 	struct world *w = *state;
 	cleanup_free char *notes = text_print("%s/synced", w->work);
-	cleanup_free char *output = text_print("%s/output\n", w->state);
+	cleanup_free char *jobs = text_print("%s/jobs\n", w->state);
 	cleanup_free char *id = NULL, *text = NULL, *end = NULL;
 	cleanup_free char *path = text_print("%s/at-start", w->work);
 	size_t len;
@@ -335,7 +315,7 @@ static void test_synced(void **state)
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	unsetenv(SYNCED);
 	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
-	assert_non_null(strstr(text, output));
+	assert_non_null(strstr(text, jobs));
 	assert_non_null(strstr(text, folder_key(w->state, id)));
 	free(take_ptr(text));
 	assert_int_equal(file_read(notes, 1 << 20, &text, &len), 0);
@@ -448,100 +428,6 @@ static void test_ended_is_told(void **state)
 	assert_string_equal(w->launched, id);
 }
 
-/* A copy of a job's folder is moved away: the record in it is that of another folder. */
-static void test_copied(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *id = submit_sh(w, "echo a", 1, NULL);
-	cleanup_free char *command = NULL;
-
-	until(has_state(w, id, SPEC_SUCCEEDED));
-	world_stop(w);
-	command = text_print("cp -r %s/output/%s %s/output/copy", w->state,
-			     folder_key(w->state, id), w->state);
-	assert_int_equal(system(command), 0);
-	assert_int_equal(world_start(w), 0);
-	assert_int_equal(count_jobs(w), 1);
-	assert_true(exists(w, "state/aside/copy/logs/main-0.0"));
-	assert_true(exists(w, "state/output/%s/logs/main-0.0", folder_key(w->state, id)));
-}
-
-/*
- * The disk does not give the record of a job that runs: the start fails and names the file, and the job runs on.
- * Nothing that waits is started in its place.
- */
-static void test_record_unread(void **state)
-{
-	struct world *w = *state;
-	cleanup_free char *first = NULL, *next = NULL, *said = NULL, *key = NULL;
-
-	w->config.linger = true;
-	w->config.jobs = 1;
-	world_stop(w);
-	assert_int_equal(world_start(w), 0);
-	first = submit_sh(w, "while ! [ -e go ]; do sleep 0.02; done", 1, NULL);
-	next = submit_sh(w, "touch began", 1, NULL);
-	until(has_state(w, first, SPEC_RUNNING));
-	world_stop(w);
-	key = text_copy(folder_key(w->state, first));
-	refused = key;
-	assert_true(world_start(w) < 0);
-	said = text_print("%s/output/%s/job.json can't be read: ", w->state, key);
-	assert_non_null(strstr(w->said, said));
-	assert_non_null(strstr(w->said, "to start without that job, mv "));
-	world_stop(w);
-	refused = NULL;
-	assert_int_equal(world_start(w), 0);
-	assert_true(has_state(w, first, SPEC_RUNNING));
-	assert_true(has_state(w, next, SPEC_PENDING));
-	assert_false(exists(w, "work/began"));
-	touch(w, "go");
-	until(has_state(w, first, SPEC_SUCCEEDED));
-	until(has_state(w, next, SPEC_SUCCEEDED));
-}
-
-static void test_damaged_record(void **state)
-{
-	static const char *const texts[] = {"",	    "{\"id\": [", "{}",
-					    "null", "[1,2]",	  "{\"version\":1}"};
-	struct world *w = *state;
-	cleanup_free char *good = submit_sh(w, "echo good", 1, NULL);
-	char *bad[array_size(texts)];
-
-	for (size_t i = 0; i < array_size(texts); i++) {
-		cleanup_free char *id = submit_sh(w, "true", 1, NULL);
-
-		until(has_state(w, id, SPEC_SUCCEEDED));
-		bad[i] = text_copy(folder_key(w->state, id));
-	}
-	until(has_state(w, good, SPEC_SUCCEEDED));
-	world_stop(w);
-	for (size_t i = 0; i < array_size(texts); i++) {
-		char path[256];
-		FILE *f;
-
-		snprintf(path, sizeof(path), "%s/output/%s/job.json", w->state, bad[i]);
-		f = fopen(path, "we");
-		assert_non_null(f);
-		fputs(texts[i], f);
-		fclose(f);
-	}
-	assert_int_equal(world_start(w), 0);
-	assert_int_equal(count_jobs(w), 1);
-	assert_true(log_is(w, good, "main-0.0", "good\n"));
-	for (size_t i = 0; i < array_size(texts); i++) {
-		size_t len;
-		cleanup_free char *diag_log = diag_text(&len);
-
-		assert_non_null(strstr(diag_log, bad[i]));
-		assert_non_null(strstr(diag_log, "job.json is damaged;"));
-		assert_non_null(
-			strstr(diag_log, "job.json was written by another version of kxfs;"));
-		assert_true(exists(w, "state/aside/%s/logs/main-0.0", bad[i]));
-		free(bad[i]);
-	}
-}
-
 static void test_history_keep(void **state)
 {
 	struct world *w = *state;
@@ -619,10 +505,6 @@ int main(int argc, char **argv)
 		world_test(test_crash_and_lost),
 		world_test(test_synced),
 		world_test(test_ended_is_told),
-		world_test(test_copied),
-		world_test(test_record_unread),
-
-		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
 	};

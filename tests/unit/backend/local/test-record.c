@@ -2,7 +2,6 @@
 /* When a local job is shown. The test plays its file and the store. */
 #include "backend/jobs/store.h"
 #include "backend/local/record.h"
-#include "backend/local/record_file.h"
 #include "spec/base/mem.h"
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
@@ -10,43 +9,29 @@
 
 static struct rig {
 	struct local_record *record;
-	const struct record_writer_events *writer;
-	void *writer_data;
-	uint64_t changes;
+	struct spec_head head;
 } rig;
 
-/* --- record_file.h --- */
+/* --- records.h --- */
 
-struct record_writer *record_writer_new(struct loop *loop, const char *dir,
-					const struct record_writer_events *events, void *data)
+const struct spec_head *record_head(const struct record *r)
 {
-	assert_string_equal(dir, "/state/output/job");
-	rig.writer = events;
-	rig.writer_data = data;
-	return NULL;
+	return &rig.head;
 }
 
-void record_writer_free(struct record_writer *w)
+void records_commit(struct record *r, const struct record_change *change, records_fn done,
+		    void *data)
 {
-}
+	cleanup_free char *text = local_record_part(rig.record, RECORD_SNAPSHOT);
 
-uint64_t record_writer_changed(struct record_writer *w)
-{
-	return ++rig.changes;
-}
-
-void record_writer_last(struct record_writer *w)
-{
+	rig.head.state = change->state;
+	local_record_written(rig.record, 0);
 }
 
 /* All that has changed is written, if the record says that it may be. */
 static void write_record(void)
 {
-	bool final;
-	cleanup_free char *text = rig.changes ? rig.writer->text(rig.writer_data, &final) : NULL;
-
-	if (text)
-		rig.writer->written(rig.writer_data, 0, rig.changes, false);
+	fake_pass(0);
 }
 
 /* --- store.h --- */
@@ -89,16 +74,15 @@ static int setup(void **state)
 {
 	static const char text[] =
 		"name: job\nroles:\n- {name: a, image: i, entrypoint: e, num_replicas: 2}\n";
-	const struct spec_record_origin origin = {
-		.id = "job", .ttl = -1, .uid = "u", .appdef = "", .boot = ""};
+	const struct spec_record_origin origin = {.id = "job", .ttl = -1, .uid = "u"};
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
 
-	rig = (struct rig){0};
+	rig = (struct rig){.head.state = RECORD_SUBMITTING};
 	forget_noted();
 	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
-	rig.record = local_record_new(NULL, NULL, "/state/output/job",
-				      spec_record_new(app, &origin), &events, NULL);
+	rig.record =
+		local_record_new(NULL, NULL, NULL, spec_record_new(app, &origin), &events, NULL);
 	return 0;
 }
 

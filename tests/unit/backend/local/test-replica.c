@@ -172,9 +172,6 @@ static int setup(void **state)
 								    .submitter = "ada@login1",
 								    .file = "app.yaml",
 								    .work_dir = "/",
-								    .boot = "b",
-								    .appdef = text,
-								    .len = strlen(text),
 								    .created = 1});
 	rig.all = local_replicas_new(NULL, NULL, 1000);
 	rig.job = (struct local_replica_job){.all = rig.all, .dir = dir, .events = &events};

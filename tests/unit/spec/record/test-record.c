@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <json-c/json.h>
 
-#include "spec/base/sha256.h"
 #include "spec/record/record.h"
 #include "spec/base/utf8.h"
 #include "tests/unit/spec/app-document.h"
@@ -42,9 +41,6 @@ static struct spec_record *record_of(const char *document)
 		.work_dir = "/data/\u00e9",
 		.time_limit = 14400,
 		.ttl = 0,
-		.boot = "boot",
-		.appdef = document,
-		.len = strlen(document),
 		.created = CREATED,
 	};
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -53,6 +49,24 @@ static struct spec_record *record_of(const char *document)
 	if (document_parse(document, strlen(document), NULL, &app, &e) < 0)
 		fail_msg("%s", spec_errors_text(&e, "document"));
 	return spec_record_new(app, &origin);
+}
+
+/* Both parts of R, one a line. */
+static char *text_of(const struct spec_record *r)
+{
+	cleanup_free char *snapshot = spec_record_snapshot(r), *plan = spec_record_plan(r);
+
+	return text_print("%s\n%s", snapshot, plan);
+}
+
+static int parse_text(const char *text, struct spec_record **ret)
+{
+	cleanup_free char *snapshot = strdup(text);
+	char *plan = strchr(snapshot, '\n');
+
+	if (plan)
+		*plan++ = '\0';
+	return spec_record_parse(snapshot, plan, ret);
 }
 
 /* A record none of whose fields has the value that it has in a new one. */
@@ -122,11 +136,11 @@ static void test_new(void **state)
 
 static void assert_reads_back(struct spec_record *r)
 {
-	cleanup_free char *text = spec_record_text(r), *again = NULL;
+	cleanup_free char *text = text_of(r), *again = NULL;
 	struct spec_record *copy = NULL;
 
-	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
-	again = spec_record_text(copy);
+	assert_int_equal(parse_text(text, &copy), 0);
+	again = text_of(copy);
 	assert_string_equal(text, again);
 	spec_record_free(copy);
 	spec_record_free(r);
@@ -135,17 +149,12 @@ static void assert_reads_back(struct spec_record *r)
 static void test_reads_back(void **state)
 {
 	struct spec_record *copy = NULL, *r = busy();
-	cleanup_free char *text = spec_record_text(r);
+	cleanup_free char *text = text_of(r);
 	const struct spec_job *job;
 
-	assert_int_equal(text[strlen(text) - 1], '\n');
-	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
+	assert_int_equal(parse_text(text, &copy), 0);
 	job = copy->job;
-	assert_string_equal(copy->file, "a b\n.yaml");
 	assert_string_equal(copy->work_dir, "/data/\u00e9");
-	assert_string_equal(copy->boot, "boot");
-	assert_string_equal(copy->digest, r->digest);
-	assert_int_equal(strlen(copy->digest), 64);
 	assert_int_equal(job->state, SPEC_RUNNING);
 	assert_true(job->history && job->suspended && job->dropped);
 	assert_int_equal(job->retries, 2);
@@ -175,10 +184,10 @@ static void test_not_utf8(void **state)
 
 	set(&r->work_dir, dir);
 	set(&r->job->replicas[0].message, "working directory \"\xff\": gone");
-	text = spec_record_text(r);
+	text = text_of(r);
 	assert_non_null(text);
 	assert_true(spec_utf8_is(text, strlen(text)));
-	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
+	assert_int_equal(parse_text(text, &copy), 0);
 	assert_string_equal(copy->work_dir, dir);
 	assert_string_equal(copy->job->replicas[0].message, "working directory \"\xff\": gone");
 	spec_record_yaml(r, &yaml, &len);
@@ -189,17 +198,6 @@ static void test_not_utf8(void **state)
 
 /* --- damage --- */
 
-static int parse_tree(struct json_object *root)
-{
-	const char *text = json_object_to_json_string(root);
-	struct spec_record *r = NULL;
-	int err = spec_record_parse(text, strlen(text), &r);
-
-	assert_int_equal(err == 0, r != NULL);
-	spec_record_free(r);
-	return err;
-}
-
 static struct json_object *member(struct json_object *o, const char *key)
 {
 	struct json_object *ret;
@@ -208,17 +206,30 @@ static struct json_object *member(struct json_object *o, const char *key)
 	return ret;
 }
 
+static int parse_tree(struct json_object *root)
+{
+	struct spec_record *r = NULL;
+	const char *plan = json_object_to_json_string(member(root, "plan"));
+	int err = spec_record_parse(json_object_to_json_string(member(root, "snapshot")), plan, &r);
+
+	assert_int_equal(err == 0, r != NULL);
+	spec_record_free(r);
+	return err;
+}
+
 /* Is KEY a member that only describes a job, and without which the record says nothing untrue? */
 static bool may_be_missing(const char *key)
 {
-	static const char *const keys[] = {
-		"app",	     "submitter",      "submission", "file",	   "backend",
-		"namespace", "queue",	       "reason",     "message",	   "given_up",
-		"dropped",   "transitions",    "obstacle",   "last_words", "boot",
-		"pod",	     "node",	       "blamed",     "silent",	   "time_limit",
-		"ttl",	     "evictions",      "turn",	     "gpus",	   "cluster_queue",
-		"flavors",   "priority_class", "priority",   "owner",	   "starts",
-		"last_code"};
+	static const char *const keys[] = {"app",	    "submitter",   "submission",
+					   "backend",	    "namespace",   "queue",
+					   "reason",	    "message",	   "given_up",
+					   "dropped",	    "transitions", "obstacle",
+					   "last_words",    "pod",	   "node",
+					   "blamed",	    "silent",	   "time_limit",
+					   "ttl",	    "evictions",   "gpus",
+					   "cluster_queue", "flavors",	   "priority_class",
+					   "priority",	    "owner",	   "starts",
+					   "last_code"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
@@ -252,10 +263,11 @@ static void assert_all_needed(struct json_object *root, struct json_object *o)
 
 static struct json_object *tree_of(struct spec_record *r)
 {
-	cleanup_free char *text = spec_record_text(r);
-	struct json_object *ret = json_tokener_parse(text);
+	cleanup_free char *snapshot = spec_record_snapshot(r), *plan = spec_record_plan(r);
+	struct json_object *ret = json_object_new_object();
 
-	assert_non_null(ret);
+	json_object_object_add(ret, "snapshot", json_tokener_parse(snapshot));
+	json_object_object_add(ret, "plan", json_tokener_parse(plan));
 	spec_record_free(r);
 	return ret;
 }
@@ -264,17 +276,12 @@ static void test_missing_and_wrong_type(void **state)
 {
 	struct json_object *root = tree_of(busy());
 
-	assert_all_needed(root, root);
-	assert_all_needed(root, json_object_array_get_idx(member(root, "replicas"), 1));
-	json_object_put(root);
-}
+	for (int i = 0; i < 2; i++) {
+		struct json_object *part = member(root, i ? "plan" : "snapshot");
 
-static void test_version(void **state)
-{
-	struct json_object *root = tree_of(busy());
-
-	json_object_object_add(root, "version", json_object_new_int(2));
-	assert_int_equal(parse_tree(root), -ENOTSUP);
+		assert_all_needed(root, part);
+		assert_all_needed(root, json_object_array_get_idx(member(part, "replicas"), 1));
+	}
 	json_object_put(root);
 }
 
@@ -284,7 +291,6 @@ static void test_wrong_values(void **state)
 		const char *key, *value;
 		bool replica;
 	} table[] = {
-		{"version", "null", false},
 		{"id", "\"\"", false},
 		{"id", "\"../x\"", false},
 		{"id", "\"a/b\"", false},
@@ -320,10 +326,14 @@ static void test_wrong_values(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		struct json_object *root = tree_of(busy()), *o = root;
+		struct json_object *root = tree_of(busy()), *o = member(root, "plan");
 
 		if (table[i].replica)
-			o = json_object_array_get_idx(member(root, "replicas"), 1);
+			o = json_object_array_get_idx(member(o, "replicas"), 1);
+		if (!json_object_object_get_ex(o, table[i].key, NULL))
+			o = member(root, "snapshot");
+		if (table[i].replica && o == member(root, "snapshot"))
+			o = json_object_array_get_idx(member(o, "replicas"), 1);
 		json_object_object_add(o, table[i].key, json_tokener_parse(table[i].value));
 		if (parse_tree(root) != -EINVAL)
 			fail_msg("%s: %s was taken", table[i].key, table[i].value);
@@ -337,36 +347,29 @@ static void test_app(void **state)
 {
 	static const struct {
 		const char *text, *fault;
-		bool digest; /* as if the job had been submitted so */
 	} table[] = {
-		{"name: demo\n", "app.yaml is not what was submitted", false},
 		{"name: demo\n",
-		 "this version of kxfs does not take app.yaml: app.yaml:1:1: roles is missing",
-		 true},
-		{"{", "this version of kxfs does not take app.yaml: app.yaml:", true},
+		 "this version of kxfs does not take app.yaml: app.yaml:1:1: roles is missing"},
+		{"{", "this version of kxfs does not take app.yaml: app.yaml:"},
 		{"name: demo\nroles: [{name: trainer, image: i, entrypoint: e}]\n",
-		 "this version of kxfs takes app.yaml for another job", true},
+		 "this version of kxfs takes app.yaml for another job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 2}\n"
 		 "- {name: reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs takes app.yaml for another job", true},
+		 "this version of kxfs takes app.yaml for another job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 3}\n"
 		 "- {name: My Reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs takes app.yaml for another job", true},
-		{small, "", false},
+		 "this version of kxfs takes app.yaml for another job"},
+		{small, ""},
 	};
 	struct spec_record *r = busy();
-	cleanup_free char *text = spec_record_text(r);
+	cleanup_free char *text = text_of(r);
 
 	spec_record_free(r);
 	for (size_t i = 0; i < array_size(table); i++) {
 		size_t len = strlen(table[i].text);
 		cleanup_job struct spec_job *job = NULL;
-		char digest[65];
 
-		assert_int_equal(spec_record_parse(text, strlen(text), &r), 0);
-		spec_sha256(table[i].text, len, digest);
-		if (table[i].digest)
-			set(&r->digest, digest);
+		assert_int_equal(parse_text(text, &r), 0);
 		spec_record_read_app(r, table[i].text, len, NULL);
 		assert_int_equal(r->app == NULL, *table[i].fault != '\0');
 		if (strncmp(r->fault, table[i].fault, strlen(table[i].fault)) != 0 ||
@@ -395,12 +398,12 @@ static void test_too_many_attempts(void **state)
 
 	for (size_t i = 0; i < r->job->n_replicas; i++)
 		r->job->replicas[i].attempt = 99;
-	all = spec_record_text(r);
-	assert_int_equal(spec_record_parse(all, strlen(all), &copy), 0);
+	all = text_of(r);
+	assert_int_equal(parse_text(all, &copy), 0);
 	spec_record_free(take_ptr(copy));
 	r->job->replicas[0].attempt = 1000000;
-	more = spec_record_text(r);
-	assert_int_equal(spec_record_parse(more, strlen(more), &copy), -EINVAL);
+	more = text_of(r);
+	assert_int_equal(parse_text(more, &copy), -EINVAL);
 	spec_record_free(r);
 }
 
@@ -409,17 +412,27 @@ static void test_no_json(void **state)
 	static const char *const table[] = {"",	     "{",  "null",  "[]",  "1",
 					    "\"x\"", "{}", "{} {}", "\xff"};
 	struct spec_record *r = busy(), *copy = NULL;
-	cleanup_free char *text = spec_record_text(r);
-	cleanup_free char *twice = NULL;
+	cleanup_free char *snapshot = spec_record_snapshot(r), *plan = spec_record_plan(r);
 
-	for (size_t i = 0; i < array_size(table); i++)
-		assert_int_equal(spec_record_parse(table[i], strlen(table[i]), &copy), -EINVAL);
-	/* A text that is cut off anywhere before its last brace is no record. */
-	for (size_t n = 0; n + 2 < strlen(text); n += 7)
-		assert_int_equal(spec_record_parse(text, n, &copy), -EINVAL);
-	assert_true(asprintf(&twice, "%s%s", text, text) > 0);
-	assert_int_equal(spec_record_parse(twice, strlen(twice), &copy), -EINVAL);
+	for (size_t i = 0; i < array_size(table); i++) {
+		assert_int_equal(spec_record_parse(table[i], plan, &copy), -EINVAL);
+		assert_int_equal(spec_record_parse(snapshot, table[i], &copy), -EINVAL);
+	}
+	assert_int_equal(spec_record_parse(NULL, plan, &copy), -EINVAL);
+	for (size_t n = 0; n < strlen(snapshot); n += 7) {
+		cleanup_free char *cut = text_print("%.*s", (int)n, snapshot);
+
+		assert_int_equal(spec_record_parse(cut, plan, &copy), -EINVAL);
+	}
+	for (size_t n = 0; n < strlen(plan); n += 7) {
+		cleanup_free char *cut = text_print("%.*s", (int)n, plan);
+
+		assert_int_equal(spec_record_parse(snapshot, cut, &copy), -EINVAL);
+	}
 	assert_null(copy);
+	/* A job that is over needs no plan. */
+	assert_int_equal(spec_record_parse(snapshot, NULL, &copy), 0);
+	spec_record_free(copy);
 	spec_record_free(r);
 }
 
@@ -558,7 +571,6 @@ int main(void)
 		cmocka_unit_test(test_new),
 		cmocka_unit_test(test_reads_back),
 		cmocka_unit_test(test_not_utf8),
-		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_wrong_values),
 		cmocka_unit_test(test_missing_and_wrong_type),
 		cmocka_unit_test(test_no_json),

@@ -19,9 +19,6 @@ static struct spec_record *job_of_text(const char *text)
 		.submitter = "",
 		.file = "",
 		.work_dir = "/",
-		.boot = "",
-		.appdef = text,
-		.len = strlen(text),
 		.created = 1,
 	};
 	struct spec_errors e = SPEC_ERRORS_INIT;
