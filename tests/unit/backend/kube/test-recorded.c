@@ -14,6 +14,7 @@
 #include "backend/kube/world.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
+#include "spec/kinds/shipped.h"
 #include "tests/unit/table.h"
 
 #define MAX_LINES 512
@@ -47,7 +48,7 @@ static void on_changed(void *data, const struct world_job *job)
 
 static void describe(const struct spec_job *job, char ret[4096])
 {
-	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
+	size_t n = (size_t)snprintf(ret, 4096, "%s/%s", spec_state_name(job->state), job->phase);
 
 	for (size_t i = 0; i < job->n_replicas && i < SHOWN; i++) {
 		const struct spec_replica *r = &job->replicas[i];
@@ -58,6 +59,8 @@ static void describe(const struct spec_job *job, char ret[4096])
 			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
 		if (*r->reason)
 			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
+		if (r->attempt > 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
 	}
 	snprintf(ret + n, 4096 - n, "\n");
 }
@@ -160,7 +163,27 @@ static void end(void)
 	rig.out = NULL;
 }
 
-static void tell(FILE *out, const struct spec_kind *kind, const struct story *story)
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sort the words of LINE: of two pods of a second the first that is known makes the first role. */
+static void sort_words(char *line)
+{
+	cleanup_free char *copy = text_copy(line);
+	char *words[8 * SHOWN], *rest = copy;
+	size_t n = 0;
+
+	while (rest && n < array_size(words))
+		words[n++] = strsep(&rest, " \n");
+	qsort(words, n, sizeof(*words), by_text);
+	for (size_t i = 0; i < n; i++)
+		line += sprintf(line, "%s%s", words[i], i + 1 < n ? " " : "");
+}
+
+/* Note in OUT what KIND shows of STORY. EVERY: check that each other order ends so, too. */
+static void tell(FILE *out, const struct spec_kind *kind, const struct story *story, bool every)
 {
 	static const char *const orders[][3] = {{"jop", "", ""},
 						{"p", "j", "o"},
@@ -168,7 +191,7 @@ static void tell(FILE *out, const struct spec_kind *kind, const struct story *st
 						{"jp", "o", ""}};
 	char first[4096] = "";
 
-	for (size_t i = 0; i < 2 * array_size(orders); i++) {
+	for (size_t i = 0; i < (every ? 2 * array_size(orders) : 1); i++) {
 		begin(kind, i % 2);
 		rig.out = i ? NULL : out;
 		if (i == 0)
@@ -177,11 +200,13 @@ static void tell(FILE *out, const struct spec_kind *kind, const struct story *st
 			play(story, i % 2, orders[i / 2][k]);
 		assert_non_null(rig.last);
 		if (i == 0) {
-			memcpy(first, rig.line, sizeof(first));
 			fprintf(out, "  in the end: %s  reason %s; %s\n", rig.line,
 				*rig.last->reason ? rig.last->reason : "-",
 				*rig.last->message ? rig.last->message : "-");
 		}
+		sort_words(rig.line);
+		if (i == 0)
+			memcpy(first, rig.line, sizeof(first));
 		if (!streq(first, rig.line))
 			fail_msg("%s %s: order %zu%s ends in %s, not in %s", kind->name,
 				 story->name, i / 2, i % 2 ? " among all kinds" : "", rig.line,
@@ -204,7 +229,7 @@ static const char *text_of(struct json_object *o, const char *key)
 	return json_object_get_string(json_object_object_get(o, key));
 }
 
-static char *tell_all(const struct spec_kind *kind)
+static char *tell_all(const struct spec_kind *kind, bool every)
 {
 	cleanup_free char *path =
 		text_print(TEST_SOURCE "/tests/kinds/recordings/%s.jsonl", kind->name);
@@ -223,7 +248,7 @@ static char *tell_all(const struct spec_kind *kind)
 		assert_non_null(o);
 		if (!object) {
 			if (story->n)
-				tell(out, kind, story);
+				tell(out, kind, story, every);
 			story_clear(story);
 			snprintf(story->name, sizeof(story->name), "%s", text_of(o, "story"));
 		} else {
@@ -236,42 +261,165 @@ static char *tell_all(const struct spec_kind *kind)
 		}
 		json_object_put(o);
 	}
-	tell(out, kind, story);
+	tell(out, kind, story, every);
 	story_clear(story);
 	free(story);
 	text_stream_close(out);
 	return ret;
 }
 
+static char *golden_path(const char *name)
+{
+	return text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", name);
+}
+
+static char *read_golden(const char *name)
+{
+	cleanup_free char *path = golden_path(name);
+	cleanup_file FILE *f = fopen(path, "re");
+	char *ret = mem_zero(1u << 20);
+
+	assert_non_null(f);
+	assert_true(fread(ret, 1, (1u << 20) - 1, f) > 0);
+	return ret;
+}
+
+static const char *const names[] = {"pytorchjob", "tfjob",	     "xgboostjob", "paddlejob",
+				    "jaxjob",	  "mpijob",	     "rayjob",	   "trainjob",
+				    "workflow",	  "sparkapplication"};
+
 static void test_recordings(void **state)
 {
-	static const char *const names[] = {"paddlejob", "jaxjob",   "mpijob",
-					    "rayjob",	 "trainjob", "sparkapplication"};
-
 	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path =
-			text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", names[i]);
-		cleanup_free char *text = tell_all(test_kind(names[i]));
-		cleanup_free char *golden = mem_zero(1u << 20);
-		FILE *f;
+		cleanup_free char *path = golden_path(names[i]);
+		cleanup_free char *text = tell_all(test_kind(names[i]), true);
+		cleanup_free char *golden = NULL;
 
 		if (getenv("KXFS_GOLDEN_WRITE")) {
-			f = fopen(path, "we");
+			FILE *f = fopen(path, "we");
+
 			assert_non_null(f);
 			fputs(text, f);
 			fclose(f);
 		}
-		f = fopen(path, "re");
-		assert_non_null(f);
-		assert_true(fread(golden, 1, (1u << 20) - 1, f) > 0);
-		fclose(f);
+		golden = read_golden(names[i]);
 		assert_string_equal(text, golden);
+	}
+}
+
+/* --- mistakes that somebody could make in a shipped file --- */
+
+/* Where row I of the list "states" of the kind file TEXT begins; if there are no more, the end of the list. */
+static const char *row_of(const char *text, size_t i)
+{
+	const char *at = strstr(text, "\nstates:\n");
+
+	assert_non_null(at);
+	at += strlen("\nstates:\n");
+	while (strchr("-# ", *at)) {
+		if (*at == '-' && i-- == 0)
+			return at;
+		at = strchr(at, '\n') + 1;
+	}
+	return at;
+}
+
+/* The text of the shipped kind NAME. */
+static const char *shipped(const char *name)
+{
+	for (size_t i = 0; spec_shipped_kinds[i]; i++) {
+		const char *text = spec_shipped_kinds[i];
+		cleanup_free char *its = spec_kind_file_name(text, strlen(text));
+
+		if (streq(its, name))
+			return text;
+	}
+	fail_msg("no kind %s", name);
+	return NULL;
+}
+
+/* TEXT, the shipped kind NAME with a mistake in WHAT, does not show what the golden file has; or it is refused. */
+static void check_mutant(const char *name, const char *golden, const char *text, const char *what)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *seen = NULL;
+	struct spec_kind *kind;
+
+	if (spec_kind_file_read(text, strlen(text), NULL, &kind, &e) < 0)
+		return;
+	seen = tell_all(kind, false);
+	if (streq(seen, golden))
+		fail_msg("%s.yaml: no recording shows the mistake in %s", name, what);
+	spec_kind_file_free(kind);
+}
+
+/* True if the rows at A and B, which ends at END, may fit the same object, so that their order matters. */
+static bool is_ordered(const char *a, const char *b, const char *end)
+{
+	const char *phase = strstr(a, "phase: "), *word;
+	size_t len;
+
+	if (phase > b || !phase)
+		return *end != '-' || !strstr(a, "condition: ") || strstr(a, "condition: ") > b;
+	word = phase + strlen("phase: ");
+	word += *word == '[';
+	len = strcspn(word, ",]}");
+	for (const char *at = b; at + len < end; at++)
+		if (strncmp(at, word, len) == 0 && strchr(" [", at[-1]) && strchr(",]}", at[len]))
+			return true;
+	return false;
+}
+
+/* The list of states in the text of a kind. */
+static char *states_of(const char *text)
+{
+	const char *begin = row_of(text, 0);
+
+	return mem_copy(begin, (size_t)(row_of(text, SIZE_MAX) - begin));
+}
+
+/* Each row of the states, their order, and each "first" matter for a recording. */
+static void test_mutants(void **state)
+{
+	for (size_t i = 0; i < array_size(names); i++) {
+		const char *text = shipped(names[i]), *first = strstr(text, "first: ");
+		cleanup_free char *golden = read_golden(names[i]);
+		cleanup_free char *states = states_of(text);
+		cleanup_free char *of_siblings = states_of(shipped("pytorchjob"));
+		const char *row, *next, *after;
+
+		/* The stories of PyTorchJobs stand for all jobs of that operator. */
+		if (i > 0 && streq(states, of_siblings))
+			continue;
+		for (size_t k = 0; *(row = row_of(text, k)) == '-'; k++) {
+			cleanup_free char *dropped = NULL, *swapped = NULL;
+			cleanup_free char *what =
+				text_print("states[%zu]: %.*s", k, (int)strcspn(row, "\n"), row);
+
+			next = row_of(text, k + 1);
+			after = row_of(text, k + 2);
+			dropped = text_print("%.*s%s", (int)(row - text), text, next);
+			check_mutant(names[i], golden, dropped, what);
+			if (*next != '-' || !is_ordered(row, next, after))
+				continue;
+			swapped = text_print("%.*s%.*s%.*s%s", (int)(row - text), text,
+					     (int)(after - next), next, (int)(next - row), row,
+					     after);
+			check_mutant(names[i], golden, swapped, what);
+		}
+		if (first) {
+			cleanup_free char *off = text_print("%.*sfirst: 2%s", (int)(first - text),
+							    text, first + strlen("first: 1"));
+
+			check_mutant(names[i], golden, off, "first");
+		}
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_recordings)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_recordings),
+					   cmocka_unit_test(test_mutants)};
 
 	diag_setup(DIAG_INFO, false);
 	return cmocka_run_group_tests(tests, NULL, NULL);

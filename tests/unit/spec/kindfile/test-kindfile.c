@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kind files: each mistake is named where it is, and the shipped files show what the real operators have done. */
+/* Kind files: each mistake is named where it is; roles that pods decide; and what a file says of ctl and of copies. */
 #include "spec/kindfile/kindfile.h"
 
 #include "spec/kinds/shipped.h"
@@ -63,175 +63,6 @@ static void test_mistakes(void **state)
 	      "foo.yaml:7:13: user_label: has to be a path below .spec, of names alone\n"
 	      "foo.yaml:8:27: copy_without[1]: has to be a path of names, or a label\n");
 	check("- a\n", "foo.yaml:1:1: has to be a map\n");
-}
-
-/* --- what operators have done --- */
-
-/* An event of a watch. */
-struct told {
-	struct json_object *object;
-	bool gone;
-};
-
-struct story {
-	struct told v[256];
-	size_t n;
-	char name[64];
-	struct json_object *lines[256]; /* which own what V has */
-};
-
-static bool is_of(struct json_object *object, const char *kind)
-{
-	return streq(json_object_get_string(json_object_object_get(object, "kind")), kind);
-}
-
-/* Play the jobs of STORY (JOBS) or its pods. */
-static void play(struct world *w, const struct story *story, bool jobs, bool pods)
-{
-	for (size_t i = 0; i < story->n; i++) {
-		const struct told *t = &story->v[i];
-		const char *json = json_object_to_json_string(t->object);
-
-		if (jobs && is_of(t->object, w->kind->kind))
-			world_job(w, json, t->gone);
-		if (pods && is_of(t->object, "Pod"))
-			world_pod(w, json, t->gone);
-	}
-}
-
-static void describe(FILE *out, const struct spec_job *job)
-{
-	char line[4096];
-
-	world_describe(job, line);
-	fprintf(out, "  in the end: %s", line);
-	fprintf(out, "  reason %s; %s\n", *job->reason ? job->reason : "-",
-		*job->message ? job->message : "-");
-}
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Sort the replicas in LINE: two pods of a second make their roles in the order in which they become known. */
-static void sort_replicas(char *line)
-{
-	cleanup_free char *copy = text_copy(line);
-	char *words[WORLD_SHOWN + 1], *rest = copy;
-	size_t n = 0;
-
-	*strchr(copy, '\n') = '\0';
-	while (rest && n < array_size(words))
-		words[n++] = strsep(&rest, " ");
-	qsort(words, n, sizeof(*words), by_text);
-	for (size_t i = 0; i < n; i++)
-		line += sprintf(line, "%s ", words[i]);
-}
-
-/* Add to OUT what a user sees of STORY. The order in which jobs and pods come does not change the end. */
-static void tell(FILE *out, const struct spec_kind *kind, const struct story *story)
-{
-	static const bool orders[][2][2] = {
-		{{true, true}, {false, false}},
-		{{false, true}, {true, false}},
-		{{true, false}, {false, true}},
-	};
-	char ends[array_size(orders)][4096];
-
-	for (size_t i = 0; i < array_size(orders); i++) {
-		struct world w = {.kind = kind};
-
-		play(&w, story, orders[i][0][0], orders[i][0][1]);
-		play(&w, story, orders[i][1][0], orders[i][1][1]);
-		assert_non_null(w.last);
-		world_describe(w.last, ends[i]);
-		if (i == 0) {
-			fprintf(out, "%s\n%s", story->name, w.told);
-			describe(out, w.last);
-		}
-		sort_replicas(ends[i]);
-		if (!streq(ends[i], ends[0]))
-			fail_msg("%s %s: order %zu ends in %s, not in %s", kind->name, story->name,
-				 i, ends[i], ends[0]);
-		world_clear(&w);
-	}
-}
-
-static void story_clear(struct story *story)
-{
-	for (size_t i = 0; i < story->n; i++)
-		json_object_put(story->lines[i]);
-	story->n = 0;
-}
-
-static char *tell_all(const struct spec_kind *kind, const char *path)
-{
-	cleanup_file FILE *f = fopen(path, "re");
-	struct story *story = calloc(1, sizeof(*story));
-	cleanup_free char *line = NULL;
-	size_t cap = 0, len;
-	char *ret;
-	FILE *out = text_stream(&ret, &len);
-
-	assert_non_null(f);
-	while (getline(&line, &cap, f) > 0) {
-		struct json_object *o = json_tokener_parse(line), *name;
-
-		assert_non_null(o);
-		if (json_object_object_get_ex(o, "story", &name)) {
-			if (story->n)
-				tell(out, kind, story);
-			story_clear(story);
-			snprintf(story->name, sizeof(story->name), "%s",
-				 json_object_get_string(name));
-			json_object_put(o);
-			continue;
-		}
-		assert_true(story->n < array_size(story->v));
-		story->lines[story->n] = o;
-		story->v[story->n++] = (struct told){
-			json_object_object_get(o, "object"),
-			streq(json_object_get_string(json_object_object_get(o, "type")), "DELETED"),
-		};
-	}
-	tell(out, kind, story);
-	story_clear(story);
-	free(story);
-	text_stream_close(out);
-	return ret;
-}
-
-/*
- * Each recording shows what stands in its golden file. KXFS_GOLDEN_WRITE writes these anew, for somebody who reads the
- * difference.
- */
-static void test_recordings(void **state)
-{
-	static const char *const names[] = {"pytorchjob", "tfjob",  "xgboostjob",
-					    "paddlejob",  "jaxjob", "workflow"};
-
-	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path =
-			text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", names[i]);
-		cleanup_free char *recorded =
-			text_print(TEST_SOURCE "/tests/kinds/recordings/%s.jsonl", names[i]);
-		cleanup_free char *text = tell_all(test_kind(names[i]), recorded);
-		cleanup_free char *golden = mem_zero(1u << 20);
-		FILE *f;
-
-		if (getenv("KXFS_GOLDEN_WRITE")) {
-			f = fopen(path, "we");
-			assert_non_null(f);
-			fputs(text, f);
-			fclose(f);
-		}
-		f = fopen(path, "re");
-		assert_non_null(f);
-		assert_true(fread(golden, 1, (1u << 20) - 1, f) > 0);
-		fclose(f);
-		assert_string_equal(text, golden);
-	}
 }
 
 /* --- roles that pods decide --- */
@@ -438,10 +269,10 @@ static void test_shipped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_recordings),
-		cmocka_unit_test(test_shipped),	 cmocka_unit_test(test_from_pods),
-		cmocka_unit_test(test_grows),	 cmocka_unit_test(test_from_pods_one),
-		cmocka_unit_test(test_ignored),	 cmocka_unit_test(test_workflow_ctl),
+		cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
+		cmocka_unit_test(test_workflow_ctl),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
