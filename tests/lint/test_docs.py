@@ -114,6 +114,14 @@ def test_prose_leaves_out_code(tmp_path, monkeypatch):
     assert prose("a.1") == ["ONE", "two", "three", "four"]
 
 
+def test_kinds_are_documented():
+    """Each kind of share/kinds/ is where a user looks for it."""
+    for path in (ROOT / "share/kinds").glob("*.yaml"):
+        name, kind = path.stem, re.search(r"kind: (\w+)", path.read_text())[1]
+        for page, text in (("docs/kxfs.1", f"{name}\\&:"), ("docs/kxfs-status.5", name), ("docs/versions.md", kind)):
+            assert re.search(rf"\b{re.escape(text)}", (ROOT / page).read_text()), f"{page} has no {text}"
+
+
 def test_documents_are_short():
     """All documents for people together can be read in two hours. If a page makes them too long, shorten another."""
     words = {name: len(prose(name)) for name in DOCUMENTS}

@@ -29,6 +29,7 @@ FILES = {
     "share/doc/kxfs/docs/session-light.svg",
     "share/doc/kxfs/docs/slurm.md",
     "share/doc/kxfs/docs/versions.md",
+    "share/doc/kxfs/docs/your-kind.md",
     "share/doc/kxfs/rbac.yaml",
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",

@@ -202,6 +202,63 @@ def test_check_kind(make_kx, tmp_path):
     assert [rep["pod"] for rep in status["roles"][1]["replicas"]] == ["", "a1"]
 
 
+PAGE = (ROOT / "docs/your-kind.md").read_text()
+
+
+def page_files(folder):
+    """Write the files of docs/your-kind.md."""
+    for name, text in re.findall(r"^`([\w.-]+)`.*?:\n\n```\w+\n(.*?)^```", PAGE, re.S | re.M):
+        (folder / name).write_text(text)
+
+
+def matches(wanted, seen):
+    """Equal, but that a line of dots stands for any lines."""
+    parts = [re.escape(part) for part in wanted.split("...\n")]
+    return re.fullmatch(r"(?:.*\n)*".join(parts), seen)
+
+
+def test_page(tmp_path, binary):
+    """Each command of docs/your-kind.md prints what stands there."""
+    page_files(tmp_path)
+    path = tmp_path / "bin"
+    path.mkdir()
+    (path / "kxfs").symlink_to(binary)
+    shown = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.S | re.M)), re.M)
+    assert len(shown) == 4
+    for command, wanted in shown:
+        p = run(["sh", "-c", command], check=False, cwd=tmp_path, env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
+        assert matches(wanted, p.stdout + p.stderr), p.stdout + p.stderr
+
+
+def test_page_on_a_mount(server, make_mount, tmp_path):
+    """The file of docs/your-kind.md is all that such jobs need: no C. Each row of its states is shown."""
+    page_files(tmp_path)
+    kind = yaml.safe_load((tmp_path / "broadcastjob.yaml").read_text())
+    resource = st.Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
+    server.install(resource)
+    server.store.put(resource, json.loads((tmp_path / "job.json").read_text()))
+    for item in json.loads((tmp_path / "pods.json").read_text())["items"]:
+        server.store.put(st.PODS, {"apiVersion": "v1", "kind": "Pod", **item})
+    kx = make_mount(server, options=f"kinds={tmp_path},cancel=all", source="test")
+    job = harness.Job(kx, "check-disks")
+    harness.wait_for(lambda: "check-disks" in kx.ls("jobs") and {"node-0", "node-1"} <= set(os.listdir(job.dir)), what="replicas")
+
+    def becomes(state, shown, **status):
+        server.store.change(resource, "test", "check-disks", lambda tree: tree["status"].update(status))
+        harness.wait_for(lambda: (job.state(), job.status()["phase"]) == (state, shown), what=shown)
+
+    ended = [{"type": "Complete", "status": "True"}]
+    becomes("RUNNING", "Paused", phase="paused")
+    becomes("RUNNING", "Running", phase="running")
+    becomes("FAILED", "Incomplete", phase="completed", conditions=ended)
+    becomes("SUCCEEDED", "Complete", failed=0)
+    becomes("FAILED", "Failed", phase="failed", conditions=[
+        {"type": "Failed", "status": "True", "reason": "Failed", "message": "the deadline of the job is exceeded"}])
+    assert job.status()["message"] == "the deadline of the job is exceeded"
+    run(["rm", "-r", job.dir])
+    harness.wait_for(lambda: not server.store.find(resource, "test", "check-disks"), what="the removal")
+
+
 def test_default_kind(server, make_mount):
     """A file without a scheduler becomes a Job, also where PyTorchJobs are shown."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
