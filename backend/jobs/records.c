@@ -104,6 +104,8 @@ struct records {
 	void *snapshot_data;
 	record_written_fn written; /* may be NULL */
 	void *written_data;
+	record_read_fn reader; /* may be NULL */
+	void *reader_data;
 	struct record *all, *by_uid, *unseen;
 	bool passive, stopping;
 };
@@ -494,6 +496,12 @@ void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data)
 	rs->snapshot_data = data;
 }
 
+void records_set_reader(struct records *rs, record_read_fn fn, void *data)
+{
+	rs->reader = fn;
+	rs->reader_data = data;
+}
+
 void records_set_written(struct records *rs, record_written_fn fn, void *data)
 {
 	rs->written = fn;
@@ -640,6 +648,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	}
 	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));
 	l->heads[l->n++] = head;
+	if (rs->reader)
+		rs->reader(rs->reader_data, head);
 	return 0;
 }
 

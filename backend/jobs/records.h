@@ -38,6 +38,13 @@ typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
+ * FN is called on the pool, one call after the other, for each head H that the start reads. It may take the parts of H,
+ * which stays at its address as long as its record does not change.
+ */
+typedef void (*record_read_fn)(void *data, struct spec_head *h);
+void records_set_reader(struct records *rs, record_read_fn fn, void *data);
+
+/*
  * Read all files, once; then call DONE. A damaged one is moved to STATE/aside. If the disk does not give one, ERR is
  * the errno, and TEXT says for people which and what to do; no record is there then.
  */

@@ -35,31 +35,17 @@ struct change {
 	bool is_full;		    /* the disk has no space for the change */
 };
 
+struct recover;
+
 struct saved {
 	struct backend *b;
+	struct recover *recover; /* until the start is over */
 	struct group *group;
 	struct local_jobs *jobs;
 	struct expiry *expiry; /* NULL: the mount is ending */
 	struct change *changes;
 	bool busy; /* the first of the queue is under way */
 };
-
-struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
-			struct expiry *expiry)
-{
-	struct saved *saved = new0(struct saved);
-
-	saved->b = b;
-	saved->group = group;
-	saved->jobs = jobs;
-	saved->expiry = expiry;
-	return saved;
-}
-
-void saved_free(struct saved *saved)
-{
-	free(saved);
-}
 
 void saved_stop(struct saved *saved)
 {
@@ -238,9 +224,8 @@ struct item {
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
-	struct record *entry;
+	struct record *entry; /* NULL: it is not looked up yet */
 	const struct spec_head *head;
-	char *plan, *snapshot;
 	bool has_output; /* it has a folder */
 	/* OVER: */
 	struct spec_job *job; /* its snapshot */
@@ -259,7 +244,6 @@ struct recover {
 	struct orphan **orphans;
 	size_t n_orphans;
 	int err;
-	char *text; /* why the start fails; NULL: it does not, or for want of descriptors or memory */
 	struct work work;
 };
 
@@ -270,9 +254,18 @@ static void item_clear(struct item *item)
 		if (item->found[i].fd >= 0)
 			close(item->found[i].fd);
 	free(item->found);
-	free(item->plan);
-	free(item->snapshot);
 	spec_record_free(item->rec);
+}
+
+static void recover_free(struct recover *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		item_clear(&r->items[i]);
+	while (r->n_orphans)
+		orphan_free(r->orphans[--r->n_orphans]);
+	free(r->items);
+	free(r->orphans);
+	free(r);
 }
 
 /*
@@ -330,8 +323,8 @@ static bool is_job(const struct item *item)
 	return streq(item->head->backend, "local") && state != RECORD_HELD && state != RECORD_NEVER;
 }
 
-/* Parse the record of ITEM. What the head has counts. */
-static void parse(struct item *item)
+/* Parse the parts of ITEM. What the head has counts. */
+static void parse(struct item *item, const char *plan, const char *snapshot)
 {
 	const struct spec_head *head = item->head;
 	struct spec_job *job;
@@ -339,13 +332,13 @@ static void parse(struct item *item)
 
 	/* Recorded when it was held, and not passed on to this backend yet. */
 	item->kind = ITEM_NEVER;
-	if (head->state == RECORD_SUBMITTING && !item->plan)
+	if (head->state == RECORD_SUBMITTING && !plan)
 		return;
 	item->kind = ITEM_DAMAGED;
-	err = spec_record_parse(item->snapshot, head->over ? NULL : item->plan, &item->rec);
+	err = spec_record_parse(snapshot, head->over ? NULL : plan, &item->rec);
 	job = err ? NULL : item->rec->job;
 	if (!job || !streq(job->uid, head->key) || !streq(job->id, head->id) ||
-	    (!job->finished && (head->over || !item->plan)))
+	    (!job->finished && (head->over || !plan)))
 		return;
 	item->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
 	spec_set(&item->rec->file, head->file);
@@ -353,24 +346,25 @@ static void parse(struct item *item)
 	if (job->history)
 		job->changed = max_of(job->changed, head->since);
 	job->dropped |= head->dropped;
-	free(take_ptr(item->plan));
-	free(take_ptr(item->snapshot));
+	if (item->kind != ITEM_OVER)
+		return;
+	/* There may be many of these. */
+	item->job = spec_record_job(item->rec);
+	spec_record_free(take_ptr(item->rec));
 }
 
 static void read_finished(struct recover *r, struct item *item)
 {
-	struct spec_record *rec = take_ptr(item->rec);
+	struct spec_job *job = item->job;
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 	cleanup_free char *logs = text_print("%s/logs", dir);
 	/* Logs that can't be looked at now are not gone. */
 	bool has_logs = item->has_output && disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
 
-	item->left = rec->job->dropped && has_logs;
-	rec->job->dropped |= !has_logs;
-	item->job = spec_record_job(rec);
-	item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, key);
-	spec_record_free(rec);
+	item->left = job->dropped && has_logs;
+	job->dropped |= !has_logs;
+	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
 	if (item->has_output)
 		task_clean(dir);
 }
@@ -412,8 +406,6 @@ static void recover_work(void *data)
 
 	qsort(r->items, r->n, sizeof(*r->items), by_key);
 	for (size_t i = 0; i < r->n; i++) {
-		if (is_job(&r->items[i]))
-			parse(&r->items[i]);
 		if (r->items[i].kind == ITEM_DAMAGED)
 			record_file_put_aside(config->state_dir, r->items[i].head->key,
 					      config->passive, -EINVAL);
@@ -510,62 +502,80 @@ static void recover_done(void *data)
 	struct recover *r = data;
 	struct saved *saved = r->saved;
 	struct backend *b = saved->b;
-	cleanup_free char *text = take_ptr(r->text);
+	cleanup_free char *text = NULL;
 
 	if (!saved->expiry)
 		/* The thread that started the backend does not wait any more. */
 		r->err = -ECANCELED;
-	for (size_t i = 0; i < r->n; i++) {
-		if (!r->err)
-			show(saved, &r->items[i]);
-		item_clear(&r->items[i]);
-	}
-	for (size_t i = 0; i < r->n_orphans; i++) {
-		if (r->err)
-			orphan_free(r->orphans[i]);
-		else
-			local_jobs_add_orphan(saved->jobs, r->orphans[i]);
-	}
-	free(r->orphans);
-	free(r->items);
+	for (size_t i = 0; i < r->n && !r->err; i++)
+		show(saved, &r->items[i]);
+	while (r->n_orphans && !r->err)
+		local_jobs_add_orphan(saved->jobs, r->orphans[--r->n_orphans]);
 	if (is_ours(r->err))
 		text_set(
 			&text,
 			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
 			"for each (ulimit -Hn). They run on",
 			strerror(-r->err));
-	else if (r->err < 0 && !text)
+	else if (r->err < 0)
 		text = text_print("%s/output can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));
 	backend_started(b, r->err, text);
 	if (r->err == 0)
 		expiry_soon(saved->expiry);
-	free(r);
+	recover_free(take_ptr(saved->recover));
 }
 
-static void add_item(void *data, struct record *entry)
+/* Runs on the pool, before saved_recover. */
+static void read_record(void *data, struct spec_head *h)
 {
-	struct recover *r = data;
+	struct saved *saved = data;
+	struct recover *r = saved->recover;
 	struct item *item;
 
 	r->items = mem_more(r->items, r->n, sizeof(*r->items));
 	item = &r->items[r->n++];
-	*item = (struct item){.entry = entry, .head = record_head(entry)};
+	*item = (struct item){.head = h};
 	if (!is_job(item))
 		return;
-	item->plan = record_take_part(entry, RECORD_PLAN);
-	item->snapshot = record_take_part(entry, RECORD_SNAPSHOT);
+	parse(item, h->parts[RECORD_PLAN], h->parts[RECORD_SNAPSHOT]);
+	free(take_ptr(h->parts[RECORD_PLAN]));
+	free(take_ptr(h->parts[RECORD_SNAPSHOT]));
 }
 
 void saved_recover(struct saved *saved)
 {
-	struct recover *r = new0(struct recover);
+	struct recover *r = saved->recover;
 
-	r->saved = saved;
-	records_each(saved->b->records, add_item, r);
+	for (size_t i = 0; i < r->n; i++)
+		r->items[i].entry = records_by_key(saved->b->records, r->items[i].head->key);
 	r->work = (struct work){.run = recover_work,
 				.done = recover_done,
 				.group = saved->group,
 				.data = r};
 	work_start(&r->work, saved->b->loop);
+}
+
+/* --- life --- */
+
+struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
+			struct expiry *expiry)
+{
+	struct saved *saved = new0(struct saved);
+
+	saved->b = b;
+	saved->group = group;
+	saved->jobs = jobs;
+	saved->expiry = expiry;
+	saved->recover = new0(struct recover);
+	saved->recover->saved = saved;
+	records_set_reader(b->records, read_record, saved);
+	return saved;
+}
+
+void saved_free(struct saved *saved)
+{
+	if (saved->recover)
+		recover_free(saved->recover);
+	free(saved);
 }

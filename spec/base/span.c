@@ -201,6 +201,24 @@ static bool find(struct spec_span object, const char *key, bool part, struct spe
 	return found;
 }
 
+void spec_span_members(struct spec_span object, const char *const *keys, size_t n,
+		       struct spec_span *ret)
+{
+	struct spec_span name, value;
+
+	memset(ret, 0, n * sizeof(*ret));
+	if (!take_char(&object, '{'))
+		return;
+	do {
+		if (!take_value(&object, &name) || !take_char(&object, ':') ||
+		    !take_value(&object, &value))
+			return;
+		for (size_t i = 0; i < n; i++)
+			if (spec_span_is(name, keys[i]))
+				ret[i] = value;
+	} while (take_char(&object, ','));
+}
+
 bool spec_span_member(struct spec_span object, const char *key, struct spec_span *ret)
 {
 	return find(object, key, false, ret);

@@ -53,10 +53,11 @@ static const struct spec_field state_fields[] = {
 	HEAD(over, SPEC_FIELD_BOOL),
 };
 
-static const char *const part_keys[RECORD_N_PARTS] = {
-	[RECORD_HOLD] = "hold",
-	[RECORD_PLAN] = "plan",
-	[RECORD_SNAPSHOT] = "snapshot",
+/* The members of a head: the parts, and two more. */
+#define N_KEYS (RECORD_N_PARTS + 2)
+static const char *const keys[N_KEYS] = {
+	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
+	[RECORD_N_PARTS] = "job", [RECORD_N_PARTS + 1] = "state",
 };
 
 /* --- a head --- */
@@ -185,7 +186,7 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	fprintf(out, "{\"job\":%s,\"state\":%s", job_text, state_text);
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
 		if (h->parts[i])
-			fprintf(out, ",\"%s\":%.*s", part_keys[i], (int)strcspn(h->parts[i], "\n"),
+			fprintf(out, ",\"%s\":%.*s", keys[i], (int)strcspn(h->parts[i], "\n"),
 				h->parts[i]);
 	fputs("}\n", out);
 	text_stream_close(out);
@@ -198,14 +199,11 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	return ret;
 }
 
-static int read_fields(struct spec_span head, const char *key, const struct spec_field *fields,
-		       size_t n, struct spec_head *h)
+static int read_fields(struct spec_span span, const struct spec_field *fields, size_t n,
+		       struct spec_head *h)
 {
 	cleanup_free struct spec_value *value = NULL;
-	struct spec_span span;
-	int err = spec_span_member(head, key, &span)
-			  ? spec_value_parse(span.p, spec_span_len(span), &value)
-			  : -EINVAL;
+	int err = span.p ? spec_value_parse(span.p, spec_span_len(span), &value) : -EINVAL;
 
 	return err ? err : spec_fields_read(value, fields, n, h);
 }
@@ -214,18 +212,22 @@ int spec_head_parse(const struct spec_head_line *line, const char *text, struct 
 {
 	const struct spec_span head = {text, text + line->head};
 	cleanup(spec_head_freep) struct spec_head *h = spec_head_new();
-	struct spec_span span;
+	struct spec_span spans[N_KEYS];
 	int err = sum_of(line, text) == line->sum ? 0 : -EINVAL;
 
+	spec_span_members(head, keys, N_KEYS, spans);
 	if (!err)
-		err = read_fields(head, "job", job_fields, array_size(job_fields), h);
+		err = read_fields(spans[RECORD_N_PARTS], job_fields, array_size(job_fields), h);
 	if (!err)
-		err = read_fields(head, "state", state_fields, array_size(state_fields), h);
+		err = read_fields(spans[RECORD_N_PARTS + 1], state_fields, array_size(state_fields),
+				  h);
 	if (err || !spec_name_is_file(h->key) || strlen(h->key) > SPEC_MAX_KEY ||
 	    !spec_name_is_file(h->id) || h->state == RECORD_HISTORY)
 		return -EINVAL;
 	for (size_t i = 0; i < RECORD_N_PARTS; i++) {
-		if (!spec_span_member(head, part_keys[i], &span))
+		const struct spec_span span = spans[i];
+
+		if (!span.p)
 			continue;
 		if (*span.p != '{' || memchr(span.p, '\n', spec_span_len(span)) ||
 		    memchr(span.p, '\0', spec_span_len(span)))
