@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The way from pods to the API server, which listens on the machine's loopback: the address of the service `kubernetes`.
+"""The way from pods to a server that listens on the machine's loopback: to the API server at the address of the service
+`kubernetes`, and to others.
 
 There is no proxy of services in this cluster; one port, in the node's network namespace, is passed on by threads.
 """
@@ -42,18 +43,19 @@ def listen_in(namespace, address):
 
 
 class Service:
-    """with Service(cluster): pods reach the API server as they do elsewhere."""
+    """with Service(cluster): pods reach the API server as they do elsewhere. PORT: another server, at ADDRESS."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, address=ADDRESS, port=None):
         self.namespace = f"/proc/{cluster.node.containerd.pid}/ns/net"
-        self.target = ("127.0.0.1", cluster.ports["apiserver"])
+        self.address = address
+        self.target = ("127.0.0.1", port or cluster.ports["apiserver"])
 
     def __enter__(self):
-        subprocess.run(["nsenter", f"--net={self.namespace}", "ip", "address", "add", f"{ADDRESS[0]}/32", "dev", "lo"],
+        subprocess.run(["nsenter", f"--net={self.namespace}", "ip", "address", "add", f"{self.address[0]}/32", "dev", "lo"],
                        check=True, timeout=60, env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"})
-        self.server = tunnel.Server(ADDRESS, Handler, bind_and_activate=False)
+        self.server = tunnel.Server(self.address, Handler, bind_and_activate=False)
         self.server.socket.close()
-        self.server.socket = listen_in(self.namespace, ADDRESS)
+        self.server.socket = listen_in(self.namespace, self.address)
         self.server.target = self.target
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()

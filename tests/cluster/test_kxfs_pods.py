@@ -3,12 +3,17 @@
 policy allows, and a notebook in another one."""
 
 import contextlib
+import hashlib
+import io
+import json
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import sys
+import tarfile
 import textwrap
 
 import api
@@ -21,10 +26,14 @@ from harness import wait_for
 from mounted import HOLD, IMAGE, World, app
 from service import Service
 
+sys.path.append(str(build.ROOT / "tests/replay"))
+import gateway  # noqa: E402
+
 pytestmark = pytest.mark.timeout(1500)  # with the image that is built before
 ROOT = build.ROOT
 FOLDER = ROOT / "contrib/kubernetes"
 NAME = "kxfs-capture"
+S3 = ("10.96.0.2", 9000)
 USER = 65532
 # What the restricted policy wants of a job's pod.
 RESTRICTED = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -83,7 +92,7 @@ def test_rights():
         verbs = [verb for verb in rule["verbs"] if verb in ("get", "list", "watch")]
         if verbs and (rule["resources"], verbs) != (["localqueues"], ["get"]):
             wanted.append({**rule, "verbs": verbs})
-    assert rendered()["Role"]["rules"] == wanted
+    assert sorted(rendered()["Role"]["rules"], key=str) == sorted(wanted, key=str)
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +242,79 @@ def test_archive(cluster, volume, tmp_path):
     found = {path.parent.name: path.read_text() for path in archive.glob("default/2*/*/state")}
     assert {name: found.get(name) for name in codes} == {"fine": "SUCCEEDED\n", "fails": "FAILED\n"}
     assert "exit code 3" in next(archive.glob("default/2*/fails/why")).read_text()
+
+
+def rclone_image(path, name):
+    """An image of this machine's rclone, which is what it runs, as the real one's."""
+    buffer = io.BytesIO()
+    program = shutil.which("rclone")
+    with build.layer_of(buffer) as layer:
+        for file in build.libraries(program):
+            build.add_file(layer, file[1:], pathlib.Path(file).read_bytes(), 0o755)
+        build.add_file(layer, "usr/local/bin/rclone", pathlib.Path(program).read_bytes(), 0o755)
+    layers = [build.busybox_layer(), buffer.getvalue()]
+    digests = [hashlib.sha256(layer).hexdigest() for layer in layers]
+    config = {"architecture": {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine], "os": "linux",
+              "config": {"Entrypoint": ["rclone"], "Env": ["PATH=/usr/local/bin:/usr/bin:/bin:/sbin"]},
+              "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]}}
+    with tarfile.open(path, "w") as archive:
+        for digest, layer in zip(digests, layers):
+            build.add_file(archive, f"{digest}.tar", layer)
+        build.add_file(archive, "config.json", json.dumps(config).encode())
+        build.add_file(archive, "manifest.json", json.dumps([{"Config": "config.json", "RepoTags": [name],
+                                                              "Layers": [f"{digest}.tar" for digest in digests]}]).encode())
+
+
+def rclone_config(url):
+    """That of docs/pods.md, for a bucket of URL."""
+    page = (ROOT / "docs/pods.md").read_text()
+    text = textwrap.dedent(re.search(r"^    \[bucket\]\n.*?(?=^\S)", page, re.M | re.S)[0])
+    for old, new in (("BUCKET/PREFIX", "jobs/cluster-1"), ("https://minio.example.com:9000", url),
+                     ("access_key_id = ...", f"access_key_id = {gateway.KEY}"),
+                     ("secret_access_key = ...", f"secret_access_key = {gateway.SECRET}")):
+        assert old in text
+        text = text.replace(old, new)
+    return text + f"region = {gateway.REGION}\n"
+
+
+def test_bucket(cluster, volume, tmp_path):
+    """The overlay s3: jobs run and are deleted, and their files are in the bucket, byte for byte."""
+    world = World(cluster, "default")
+    made = rendered(FOLDER / "s3")
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    (image,) = {one["image"] for one in (*pod["initContainers"], *pod["containers"]) if "rclone" in one["image"]}
+    rclone_image(tmp_path / "rclone.tar", image)
+    cluster.node.ctr("-n", "k8s.io", "images", "import", tmp_path / "rclone.tar")
+    cluster.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    with gateway.Gateway(tmp_path / "gateway") as bucket, Service(cluster, S3, bucket.port):
+        (bucket.data / "jobs").mkdir()
+        wait_for(bucket.is_up)
+        (tmp_path / "rclone.conf").write_text(rclone_config(f"http://{S3[0]}:{S3[1]}"))
+        cluster.kubectl("create", "secret", "generic", "kxfs-archive", f"--from-file={tmp_path}/rclone.conf")
+        cluster.kubectl("apply", "-k", FOLDER / "s3")
+        roll_out(cluster)
+        codes = {"good": 0, "bad": 3}
+        for name in codes:
+            submit(cluster, name, PRINTS)
+        until_captured(cluster, volume, codes, TEXT)
+        pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
+                for pod in cluster.client.items(world.path("pods"))}
+        archive = volume.with_name("archive")
+        for name, code in codes.items():
+            world.release(pods[name], code)
+            told(volume, name, f'"exit_code":{code}')
+            until_captured(cluster, volume, (name,), TEXT + "end\n")
+            cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
+            cluster.kubectl("delete", "job", name)
+            wait_for(lambda name=name: list(archive.glob(f"default/2*/{name}/uid")), what=f"{name} in the archive")
+        files = {path.relative_to(archive): path.read_bytes() for path in archive.glob("default/2*/**/*") if path.is_file()}
+        assert len({path.parts[2] for path in files} & set(codes)) == 2 and len(files) > 16
+        top = bucket.data / "jobs/cluster-1"
+        wait_for(lambda: all((top / path).exists() and (top / path).read_bytes() == text for path, text in files.items()),
+                 what=lambda: cluster.kubectl("logs", f"deployment/{NAME}", "-c", "bucket", check=False).stdout)
+        assert not list(top.rglob(".*"))
+        cluster.kubectl("delete", "-k", FOLDER / "s3", "--timeout=120s")
+        cluster.kubectl("delete", "secret", "kxfs-archive")
 
 
 # busybox' cat asks the kernel to send files, which takes one without a size for empty and never asks for it.

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A server of S3: versitygw, whose buckets are directories and whose objects are files.
 
-`python3 gateway.py` builds versitygw (a Go module) into the cache outside the repository that tests/cluster/build.py has,
-and prints where it is.
+`python3 gateway.py` builds versitygw (a Go module) into the cache outside the repository, and prints where it is.
 """
 
-import fcntl
-import hashlib
 import os
 import pathlib
 import socket
@@ -15,28 +12,14 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cluster"))
-import build  # noqa: E402
+import gobuild  # noqa: E402
 
-MODULE = "github.com/versity/versitygw/cmd/versitygw"
 KEY, SECRET, REGION = "kxfs-test", "a+secret/that=nobody:may.see", "us-east-1"
 
 
 def program():
-    """Built when it is not there, or another version is wanted."""
-    sums = (HERE / "gateway/go.sum").read_bytes()
-    cache = build.cache_dir()
-    cache.mkdir(parents=True, exist_ok=True)
-    done = cache / f"versitygw-{hashlib.sha256(sums).hexdigest()[:16]}"
-    with open(cache / "lock-versitygw", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            go, env = build.find_go()
-            env.update(CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off")
-            print("Building versitygw for the tests; on two cores this takes about 3 minutes.", file=sys.stderr, flush=True)
-            subprocess.run(["nice", go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", f"{done}.new", MODULE],
-                           cwd=HERE / "gateway", env=env, check=True, timeout=1800, stdin=subprocess.DEVNULL, stdout=sys.stderr)
-            os.rename(f"{done}.new", done)
-    return done
+    return gobuild.programs("versitygw", HERE / "gateway", "github.com/versity/versitygw/cmd/versitygw",
+                            note="Building versitygw for the tests; on two cores this takes about 3 minutes.") / "versitygw"
 
 
 def free_port():

@@ -244,7 +244,7 @@ def test_prints_role(binary, tmp_path):
 
     assert rbac() == rights_of((ROOT / "contrib/rbac.yaml").read_text())
     role = rbac("-o", "ro")[0]
-    assert role - rights_of((ROOT / "contrib/kubernetes/rights.yaml").read_text())[0] == {("kueue.x-k8s.io", "localqueues", "get")}
+    assert role - rights_of((ROOT / "contrib/kubernetes/base/rights.yaml").read_text())[0] == {("kueue.x-k8s.io", "localqueues", "get")}
     assert {verb for _, _, verb in role} == {"get", "list", "watch"}
     kind = (ROOT / "share/kinds/rayjob.yaml").read_text().replace("ray.io/v1", "example.com/v1").replace("name: rayjob", "name: mine")
     (tmp_path / "mine.yaml").write_text(kind)
