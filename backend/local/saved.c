@@ -306,7 +306,7 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 	struct recover *r = data;
 	const struct spec_head head = {.key = (char *)(uintptr_t)name};
 	const struct item key = {.head = &head};
-	struct item *item = bsearch(&key, r->items, r->n, sizeof(key), by_key);
+	struct item *item = r->n ? bsearch(&key, r->items, r->n, sizeof(key), by_key) : NULL;
 
 	if (item)
 		item->has_output = true;
@@ -404,7 +404,8 @@ static void recover_work(void *data)
 	const struct backend_config *config = &r->saved->b->config;
 	cleanup_free char *path = text_print("%s/output", config->state_dir);
 
-	qsort(r->items, r->n, sizeof(*r->items), by_key);
+	if (r->n)
+		qsort(r->items, r->n, sizeof(*r->items), by_key);
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->items[i].kind == ITEM_DAMAGED)
 			record_file_put_aside(config->state_dir, r->items[i].head->key,
@@ -461,7 +462,7 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 /* Forget a job that was not launched; one that was held waits again. */
 static void forget(struct saved *saved, struct item *item)
 {
-	if (item->head->held)
+	if (item->head->held || saved->b->config.passive)
 		return;
 	output_job_remove(saved->b->output, item->head->key, NULL, NULL);
 	records_remove(item->entry, false, NULL, NULL);
