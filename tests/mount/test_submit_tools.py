@@ -205,3 +205,67 @@ def test_killed_without_having_written(kx):
     script(kx, "sleep 1000 >> $F & kill -KILL $!; wait", GOOD)
     assert script(kx, "{ sleep 1000 & kill -KILL $!; wait; cat $DOC; } > $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
+
+
+# --- programs that change a file that was launched -----------------------------------------------------
+
+
+# Each leaves one more job, launched from what the file has then.
+LAUNCHES = {
+    ">>": "echo '# more' >> $F",
+    "tee -a": "echo '# more' | tee -a $F > /dev/null",
+    "sed -i": "sed -i 's/\"true\"/\"true more\"/' $F",
+    "dd conv=notrunc": "sed 's/\"true\"/\"true more\"/' $F | dd of=$F conv=notrunc status=none bs=1M iflag=fullblock",
+    "rsync --inplace": "sed 's/\"true\"/\"true more\"/' $F > $DOC; rsync --inplace --no-whole-file $DOC $F",
+    "rsync --append": "cp $F $DOC; echo '# more' >> $DOC; rsync --append $DOC $F",
+    "NamedTemporaryFile, renamed before its close": """python3 -c 'import os, tempfile
+old = open(os.environ["F"]).read()
+with tempfile.NamedTemporaryFile("w", dir=".", delete=False) as f:
+    f.write(old + "# more\\n"); f.flush(); os.rename(f.name, os.environ["F"])'""",
+    "vim": "vim -es -u NONE -c 'normal Go# more' -c 'wq' $F < /dev/null",
+}
+
+
+@pytest.mark.parametrize("program", LAUNCHES)
+def test_program_launches_changed_file_once(kx, program):
+    submitting.put(kx, "x.yaml", GOOD)
+    before = submitting.launched(kx)
+    status, err = script(kx, LAUNCHES[program], "")
+    assert status == 0, err
+    submitting.launched_once(kx, "x.yaml", before)
+    text = kx.read("submit", "x.yaml")
+    assert "more" in text and text != GOOD
+    assert kx.read("jobs", submitting.job_of(kx, "x.yaml"), "app.yaml") == text
+
+
+def test_two_appends_at_once_are_two_jobs(kx):
+    """Each has a copy of what was closed before, and NAME has what was closed last."""
+    submitting.put(kx, "x.yaml", GOOD)
+    before = submitting.launched(kx)
+    status, err = script(kx, "exec 3>> $F; echo '# one' >&3; bash -c 'exec 3>&-; echo \"# other\" >> $F'; exec 3>&-", "")
+    assert status == 0, err
+    new = submitting.launched(kx) - before
+    assert sorted(kx.read("jobs", job, "app.yaml") for job in new) == sorted([GOOD + "# one\n", GOOD + "# other\n"])
+    assert kx.read("submit", "x.yaml") == GOOD + "# one\n"
+
+
+def test_vim_refused_write_launches_nothing(kx):
+    """Neither the refused contents nor the backup, which vim has renamed away before, are launched."""
+    submitting.put(kx, "x.yaml", GOOD)
+    before = submitting.launched(kx)
+    script(kx, "vim -es -u NONE -c 'set backup backupcopy=no' -c '%s/roles/rolls/' -c 'w' -c 'q!' $F < /dev/null", "")
+    assert "rolls" in submitting.error_of(kx, "x.yaml")
+    assert submitting.launched(kx) == before
+
+
+def test_second_vim_finds_swap_file(kx):
+    submitting.put(kx, "x.yaml", GOOD)
+    before = submitting.launched(kx)
+    with harness.popen(["vim", "-es", "-u", "NONE", "x.yaml"], cwd=kx / "submit", stdin=harness.subprocess.PIPE) as first:
+        try:
+            harness.wait_for(lambda: ".x.yaml.swp" in kx.ls("submit"), what="the swap file")
+            listed = harness.run("vim -r 2>&1 | cat", cwd=kx / "submit").stdout
+            assert f"process ID: {first.pid} (STILL RUNNING)" in listed
+        finally:
+            first.communicate(b"q!\n", timeout=harness.LIMIT)
+    assert submitting.launched(kx) == before
