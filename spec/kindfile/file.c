@@ -18,9 +18,10 @@
 #define MAX_PARTS   4
 #define MAX_IGNORED 31 /* spec/api/split.h */
 
-/* A place in the file: NODE, and the path to it for messages. */
+/* A place in the file that becomes F: NODE, and the path to it for messages. */
 struct place {
 	struct spec_errors *e;
+	struct spec_kind_file *f;
 	const struct spec_yaml *node;
 	const char *path;
 };
@@ -65,7 +66,7 @@ static void read_map(const struct place *p, const struct key *keys, size_t n, vo
 	for (size_t i = 0; i < map->n; i += 2) {
 		const char *name = map->v[i]->text;
 		cleanup_free char *path = text_print("%s%s%s", p->path, *p->path ? "." : "", name);
-		struct place at = {p->e, map->v[i], path};
+		struct place at = {p->e, p->f, map->v[i], path};
 		size_t k = 0;
 
 		while (k < n && !streq(keys[k].name, name))
@@ -79,25 +80,31 @@ static void read_map(const struct place *p, const struct key *keys, size_t n, vo
 	}
 }
 
-/* Call FN for each item of the list at P; for P itself if it is not a list and ONE. */
-static void read_list(const struct place *p, bool one,
-		      void (*fn)(const struct place *p, void *data), void *data)
+/*
+ * Read the list at P, whose items have SIZE bytes, by SET; P may be a single item if ONE. Return the items, *RET_N of
+ * them.
+ */
+static void *read_list(const struct place *p, bool one, size_t size, size_t *ret_n,
+		       void (*set)(const struct place *p, void *item))
 {
 	const struct spec_yaml *list = p->node;
+	char *ret;
 
-	if (list->type != SPEC_YAML_LIST && one) {
-		fn(p, data);
-		return;
-	}
-	if (list->type != SPEC_YAML_LIST || list->n > MAX_ROWS) {
+	one &= list->type != SPEC_YAML_LIST;
+	if (!one && (list->type != SPEC_YAML_LIST || list->n > MAX_ROWS)) {
 		bad(p, "has to be a list of at most %d", MAX_ROWS);
-		return;
+		return NULL;
 	}
-	for (size_t i = 0; i < list->n; i++) {
+	*ret_n = one ? 1 : list->n;
+	ret = arena_new(&p->f->arena, *ret_n, size);
+	if (one)
+		set(p, ret);
+	for (size_t i = 0; i < *ret_n && !one; i++) {
 		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
 
-		fn(&(struct place){p->e, list->v[i], path}, data);
+		set(&(struct place){p->e, p->f, list->v[i], path}, ret + i * size);
 	}
+	return ret;
 }
 
 /* --- scalars --- */
@@ -117,7 +124,7 @@ static void set_text(const struct place *p, void *field)
 	const char *text = text_at(p);
 
 	if (text)
-		text_set(field, "%s", text);
+		*(const char **)field = arena_text(&p->f->arena, text_copy(text));
 }
 
 static void set_bool(const struct place *p, void *field)
@@ -140,20 +147,11 @@ static void set_number(const struct place *p, void *field)
 		*(int *)field = n;
 }
 
-static void add_text(const struct place *p, void *field)
-{
-	struct texts *texts = field;
-	const char *text = text_at(p);
-
-	if (!text)
-		return;
-	texts->v = mem_grow(texts->v, texts->n + 1, sizeof(*texts->v));
-	texts->v[texts->n++] = text_copy(text);
-}
-
 static void set_texts(const struct place *p, void *field)
 {
-	read_list(p, true, add_text, field);
+	struct texts *texts = field;
+
+	texts->v = read_list(p, true, sizeof(*texts->v), &texts->n, set_text);
 }
 
 static void set_value(const struct place *p, void *field)
@@ -161,23 +159,19 @@ static void set_value(const struct place *p, void *field)
 	const char *text = text_at(p);
 	cleanup_free char *why = NULL;
 
-	value_clear(field);
-	if (text && value_parse(text, field, &why) < 0)
+	if (text && value_parse(&p->f->arena, text, field, &why) < 0)
 		bad(p, "%s", why);
 }
 
-static void add_value(const struct place *p, void *field)
+static void read_values(const struct place *p, struct values *values,
+			void (*set)(const struct place *p, void *item))
 {
-	struct values *values = field;
-
-	values->v = mem_grow(values->v, values->n + 1, sizeof(*values->v));
-	values->v[values->n] = (struct value){0};
-	set_value(p, &values->v[values->n++]);
+	values->v = read_list(p, true, sizeof(*values->v), &values->n, set);
 }
 
 static void set_values(const struct place *p, void *field)
 {
-	read_list(p, true, add_value, field);
+	read_values(p, field, set_value);
 }
 
 /* A path that does not go through a list. */
@@ -190,13 +184,14 @@ static void set_path(const struct place *p, void *field)
 		bad(p, "has to be a path without [*]");
 }
 
-static void add_path(const struct place *p, void *field)
+/* A path of names below .spec. */
+static void set_spec_path(const struct place *p, void *field)
 {
-	struct values *values = field;
+	struct value *v = field;
 
-	values->v = mem_grow(values->v, values->n + 1, sizeof(*values->v));
-	values->v[values->n] = (struct value){0};
-	set_path(p, &values->v[values->n++]);
+	set_value(p, v);
+	if (v->text && (strncmp(v->text, ".spec.", 6) != 0 || strchr(v->text, '[')))
+		bad(p, "has to be a path below .spec, of names alone");
 }
 
 /* --- rows --- */
@@ -215,7 +210,7 @@ static void read_test(const struct place *p, const char *key, struct kind_test *
 		if (streq(key, words[i]))
 			test->what = i;
 	if (test->what == TEST_VALUE &&
-	    (value_parse(key, &test->value, &why) < 0 || test->value.many ||
+	    (value_parse(&p->f->arena, key, &test->value, &why) < 0 || test->value.many ||
 	     (test->value.from != FROM_PATH && test->value.from != FROM_LABEL &&
 	      test->value.from != FROM_ANNOTATION)))
 		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
@@ -231,12 +226,13 @@ static void set_tests(const struct place *p, void *field)
 		return;
 	}
 	tests->n = p->node->n / 2;
-	tests->v = new0_n(struct kind_test, tests->n);
+	tests->v = arena_new(&p->f->arena, tests->n, sizeof(*tests->v));
 	for (size_t i = 0; i < tests->n; i++) {
 		const char *key = p->node->v[2 * i]->text;
 		cleanup_free char *path = text_print("%s.%s", p->path, key);
 
-		read_test(&(struct place){p->e, p->node->v[2 * i + 1], path}, key, &tests->v[i]);
+		read_test(&(struct place){p->e, p->f, p->node->v[2 * i + 1], path}, key,
+			  &tests->v[i]);
 	}
 	/* A row's condition is found before its reason is looked at. */
 	for (size_t i = 1; i < tests->n; i++)
@@ -266,7 +262,7 @@ static void set_values_tests(const struct place *p, void *field)
 		name, fn, offsetof(struct type, member)                                            \
 	}
 
-static void add_role(const struct place *p, void *file)
+static void set_role(const struct place *p, void *row)
 {
 	static const struct key keys[] = {
 		KEY(kind_role, "each", each, set_path),
@@ -279,12 +275,9 @@ static void add_role(const struct place *p, void *file)
 		KEY(kind_role, "template", template, set_path),
 		KEY(kind_role, "grows", grows, set_bool),
 	};
-	struct spec_kind_file *f = file;
-	struct kind_role *role;
+	struct kind_role *role = row;
 
-	f->roles = mem_grow(f->roles, f->n_roles + 1, sizeof(*f->roles));
-	role = &f->roles[f->n_roles++];
-	*role = (struct kind_role){.replicas_default = 1};
+	role->replicas_default = 1;
 	read_map(p, keys, array_size(keys), role);
 	if (!role->template.text)
 		bad(p, "template is missing: the path of the pod's template");
@@ -298,12 +291,12 @@ static void set_roles(const struct place *p, void *file)
 
 	f->from_pods = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "from_pods");
 	if (!f->from_pods)
-		read_list(p, false, add_role, file);
+		f->roles = read_list(p, false, sizeof(*f->roles), &f->n_roles, set_role);
 }
 
 /* --- pods --- */
 
-static void add_pod(const struct place *p, void *file)
+static void set_pod(const struct place *p, void *row)
 {
 	static const struct key keys[] = {
 		KEY(kind_pod, "if", tests, set_values_tests),
@@ -318,16 +311,14 @@ static void add_pod(const struct place *p, void *file)
 		KEY(kind_pod, "trim", trim, set_bool),
 	};
 
-	struct spec_kind_file *f = file;
-
-	f->placed = mem_grow(f->placed, f->n_placed + 1, sizeof(*f->placed));
-	f->placed[f->n_placed] = (struct kind_pod){0};
-	read_map(p, keys, array_size(keys), &f->placed[f->n_placed++]);
+	read_map(p, keys, array_size(keys), row);
 }
 
 static void set_pods(const struct place *p, void *file)
 {
-	read_list(p, true, add_pod, file);
+	struct spec_kind_file *f = file;
+
+	f->placed = read_list(p, true, sizeof(*f->placed), &f->n_placed, set_pod);
 }
 
 /* --- states --- */
@@ -348,7 +339,7 @@ static void set_is(const struct place *p, void *field)
 		bad(p, "\"%s\" is not a state; use one of %s", text, all);
 }
 
-static void add_state(const struct place *p, void *file)
+static void set_state(const struct place *p, void *row)
 {
 	static const struct key keys[] = {
 		KEY(kind_state, "if", tests, set_tests),
@@ -359,12 +350,9 @@ static void add_state(const struct place *p, void *file)
 		KEY(kind_state, "exact", exact, set_texts),
 		KEY(kind_state, "tells", tells, set_texts),
 	};
-	struct spec_kind_file *f = file;
-	struct kind_state *state;
+	struct kind_state *state = row;
 
-	f->states = mem_grow(f->states, f->n_states + 1, sizeof(*f->states));
-	state = &f->states[f->n_states++];
-	*state = (struct kind_state){.is = N_IS};
+	state->is = N_IS;
 	read_map(p, keys, array_size(keys), state);
 	for (size_t i = 0; i < 2 && p->node->type == SPEC_YAML_MAP; i++)
 		if (!spec_yaml_get(p->node, keys[i].name))
@@ -377,7 +365,9 @@ static void add_state(const struct place *p, void *file)
 
 static void set_states(const struct place *p, void *file)
 {
-	read_list(p, false, add_state, file);
+	struct spec_kind_file *f = file;
+
+	f->states = read_list(p, false, sizeof(*f->states), &f->n_states, set_state);
 }
 
 /* --- attempts, ctl --- */
@@ -393,79 +383,39 @@ static bool is_of(const char *text, const char *set, size_t max)
 	return n > 0 && n <= max && strspn(text, set) == n;
 }
 
-static void set_count(const struct place *p, struct kind_attempts *a, unsigned counts)
-{
-	if (a->counts)
-		bad(p, "failed, started and restarted: only one of them can be given");
-	a->counts = counts;
-	set_path(p, &a->count);
-}
-
-static void set_failed(const struct place *p, void *field)
-{
-	set_count(p, field, COUNT_FAILED);
-}
-
-static void set_started(const struct place *p, void *field)
-{
-	set_count(p, field, COUNT_STARTED);
-}
-
-static void set_restarted(const struct place *p, void *field)
-{
-	set_count(p, field, COUNT_RESTARTED);
-}
-
 static void set_attempts(const struct place *p, void *field)
 {
 	static const struct key keys[] = {
-		{"failed", set_failed, 0},
-		{"started", set_started, 0},
-		{"restarted", set_restarted, 0},
+		KEY(kind_attempts, "failed", count[COUNT_FAILED], set_path),
+		KEY(kind_attempts, "started", count[COUNT_STARTED], set_path),
+		KEY(kind_attempts, "restarted", count[COUNT_RESTARTED], set_path),
 		KEY(kind_attempts, "allowed", allowed, set_path),
 		KEY(kind_attempts, "default", allowed_default, set_number),
 		KEY(kind_attempts, "alone", alone, set_value),
 		KEY(kind_attempts, "pods", pods, set_value),
 	};
+	struct kind_attempts *a = field;
 
-	read_map(p, keys, array_size(keys), field);
+	read_map(p, keys, array_size(keys), a);
+	for (unsigned i = COUNT_FAILED; i < N_COUNTS; i++) {
+		if (a->counts && a->count[i].text)
+			bad(p, "failed, started and restarted: only one of them can be given");
+		a->counts = a->count[i].text ? i : a->counts;
+	}
 }
 
-/* A path below .spec. */
-static void set_spec_path(const struct place *p, void *field)
+/* A text of CHARS; WHAT it is, for messages. */
+static void set_word(const struct place *p, const char **field, const char *chars, const char *what)
 {
-	const char *text = text_at(p);
-	cleanup(value_clear) struct value value = {0};
-	cleanup_free char *why = NULL;
-
-	if (!text)
-		return;
-	if (value_parse(text, &value, &why) < 0)
-		bad(p, "%s", why);
-	else if (strncmp(text, ".spec.", 6) != 0 || strchr(text, '['))
-		bad(p, "has to be a path below .spec, of names alone");
-	else
-		text_set(field, "%s", text);
-}
-
-static void set_suspend(const struct place *p, void *file)
-{
-	struct spec_kind_file *f = file;
-
-	set_spec_path(p, &f->suspend);
-	if (f->suspend)
-		set_path(p, &f->suspended);
+	set_text(p, field);
+	if (*field && !is_of(*field, chars, 63))
+		bad(p, "has to be %s", what);
 }
 
 /* A constant that ctl may write. */
 static void set_constant(const struct place *p, void *field)
 {
-	const char *text = text_at(p);
-
-	if (text && !is_of(text, LOWER UPPER DIGITS, 63))
-		bad(p, "has to be a number or a word");
-	else if (text)
-		text_set(field, "%s", text);
+	set_word(p, field, LOWER UPPER DIGITS, "a number or a word");
 }
 
 static void set_terminate(const struct place *p, void *file)
@@ -477,49 +427,47 @@ static void set_terminate(const struct place *p, void *file)
 	struct spec_kind_file *f = file;
 
 	read_map(p, keys, array_size(keys), f);
-	if (!p->e->n && (!f->terminate || !f->terminate_to))
+	if (!p->e->n && (!f->terminate.text || !f->terminate_to))
 		bad(p, "needs set and to");
 }
 
 static void set_ctl(const struct place *p, void *file)
 {
-	static const struct key keys[] = {{"suspend", set_suspend, 0},
-					  {"terminate", set_terminate, 0}};
+	static const struct key keys[] = {
+		KEY(spec_kind_file, "suspend", suspend, set_spec_path),
+		{"terminate", set_terminate, 0},
+	};
 	struct spec_kind_file *f = file;
 
 	read_map(p, keys, array_size(keys), f);
-	if (!p->e->n && !f->suspend)
+	if (!p->e->n && !f->suspend.text)
 		bad(p, "suspend is missing");
 }
 
 /* --- members of objects --- */
 
 /* A member of .status that is dropped before an object is kept. */
-static void add_ignored(const struct place *p, void *field)
+static void set_ignored(const struct place *p, void *field)
 {
-	struct values *values = field;
-	const struct value *v;
+	const struct value *v = field;
 
-	add_path(p, field);
-	v = &values->v[values->n - 1];
+	set_path(p, field);
 	if (v->from == FROM_PATH && (v->n != 2 || !streq(v->steps[0].key, "status") ||
 				     strlen(v->steps[1].key) > MAX_IGNORED))
 		bad(p, "has to be .status.NAME, where NAME has at most %d bytes", MAX_IGNORED);
 }
 
-static void set_ignored(const struct place *p, void *field)
+static void set_all_ignored(const struct place *p, void *field)
 {
-	read_list(p, true, add_ignored, field);
+	read_values(p, field, set_ignored);
 }
 
 /* A path or a label that a copy of an object loses. */
-static void add_member(const struct place *p, void *field)
+static void set_member(const struct place *p, void *field)
 {
-	struct values *values = field;
-	const struct value *v;
+	const struct value *v = field;
 
-	add_value(p, field);
-	v = &values->v[values->n - 1];
+	set_value(p, field);
 	if (v->text && v->from != FROM_LABEL &&
 	    (v->from != FROM_PATH || v->n < 2 || strchr(v->text, '[')))
 		bad(p, "has to be a path of names, or a label");
@@ -527,16 +475,18 @@ static void add_member(const struct place *p, void *field)
 
 static void set_members(const struct place *p, void *field)
 {
-	read_list(p, true, add_member, field);
+	read_values(p, field, set_member);
 }
 
 static void set_user_label(const struct place *p, void *file)
 {
-	struct spec_kind_file *f = file;
+	struct spec_kind *kind = &((struct spec_kind_file *)file)->kind;
+	struct value path = {0};
 
-	f->kind.unlabelled = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "none");
-	if (!f->kind.unlabelled)
-		set_spec_path(p, &f->user_label);
+	kind->unlabelled = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "none");
+	if (!kind->unlabelled)
+		set_spec_path(p, &path);
+	kind->user_labels = path.text ? path.text + 1 : NULL;
 }
 
 /* --- the object --- */
@@ -551,9 +501,11 @@ static void set_format(const struct place *p, void *file)
 
 static void set_name(const struct place *p, void *field)
 {
-	set_text(p, field);
-	if (*(char **)field && (!is_of(*(char **)field, LOWER DIGITS, MAX_NAME) ||
-				!is_of((char[]){**(char **)field, 0}, LOWER, 1)))
+	const char **name = field;
+
+	set_text(p, name);
+	if (*name &&
+	    (!is_of(*name, LOWER DIGITS, MAX_NAME) || !is_of((char[]){**name, 0}, LOWER, 1)))
 		bad(p,
 		    "has to begin with a letter and to have at most %d lower case letters and digits",
 		    MAX_NAME);
@@ -561,50 +513,53 @@ static void set_name(const struct place *p, void *field)
 
 static void set_plural(const struct place *p, void *field)
 {
-	set_text(p, field);
-	if (*(char **)field && !is_of(*(char **)field, LOWER DIGITS "-", 63))
-		bad(p, "has to be the name of a resource, like jobsets");
+	set_word(p, field, LOWER DIGITS "-", "the name of a resource, like jobsets");
 }
 
 static void set_kind(const struct place *p, void *field)
 {
-	set_text(p, field);
-	if (*(char **)field && !is_of(*(char **)field, LOWER UPPER DIGITS, 63))
-		bad(p, "has to be the kind of an object, like JobSet");
+	set_word(p, field, LOWER UPPER DIGITS, "the kind of an object, like JobSet");
 }
 
 static void set_api(const struct place *p, void *field)
 {
-	const char *slash;
+	const char **text = field, *slash;
 
-	set_text(p, field);
-	if (!*(char **)field)
+	set_text(p, text);
+	if (!*text)
 		return;
-	slash = strchr(*(char **)field, '/');
+	slash = strchr(*text, '/');
 	if (!slash)
-		bad(p, "objects of the core group (%s) can't be jobs", *(char **)field);
-	else if (slash == *(char **)field || !is_of(slash + 1, LOWER DIGITS, 20) ||
-		 strspn(*(char **)field, LOWER DIGITS "-.") != (size_t)(slash - *(char **)field))
+		bad(p, "objects of the core group (%s) can't be jobs", *text);
+	else if (slash == *text || !is_of(slash + 1, LOWER DIGITS, 20) ||
+		 strspn(*text, LOWER DIGITS "-.") != (size_t)(slash - *text))
 		bad(p, "has to be GROUP/VERSION, like batch/v1");
 }
 
 static void set_object(const struct place *p, void *file)
 {
 	static const struct key keys[] = {
-		KEY(spec_kind_file, "api", api_version, set_api),
-		KEY(spec_kind_file, "kind", object_kind, set_kind),
-		KEY(spec_kind_file, "plural", plural, set_plural),
+		KEY(spec_kind_file, "api", kind.api_version, set_api),
+		KEY(spec_kind_file, "kind", kind.kind, set_kind),
+		KEY(spec_kind_file, "plural", kind.plural, set_plural),
 	};
-	struct spec_kind_file *f = file;
+	const struct spec_kind *k = &((struct spec_kind_file *)file)->kind;
 
-	read_map(p, keys, array_size(keys), f);
-	if (!f->api_version || !f->object_kind || !f->plural)
+	read_map(p, keys, array_size(keys), file);
+	if (!k->api_version || !k->kind || !k->plural)
 		bad(p, "needs api, kind and plural");
 }
 
 /* --- parts --- */
 
-static void add_part(const struct place *p, void *file)
+/* "batch/" of "batch/v1". */
+static const char *group_of(struct spec_kind_file *f, const char *api_version)
+{
+	return arena_text(&f->arena,
+			  text_print("%.*s", (int)strcspn(api_version, "/") + 1, api_version));
+}
+
+static void set_part(const struct place *p, void *row)
 {
 	static const struct key keys[] = {
 		KEY(kind_part, "api", api_version, set_text),
@@ -613,12 +568,8 @@ static void add_part(const struct place *p, void *file)
 		KEY(kind_part, "owner_uid", owner_uid, set_values),
 		KEY(kind_part, "named", named, set_values),
 	};
-	struct spec_kind_file *f = file;
-	struct kind_part *part;
+	struct kind_part *part = row;
 
-	f->parts = mem_grow(f->parts, f->n_parts + 1, sizeof(*f->parts));
-	part = &f->parts[f->n_parts++];
-	*part = (struct kind_part){0};
 	read_map(p, keys, array_size(keys), part);
 	if (!part->api_version || !part->kind || !part->owner_uid.n != !part->named.n) {
 		bad(p, "needs api and kind, and plural or both owner_uid and named");
@@ -626,28 +577,27 @@ static void add_part(const struct place *p, void *file)
 	}
 	/* Pods are watched anyway. */
 	if (!streq(part->api_version, "v1") || !streq(part->kind, "Pod"))
-		set_api(&(struct place){p->e, spec_yaml_get(p->node, "api"), p->path},
+		set_api(&(struct place){p->e, p->f, spec_yaml_get(p->node, "api"), p->path},
 			&part->api_version);
 	if (!part->plural && !part->named.n && !streq(part->kind, "Pod"))
 		bad(p, "plural is missing");
-	part->group =
-		text_print("%.*s", (int)strcspn(part->api_version, "/") + 1, part->api_version);
-	part->cost = text_print("pods of %ss, and their logs, are not shown", part->kind);
+	part->group = group_of(p->f, part->api_version);
 }
 
 static void set_parts(const struct place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 
-	read_list(p, false, add_part, file);
+	f->parts = read_list(p, false, sizeof(*f->parts), &f->n_parts, set_part);
 	if (f->n_parts > MAX_PARTS)
 		bad(p, "there are more than %d", MAX_PARTS);
 }
 
 /* --- the kind --- */
 
-static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enum kind_is is,
-		      bool firm)
+/* Append the rows of a phase to V. Return the first row behind them. */
+static struct spec_phase *add_phase(struct spec_phase *v, const char *name, enum kind_is is,
+				    bool firm)
 {
 	static const struct spec_phase rows[N_IS][2] = {
 		[IS_PENDING] = {{.state = SPEC_PENDING}},
@@ -670,13 +620,12 @@ static void add_phase(struct spec_kind_file *f, size_t *n, const char *name, enu
 	};
 	const size_t rows_of = rows[is][1].state || rows[is][1].between ? 2 : 1;
 
-	f->phases = mem_grow(f->phases, *n + rows_of + 1, sizeof(*f->phases));
-	for (size_t i = 0; i < rows_of; i++) {
-		f->phases[*n] = rows[is][i];
-		f->phases[*n].name = name;
-		f->phases[(*n)++].by_pods &= !firm;
+	for (size_t i = 0; i < rows_of; i++, v++) {
+		*v = rows[is][i];
+		v->name = name;
+		v->by_pods &= !firm;
 	}
-	f->phases[*n] = (struct spec_phase){0};
+	return v;
 }
 
 /* The I-th name that STATE may be shown by; NULL: there are no more. */
@@ -715,9 +664,13 @@ static bool is_taken(const struct spec_kind_file *f, size_t n, const struct kind
 static void make_phases(const struct place *p, struct spec_kind_file *f)
 {
 	bool succeeds = false;
-	size_t n = 0;
+	struct spec_phase *phase;
+	size_t n = 1;
 
-	f->phases = new0(struct spec_phase);
+	for (size_t i = 0; i < f->n_states; i++)
+		for (size_t k = 0; shown_name(&f->states[i], k); k++)
+			n += 2;
+	f->reader.phases = phase = arena_new(&f->arena, n, sizeof(*phase));
 	for (size_t i = 0; i < f->n_states && !p->e->n; i++) {
 		const struct kind_state *state = &f->states[i];
 		const char *name;
@@ -733,137 +686,126 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 				    "states[%zu] would be shown as %s, like another state: give it "
 				    "another name by shown",
 				    i, name);
-			add_phase(f, &n, name, state->is, state->firm);
+			phase = add_phase(phase, name, state->is, state->firm);
 		}
 	}
 	if (!succeeds && !p->e->n)
 		bad(p, "states: no row is succeeded, so a job could never end well");
 }
 
-/* Split PATH at its last dot: *RET_KEY, borrowed, and what is before it, malloc'ed. */
-static char *split_path(const char *path, const char **ret_key)
+/* Split PATH, without its first dot, at its last one: *RET_KEY, and what is before it. */
+static const char *split_path(struct spec_kind_file *f, const char *path, const char **ret_key)
 {
-	const char *dot = strrchr(path, '.');
+	const char *dot = strrchr(++path, '.');
 
 	*ret_key = dot ? dot + 1 : path;
-	return mem_copy(path, dot ? (size_t)(dot - path) : 0);
+	return arena_text(&f->arena, mem_copy(path, dot ? (size_t)(dot - path) : 0));
 }
 
-/* Set where the templates of pods are in an object. */
-static void make_templates(struct spec_kind_file *f)
+/* Return where the templates of pods are in an object. */
+static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
-	f->templates = new0_n(struct spec_template, f->n_roles + 1);
+	struct spec_template *t = arena_new(&f->arena, f->n_roles + 1, sizeof(*t));
+
 	for (size_t i = 0; i < f->n_roles; i++) {
-		const struct kind_role *role = &f->roles[i];
-		struct spec_template *t = &f->templates[i];
+		const char *each = f->roles[i].each.text, *template = f->roles[i].template.text;
 
-		t->map = role->each.text;
-		t->pod = role->template.text + 1;
-		t->pods = role->each.text ? text_copy(role->each.text + 1)
-					  : split_path(role->template.text + 1, &t->pod);
+		t[i] = (struct spec_template){each ? each + 1 : NULL, template + 1, each};
+		if (!each)
+			t[i].pods = split_path(f, template, &t[i].pod);
 	}
+	return t;
 }
 
-/* Set what a copy of an object loses: what ctl may have set, and what the file lists. */
-static void make_members(struct spec_kind_file *f)
+/* Return what a copy of an object loses: what ctl may have set, and what the file lists. */
+static const struct spec_member *make_members(struct spec_kind_file *f)
 {
-	struct spec_member *m = f->members = new0_n(struct spec_member, f->added.n + 3);
+	struct spec_member *v = arena_new(&f->arena, f->added.n + 3, sizeof(*v)), *m = v;
 
 	for (size_t i = 0; i < f->added.n; i++, m++) {
-		const struct value *v = &f->added.v[i];
-
-		m->key = v->text;
-		m->at = v->from == FROM_LABEL ? text_copy("metadata.labels")
-					      : split_path(v->text + 1, &m->key);
+		m->at = "metadata.labels";
+		m->key = f->added.v[i].text;
+		if (f->added.v[i].from != FROM_LABEL)
+			m->at = split_path(f, m->key, &m->key);
 	}
-	if (f->suspend) {
-		m->at = split_path(f->suspended.text + 1, &m->key);
+	if (f->suspend.text) {
+		m->at = split_path(f, f->suspend.text, &m->key);
 		m++;
 	}
-	if (f->terminate) {
-		m->at = split_path(f->terminate + 1, &m->key);
+	if (f->terminate.text) {
+		m->at = split_path(f, f->terminate.text, &m->key);
 		m->value = f->terminate_to;
 	}
+	return v;
 }
 
-/* Set the members that are kept, for the splitter. */
-static void make_pick(struct spec_kind_file *f)
+/* Return the members that are kept, for the splitter. */
+static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	const size_t n = f->ignored.n;
+	struct spec_pick *status = arena_new(&f->arena, n + 1, sizeof(*status));
+	struct spec_pick *pick = arena_new(&f->arena, 3, sizeof(*pick));
 
-	if (!n)
-		return;
-	f->status_pick = new0_n(struct spec_pick, n + 1);
 	for (size_t i = 0; i < n; i++)
-		f->status_pick[i].key = f->ignored.v[i].steps[1].key;
-	f->status_pick[n].keep = true;
-	f->pick = new0_n(struct spec_pick, 3);
-	f->pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
-	f->pick[1] = (struct spec_pick){"status", true, f->status_pick};
-	f->pick[2].keep = true;
+		status[i].key = f->ignored.v[i].steps[1].key;
+	status[n].keep = true;
+	pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
+	pick[1] = (struct spec_pick){"status", true, status};
+	pick[2].keep = true;
+	return n ? pick : NULL;
 }
 
-static void finish(struct spec_kind_file *f, const struct spec_kind *built)
+/* Set the parts that are watched. */
+static void make_parts(struct spec_kind_file *f)
 {
-	/* What a ready manifest of a kind without C takes. */
-	static const struct spec_option options[] = {
-		{.name = "no_annotations",
-		 .type = SPEC_OPTION_BOOL,
-		 .help = "leave the annotations and the label kxfs/... out"},
-		{0},
-	};
-	struct spec_kind *k = &f->kind;
-	const bool kueue = k->in_kueue, unlabelled = k->unlabelled;
+	struct spec_part *v = arena_new(&f->arena, f->n_parts, sizeof(*v));
 
-	*k = built ? *built
-		   : (struct spec_kind){.options = options, .scheduler = "", .one_template = true};
-	make_templates(f);
-	make_members(f);
-	make_pick(f);
-	f->jobs = text_print("%ss", f->object_kind);
-	f->resource =
-		text_print("%s.%.*s", f->plural, (int)strcspn(f->api_version, "/"), f->api_version);
-	f->group = text_print("%.*s/", (int)strcspn(f->api_version, "/"), f->api_version);
-	f->watched = new0_n(struct spec_part, f->n_parts);
-	for (size_t i = 0; i < f->n_parts; i++)
-		if (f->parts[i].plural && !f->parts[i].named.n)
-			f->watched[k->n_parts++] =
-				(struct spec_part){f->parts[i].api_version, f->parts[i].kind,
-						   f->parts[i].plural, f->parts[i].cost};
-	k->name = f->name;
-	k->jobs = f->jobs;
-	k->api_version = f->api_version;
-	k->kind = f->object_kind;
-	k->plural = f->plural;
-	k->pod_selector = f->pods_have ? f->pods_have : "";
-	k->templates = f->templates;
-	k->added = f->members;
-	k->pick = f->pick;
-	k->user_labels = f->user_label ? f->user_label + 1 : NULL;
-	k->unlabelled = unlabelled;
-	k->in_kueue = kueue;
-	k->parts = f->watched;
+	for (size_t i = 0; i < f->n_parts; i++) {
+		const struct kind_part *part = &f->parts[i];
+
+		if (part->plural && !part->named.n)
+			v[f->kind.n_parts++] = (struct spec_part){
+				part->api_version, part->kind, part->plural,
+				arena_text(&f->arena,
+					   text_print("pods of %ss, and their logs, are not shown",
+						      part->kind))};
+	}
+	f->kind.parts = v;
+}
+
+static void finish(struct spec_kind_file *f)
+{
+	struct spec_kind *k = &f->kind;
+	const char *terminate = f->terminate.text;
+
+	f->group = group_of(f, k->api_version);
+	k->jobs = arena_text(&f->arena, text_print("%ss", k->kind));
+	k->templates = make_templates(f);
+	k->added = make_members(f);
+	k->pick = make_pick(f);
+	make_parts(f);
 	k->reader = &f->reader;
 	f->reader = (struct spec_reader){
 		.job = kind_file_job,
 		.status = kind_file_status,
 		.owner = kind_file_owner,
 		.pod = kind_file_pod,
-		.phases = f->phases,
+		.phases = f->reader.phases,
 		.remade = true,
 		.recounted = f->attempts.counts == COUNT_FAILED,
 	};
-	if (!f->suspend)
+	if (!f->suspend.text)
 		return;
 	f->control = (struct spec_control){
-		.api_version = f->api_version,
-		.plural = f->plural,
-		.resource = f->resource,
-		.suspend = f->suspend + strlen(".spec."),
-		.terminate = f->terminate ? f->terminate + strlen(".spec.") : NULL,
+		.api_version = k->api_version,
+		.plural = k->plural,
+		.resource = arena_text(&f->arena, text_print("%s.%.*s", k->plural,
+							     (int)strlen(f->group) - 1, f->group)),
+		.suspend = f->suspend.text + strlen(".spec."),
+		.terminate = terminate ? terminate + strlen(".spec.") : NULL,
 		.terminate_to = f->terminate_to,
-		.known = SUSPEND_KNOWN | (f->terminate ? 1u << SPEC_TERMINATE : 0),
-		.actions = f->terminate ? suspend_or_terminate_actions : suspend_actions,
+		.known = SUSPEND_KNOWN | (terminate ? 1u << SPEC_TERMINATE : 0),
+		.actions = terminate ? suspend_or_terminate_actions : suspend_actions,
 		.refusal = suspend_refusal,
 		.request = suspend_request,
 		.outcome = suspend_outcome,
@@ -871,41 +813,43 @@ static void finish(struct spec_kind_file *f, const struct spec_kind *built)
 	k->control = &f->control;
 }
 
-static void set_kueue(const struct place *p, void *file)
-{
-	set_bool(p, &((struct spec_kind_file *)file)->kind.in_kueue);
-}
-
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
 	static const struct key keys[] = {
 		{"format", set_format, 0},
-		KEY(spec_kind_file, "name", name, set_name),
+		KEY(spec_kind_file, "name", kind.name, set_name),
 		{"object", set_object, 0},
-		{"kueue", set_kueue, 0},
+		KEY(spec_kind_file, "kueue", kind.in_kueue, set_bool),
 		KEY(spec_kind_file, "released_by", released_by, set_texts),
 		KEY(spec_kind_file, "released_at_end", released_at_end, set_bool),
-		KEY(spec_kind_file, "pods_have", pods_have, set_text),
+		KEY(spec_kind_file, "pods_have", kind.pod_selector, set_text),
 		{"parts", set_parts, 0},
 		{"roles", set_roles, 0},
 		{"pods", set_pods, 0},
-		KEY(spec_kind_file, "phase", phase, add_path),
+		KEY(spec_kind_file, "phase", phase, set_path),
 		{"states", set_states, 0},
 		KEY(spec_kind_file, "reason", reason, set_values),
 		KEY(spec_kind_file, "message", message, set_values),
-		KEY(spec_kind_file, "began", began, add_path),
-		KEY(spec_kind_file, "finished", finished, add_path),
+		KEY(spec_kind_file, "began", began, set_path),
+		KEY(spec_kind_file, "finished", finished, set_path),
 		KEY(spec_kind_file, "minimum", minimum, set_values),
 		KEY(spec_kind_file, "attempts", attempts, set_attempts),
 		{"ctl", set_ctl, 0},
-		KEY(spec_kind_file, "ignore", ignored, set_ignored),
+		KEY(spec_kind_file, "ignore", ignored, set_all_ignored),
 		{"user_label", set_user_label, 0},
 		KEY(spec_kind_file, "copy_without", added, set_members),
 	};
+	/* What a ready manifest of a kind without C takes. */
+	static const struct spec_option options[] = {
+		{.name = "no_annotations",
+		 .type = SPEC_OPTION_BOOL,
+		 .help = "leave the annotations and the label kxfs/... out"},
+		{0},
+	};
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	struct spec_kind_file *f;
-	struct place p = {e, NULL, ""};
+	struct place p = {.e = e, .path = ""};
 
 	*ret = NULL;
 	if (len > SPEC_MAX_KIND_FILE)
@@ -913,7 +857,12 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 				       SPEC_MAX_KIND_FILE);
 	if (spec_yaml_parse(text, len, &root, e) < 0)
 		return e->err;
-	f = new0(struct spec_kind_file);
+	p.f = f = new0(struct spec_kind_file);
+	f->kind = built ? *built
+			: (struct spec_kind){.options = options,
+					     .scheduler = "",
+					     .one_template = true};
+	f->kind.pod_selector = "";
 	p.node = root;
 	read_map(&p, keys, array_size(keys), f);
 	if (root->type == SPEC_YAML_MAP) {
@@ -931,7 +880,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 		spec_kind_file_free(&f->kind);
 		return e->err;
 	}
-	finish(f, built);
+	finish(f);
 	*ret = &f->kind;
 	return 0;
 }
@@ -949,114 +898,14 @@ char *spec_kind_file_name(const char *text, size_t len)
 	return name && name->type == SPEC_YAML_SCALAR ? text_copy(name->text) : NULL;
 }
 
-/* --- freeing --- */
-
-static void texts_clear(struct texts *texts)
-{
-	for (size_t i = 0; i < texts->n; i++)
-		free(texts->v[i]);
-	free(texts->v);
-}
-
-static void tests_clear(struct kind_tests *tests)
-{
-	for (size_t i = 0; i < tests->n; i++) {
-		value_clear(&tests->v[i].value);
-		texts_clear(&tests->v[i].any);
-	}
-	free(tests->v);
-}
-
-static void state_clear(struct kind_state *state)
-{
-	tests_clear(&state->tests);
-	free(state->shown);
-	texts_clear(&state->vague);
-	texts_clear(&state->exact);
-	texts_clear(&state->tells);
-}
-
-static void role_clear(struct kind_role *role)
-{
-	tests_clear(&role->tests);
-	value_clear(&role->each);
-	value_clear(&role->template);
-	values_clear(&role->name);
-	values_clear(&role->replicas);
-	values_clear(&role->times);
-	values_clear(&role->copies);
-}
-
-static void pod_clear(struct kind_pod *pod)
-{
-	struct values *const lists[] = {&pod->role,    &pod->index,    &pod->copy, &pod->copies,
-					&pod->attempt, &pod->failures, &pod->main};
-
-	tests_clear(&pod->tests);
-	for (size_t i = 0; i < array_size(lists); i++)
-		values_clear(lists[i]);
-}
-
-static void part_clear(struct kind_part *part)
-{
-	values_clear(&part->owner_uid);
-	values_clear(&part->named);
-	free(part->api_version);
-	free(part->group);
-	free(part->kind);
-	free(part->plural);
-	free(part->cost);
-}
-
 void spec_kind_file_free(const struct spec_kind *kind)
 {
 	struct spec_kind_file *f =
 		kind ? (struct spec_kind_file *)container_of(kind, struct spec_kind_file, kind)
 		     : NULL;
 
-	if (!f)
-		return;
-	for (size_t i = 0; i < f->n_roles; i++)
-		role_clear(&f->roles[i]);
-	for (size_t i = 0; i < f->n_states; i++)
-		state_clear(&f->states[i]);
-	for (size_t i = 0; i < f->n_placed; i++)
-		pod_clear(&f->placed[i]);
-	for (size_t i = 0; i < f->n_parts; i++)
-		part_clear(&f->parts[i]);
-	{
-		struct values *const lists[] = {&f->reason,  &f->message, &f->began,   &f->finished,
-						&f->minimum, &f->phase,	  &f->ignored, &f->added};
-		struct value *const values[] = {&f->attempts.count, &f->attempts.allowed,
-						&f->attempts.alone, &f->attempts.pods,
-						&f->suspended};
-		char *const texts[] = {f->name,		f->jobs,       f->api_version,
-				       f->object_kind,	f->plural,     f->group,
-				       f->pods_have,	f->resource,   f->terminate,
-				       f->terminate_to, f->user_label, f->suspend};
-
-		for (size_t i = 0; i < array_size(lists); i++)
-			values_clear(lists[i]);
-		for (size_t i = 0; i < array_size(values); i++)
-			value_clear(values[i]);
-		for (size_t i = 0; i < array_size(texts); i++)
-			free(texts[i]);
-	}
-	texts_clear(&f->released_by);
-	free(f->roles);
-	free(f->placed);
-	free(f->parts);
-	free(f->watched);
-	free(f->states);
-	free(f->phases);
-	for (size_t i = 0; f->templates && f->templates[i].pod; i++)
-		free((char *)(uintptr_t)f->templates[i].pods);
-	free(f->templates);
-	for (size_t i = 0; f->members && f->members[i].at; i++)
-		free((char *)(uintptr_t)f->members[i].at);
-	free(f->members);
-	free(f->pick);
-	free(f->status_pick);
+	if (f)
+		arena_clear(&f->arena);
 	free(f);
 }
 

@@ -8,7 +8,7 @@
 #include "spec/view/reader.h"
 
 struct texts {
-	char **v;
+	const char **v;
 	size_t n;
 };
 
@@ -66,7 +66,7 @@ extern const struct kind_word {
 struct kind_state {
 	struct kind_tests tests;
 	enum kind_is is;
-	char *shown; /* NULL: the condition, the phase, or what it is */
+	const char *shown; /* NULL: the condition, the phase, or what it is */
 	bool firm;
 	struct texts vague; /* reasons; "true": all */
 	struct texts exact, tells;
@@ -74,15 +74,15 @@ struct kind_state {
 
 /* An object between pods and job. */
 struct kind_part {
-	char *api_version, *group, *kind, *plural, *cost;
+	const char *api_version, *group, *kind, *plural;
 	/* If these are given, it is not watched: the pods themselves have the uid of its owner, and */
 	struct values owner_uid;
 	struct values named; /* its name is these, joined by dashes */
 };
 
 struct kind_attempts {
-	struct value count;
-	enum { COUNT_NONE, COUNT_FAILED, COUNT_STARTED, COUNT_RESTARTED } counts;
+	enum { COUNT_NONE, COUNT_FAILED, COUNT_STARTED, COUNT_RESTARTED, N_COUNTS } counts;
+	struct value count[N_COUNTS];	   /* TEXT is NULL: not given */
 	struct value allowed, alone, pods; /* TEXT is NULL: not given */
 	int allowed_default;
 };
@@ -91,32 +91,25 @@ struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
 	struct spec_control control;
-	char *name, *jobs, *api_version, *object_kind, *plural, *group, *pods_have, *resource;
+	struct arena arena; /* all that the others point to */
+	const char *group;
 	struct texts released_by;
 	bool released_at_end;
 	struct kind_part *parts;
 	size_t n_parts;
-	struct spec_part *watched; /* those of them that are */
-	bool from_pods;		   /* the pods decide the roles; otherwise: */
+	bool from_pods; /* the pods decide the roles; otherwise: */
 	struct kind_role *roles;
 	size_t n_roles;
 	struct kind_pod *placed;
 	size_t n_placed;
-	struct values phase;
+	struct value phase, began, finished; /* TEXT is NULL: not given */
 	struct kind_state *states;
 	size_t n_states;
-	struct spec_phase *phases; /* made of the states; ends with {0} */
-	struct values reason, message, began, finished, minimum;
+	struct values reason, message, minimum;
 	struct kind_attempts attempts;
-	char *suspend; /* a path, ".spec.suspend"; NULL: there is none */
-	struct value suspended;
-	char *terminate, *terminate_to;	 /* a path as SUSPEND, and a constant; or NULL */
-	struct spec_template *templates; /* made of the roles */
-	struct values ignored;
-	struct spec_pick *pick, *status_pick; /* made of them */
-	char *user_label;
-	struct values added;
-	struct spec_member *members; /* made of them, and of ctl */
+	struct value suspend, terminate; /* paths below .spec; TEXT is NULL: not given */
+	const char *terminate_to;
+	struct values ignored, added;
 };
 
 /* The functions of struct spec_reader for such kinds. */

@@ -12,21 +12,24 @@
 
 #define MAX_STEPS 16
 
-void value_clear(struct value *v)
+void *arena_new(struct arena *arena, size_t n, size_t size)
 {
-	for (size_t i = 0; i < v->n; i++)
-		free(v->steps[i].key);
-	free(v->steps);
-	free(v->text);
-	*v = (struct value){0};
+	arena->v = mem_grow(arena->v, arena->n + 1, sizeof(*arena->v));
+	return arena->v[arena->n++] = mem_zero_n(n, size);
 }
 
-void values_clear(struct values *v)
+const char *arena_text(struct arena *arena, char *text)
 {
-	for (size_t i = 0; i < v->n; i++)
-		value_clear(&v->v[i]);
-	free(v->v);
-	*v = (struct values){0};
+	arena->v = mem_grow(arena->v, arena->n + 1, sizeof(*arena->v));
+	return arena->v[arena->n++] = text;
+}
+
+void arena_clear(struct arena *arena)
+{
+	for (size_t i = 0; i < arena->n; i++)
+		free(arena->v[i]);
+	free(arena->v);
+	*arena = (struct arena){0};
 }
 
 /* --- parsing --- */
@@ -38,7 +41,7 @@ static bool is_name(char c)
 }
 
 /* Parse the step at *P, which is moved behind it. What is wrong with it is returned, static; NULL: nothing. */
-static const char *parse_step(const char **p, struct value_step *ret)
+static const char *parse_step(struct arena *arena, const char **p, struct value_step *ret)
 {
 	const char *from = *p, *end;
 
@@ -50,7 +53,7 @@ static const char *parse_step(const char **p, struct value_step *ret)
 		end = strstr(from, "']");
 		if (!end || end == from + 2)
 			return "a key in brackets is written ['KEY']";
-		ret->key = mem_copy(from + 2, (size_t)(end - from - 2));
+		ret->key = arena_text(arena, mem_copy(from + 2, (size_t)(end - from - 2)));
 		*p = end + 2;
 		return NULL;
 	}
@@ -61,23 +64,23 @@ static const char *parse_step(const char **p, struct value_step *ret)
 	if (end == from)
 		return "there is no name behind a dot; a name has letters, digits, - and _, and any "
 		       "other key is written ['KEY']";
-	ret->key = mem_copy(from, (size_t)(end - from));
+	ret->key = arena_text(arena, mem_copy(from, (size_t)(end - from)));
 	*p = end;
 	return NULL;
 }
 
-static int parse_path(const char *text, struct value *ret, char **ret_why)
+static int parse_path(struct arena *arena, const char *text, struct value *ret, char **ret_why)
 {
 	const char *p = text, *why = NULL;
 
 	ret->from = FROM_PATH;
-	ret->steps = new0_n(struct value_step, MAX_STEPS);
+	ret->steps = arena_new(arena, MAX_STEPS, sizeof(*ret->steps));
 	while (*p && !why) {
 		if (ret->n == MAX_STEPS) {
 			why = "it has more than 16 steps";
 			break;
 		}
-		why = parse_step(&p, &ret->steps[ret->n]);
+		why = parse_step(arena, &p, &ret->steps[ret->n]);
 		if (!why && !ret->steps[ret->n].key && ret->many)
 			why = "it has [*] twice";
 		ret->many |= !why && !ret->steps[ret->n].key;
@@ -90,16 +93,16 @@ static int parse_path(const char *text, struct value *ret, char **ret_why)
 	return why ? -EINVAL : 0;
 }
 
-int value_parse(const char *text, struct value *ret, char **ret_why)
+int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why)
 {
 	static const struct {
 		const char *word;
 		enum value_from from;
 	} words[] = {{"label ", FROM_LABEL}, {"annotation ", FROM_ANNOTATION}};
 
-	*ret = (struct value){.text = text_copy(text)};
+	*ret = (struct value){.text = arena_text(arena, text_copy(text))};
 	if (*text == '.' || *text == '[')
-		return parse_path(text, ret, ret_why);
+		return parse_path(arena, text, ret, ret_why);
 	if (streq(text, "key") || streq(text, "name"))
 		ret->from = *text == 'k' ? FROM_KEY : FROM_NAME;
 	for (size_t i = 0; i < array_size(words); i++) {
@@ -108,7 +111,7 @@ int value_parse(const char *text, struct value *ret, char **ret_why)
 		if (strncmp(text, words[i].word, n) != 0)
 			continue;
 		ret->from = words[i].from;
-		text_set(&ret->text, "%s", text + n);
+		ret->text += n;
 	}
 	if (*ret->text)
 		return 0;

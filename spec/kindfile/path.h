@@ -7,17 +7,30 @@
 
 #include "spec/base/read.h"
 
+/* Memory that is freed as a whole. Zeroed, it is empty. */
+struct arena {
+	void **v;
+	size_t n;
+};
+
+/* Return N zeroed items of SIZE. */
+void *arena_new(struct arena *arena, size_t n, size_t size);
+/* Take over the malloc'ed TEXT. */
+const char *arena_text(struct arena *arena, char *text);
+void arena_clear(struct arena *arena);
+
 enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY, FROM_NAME };
 
 /* One step of a path: the member KEY; or, if KEY is NULL, each item of a list. */
 struct value_step {
-	char *key;
+	const char *key;
 };
 
-/* A value. Plain data, to be cleared with value_clear. */
+/* A value. Plain data; what it points to is in an arena. */
 struct value {
 	enum value_from from;
-	char *text; /* a constant, or the key of a label or an annotation; of a path as it was written */
+	const char *
+		text; /* a constant, or the key of a label or an annotation; of a path as it was written */
 	struct value_step *steps;
 	size_t n;
 	bool many; /* a step goes through a list */
@@ -29,10 +42,8 @@ struct values {
 	size_t n;
 };
 
-/* Parse TEXT. 0, or -EINVAL with *RET_WHY (malloc'ed), what is wrong with it. */
-int value_parse(const char *text, struct value *ret, char **ret_why);
-void value_clear(struct value *v);
-void values_clear(struct values *v);
+/* Parse TEXT. Return 0, or -EINVAL with the reason in *RET_WHY, malloc'ed. */
+int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why);
 
 /* What the path V, which has no [*], leads to in OBJECT, borrowed; NULL: nothing, or null, or V is not a path. */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);

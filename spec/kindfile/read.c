@@ -306,7 +306,7 @@ static bool is_released(const struct spec_kind_file *f, const struct spec_job_vi
 static void read_owner(const struct spec_kind_file *f, const struct spec_value *object,
 		       struct spec_job_view *v)
 {
-	const struct spec_value *suspend = f->suspend ? value_at(&f->suspended, object) : NULL;
+	const struct spec_value *suspend = f->suspend.text ? value_at(&f->suspend, object) : NULL;
 
 	spec_read_copy(&v->queue,
 		       f->kind.in_kueue ? spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE)
@@ -321,7 +321,7 @@ static void read_owner(const struct spec_kind_file *f, const struct spec_value *
 static unsigned retries_of(const struct kind_attempts *a, const struct spec_value *object,
 			   const struct spec_job_view *v)
 {
-	int n = number(&a->count, object, 0);
+	int n = number(&a->count[a->counts], object, 0);
 
 	if (a->counts == COUNT_STARTED)
 		return n > 0 ? (unsigned)n - 1 : 0;
@@ -329,15 +329,11 @@ static unsigned retries_of(const struct kind_attempts *a, const struct spec_valu
 }
 
 /* The time at the path V; 0: there is none. */
-static int64_t time_at(const struct values *v, const struct spec_value *object)
+static int64_t time_at(const struct value *v, const struct spec_value *object)
 {
-	const struct spec_value *parent = object;
-
-	if (!v->n)
-		return 0;
-	for (size_t i = 0; i + 1 < v->v[0].n; i++)
-		parent = spec_read_member(parent, v->v[0].steps[i].key);
-	return spec_read_time(parent, v->v[0].steps[v->v[0].n - 1].key);
+	for (size_t i = 0; i + 1 < v->n; i++)
+		object = spec_read_member(object, v->steps[i].key);
+	return v->n ? spec_read_time(object, v->steps[v->n - 1].key) : 0;
 }
 
 void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
@@ -348,7 +344,7 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 		.file = f,
 		.object = object,
 		.status = spec_read_map(object, "status"),
-		.phase = values_text(&f->phase, object, ""),
+		.phase = f->phase.text ? value_text(&f->phase, object, "") : "",
 	};
 	const struct kind_state *state = state_of(&r);
 
@@ -403,7 +399,7 @@ const char *kind_file_owner(const struct spec_reader *reader, const struct spec_
 	const struct spec_value *controller = spec_view_controller(pod);
 
 	*ret_part = false;
-	if (spec_view_is_a(controller, f->group, f->object_kind))
+	if (spec_view_is_a(controller, f->group, f->kind.kind))
 		return spec_read_text(controller, "uid");
 	for (size_t i = 0; i < f->n_parts; i++) {
 		const struct kind_part *part = &f->parts[i];
