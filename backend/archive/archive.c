@@ -223,8 +223,8 @@ static void finished(void *data)
 
 	atomic_store(&c->answered, 0);
 	a->away = c->away;
-	atomic_fetch_add(&a->copied, c->renamed);
-	if (c->there && e)
+	atomic_fetch_add(&a->copied, c->found == COPY_RENAMED);
+	if (c->found && e)
 		leave(a, e);
 	if (e && e->job) {
 		DL_DELETE(a->queue, e);
@@ -278,7 +278,8 @@ static void begin(struct archive *a, const struct entry *e)
 
 	c->job = spec_job_ref(e->job);
 	c->temp[0] = '\0';
-	c->there = c->renamed = c->away = false;
+	c->found = COPY_ABSENT;
+	c->away = false;
 	atomic_store(&c->answered, loop_now_ms());
 	a->work = (struct work){.run = make_work, .done = made, .data = a};
 	work_start(&a->work, a->config.loop);

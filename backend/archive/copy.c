@@ -274,7 +274,7 @@ static char *name_of(const struct spec_job *job, bool second)
 			  second ? mark : "");
 }
 
-/* Return 0 if the job is in DAY as NAME (C->there), or NAME is free; -EEXIST: another job has it. */
+/* Return 0 if the job is in DAY as NAME (C->found), or NAME is free; -EEXIST: another job has it. */
 static int check_name(struct copy *c, int day, const char *name)
 {
 	cleanup_free char *path = text_print("%s/uid", name), *uid = NULL;
@@ -283,10 +283,11 @@ static int check_name(struct copy *c, int day, const char *name)
 	size_t len = 0;
 	int err = fd < 0 ? fd : file_read_fd(fd, NAME_MAX, &uid, &len);
 
-	c->there = !err && streq(uid, wanted);
+	if (!err && streq(uid, wanted))
+		c->found = COPY_THERE;
 	if (err)
 		return err == -ENOENT ? 0 : there(c, err, path);
-	return c->there ? 0 : -EEXIST;
+	return c->found ? 0 : -EEXIST;
 }
 
 /* Find the job in DAY, or a free name, which the temporary directory in AT gets if there is one. */
@@ -298,10 +299,10 @@ static int place(struct copy *c, int at, int day)
 		cleanup_free char *name = name_of(c->job, second);
 
 		err = check_name(c, day, name);
-		if (err || c->there || !*c->temp)
+		if (err || c->found || !*c->temp)
 			continue;
 		err = disk_rename(at, c->temp, day, name);
-		c->there = c->renamed = !err;
+		c->found = err ? COPY_ABSENT : COPY_RENAMED;
 		/* If another writer was faster, the next copy finds its job. */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;
@@ -317,7 +318,7 @@ int copy_make(struct copy *c)
 
 	if (at >= 0 && !c->cleaned)
 		c->cleaned = disk_list(at, ".", clean_one, NULL) == 0;
-	if (err || c->there)
+	if (err || c->found)
 		return err;
 	new_temp(c->temp);
 	temp = open_folder(c, at, c->temp);
@@ -329,7 +330,7 @@ int copy_finish(struct copy *c, bool drop)
 	cleanup_fd int at = open_namespace(c), day = at < 0 ? at : open_day(c, at);
 	int err = day < 0 ? day : drop ? 0 : place(c, at, day);
 
-	if (at >= 0 && !c->renamed)
+	if (at >= 0 && c->found != COPY_RENAMED)
 		(void)remove_tree(at, c->temp);
 	return err;
 }

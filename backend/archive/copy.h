@@ -19,9 +19,9 @@ struct copy {
 		answered; /* when DIR last answered, by loop_now_ms; 0: no copy is in progress */
 	bool cleaned;	  /* old temporary directories were removed */
 	char temp[64];	  /* its temporary directory in DIR/NAMESPACE, or "" */
-	bool there;	  /* the archive has the job */
-	bool renamed;	  /* this copy has put it there */
-	bool away;	  /* the error is that of DIR, not of the job */
+	/* Whether DAY has the job; RENAMED: this copy has put it there. */
+	enum { COPY_ABSENT, COPY_THERE, COPY_RENAMED } found;
+	bool away; /* the error is that of DIR, not of the job */
 	char *why;
 };
 
