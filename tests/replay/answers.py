@@ -18,8 +18,9 @@ from replies import json_reply
 class Watch:
     """A watch that was accepted: what it selects, what it begins with, and after which version."""
 
-    def __init__(self, resource, matches, first, version, seconds, bookmarks):
+    def __init__(self, resource, matches, first, version, seconds, bookmarks, metadata=False):
         self.resource = resource
+        self.metadata = metadata  # it brings the metadata of objects alone
         self.matches = matches
         self.first = first
         self.version = version
@@ -28,7 +29,7 @@ class Watch:
 
     def lines(self, store):
         """(what is new since the last call, does the watch go on)."""
-        out = [event("ADDED", obj) for obj in self.first]
+        out = [event("ADDED", obj, self.metadata) for obj in self.first]
         self.first = []
         with store.lock:
             if self.version > store.version:
@@ -39,7 +40,7 @@ class Watch:
                 return b"".join(out) + error_event(gone), False
             self.version = store.version
         seen = [change.seen_by(self.matches) for change in changes]
-        return b"".join([*out, *(event(*one) for one in seen if one)]), True
+        return b"".join([*out, *(event(*one, self.metadata) for one in seen if one)]), True
 
     def bookmark(self, store):
         if self.version > store.version:
@@ -52,8 +53,13 @@ class Watch:
         return b'{"type":"BOOKMARK","object":%s}\n' % st.encode(self.resource, tree)
 
 
-def event(kind, obj):
-    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj.text)
+def metadata_of(obj):
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj.tree()["metadata"]}
+
+
+def event(kind, obj, metadata=False):
+    text = json.dumps(metadata_of(obj)).encode() if metadata else obj.text
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), text)
 
 
 def error_event(reply):
@@ -151,8 +157,7 @@ class Api:
                 meta["remainingItemCount"] = len(objects) - end
         if req.is_metadata:
             return json_reply({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
-                               "items": [{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
-                                          "metadata": obj.tree()["metadata"]} for obj in objects[start:end]]})
+                               "items": [metadata_of(obj) for obj in objects[start:end]]})
         return replies.Reply(200, list_text(req.resource, objects[start:end], meta))
 
     def _more(self, objects, version, start):
@@ -182,7 +187,7 @@ class Api:
             if not version:  # then it begins with all that there is
                 first, version = self.store.objects(req.resource, matches)
         return Watch(req.resource, matches, first, version, req.number("timeoutSeconds"),
-                     req.flag("allowWatchBookmarks"))
+                     req.flag("allowWatchBookmarks"), req.is_metadata)
 
     def _get(self, req):
         obj = self.store.find(req.resource, req.namespace, req.name)

@@ -44,8 +44,9 @@ class Request:
 
     @property
     def is_metadata(self):
-        """Is no more asked for than the metadata of a list's objects?"""
-        return "as=PartialObjectMetadataList" in self.headers.get("Accept", "")
+        """Is no more asked for than the metadata of the objects of a list or a watch?"""
+        form = "PartialObjectMetadata" + ("List" if self.verb == "list" else "")
+        return f"as={form};" in self.headers.get("Accept", "")
 
     @property
     def fields(self):

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Jobs whose pods belong to an object between: the launcher's Job of an MPIJob, the RayCluster of a RayJob, the JobSet of a
+TrainJob, the driver of a SparkApplication. What was recorded of the real operators, on a mount."""
+
+import json
+import os
+import threading
+
+import harness
+import pytest
+import recordings
+import store as st
+import yaml
+from harness import ROOT, wait_for, write_ctl
+from podlog import Log
+
+KINDS = {"mpijob": st.MPIJOBS, "rayjob": st.RAYJOBS, "trainjob": st.TRAINJOBS, "sparkapplication": st.SPARKAPPLICATIONS}
+RESOURCES = {r.kind: r for r in (*KINDS.values(), st.PODS, st.EVENTS, st.RAYCLUSTERS, st.JOBSETS, st.BATCH_JOBS)}
+
+
+@pytest.fixture
+def server(server):
+    server.uninstall(*st.VOLCANO)
+    server.install(*KINDS.values(), st.RAYCLUSTERS, st.JOBSETS, st.BATCH_JOBS)
+    return server
+
+
+def steps(kind, story):
+    """What was recorded of STORY."""
+    found = False
+    for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if "story" in row:
+            found = row["story"] == story
+        elif found and row["object"]["kind"] in RESOURCES:
+            row["object"]["metadata"]["namespace"] = "test"
+            yield recordings.Step(RESOURCES[row["object"]["kind"]], row["type"], row["object"])
+
+
+def play(server, kind, story, until=lambda step: False):
+    """Stop behind the step that UNTIL is true of; what is left can be played on."""
+    left = steps(kind, story)
+    for step in left:
+        recordings.apply(server.store, step)
+        if until(step):
+            break
+    return left
+
+
+def all_run(n):
+    """True of the step with which N pods run."""
+    running = set()
+
+    def fits(step):
+        if step.resource is st.PODS and step.tree["status"].get("phase") == "Running":
+            running.add(step.tree["metadata"]["uid"])
+        return len(running) == n
+    return fits
+
+
+def replicas(job):
+    return {f"{role['name']}-{r['id']}": r["state"] for role in job.status()["roles"] for r in role["replicas"]}
+
+
+def refused(kx):
+    return {row["resource"]: row for row in yaml.safe_load(kx.read(".kxfs", "info"))["refused"]}
+
+
+@pytest.mark.parametrize(("kind", "story", "name", "state", "shown"), [
+    ("mpijob", "success", "ok", "SUCCEEDED", {"launcher-0": "SUCCEEDED", "worker-0": "RUNNING", "worker-1": "RUNNING"}),
+    ("rayjob", "success", "ok", "SUCCEEDED",
+     {"submitter-0": "SUCCEEDED", "head-0": "RUNNING", "small-0": "RUNNING", "small-1": "RUNNING"}),
+    ("trainjob", "success", "ok", "SUCCEEDED", {"node-0": "SUCCEEDED", "node-1": "SUCCEEDED"}),
+    ("sparkapplication", "success", "ok", "SUCCEEDED",
+     {"driver-0": "SUCCEEDED", "executor-0": "SUCCEEDED", "executor-1": "SUCCEEDED"}),
+])
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_recorded(server, make_mount, kind, story, name, state, shown, alone, late):
+    """The job has all of its pods, and no part is beside it, in a mount of all kinds or of this one, which sees all happen or begins
+    afterwards."""
+    if late:
+        play(server, kind, story)
+    kx = make_mount(server, source=f"{kind}:test" if alone else "test")
+    if not late:
+        play(server, kind, story)
+    wait_for(lambda: kx.ls("jobs") == [name] and harness.Job(kx, name).state() == state, what=state)
+    if late and kind == "sparkapplication":  # its executors are gone
+        shown = {"driver-0": "SUCCEEDED", "executor-0": "CANCELLED", "executor-1": "CANCELLED"}
+    wait_for(lambda: replicas(harness.Job(kx, name)) == shown, what="the replicas")
+    assert harness.Job(kx, name).status()["kind"] == kind
+    assert kx.ls("jobs") == [name]
+
+
+def test_requests(server, make_mount):
+    """Of parts the metadata are asked for, and not at all where a watch of jobs brings them."""
+    play(server, "rayjob", "success")
+    make_mount(server, source="test")
+    wait_for(lambda: server.count(verb="watch", resource="rayclusters"), what="the watch")
+    assert all(req.is_metadata for req in server.seen(resource="rayclusters"))
+    assert server.count(verb="watch", resource="jobs") == server.count(verb="watch", resource="jobsets") == 1
+    make_mount(server, source="mpijob:test")
+    assert all(req.is_metadata for req in server.seen(verb="watch", resource="jobs")[1:])
+
+
+def test_events(server, make_mount):
+    """An event about a part is one of the job."""
+    kx = make_mount(server, source="mpijob:test")
+    play(server, "mpijob", "success")
+    job = harness.Job(kx, "ok")
+    wait_for(lambda: "ok" in kx.ls("jobs") and "Created pod: ok-launcher" in job.read("events"), what="the event")
+
+
+def test_logs_ctl_and_removal(server, make_mount):
+    """Each replica has its log; ctl sets the field of the job; and only the job is deleted, if it is still the same."""
+    kx = make_mount(server, options="cancel=all", source="rayjob:test")
+    play(server, "rayjob", "delete", until=all_run(3))
+    job = harness.Job(kx, kx.ls("jobs")[0] if kx.ls("jobs") else "gone")
+    wait_for(lambda: kx.ls("jobs") and set(replicas(job).values()) == {"RUNNING"}, what="RUNNING")
+    pods, _ = server.store.objects(st.PODS)
+    for pod in pods:
+        container = pod.tree()["status"]["containerStatuses"][0]["name"]
+        server.api.logs[pod.uid, container, 0] = log = Log()
+        log.append(f"I am {pod.name}\n")
+    for replica in replicas(job):
+        wait_for(lambda r=replica: job.read(r, "log").startswith("I am "), what="its log")
+    thread = threading.Thread(target=write_ctl, args=(job, "suspend"))
+    thread.start()
+    wait_for(lambda: server.store.find(st.RAYJOBS, "test", job.id).tree()["spec"].get("suspend") is True, what="the patch")
+    server.store.change(st.RAYJOBS, "test", job.id, lambda tree: tree["status"].update(jobDeploymentStatus="Suspended"))
+    thread.join()
+    uid = server.store.find(st.RAYJOBS, "test", job.id).uid
+    harness.rmdir(job.dir)
+    deleted = [(req.resource.plural, json.loads(req.body)["preconditions"]["uid"]) for req in server.seen(verb="delete")]
+    assert deleted == [("rayjobs", uid)]
+
+
+def test_forbidden_part(server, make_mount):
+    """Who may not watch the clusters sees the job, and a sentence; later the pods, when the right is given."""
+    server.forbidden.append({"resource": "rayclusters"})
+    kx = make_mount(server, source="rayjob:test")
+    play(server, "rayjob", "delete", until=all_run(3))
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
+    assert refused(kx)["rayclusters.ray.io"]["cost"] == "pods of RayClusters, and their logs, are not shown"
+    assert replicas(job)["head-0"] == "PENDING"
+
+
+def test_forbidden_parts(server, make_mount):
+    """Without any of its pods it is RUNNING if its controller says so, and why has the reason."""
+    server.forbidden.extend([{"resource": "rayclusters"}, {"resource": "jobs"}])
+    kx = make_mount(server, source="rayjob:test")
+    play(server, "rayjob", "delete", until=all_run(3))
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
+    wait_for(lambda: "its pods are not known" in job.read("why"), what="why")
+
+
+def test_expired_watch(server, make_mount):
+    """After a 410 the parts are listed anew; a cluster that came meanwhile is found."""
+    kx = make_mount(server, source="rayjob:test")
+    left = play(server, "rayjob", "retry", until=all_run(3))
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    server.expire(resource="rayclusters")
+    for step in left:
+        recordings.apply(server.store, step)
+    wait_for(lambda: job.state() == "SUCCEEDED" and "RUNNING" in replicas(job)["head-0"], what="the second attempt")
+    assert server.count(verb="list", resource="rayclusters") >= 2
+    assert os.listdir(job.dir)
