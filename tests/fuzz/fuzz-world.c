@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any objects as they come from the watches of a cluster, one a line behind a letter: r RayJob, j Job, s JobSet, t
+ * TrainJob, a SparkApplication, p pod, c RayCluster, l another part, e event; in upper case it is gone. A line of one
+ * letter lists that sort anew: what does not come before the next such line of it is gone. Whatever leads to what, in
+ * whichever order, in circles or not at all, each pod is one of one job, and all can be forgotten.
+ */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+#include <assert.h>
+#include <ctype.h>
+
+#include "backend/base/diag.h"
+#include "backend/kube/world.h"
+#include "spec/base/mem.h"
+#include "tests/unit/table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* --- the loop, on which nothing happens --- */
+
+void loop_timer_set(struct loop_timer *t, uint64_t ms)
+{
+	t->place = ms != 0;
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+	t->place = 0;
+}
+
+int64_t loop_time_ns(void)
+{
+	return 1700000000000000000;
+}
+
+/* --- the cluster --- */
+
+static const char sorts[] = "pelcrjsta";
+static const char *const kinds[] = {"rayjob", "job", "jobset", "trainjob", "sparkapplication"};
+
+static enum world_sort sort_of(char letter)
+{
+	static const enum world_sort of[] = {WORLD_PODS,      WORLD_EVENTS,   WORLD_PARTS,
+					     WORLD_PARTS + 1, WORLD_JOBS,     WORLD_JOBS + 1,
+					     WORLD_JOBS + 2,  WORLD_JOBS + 3, WORLD_JOBS + 4};
+	const char *at = strchr(sorts, tolower((unsigned char)letter));
+
+	return at && *at ? of[at - sorts] : WORLD_N_SORTS;
+}
+
+static void on_changed(void *data, const struct world_job *job)
+{
+	assert(job->uid);
+}
+
+/* The pods that are seen by way of their jobs. */
+struct count {
+	struct world *w;
+	size_t pods;
+};
+
+static void look(void *data, const struct world_job *job)
+{
+	struct count *count = data;
+	const struct spec_pod_view **pods cleanup_free = NULL;
+	size_t n, gone = 0;
+
+	pods = world_pods(job, &n);
+	for (size_t i = 0; i < n; i++) {
+		gone += pods[i]->gone;
+		assert(pods[i]->gone || world_pod(count->w, job->uid, pods[i]->meta.uid,
+						  strlen(pods[i]->meta.uid)) == pods[i]);
+	}
+	assert(n - gone == job->n_pods);
+	count->pods += n - gone;
+	assert(!job->view || (job->kind && streq(job->view->meta.uid, job->uid)));
+}
+
+static void forget(void *data, const struct world_job *job)
+{
+	world_forget(job);
+}
+
+static void check(struct world *w)
+{
+	struct count count = {w, 0};
+
+	world_each(w, look, &count);
+	assert(count.pods == world_n_pods(w));
+}
+
+static void tell(struct world *w, const char *line, size_t len)
+{
+	cleanup_free char *text = mem_copy(line, len);
+	enum world_sort sort = sort_of(*text);
+
+	if (sort == WORLD_N_SORTS)
+		return;
+	if (len > 1) {
+		world_told(w, sort, text + 1, len - 1, isupper((unsigned char)*text));
+		return;
+	}
+	if (world_rounds(w, sort) % 2)
+		world_list_ends(w, sort);
+	world_list_begins(w, sort);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct spec_part parts[] = {{"example.com/v1", "Link", "links", ""},
+						 {"ray.io/v1", "RayCluster", "rayclusters", ""}};
+	const char *p = (const char *)data, *end = p + size;
+	struct world *w = world_new(NULL);
+
+	diag_setup(DIAG_ERROR, false);
+	world_set_changed(w, on_changed, NULL);
+	for (size_t i = 0; i < array_size(kinds); i++)
+		world_set_kind(w, WORLD_JOBS + (enum world_sort)i, test_kind(kinds[i]));
+	for (size_t i = 0; i < array_size(parts); i++)
+		world_set_part(w, WORLD_PARTS + (enum world_sort)i, &parts[i]);
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+		nl = nl ? nl : end;
+		if (nl > p)
+			tell(w, p, (size_t)(nl - p));
+		check(w);
+		p = nl + 1;
+	}
+	for (const char *c = sorts; *c; c++)
+		world_forget_sort(w, sort_of(*c));
+	check(w);
+	assert(world_n_pods(w) == 0);
+	world_each(w, forget, NULL);
+	world_stop(w);
+	world_free(w);
+	return 0;
+}
