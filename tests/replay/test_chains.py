@@ -14,7 +14,7 @@ import yaml
 from harness import ROOT, wait_for, write_ctl
 from podlog import Log
 
-KINDS = {"mpijob": st.MPIJOBS, "rayjob": st.RAYJOBS, "trainjob": st.TRAINJOBS, "sparkapplication": st.SPARKAPPLICATIONS}
+KINDS = {name: st.KIND_FILES[name] for name in ("mpijob", "rayjob", "trainjob", "sparkapplication")}
 RESOURCES = {r.kind: r for r in (*KINDS.values(), st.PODS, st.EVENTS, st.RAYCLUSTERS, st.JOBSETS, st.BATCH_JOBS)}
 
 
