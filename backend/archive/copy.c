@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DIR/NAMESPACE/.UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is synced. If
- * another writer was faster, the rename fails, since a directory can't replace one that has files.
- * A temporary directory that a crash has left is removed after a day. It is renamed first, so that
- * a directory that becomes a job meanwhile is not removed.
+ * DIR/NAMESPACE/.WRITER-UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is
+ * synced. If another writer was faster, the rename fails, since a directory can't replace one that
+ * has files. The next start removes a temporary directory that a crash has left; that of another
+ * writer, after a day. It renames it first, so that a directory that becomes a job meanwhile is not
+ * removed.
  */
 #include "backend/archive/copy.h"
 
@@ -17,6 +18,7 @@
 #include "backend/base/random.h"
 #include "backend/output/output.h"
 #include "spec/base/name.h"
+#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
@@ -115,12 +117,17 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-static void new_temp(char ret[64])
+/* All names of this writer begin with the same 13 characters. */
+static void new_temp(const struct copy *c, char ret[64])
 {
-	char uuid[37] = "";
+	char host[256] = "", writer[65], uuid[37] = "";
+	cleanup_free char *who = NULL;
 
+	(void)gethostname(host, sizeof(host) - 1);
+	who = text_print("%s %s", host, c->config->state_dir);
+	spec_sha256(who, strlen(who), writer);
 	(void)!random_uuid(uuid);
-	snprintf(ret, 64, ".%s.tmp", uuid);
+	snprintf(ret, 64, ".%.12s-%s.tmp", writer, uuid);
 }
 
 static int remove_tree(int at, const char *name);
@@ -139,15 +146,16 @@ static int remove_tree(int at, const char *name)
 	return err ? err : disk_rmdir(at, name);
 }
 
-/* Remove NAME if it is a temporary directory that is older than a day. */
+/* Remove NAME if it is a temporary directory of this writer, or one that is older than a day. */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
 	char temp[64];
 	struct stat st;
 
-	new_temp(temp);
+	new_temp(data, temp);
 	if (*name == '.' && streq(strrchr(name, '.'), ".tmp") && disk_stat(at, name, &st) == 0 &&
-	    spec_time_of(st.st_mtim) < loop_time_ns() - STALE_NS &&
+	    (strncmp(name, temp, 14) == 0 ||
+	     spec_time_of(st.st_mtim) < loop_time_ns() - STALE_NS) &&
 	    disk_rename(at, name, at, temp) == 0)
 		(void)remove_tree(at, temp);
 	return 0;
@@ -317,10 +325,10 @@ int copy_make(struct copy *c)
 	int err = day < 0 ? day : place(c, at, day);
 
 	if (at >= 0 && !c->cleaned)
-		c->cleaned = disk_list(at, ".", clean_one, NULL) == 0;
+		c->cleaned = disk_list(at, ".", clean_one, c) == 0;
 	if (err || c->found)
 		return err;
-	new_temp(c->temp);
+	new_temp(c, c->temp);
 	temp = open_folder(c, at, c->temp);
 	return temp < 0 ? temp : put_files(c, temp);
 }
