@@ -5,7 +5,7 @@ prepared bytes, checks nothing and forgets nothing. Prints its port; ends when i
 
     bulk_server.py [--kind KIND] [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
 
-JOBS jobs `job-00000` ... of Volcano, or as KIND says: job, jobset; they run PODS pods each; with --wide, one job `wide` of N tasks more, whose
+JOBS jobs `job-00000` ... of Volcano, or as KIND says: job, jobset, rayjob; they run PODS pods each; with --wide, one job `wide` of N tasks more, whose
 pods are as large as Volcano makes them. With --finished, all of them have succeeded. Each pod has a log: one line and
 then silence; or, with --log-mb, so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the
 time. What is created is watched, and can be read. Selectors select all. GET /bench gives what was asked for so far.
@@ -124,6 +124,25 @@ def recorded_templates(resource, scenario):
             for kind, tree in ((resource, job), (st.PODS, pod))]
 
 
+def ray_templates():
+    """Of a RayJob, its RayCluster (the metadata, as a mount asks for it) and a worker's pod, from what KubeRay has done."""
+    seen, running = {}, False
+    for line in (ROOT / "tests/kinds/recordings/rayjob.jsonl").read_text().splitlines():
+        tree = json.loads(line).get("object", {})
+        seen[tree.get("kind"), tree.get("metadata", {}).get("labels", {}).get("ray.io/node-type")] = tree
+        running |= tree.get("kind") == "RayJob" and tree.get("status", {}).get("jobDeploymentStatus") == "Running"
+        if running and seen.get(("Pod", "worker"), {}).get("status", {}).get("phase") == "Running":
+            break
+    job, cluster, pod = (next(seen[key] for key in seen if key[0] == kind and key[1] != "head")
+                         for kind in ("RayJob", "RayCluster", "Pod"))
+    names = {tree["metadata"][key]: f"@{mark}@" if key == "uid" else f"{prefix}-@name@"
+             for tree, mark, prefix in ((job, "owner", "job"), (cluster, "cluster", "cluster")) for key in ("uid", "name")}
+    names.update({pod["metadata"]["uid"]: "@uid@", pod["metadata"]["name"]: "@pod@"})
+    cluster = {key: cluster[key] for key in ("apiVersion", "kind", "metadata")}
+    return [Template(kind, renamed({**tree, "metadata": {**tree["metadata"], "namespace": NAMESPACE}}, names))
+            for kind, tree in ((st.RAYJOBS, job), (st.RAYCLUSTERS, cluster), (st.PODS, pod))]
+
+
 class World:
     """The objects: by resource, functions that make one by its number."""
 
@@ -133,7 +152,11 @@ class World:
         self.jobs, self.job = st.JOBS, job_template("job-@name@", {"main": args.pods}, args.finished)
         self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)}, args.finished)
         self.pod = pod_template("job-@name@", "main", args.finished)
-        if args.kind != "volcano":
+        self.parts = []  # what is between jobs and pods
+        if args.kind == "rayjob":
+            self.jobs, self.parts = st.RAYJOBS, [st.RAYCLUSTERS, st.BATCH_JOBS]
+            self.job, self.cluster, self.pod = ray_templates()
+        elif args.kind != "volcano":
             self.jobs, scenario = RECORDED[args.kind]
             self.job, self.pod = recorded_templates(self.jobs, scenario)
         self.wide_pod = pod_template("wide", "w-@task@", args.finished, args.wide)
@@ -141,6 +164,8 @@ class World:
     def count(self, resource):
         n_jobs, wide = self.args.jobs, self.args.wide
         fixed = {self.jobs: n_jobs + bool(wide), st.PODS: n_jobs * self.args.pods + wide}
+        if self.parts:
+            fixed[st.RAYCLUSTERS] = n_jobs
         return fixed.get(resource, 0) + len(self.made[resource])
 
     def item(self, resource, i):
@@ -152,10 +177,12 @@ class World:
             if self.args.wide and i == 0:
                 return self.wide.make(owner=job_uid(self.args.jobs))
             return self.made[resource][i - bool(self.args.wide)]
+        if resource in self.parts:
+            return self.cluster.make(name=f"{i:05}", owner=job_uid(i), cluster=f"c-{i:05}")
         n = self.args.jobs * self.args.pods
         if i < n:
             job, index = divmod(i, self.args.pods)
-            return self.pod.make(name=f"{job:05}", owner=job_uid(job), uid=str(uuid.UUID(int=i + 1)),
+            return self.pod.make(name=f"{job:05}", owner=job_uid(job), uid=str(uuid.UUID(int=i + 1)), cluster=f"c-{job:05}",
                                  pod=f"job-{job:05}-main-{index}").replace(
                 b'"volcano.sh/task-index":"0"', b'"volcano.sh/task-index":"%d"' % index)
         task = i - n
@@ -219,7 +246,7 @@ class Server:
         self.ticks = args.ticks
         self.api = answers.Api(st.Store())
         if args.kind != "volcano":  # nothing else is installed
-            self.api.resources = [*st.CORE, self.world.jobs]
+            self.api.resources = [*st.CORE, self.world.jobs, *self.world.parts]
         self.shown = True  # objects; else lists are empty
         self.watches = collections.defaultdict(list)
         self.counts = collections.Counter()
@@ -386,7 +413,7 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for option, default in (("jobs", 0), ("pods", 1), ("wide", 0), ("finished", 0), ("log-mb", 0), ("ticks", 0)):
         parser.add_argument(f"--{option}", type=int, default=default)
-    parser.add_argument("--kind", default="volcano", choices=("volcano", *RECORDED))
+    parser.add_argument("--kind", default="volcano", choices=("volcano", "rayjob", *RECORDED))
     bulk = Server(parser.parse_args())
     server = await asyncio.start_server(bulk.connection, "127.0.0.1", 0, backlog=1024, limit=1 << 22)
     print(server.sockets[0].getsockname()[1], flush=True)

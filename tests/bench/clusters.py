@@ -279,10 +279,10 @@ class Clusters:
             self.measure(self.listing, kx)
             self.measure(self.idle_jobs, server, kx)
 
-    def of_kind(self, kind):
-        """A mount of as many jobs of this KIND, which have a pod each: (seconds that it needs to start, KiB a job)."""
+    def of_kind(self, kind, pods=1):
+        """A mount of as many jobs of this KIND, which have so many PODS: (seconds that it needs to start, KiB a job)."""
         n = self.args.jobs
-        with self.server(jobs=n, kind=kind) as server, self.mount(server, start=False, kind=kind) as kx:
+        with self.server(jobs=n, pods=pods, kind=kind) as server, self.mount(server, start=False, kind=kind) as kx:
             server.show(False)
             kx.start()
             empty, times = memory(kx), []
@@ -299,6 +299,12 @@ class Clusters:
         (ours, a_job), (theirs, a_jobset) = (self.of_kind(kind) for kind in ("job", "jobset"))
         return [Figure(f"start, {self.args.jobs} Jobs with one pod each", "s", ours, 1.2, "JobSets", theirs),
                 Figure("memory a Job with one pod", "KiB", a_job, 1.2, "a JobSet", a_jobset)]
+
+    def chains(self):
+        """RayJobs, whose pods belong to a RayCluster of theirs, beside JobSets."""
+        (ours, _), (theirs, _) = (self.of_kind(kind, pods=2) for kind in ("rayjob", "jobset"))
+        n = self.args.jobs
+        return [Figure(f"start, {n} RayJobs with 2 pods and a cluster each", "s", ours, 1.3, "JobSets", theirs)]
 
     def all_kinds(self):
         """A mount of all kinds where Jobs alone are served, beside one of Jobs: it asks first what there is."""
@@ -476,6 +482,7 @@ class Clusters:
         self.small()
         self.many()
         self.measure(self.batch)
+        self.measure(self.chains)
         self.measure(self.all_kinds)
         self.wide()
         self.quiet_streams()

@@ -29,7 +29,7 @@ READERS = {
     "exec": (60, "spec/api/exec_credential.c"),
     "head": (90, "spec/record/head.c"),
     "held": (80, "spec/record/held.c", "spec/app/hold.c"),
-    "kindfile": (85, "spec/kindfile/file.c", "spec/kindfile/path.c", "spec/kindfile/read.c", "spec/kindfile/show.c"),
+    "kindfile": (88, "spec/kindfile/file.c", "spec/kindfile/path.c", "spec/kindfile/read.c", "spec/kindfile/show.c"),
     "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),
     "lines": (80, "backend/output/lines.c"),
     "logline": (70, "spec/logline/logline.c", "spec/logline/overlap.c"),
