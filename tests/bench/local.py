@@ -31,6 +31,20 @@ roles:
 """
 
 
+def copy_synced(folder, target):
+    """Copy a directory, as an archive does: each file and directory synced, under another name, then renamed."""
+    new = target.with_name("new")
+    shutil.copytree(folder, new)
+    for path in (*new.rglob("*"), new):
+        fd = os.open(path, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+    new.rename(target)
+    fd = os.open(target.parent, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
 class Local:
     """The benchmarks; BENCH (tests/bench/run) has the arguments, and takes the figures."""
 
@@ -53,6 +67,7 @@ class Local:
             for name in ("list", "list.jsonl"):
                 self.measure(self.whole_list, kx / name, kx)
             self.measure(self.removal, kx, min(self.args.jobs // 20, 500))
+        self.measure(self.archived, min(self.args.jobs // 10, 1000))
 
     def dry_runs(self):
         """Manifests: of a small AppDef as a whole process, as TorchX makes them, and of a large one."""
@@ -123,6 +138,39 @@ class Local:
         return [Figure(f"start with {n} jobs", "s", seconds), Figure("CPU of it", "s", clusters.cpu(kx)),
                 Figure("memory of it", "MiB", clusters.memory(kx) / 1024),
                 Figure("memory a job", "KiB", clusters.memory(kx) / n)]
+
+    def archived(self, n):
+        """A mount that finds N finished jobs and archives them, and starts of it afterwards."""
+        place, copies = self.bench.top / "archive", self.bench.top / "copies"
+        for folder in (place, copies):
+            folder.mkdir()
+        with self.bench.mount("local:") as kx:
+            job = kx.submit(APP)
+            job.finish()
+            self.make_jobs(kx, job, n)
+            kx.options = f"archive={place}"
+            kx.start()
+            begin = time.perf_counter()
+            harness.wait_for(lambda: sum(1 for _ in place.glob("local/2*/*")) == n, what="the archive")
+            seconds = time.perf_counter() - begin
+            kx.end()
+            rounds = []
+            for _ in range(self.args.rounds):
+                times = []
+                for kx.options in (f"archive={place}", ""):
+                    times.append(clusters.elapsed(kx.start))
+                    kx.end()
+                rounds.append(times)
+            kx.start()
+        begin = time.perf_counter()
+        for number, folder in enumerate(place.glob("local/2*/*")):
+            copy_synced(folder, copies / str(number))
+        theirs = time.perf_counter() - begin
+        ours, bare = (min(times) for times in zip(*rounds))
+        for folder in (place, copies):
+            harness.remove_tree(folder)
+        return [Figure(f"{n} jobs archived by a mount", "s", seconds, 1.5, "a synced copy of the files", theirs),
+                Figure(f"start with {n} archived jobs", "s", ours, 1.5, "without an archive", bare)]
 
     def listing(self, kx):
         ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),

@@ -32,7 +32,8 @@ def test_local():
     said = names("--only", "local", "--rounds", "3")
     for what in ("dry run of a small AppDef", "dry run of 1000 replicas", "read of state", "stat of state",
                  "cat of a log of 1024 MiB", "cat of it merged", "ls -l of 10000 finished jobs", "memory a job",
-                 "start with 10000 jobs", "CPU of it", "rm -r of 500 finished jobs", "list after a change",
+                 "start with 10000 jobs", "CPU of it", "rm -r of 500 finished jobs", "1000 jobs archived by a mount", "start with 1000 archived jobs",
+                 "list after a change",
                  "list.jsonl after a change", "cat list.jsonl, no change"):
         assert what in said
 
