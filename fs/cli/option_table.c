@@ -149,34 +149,31 @@ SETTER(set_list_sources)
 	return 0;
 }
 
-SETTER(set_uid)
+/* Set *RET to VALUE, a number of BASE up to MAX, which WORDS describe. */
+static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
+		      const char *words, unsigned *ret, char **ret_text)
 {
 	uint64_t v;
 
-	if (parse_number(value, 10, 0, UINT32_MAX - 1, &v) < 0)
-		return bad_value(def, value, "a number of a user", ret_text);
-	o->uid = (uid_t)v;
+	if (parse_number(value, base, 0, max, &v) < 0)
+		return bad_value(def, value, words, ret_text);
+	*ret = (unsigned)v;
 	return 0;
+}
+
+SETTER(set_uid)
+{
+	return set_number(def, value, 10, UINT32_MAX - 1, "a number of a user", &o->uid, ret_text);
 }
 
 SETTER(set_gid)
 {
-	uint64_t v;
-
-	if (parse_number(value, 10, 0, UINT32_MAX - 1, &v) < 0)
-		return bad_value(def, value, "a number of a group", ret_text);
-	o->gid = (gid_t)v;
-	return 0;
+	return set_number(def, value, 10, UINT32_MAX - 1, "a number of a group", &o->gid, ret_text);
 }
 
 SETTER(set_umask)
 {
-	uint64_t v;
-
-	if (parse_number(value, 8, 0, 0777, &v) < 0)
-		return bad_value(def, value, "an octal number up to 777", ret_text);
-	o->umask = (mode_t)v;
-	return 0;
+	return set_number(def, value, 8, 0777, "an octal number up to 777", &o->umask, ret_text);
 }
 
 SETTER(set_grace)
