@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's AppWrappers (v1beta1), as its controller writes them. It tells late or never that a job has ended; its counts
+ * MCAD's AppWrappers (v1beta1), as its controller writes them. It reports the end of a job late or never; its counts
  * of pods are not read. Its conditions are a list in which each type and reason keeps its place; some have the time at
- * which they last happened, others that of the first time. If the job waits, it says what for.
+ * which they last happened, others that of the first time. If the job waits, it has the reason.
  */
 #include "spec/base/mem.h"
 #include "spec/base/time.h"

@@ -4,6 +4,7 @@
 
 #include "spec/kinds/shipped.h"
 #include "spec/view/control.h"
+#include "tests/unit/spec/kindfile/mutants.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 #include "tests/unit/table.h"
 
@@ -253,6 +254,63 @@ static void test_ignored(void **state)
 	assert_null(test_kind("pytorchjob")->pick);
 }
 
+/* --- mistakes that somebody could make in job.yaml --- */
+
+static void note_phase(struct world *w, void *data)
+{
+	char line[4096];
+
+	if (!w->last)
+		return;
+	world_describe(w->last, line);
+	fprintf(data, "%s %s %s", w->last->phase, w->last->message, line);
+}
+
+/* What KIND shows of the recorded Jobs. */
+static char *see_jobs(const struct spec_kind *kind)
+{
+	static const char *const scenarios[] = {
+		"job_count_policy", "job_create",	  "job_deadline",
+		"job_fail_policy",  "job_failed_index",	  "job_retry_job",
+		"job_success",	    "job_suspend_resume", "job_terminated",
+	};
+	char *ret;
+	size_t len;
+	FILE *out = text_stream(&ret, &len);
+
+	for (size_t i = 0; i < array_size(scenarios); i++) {
+		struct world *w = mem_zero(sizeof(*w));
+
+		w->kind = kind;
+		world_play_files(w, scenarios[i], WORLD_FILE_PODS, note_phase, out);
+		world_clear(w);
+		free(w);
+	}
+	text_stream_close(out);
+	return ret;
+}
+
+static void check_job_mutant(void *data, const char *text, const char *what)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *seen = NULL;
+	struct spec_kind *kind;
+
+	if (spec_kind_file_read(text, strlen(text), &spec_job, &kind, &e) < 0)
+		return;
+	seen = see_jobs(kind);
+	if (streq(seen, data))
+		fail_msg("job.yaml: no recording shows the mistake in %s", what);
+	spec_kind_file_free(kind);
+}
+
+static void test_mutants(void **state)
+{
+	cleanup_free char *right = see_jobs(test_kind("job"));
+
+	each_mutant(shipped("job"), check_job_mutant, right);
+}
+
 /* The shipped files have no mistake, and no two describe the same object. */
 static void test_shipped(void **state)
 {
@@ -272,7 +330,7 @@ int main(void)
 		cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_shipped),
 		cmocka_unit_test(test_from_pods),     cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_from_pods_one), cmocka_unit_test(test_ignored),
-		cmocka_unit_test(test_workflow_ctl),
+		cmocka_unit_test(test_mutants),	      cmocka_unit_test(test_workflow_ctl),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
