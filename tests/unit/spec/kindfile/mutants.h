@@ -62,8 +62,8 @@ static inline char *states_of(const char *text)
 }
 
 /*
- * Call FN for TEXT without one row of its states, with two rows that may fit the same object in the other order, and with
- * another "first". WHAT says where the mistake is.
+ * Call FN for TEXT without one row of its states, with two rows that may fit the same object in
+ * the other order, and with another "first". WHAT is the place of the mistake.
  */
 static inline void each_mutant(const char *text,
 			       void (*fn)(void *data, const char *mutant, const char *what),
