@@ -305,42 +305,30 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		      size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
-	cleanup_free char *path = NULL;
 	unsigned readable;
-	struct stat st;
 	int err;
 
 	if (which != BACKEND_APPDEF)
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
+	/* The document of a job that was not submitted from here is in its object. */
+	if (!job->own)
+		return backend_text(b, job, which, &text, ret_len);
 	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
-	if (err != -ENOENT)
-		return err;
-	path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
-	err = disk_stat(AT_FDCWD, path, &st);
-	if (err)
-		return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
-	*ret_len = (size_t)st.st_size;
-	return 0;
+	return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
 }
 
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 {
-	cleanup_free char *path = file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
 	unsigned readable;
-	struct stat st;
 	size_t len;
-	int err;
 
-	err = record_file_stat(b->config.state_dir, spec_job_key(job), &len, &readable);
-	if (err != -ENOENT)
-		return err ? 0 : (mode_t)readable & (S_IRGRP | S_IROTH);
-	err = disk_stat(AT_FDCWD, path, &st);
-	/* The mode is that of the file on disk, which nobody but the user reaches there. */
-	if (err)
-		return err == -ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
-	return st.st_mode & (S_IRGRP | S_IROTH);
+	if (!job->own)
+		return S_IRGRP | S_IROTH;
+	if (record_file_stat(b->config.state_dir, spec_job_key(job), &len, &readable))
+		return 0;
+	return (mode_t)readable & (S_IRGRP | S_IROTH);
 }
 
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,

@@ -284,6 +284,11 @@ struct backend_submission {
 	 * The UUID of only this launch, which is recorded with the job. A dry run does not need it.
 	 */
 	const char *submission;
+	/*
+	 * Does the one who submits still wait for the reply? Called on the I/O thread with the DATA of the reply. NULL:
+	 * the reply is always received.
+	 */
+	bool (*waits)(void *data);
 };
 
 /* Launch S, exactly once. It is copied. On success the job is in the store before the reply. */

@@ -187,36 +187,6 @@ int file_make(const char *dir, const char *file, const char *text, size_t len)
 	return write_file(dir, file, text, len, false);
 }
 
-struct known_names {
-	const char *const *v;
-	size_t n;
-};
-
-static int is_unknown(void *data, int at, const char *name, unsigned char type)
-{
-	const struct known_names *known = data;
-
-	for (size_t i = 0; i < known->n; i++)
-		if (streq(known->v[i], name))
-			return 0;
-	return -EEXIST;
-}
-
-static int remove_name(void *data, int at, const char *name, unsigned char type)
-{
-	return disk_unlink(at, name);
-}
-
-int file_remove_dir(const char *dir, const char *const names[], size_t n)
-{
-	struct known_names known = {names, n};
-	int err = disk_list(AT_FDCWD, dir, is_unknown, &known);
-
-	if (!err)
-		err = disk_list(AT_FDCWD, dir, remove_name, NULL);
-	return err ? err : disk_rmdir(AT_FDCWD, dir);
-}
-
 /* The name of the file that reserves space for FILE, below its directory. */
 static void room_name(const char *file, char ret[64])
 {

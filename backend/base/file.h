@@ -76,12 +76,6 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 /* Give back the space that is reserved for FILE in DIR, if there is any. */
 void file_free_room(const char *dir, const char *file);
 
-/*
- * Remove DIR with those of the N files NAMES that are in it. -EEXIST: DIR has other files, and
- * nothing was removed.
- */
-int file_remove_dir(const char *dir, const char *const names[], size_t n);
-
 /* True if NAME in the directory AT, of TYPE (as disk_list reports it), is a directory. */
 bool file_is_dir(int at, const char *name, unsigned char type);
 /* Sync the names of the files that were made in and removed from DIR. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs. An entry is one of them: its record (backend/jobs/records.h), whose key is the UUID of its submission, the
- * conditions in it (spec/record/held.h), and what is being done about it. A making is a submission that becomes an
- * entry: its document is read, the implementation makes a dry run of it, and its record is written.
+ * An entry is a job that no implementation has: its record (backend/jobs/records.h), whose key is the UUID of its
+ * submission, the conditions in it (spec/record/held.h), and what is being done about it. A making is a submission that
+ * becomes a held job: its document is read, the implementation makes a dry run of it, and its record is written.
  *
  *	making  | what is under way                | what ends it           | next
  *	LOOK    | the pool reads its conditions    | it has none            | the request is passed on
@@ -17,18 +17,22 @@
  *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
  *	         |                             | the record has to change otherwise        | COMMITS
  *	         |                             | it is to be removed                       | REMOVES
+ *	         |                             | its job was launched, which is on disk    | (freed)
  *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
  *	         | SUBMITTING; then its docu-  | that is not known, or the disk refuses    | RESTS
  *	         | ment is read, and submitted |                                           |
+ *	SENDS    | a submission that was not   | launched, or not known                    | RESTS
+ *	         | held waits for its answer   | refused                                   | COMMITS, REMOVES
  *	COMMITS  | a change of the record      | it is on disk, or can't be                | RESTS
  *	REMOVES  | the record is being removed | it is                                     | (freed)
  *	         |                             | it can't be                               | RESTS
  *
  * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before anything is sent or
- * started. A refusal for now makes it HELD again, still without conditions. If the outcome is not known, since the
- * reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen; nothing is sent again, unless
- * the user writes `release`. A local job whose record is SUBMITTING at a start, and that this machine does not have,
- * was certainly not started. A record that is LIVE belongs to the implementation, if that is local; else it is removed.
+ * started. A refusal for now makes a job that was held HELD again, still without conditions. If the outcome is not
+ * known, since the reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen. Nothing is
+ * sent again, unless the user writes `release`: in ten minutes, and when all is listed, a job that was not held becomes
+ * NEVER, and one that was held waits for the user. A local job whose record is SUBMITTING at a start, and that this
+ * machine does not have, was certainly not started.
  *
  * store_events.changed reports when a job that others wait for has changed; once after the start, when all jobs are
  * listed, they are looked up. A condition that is met is removed from the record at once, and the removal of the job
@@ -73,7 +77,7 @@
 /* A file in the state directory, whose mtime says when a kxfs ran last. */
 #define RAN_FILE "ran"
 
-enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_REMOVES };
+enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
 /* Requests that wait until nothing is done about an entry any more. */
 struct waiting {
@@ -83,8 +87,8 @@ struct waiting {
 
 struct entry {
 	struct held *h;
-	struct record *r;
-	struct spec_held *rec;
+	struct record *r;      /* pinned, unless it is being removed */
+	struct spec_held *rec; /* NULL: it was not held */
 	struct spec_job *shape;
 	enum entry_state state;
 	struct backend_request
@@ -174,6 +178,14 @@ static enum record_state state_of(const struct entry *e)
 
 /* The reason of a record that only has to be removed. */
 #define REMOVED "Removed"
+/* That of one that was not held, and that the server does not have. */
+#define NOT_LAUNCHED "NotLaunched"
+
+/* Was the job launched for certain? */
+static bool is_launched(const struct entry *e)
+{
+	return state_of(e) == RECORD_LIVE || state_of(e) == RECORD_HISTORY;
+}
 
 /* Has the user removed the job? */
 static bool is_gone(const struct entry *e)
@@ -192,6 +204,13 @@ static const struct spec_job *job_of(const struct entry *e)
 	return job && !job->held ? take_ptr(job) : NULL;
 }
 
+static bool has_job(const struct entry *e)
+{
+	const struct spec_job *job cleanup_job = job_of(e);
+
+	return job;
+}
+
 static void show(struct entry *e, int64_t now)
 {
 	const struct spec_held_news news = {
@@ -205,7 +224,7 @@ static void show(struct entry *e, int64_t now)
 	const struct spec_job *job cleanup_job = job_of(e);
 
 	e->changed = false;
-	if (!job && !is_gone(e) && state_of(e) != RECORD_LIVE)
+	if (!job && !is_gone(e) && !is_launched(e))
 		return store_put(e->h->b->store,
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &news));
 }
@@ -269,6 +288,8 @@ void held_when_saved(struct held *h, held_saved_fn fn, void *data)
 static void entry_free(struct entry *e)
 {
 	count_met(e, 0, 0);
+	if (e->r)
+		record_unpin(e->r);
 	HASH_DEL(e->h->all, e);
 	DL_DELETE2(e->h->list, e, prev, next_entry);
 	spec_held_free(e->rec);
@@ -281,7 +302,7 @@ static void entry_free(struct entry *e)
 /* Is anything being done about E for whose end a request about its job has to wait? */
 static bool is_busy(const struct entry *e)
 {
-	return e->state != ENTRY_RESTS || is_gone(e) || state_of(e) == RECORD_LIVE;
+	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
 }
 
 static void resume(struct entry *e)
@@ -293,6 +314,18 @@ static void resume(struct entry *e)
 		loop_post(e->h->b->loop, e->h->ways.run, p->rq);
 		free(p);
 	}
+}
+
+/* E is not needed any more: the implementation has its job. */
+static void retire(struct entry *e)
+{
+	const struct spec_head *head = record_head(e->r);
+
+	/* Nobody was told so far that it was launched. */
+	if (!e->rec && e->sending == SPEC_SENDING_ASKED)
+		backend_launched(e->h->b, head->file, head->id, head->key);
+	resume(e);
+	return entry_free(e);
 }
 
 /* E rests: go on with it, and with those who wait for it. */
@@ -366,6 +399,10 @@ static void on_committed(void *data, int err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
 	e->written |= !err && state_of(e) == RECORD_LIVE;
+	if (e->written && !is_local(e) && has_job(e))
+		return retire(e);
+	if (state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, NOT_LAUNCHED))
+		backend_launched(h->b, record_head(e->r)->file, "", record_head(e->r)->key);
 	if (err && !wanted) {
 		why = text_print("its record can't be written: %s", strerror(-err));
 		delay(e, why);
@@ -390,9 +427,11 @@ static void on_removed(void *data, int err)
 	const struct spec_job *job cleanup_job = NULL;
 
 	if (err) {
+		record_pin(e->r);
 		e->next = loop_now_ms() + AGAIN_MS;
 		rest(e);
 	} else {
+		e->r = NULL;
 		resume(e);
 		entry_free(e);
 		answer_all(h);
@@ -411,6 +450,9 @@ static void remove_record(struct entry *e, struct backend_request *asker)
 	e->asker = asker;
 	if (job && job->held)
 		store_remove(e->h->b->store, job->uid);
+	if (record_is_going(e->r))
+		return retire(e);
+	record_unpin(e->r);
 	return records_remove(e->r, false, on_removed, e);
 }
 
@@ -427,10 +469,10 @@ static void was_launched(struct entry *e)
 	const struct spec_job *job cleanup_job = job_of(e);
 	const struct record_change change = {.state = RECORD_LIVE, .uid = job ? job->uid : NULL};
 
-	if (is_local(e)) {
-		resume(e);
-		return entry_free(e);
-	}
+	if (state_of(e) == RECORD_HISTORY || record_is_going(e->r))
+		return retire(e);
+	if (is_local(e))
+		return retire(e);
 	if (state_of(e) != RECORD_LIVE)
 		e->asked = loop_now_ms() + UNSEEN_MS;
 	records_note(e->r, &change, SOON_MS);
@@ -448,7 +490,7 @@ static void launch_ended(struct entry *e, int err, const char *text)
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
 	/* If the job was seen, it was launched, whatever the reply was. */
-	if (!err || job)
+	if (!err || job || is_launched(e))
 		return was_launched(e);
 	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
 		diag(DIAG_WARNING, "%s: could not be launched: %s", record_head(e->r)->id, why);
@@ -473,7 +515,14 @@ static void on_launched(void *data, const struct backend_result *result)
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len)
 {
-	return record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
+	int err =
+		record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
+
+	if (!err && which == BACKEND_MANIFEST && !*ret_len) {
+		free(take_ptr(*ret));
+		err = -ENOENT;
+	}
+	return err;
 }
 
 static void read_work(void *data)
@@ -491,6 +540,8 @@ static void read_done(void *data)
 	cleanup_free char *text = take_ptr(e->text);
 	cleanup_free char *why = NULL;
 
+	const bool again = e->sending == SPEC_SENDING_ASKED;
+
 	e->sending = SPEC_SENDING;
 	if (e->work.err) {
 		why = text_print("its record can't be read: %s", file_fault(e->work.err));
@@ -498,8 +549,8 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, text, e->len,
-						on_launched, e));
+		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
+						e->len, on_launched, e));
 	}
 }
 
@@ -555,8 +606,18 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
 
-	if (e->sending == SPEC_SENDING) {
+	if (e->sending == SPEC_SENDING && !e->rec) {
+		end_for(e, "LaunchFailed",
+			e->refusal ? e->refusal : "kxfs ended before it was launched");
+	} else if (e->sending == SPEC_SENDING) {
 		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
+	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked && !e->rec) {
+		diag(DIAG_INFO,
+		     "%s: there is no such job: it was not launched, or it is gone again",
+		     record_head(e->r)->id);
+		end_for(e, NOT_LAUNCHED,
+			"nothing was launched, or it has been removed since; write its file again to "
+			"launch it");
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
 		e->sending = SPEC_SENDING_LOST;
 		e->changed = true;
@@ -618,9 +679,14 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 	}
 	job = job_of(e);
 	switch (head->state) {
+	case RECORD_HISTORY:
+		retire(e);
+		return 0;
 	case RECORD_LIVE:
 		if (!e->written)
 			was_launched(e);
+		else if (job && !is_local(e))
+			retire(e);
 		else if (job || (whole && now_ms >= e->asked))
 			remove_record(e, NULL);
 		return CLOCK_MS;
@@ -646,7 +712,7 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 /* A mount that launches nothing writes nothing, too. */
 static uint64_t consider_passive(struct entry *e, int64_t now, bool whole)
 {
-	const bool begun = e->rec->begin <= now;
+	const bool begun = !e->rec || e->rec->begin <= now;
 
 	if (e->unsettled && whole)
 		look_up(e);
@@ -733,12 +799,69 @@ static struct entry *entry_new(struct held *h, struct record *r, struct spec_hel
 	e->r = r;
 	e->rec = rec;
 	e->shape = shape;
-	e->begun = rec->begin <= loop_time_ns();
+	e->begun = !rec || rec->begin <= loop_time_ns();
 	e->again = backoff_begin(AGAIN_MS, AGAIN_MAX_MS);
-	e->unsettled = rec->n_after > 0;
+	e->unsettled = rec && rec->n_after > 0;
+	record_pin(r);
 	HASH_ADD_KEYPTR(hh, h->all, record_head(r)->key, strlen(record_head(r)->key), e);
 	DL_APPEND2(h->list, e, prev, next_entry);
 	return e;
+}
+
+static struct entry *find(const struct held *h, const struct record *r)
+{
+	struct entry *e;
+
+	HASH_FIND_STR(h->all, record_head(r)->key, e);
+	return e;
+}
+
+/* The entry of R, which was not held, and whose document is TEXT; it is made if there is none. */
+static struct entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
+{
+	struct entry *e = find(h, r);
+
+	return e ? e : entry_new(h, r, NULL, spec_held_shape(text, len, h->b->config.home));
+}
+
+void held_sent(struct held *h, struct record *r, const char *text, size_t len)
+{
+	struct entry *e;
+
+	if (is_stopping(h) || record_is_going(r) || record_head(r)->state != RECORD_SUBMITTING)
+		return;
+	e = need_sent(h, r, text, len);
+	e->state = ENTRY_SENDS;
+	show(e, loop_time_ns());
+}
+
+void held_answered(struct held *h, struct record *r, const struct held_answer *answer)
+{
+	const bool sent = !record_is_going(r) && record_head(r)->state == RECORD_SUBMITTING;
+	struct entry *e = find(h, r);
+
+	if (sent && !answer->err)
+		records_note(r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
+	if (sent && answer->err && answer->err != -EINPROGRESS && answer->heard && !e)
+		return records_remove(r, false, NULL, NULL);
+	if (sent && answer->err && answer->text)
+		e = need_sent(h, r, answer->text, answer->len);
+	if (!e)
+		return;
+	e->sending = SPEC_SENDING;
+	if (sent && answer->err == -EINPROGRESS) {
+		e->sending = SPEC_SENDING_ASKED;
+		e->asked = loop_now_ms() + ASKED_MS;
+		show(e, loop_time_ns());
+	} else if (sent && answer->err && answer->heard) {
+		return remove_record(e, NULL);
+	} else if (sent && answer->err) {
+		text_set(&e->refusal, "%s", answer->why ? answer->why : strerror(-answer->err));
+		return end_for(e, "LaunchFailed", e->refusal);
+	} else if (!record_is_going(r)) {
+		e->asked = loop_now_ms() + UNSEEN_MS;
+	}
+	return rest(e);
 }
 
 /* Runs on the pool: note that a kxfs runs, which is done now and then while a job is held. */
@@ -939,7 +1062,7 @@ static void look_done(void *data)
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, rq->text, rq->len,
+		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
 					    on_dry_run, m));
 	spec_head_free(m->head);
 	spec_held_free(m->rec);
@@ -988,13 +1111,13 @@ bool held_takes(struct held *h, struct backend_request *rq)
 	job = store_get_uid(h->b->store, rq->uid);
 	if (job && job->own)
 		HASH_FIND_STR(h->all, job->submission, e);
-	if (!e || (!job->held && !is_busy(e)))
+	if (!e || (!job->held && (!is_busy(e) || !e->rec)))
 		return false;
-	if (is_busy(e)) {
+	if (is_busy(e) && e->state != ENTRY_SENDS) {
 		p = new0(struct waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
-	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_NEVER) {
+	} else if (rq->kind == BACKEND_FORGET) {
 		remove_record(e, rq);
 	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_SUBMITTING &&
 		   e->sending != SPEC_SENDING_LOST) {
@@ -1008,7 +1131,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		e->sending = SPEC_SENDING_ASKED;
 		begin_launch(e);
 		backend_answer(rq, 0, NULL, NULL);
-	} else if (rq->action != SPEC_RELEASE || !e->rec->hold) {
+	} else if (rq->action != SPEC_RELEASE || !e->rec || !e->rec->hold) {
 		backend_answer_no_effect(rq, job->phase);
 	} else {
 		e->rec->hold = false;
@@ -1072,6 +1195,7 @@ static void take_found(struct held *h, const struct found *found)
 	struct entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
+	const bool is_never = head->state == RECORD_NEVER && streq(head->reason, NOT_LAUNCHED);
 
 	if (h->last_ran && now - since > PAUSE_NS) {
 		e->from = since;
@@ -1087,7 +1211,11 @@ static void take_found(struct held *h, const struct found *found)
 	 * launched the implementation reports.
 	 */
 	if (head->state != RECORD_LIVE)
-		backend_launched(h->b, head->file, head->id, head->key);
+		backend_launched(h->b, head->file,
+				 !e->rec    ? NULL
+				 : is_never ? ""
+					    : head->id,
+				 head->key);
 }
 
 static void load_done(void *data)
@@ -1116,14 +1244,14 @@ static void find_record(void *data, struct record *r)
 	const struct spec_head *head = record_head(r);
 	const struct spec_job *job cleanup_job = store_get_uid(l->h->b->store, head->key);
 	cleanup_free char *part = NULL;
-	struct spec_held *rec;
+	struct spec_held *rec = NULL;
 
 	/* Local jobs that were started are in the store; others of them were forgotten. */
-	if (record_is_going(r) || (is_local_head(head) && (job || head->state == RECORD_LIVE ||
-							   head->state == RECORD_HISTORY)))
+	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
+	    (is_local_head(head) && job))
 		return;
 	part = record_take_part(r, RECORD_HOLD);
-	if (spec_held_parse(part, &rec) < 0) {
+	if ((head->state != RECORD_SUBMITTING || head->held) && spec_held_parse(part, &rec) < 0) {
 		diag(DIAG_ERROR, "%s: what it waits for can't be read; it is never launched",
 		     record_head(r)->id);
 		return;

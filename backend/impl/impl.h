@@ -110,12 +110,14 @@ struct backend_request {
 	 * and is refused if it could not be launched here.
 	 */
 	bool held;
+	bool again;    /* HELD: an earlier try may have been acted on, though it was not seen */
 	char *backend; /* of a SUBMIT that is HELD: the one that the dry run said; else NULL */
 	char *id;
 	char *uid;
 	enum spec_action action;
 	char *argument; /* argument of the action; NULL: none */
 	backend_reply_fn reply;
+	bool (*waits)(void *data); /* see struct backend_submission */
 	void *data;
 };
 

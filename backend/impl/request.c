@@ -84,17 +84,20 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->submitter = text_copy(s->submitter);
 	rq->submission = s->submission ? text_copy(s->submission) : NULL;
 	rq->readable = s->readable;
+	rq->waits = s->waits;
 	request_post(rq);
 }
 
 /* The make() of struct held_ways. */
 static struct backend_request *request_of_held(struct backend *b, const struct spec_head *head,
-					       enum backend_request_kind kind, const char *text,
-					       size_t len, backend_reply_fn reply, void *data)
+					       enum backend_request_kind kind, bool again,
+					       const char *text, size_t len, backend_reply_fn reply,
+					       void *data)
 {
 	struct backend_request *rq = request_new(b, kind, reply, data);
 
 	rq->held = true;
+	rq->again = again;
 	rq->id = text_copy(head->id);
 	rq->file = text_copy(head->file);
 	rq->submitter = text_copy(head->submitter);

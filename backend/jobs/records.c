@@ -84,6 +84,7 @@ struct record {
 	struct spec_head *head;
 	struct writer *writer; /* NULL: nothing is under way */
 	bool removed;	       /* its removal was requested */
+	unsigned pins;	       /* who needs it still */
 	char *uid;	       /* NULL: not known, so it is in the list UNSEEN */
 	UT_hash_handle hh;     /* by key */
 	UT_hash_handle hh_uid;
@@ -249,6 +250,19 @@ bool record_is_going(const struct record *r)
 	return r->removed;
 }
 
+static void write_next(struct writer *w);
+
+void record_pin(struct record *r)
+{
+	r->pins++;
+}
+
+void record_unpin(struct record *r)
+{
+	if (--r->pins == 0 && r->writer && !r->writer->writing)
+		write_next(r->writer);
+}
+
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
 {
 	struct record *r, *next;
@@ -338,7 +352,7 @@ static void write_next(struct writer *w)
 	}
 	if (!q && r->rs->stopping)
 		return on_timer(w);
-	if (!q)
+	if (!q || (q->kind == REQUEST_REMOVE && r->pins))
 		return;
 	w->writing = true;
 	w->work = (struct work){.run = write_work,
@@ -398,8 +412,14 @@ static struct writer *writer_of(struct record *r)
 static void add_request(struct record *r, struct request *q)
 {
 	struct writer *w = writer_of(r);
+	struct request *removal = NULL;
 
-	LL_APPEND(w->requests, q);
+	if (r->pins)
+		LL_SEARCH_SCALAR(w->requests, removal, kind, REQUEST_REMOVE);
+	if (removal && q != removal)
+		LL_PREPEND_ELEM(w->requests, removal, q);
+	else
+		LL_APPEND(w->requests, q);
 	if (!w->writing)
 		write_next(w);
 }

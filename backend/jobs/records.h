@@ -61,6 +61,9 @@ const struct spec_head *record_head(const struct record *r);
 char *record_take_part(struct record *r, enum record_part part);
 /* Was its removal requested? */
 bool record_is_going(const struct record *r);
+/* R is not removed before record_unpin was called as often: its removal waits, and other requests go before that. */
+void record_pin(struct record *r);
+void record_unpin(struct record *r);
 /* NULL: there is none. */
 struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);

@@ -1,51 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of folders by key, and the snapshots that are to be written, one after the other: soon after a job has
- * changed, and again if it has changed meanwhile. Each time the newest snapshot in the store is written.
+ * A table of the output that is on disk, by key; what else is known of a job is in its record.
  *
- * What is done to a folder, one thing at a time:
+ * What is done to the output of a job, one thing at a time:
  *
  *	state	  what is under way			what ends it		next
  *	READY	  nothing				folders_remove		REMOVING
  *						folders_drop_output		DROPPING
- *	DROPPING  its output is being removed		that is done		READY
+ *	DROPPING  the output is being removed		that is done		READY
  *						folders_remove			DROPPING, then REMOVING
- *	REMOVING  all of it is being removed		that is done		(freed)
+ *	REMOVING  the record and the output are		that is done		(freed)
+ *		  being removed
  */
 #include "backend/kube/folders.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include <uthash.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/work.h"
-#include "backend/kube/folder_files.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/job/snapshot.h"
 
 #define SOON_MS 1000
-/* How long submissions are collected before their folders are synced together. */
-#define SYNC_MS 500
+/* How long a record may say that its job is being launched although the job was seen. */
+#define SEEN_MS 500
 
 enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING };
 
+/* Output on disk. */
 struct entry {
-	struct folder folder;
 	struct folders *f;
+	char *key, *uid;
 	enum state state;
-	bool full;	/* there is output in the folder now */
-	bool removal;	/* it is to be REMOVING as soon as it is READY and not UNDER_WAY */
-	bool refused;	/* the disk did not take the last snapshot, and a message has said so */
-	bool submitted; /* it was submitted by this mount, so STATE/submissions may have its file */
-	bool under_way; /* its submission has not been answered */
-	struct waiter *waiters;	   /* those who wait for its removal */
-	struct work work;	   /* the first step of the removal */
-	UT_hash_handle hh;	   /* by key */
-	UT_hash_handle hh_uid;	   /* by uid, as soon as that is known */
-	struct entry *prev, *next; /* those whose uid is not known */
+	bool full;		/* there is output now */
+	bool unmerged;		/* see struct folder */
+	bool removal;		/* it is to be REMOVING as soon as it is READY */
+	bool refused;		/* its record can't be made, and a message has said so */
+	struct waiter *waiters; /* those who wait for its removal */
+	UT_hash_handle hh;	/* by key */
 };
 
 struct waiter {
@@ -54,29 +53,13 @@ struct waiter {
 	struct waiter *next;
 };
 
-/* A snapshot that is to be written. */
-struct save {
-	struct work work;
-	struct folders *f;
-	char *uid;
-	const struct spec_job *job; /* the snapshot, while it is being written */
-	struct save *prev, *next;
-	UT_hash_handle hh; /* by uid */
-};
-
 struct folders {
 	struct folders_config config;
 	struct folders_events events;
 	loop_fn saved;
 	void *saved_data;
-	struct entry *all, *by_uid, *unknown;
-	/* The table by uid, and the order in which they are written. */
-	struct save *saves, *save_list;
-	struct loop_timer save_timer;
-	bool saving; /* a snapshot is being written */
-	/* Syncs of submissions that were answered; they wait for SYNC_TIMER. */
-	struct change *syncs;
-	struct loop_timer sync_timer;
+	struct entry *all;
+	struct loop_timer retry; /* for records that could not be made */
 	bool stopping;
 };
 
@@ -88,68 +71,23 @@ static struct entry *find(const struct folders *f, const char *key)
 	return e;
 }
 
-static struct entry *find_uid(const struct folders *f, const char *uid)
-{
-	struct entry *e;
-
-	HASH_FIND(hh_uid, f->by_uid, uid, strlen(uid), e);
-	return e;
-}
-
-/* The job of E has the uid UID. */
-static void learn(struct entry *e, const char *uid)
-{
-	struct folders *f = e->f;
-
-	if (*e->folder.uid || !*uid)
-		return;
-	DL_DELETE(f->unknown, e);
-	text_set(&e->folder.uid, "%s", uid);
-	HASH_ADD_KEYPTR(hh_uid, f->by_uid, e->folder.uid, strlen(uid), e);
-}
-
-static struct entry *add(struct folders *f, const char *key, const char *id, const char *uid)
+static struct entry *add(struct folders *f, const char *key, const char *uid)
 {
 	struct entry *e = new0(struct entry);
 
 	e->f = f;
-	e->folder.key = text_copy(key);
-	e->folder.id = text_copy(id);
-	e->folder.uid = text_copy("");
-	HASH_ADD_KEYPTR(hh, f->all, e->folder.key, strlen(e->folder.key), e);
-	DL_APPEND(f->unknown, e);
-	learn(e, uid);
+	e->key = text_copy(key);
+	e->uid = text_copy(uid);
+	HASH_ADD_KEYPTR(hh, f->all, e->key, strlen(e->key), e);
 	return e;
 }
 
 static void entry_free(struct entry *e)
 {
-	struct folders *f = e->f;
-
-	HASH_DELETE(hh, f->all, e);
-	if (*e->folder.uid)
-		HASH_DELETE(hh_uid, f->by_uid, e);
-	else
-		DL_DELETE(f->unknown, e);
-	free(e->folder.key);
-	free(e->folder.id);
-	free(e->folder.uid);
-	free(e->folder.file);
+	HASH_DEL(e->f->all, e);
+	free(e->key);
+	free(e->uid);
 	free(e);
-}
-
-/* --- whose a folder is --- */
-
-/* Without annotations (no_annotations) only the object's name can tell, if nobody else would choose that. */
-static bool is_submission(const struct folder *folder, const struct spec_job_view *view)
-{
-	const char *dash = strrchr(folder->id, '-');
-
-	if (!folder->own || !streq(folder->id, view->meta.name))
-		return false;
-	if (*view->submission)
-		return streq(folder->key, view->submission);
-	return dash && spec_name_is_suffix(dash + 1);
 }
 
 static bool is_going(const struct entry *e)
@@ -157,56 +95,115 @@ static bool is_going(const struct entry *e)
 	return e->removal || e->state == FOLDER_REMOVING;
 }
 
-static struct entry *find_of(const struct folders *f, const struct spec_job_view *view)
-{
-	struct entry *e = find_uid(f, view->meta.uid);
+/* --- whose a record is --- */
 
-	if (e)
-		return is_going(e) ? NULL : e;
-	DL_FOREACH(f->unknown, e)
-		if (is_submission(&e->folder, view))
-			return is_going(e) ? NULL : e;
+/* Without annotations (no_annotations) only the object's name can tell, if nobody else would choose that. */
+static bool is_submission(const struct record *r, const struct spec_job_view *view)
+{
+	const struct spec_head *head = record_head(r);
+	const char *dash = strrchr(head->id, '-');
+
+	if (!head->own || *head->uid || record_is_going(r) || !streq(head->id, view->meta.name))
+		return false;
+	if (*view->submission)
+		return streq(head->key, view->submission);
+	return dash && spec_name_is_suffix(dash + 1);
+}
+
+/* The record of the very job of VIEW; NULL: it has none. */
+static struct record *record_of(const struct folders *f, const struct spec_job_view *view)
+{
+	struct record *r = records_by_uid(f->config.records, view->meta.uid);
+
+	if (r)
+		return record_is_going(r) ? NULL : r;
+	if (*view->submission) {
+		r = records_by_key(f->config.records, view->submission);
+		return r && is_submission(r, view) ? r : NULL;
+	}
+	while ((r = records_next_unseen(f->config.records, r)))
+		if (is_submission(r, view))
+			return r;
 	return NULL;
 }
 
-const struct folder *folders_find(const struct folders *f, const char *key)
+static struct folder describe(const struct record *r, const struct entry *e)
 {
-	const struct entry *e = find(f, key);
+	const struct spec_head *head = r ? record_head(r) : NULL;
+	struct folder ret = {0};
 
-	return e ? &e->folder : NULL;
+	if (head)
+		ret = (struct folder){
+			.key = head->key,
+			.uid = head->uid,
+			.id = head->id,
+			.file = head->file,
+			.own = head->own,
+			.dropped = head->dropped,
+		};
+	else if (e)
+		ret = (struct folder){.key = e->key, .uid = e->uid, .id = e->key, .file = ""};
+	ret.output = e;
+	ret.unmerged = e && e->unmerged;
+	return ret;
 }
 
-const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
+struct folder folders_of(const struct folders *f, const struct spec_job_view *view)
 {
-	const struct entry *e = find_of(f, view);
+	const struct record *r = record_of(f, view);
+	const struct entry *e = find(f, r ? record_head(r)->key : view->meta.uid);
 
-	return e ? &e->folder : NULL;
+	if (e && (is_going(e) || (!r && !streq(e->uid, view->meta.uid))))
+		e = NULL;
+	return describe(r, e);
 }
 
-bool folders_awaits(const struct folders *f, const char *id)
+struct folder folders_find(const struct folders *f, const char *key)
 {
-	const struct entry *e;
+	return describe(records_by_key(f->config.records, key), find(f, key));
+}
 
-	DL_FOREACH(f->unknown, e)
-		if (streq(e->folder.id, id))
+bool folders_awaits(const struct folders *f, const char *id, const char *key)
+{
+	const struct record *r = NULL;
+
+	while ((r = records_next_unseen(f->config.records, r))) {
+		const struct spec_head *head = record_head(r);
+
+		if ((head->state == RECORD_HELD || head->state == RECORD_SUBMITTING) &&
+		    !record_is_going(r) && streq(head->id, id) && !streq(head->key, key))
 			return true;
+	}
 	return false;
+}
+
+struct each {
+	struct folders *f;
+	void (*fn)(void *data, const struct folder *folder);
+	void *data;
+};
+
+static void on_record(void *data, struct record *r)
+{
+	const struct each *each = data;
+	const struct spec_head *head = record_head(r);
+	const struct folder folder = describe(r, find(each->f, head->key));
+
+	if ((head->state == RECORD_LIVE || head->state == RECORD_HISTORY) && !record_is_going(r))
+		each->fn(each->data, &folder);
 }
 
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data)
 {
-	struct entry *e, *next;
-
-	HASH_ITER(hh, f->all, e, next)
-		fn(data, &e->folder);
+	records_each(f->config.records, on_record, &(struct each){f, fn, data});
 }
 
 bool folders_holds(const struct folders *f, const struct spec_job *job)
 {
 	const struct entry *e = find(f, spec_job_key(job));
 
-	return e && e->folder.output && !is_going(e) && streq(e->folder.uid, job->uid);
+	return e && !is_going(e) && streq(e->uid, job->uid);
 }
 
 bool folders_has_output(const struct folders *f, const struct spec_job *job)
@@ -216,190 +213,133 @@ bool folders_has_output(const struct folders *f, const struct spec_job *job)
 	return e && e->full;
 }
 
-/* Output may come into the folder of E again. */
-static void freed(const struct entry *e)
+void folders_bind(struct folders *f, const struct spec_job_view *view)
 {
-	e->f->events.freed(e->f->events.data, e->folder.uid);
+	struct record *r = record_of(f, view);
+	const struct spec_head *head = r ? record_head(r) : NULL;
+	struct entry *e = head ? find(f, head->key) : NULL;
+
+	if (e && !*e->uid)
+		text_set(&e->uid, "%s", view->meta.uid);
+	/* A held job is launched first: held.c sees it in the store. */
+	if (!head || *head->uid || head->state == RECORD_HELD)
+		return;
+	records_note(r,
+		     &(struct record_change){
+			     .state = RECORD_LIVE, .uid = view->meta.uid, .reason = "", .why = ""},
+		     head->held ? 0 : SEEN_MS);
 }
 
-/* --- submissions --- */
-
-int folders_reserve(struct folders *f, const char *id, const char *submission)
+int folders_claim(struct folders *f, const struct spec_job_view *view)
 {
+	const char *uid = view->meta.uid;
+	const struct record *r = records_by_uid(f->config.records, uid);
 	struct entry *e;
 
-	if (find(f, submission) || folders_awaits(f, id))
-		return -EEXIST;
-	e = add(f, submission, id, "");
-	e->folder.own = e->submitted = e->under_way = true;
+	if (!r)
+		r = record_of(f, view);
+	e = find(f, r ? record_head(r)->key : uid);
+	if ((r && record_is_going(r)) || (e && (e->state != FOLDER_READY || e->removal)))
+		return -EINPROGRESS;
+	if (!r && ((e && !streq(e->uid, uid)) || records_by_key(f->config.records, uid)))
+		return -EBUSY;
+	if (!r && (!spec_name_is_file(uid) || strlen(uid) > SPEC_MAX_KEY))
+		return -EINVAL;
+	if (!e)
+		e = add(f, r ? record_head(r)->key : uid, uid);
+	e->full = true;
 	return 0;
 }
 
-void folders_release(struct folders *f, const char *submission)
+/* --- snapshots --- */
+
+static const struct spec_job *snapshot_of(void *data, const struct record *r)
 {
-	entry_free(find(f, submission));
+	const struct folders *f = data;
+	const struct spec_head *head = record_head(r);
+	const struct spec_job *job cleanup_job =
+		*head->uid ? store_get_uid(f->config.store, head->uid) : NULL;
+
+	return job && !job->held ? take_ptr(job) : NULL;
 }
 
-int folders_resume(struct folders *f, const char *submission)
-{
-	struct entry *e = find(f, submission);
-
-	if (!e || is_going(e) || *e->folder.uid || !e->folder.own)
-		return -EEXIST;
-	e->folder.doubt = 0;
-	e->submitted = e->under_way = true;
-	return 0;
-}
-
-/* Something that is being done to a folder on the disk. */
-struct change {
-	struct work work;
-	struct folders *f;
-	char *key;
-	char *id;	 /* the job, for messages */
-	char *uid;	 /* uid of the folder's job */
-	bool recorded;	 /* that its output is removed */
-	folders_fn done; /* called when the change is done; may be NULL */
-	void *data;
-	struct change *next; /* the next one to be synced */
-};
-
-static struct change *change_new(struct folders *f, const char *key)
-{
-	const struct entry *e = find(f, key);
-	struct change *c = new0(struct change);
-
-	c->f = f;
-	c->key = text_copy(key);
-	c->id = text_copy(e ? e->folder.id : key);
-	c->uid = text_copy(e ? e->folder.uid : "");
-	return c;
-}
-
-static void change_start(struct change *c, struct work work)
-{
-	c->work = work;
-	c->work.data = c;
-	c->work.group = c->f->config.group;
-	work_start(&c->work, c->f->config.loop);
-}
-
-static void change_free(struct change *c)
-{
-	free(c->key);
-	free(c->id);
-	free(c->uid);
-	free(c);
-}
-
-static void sync_work(void *data)
-{
-	struct change *all = data, *c;
-
-	LL_FOREACH(all, c)
-		c->work.err = folder_files_settle(c->f->config.state_dir, c->key, c->uid);
-}
-
-static void on_synced(void *data)
-{
-	struct change *all = data, *c, *next;
-
-	LL_FOREACH_SAFE(all, c, next) {
-		if (c->work.err)
-			diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s",
-			     c->id, strerror(-c->work.err));
-		change_free(c);
-	}
-}
-
-static void sync_now(void *data)
+static void on_retry(void *data)
 {
 	struct folders *f = data;
+	struct entry *e, *next;
 
-	loop_timer_stop(&f->sync_timer);
-	if (f->syncs)
-		change_start(take_ptr(f->syncs),
-			     (struct work){.run = sync_work, .done = on_synced});
+	HASH_ITER(hh, f->all, e, next)
+		if (e->refused && !is_going(e))
+			folders_save(f, e->uid, false);
 }
 
-/*
- * Soon sync the submission of E, with its job's uid as it is then; until then STATE/submissions has all of it. A sync
- * at once would hold up the answer and the next submission.
- */
-static void sync_later(struct entry *e)
-{
-	struct folders *f = e->f;
-	struct change *c = change_new(f, e->folder.key);
+/* The record of a job that was not submitted from here was made. */
+struct made {
+	struct folders *f;
+	char *key;
+};
 
-	LL_PREPEND(f->syncs, c);
-	if (f->stopping)
-		sync_now(f);
-	else if (!loop_timer_is_set(&f->sync_timer))
-		loop_timer_set(&f->sync_timer, SYNC_MS);
+static void on_made(void *data, int err)
+{
+	struct made *m = data;
+	struct folders *f = m->f;
+	struct entry *e = find(f, m->key);
+
+	if (e && err && !e->refused)
+		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be made: %s%s", m->key,
+		     f->config.state_dir, m->key, strerror(-err),
+		     f->stopping ? "" : "; kxfs retries until it can");
+	if (e)
+		e->refused = err;
+	if (e && err && !f->stopping)
+		loop_timer_set(&f->retry, SOON_MS);
+	else if (e && !err)
+		/* It may have left jobs/ meanwhile. */
+		folders_save(f, e->uid, false);
+	free(m->key);
+	free(m);
 }
 
-bool folders_was_seen(const struct folders *f, const char *submission)
+/* JOB, which was not submitted from here, has output: make a record of it. */
+static void make_record(struct folders *f, const struct spec_job *job)
 {
-	const struct entry *e = find(f, submission);
+	struct spec_head *head = spec_head_new();
+	struct made *m = new0(struct made);
 
-	/* Only whoever has seen the job go removes the folder meanwhile. */
-	return e && (*e->folder.uid || e->removal);
+	spec_set(&head->key, job->uid);
+	spec_set(&head->uid, job->uid);
+	spec_set(&head->id, job->id);
+	spec_set(&head->backend, job->backend);
+	spec_set(&head->namespace, job->namespace);
+	head->created = job->created;
+	head->state = RECORD_LIVE;
+	m->f = f;
+	m->key = text_copy(job->uid);
+	records_make(f->config.records, head, &(struct record_rest){.document = ""}, NULL, on_made,
+		     m);
 }
 
-void folders_submitted(struct folders *f, const char *submission, const char *uid)
+void folders_save(struct folders *f, const char *uid, bool now)
 {
-	struct entry *e = find(f, submission);
-	bool learned;
+	const struct spec_job *job cleanup_job = store_get_uid(f->config.store, uid);
+	struct record *r = records_by_uid(f->config.records, uid);
+	const enum record_state state = job && job->history ? RECORD_HISTORY : RECORD_LIVE;
 
-	if (e && e->under_way && e->removal) {
-		e->under_way = e->removal = false;
-		folders_remove(f, submission, NULL, NULL);
+	if (!job || job->held || (r && record_is_going(r)))
 		return;
-	}
-	if (!e || is_going(e))
-		return;
-	learned = *uid && !*e->folder.uid;
-	learn(e, uid);
-	if (learned || e->under_way)
-		sync_later(e);
-	e->under_way = false;
+	if (r)
+		records_note(r, &(struct record_change){.state = state}, now ? 0 : SOON_MS);
+	else if (folders_holds(f, job) && streq(spec_job_key(job), uid))
+		make_record(f, job);
+	f->saved(f->saved_data);
 }
 
-void folders_doubt(struct folders *f, const char *submission, const char *file, uint64_t ms)
+/* --- what is removed --- */
+
+/* Output of the job of E may be captured again. */
+static void freed(const struct entry *e)
 {
-	struct entry *e = find(f, submission);
-
-	if (!e || is_going(e) || *e->folder.uid)
-		return;
-	e->folder.doubt = loop_now_ms() + ms;
-	if (file && !e->folder.file)
-		e->folder.file = text_copy(file);
-	if (!e->folder.written)
-		e->folder.written = loop_time_ns();
-	e->under_way = false;
-}
-
-const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
-{
-	struct entry *e = find_of(f, view);
-	bool doubt = e && e->folder.doubt;
-
-	if (!e || *e->folder.uid)
-		return NULL;
-	learn(e, view->meta.uid);
-	e->folder.doubt = 0;
-	/* While the submission is not answered, folders_submitted will sync it. */
-	if (!e->under_way)
-		sync_later(e);
-	return doubt ? &e->folder : NULL;
-}
-
-/* --- folders that are removed --- */
-
-static void say_left(const char *id, int err)
-{
-	if (err < 0)
-		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", id, strerror(-err));
+	e->f->events.freed(e->f->events.data, e->uid);
 }
 
 static void tell(struct waiter *waiters, int err)
@@ -413,104 +353,110 @@ static void tell(struct waiter *waiters, int err)
 	}
 }
 
-/* The folder of E is gone: free E. */
-static void gone(struct entry *e)
-{
-	struct waiter *waiters = take_ptr(e->waiters);
+/* Something that is being done to what there is of a job. */
+struct change {
+	struct folders *f;
+	char *key;
+	folders_fn done; /* may be NULL */
+	void *data;
+	bool recorded; /* that its output is removed */
+};
 
-	freed(e);
-	entry_free(e);
-	tell(waiters, 0);
+static struct change *change_new(struct folders *f, const char *key, folders_fn done, void *data)
+{
+	struct change *c = new0(struct change);
+
+	*c = (struct change){.f = f, .key = text_copy(key), .done = done, .data = data};
+	group_enter(f->config.group);
+	return c;
 }
+
+static void change_end(struct change *c, int err)
+{
+	struct group *group = c->f->config.group;
+
+	if (c->done)
+		c->done(c->data, err);
+	else if (err)
+		diag(DIAG_ERROR, "%s can't be removed: %s", c->key, strerror(-err));
+	free(c->key);
+	free(c);
+	group_leave(group);
+}
+
+static void remove_now(struct entry *e);
 
 static void on_removed(void *data, int err)
 {
-	struct entry *e = data;
-	struct waiter *waiters;
+	struct change *c = data;
+	struct entry *e = find(c->f, c->key);
+	struct waiter *waiters = e ? take_ptr(e->waiters) : NULL;
 
-	if (err < 0 && e->waiters && e->folder.output) {
-		waiters = take_ptr(e->waiters);
+	if (e && err && waiters) { /* the user may try again */
 		e->state = FOLDER_READY;
 		e->removal = false;
 		freed(e);
-		tell(waiters, err);
-		return;
+	} else if (e) {
+		freed(e);
+		entry_free(e);
 	}
-	say_left(e->folder.id, err);
-	gone(e);
+	if (waiters || c->done) {
+		tell(waiters, err);
+		err = c->done ? err : 0;
+	}
+	change_end(c, err);
 }
 
-static void forget_work(void *data)
+/* The record is removed, or there was none. */
+static void on_unlinked(void *data, int err)
 {
-	struct entry *e = data;
+	struct change *c = data;
 
-	/* If this fails, the next start makes the folder again, and removes it since there is no such job. */
-	(void)folder_files_forget(e->f->config.state_dir, e->folder.key);
+	if (err || !find(c->f, c->key))
+		return on_removed(c, err);
+	output_job_remove(c->f->config.output, c->key, on_removed, c);
 }
 
-static void remove_rest(void *data)
+/* Remove the record of C, then its output. */
+static void remove_all(struct change *c)
 {
-	struct entry *e = data;
+	struct record *r = records_by_key(c->f->config.records, c->key);
 
-	output_job_remove(e->f->config.output, e->folder.key, on_removed, e);
+	if (r && !record_is_going(r) && record_head(r)->state != RECORD_HELD)
+		records_remove(r, false, on_unlinked, c);
+	else
+		on_unlinked(c, 0);
 }
 
 static void remove_now(struct entry *e)
 {
 	e->state = FOLDER_REMOVING;
-	/* A start makes the folder of each submission again that it finds in STATE/submissions. */
-	if (!e->submitted)
-		return remove_rest(e);
-	e->work = (struct work){.run = forget_work,
-				.done = remove_rest,
-				.data = e,
-				.group = e->f->config.group};
-	work_start(&e->work, e->f->config.loop);
-}
-
-static void change_end(void *data, int err)
-{
-	struct change *c = data;
-
-	if (c->done)
-		c->done(c->data, err);
-	else
-		say_left(c->id, err);
-	change_free(c);
+	remove_all(change_new(e->f, e->key, NULL, NULL));
 }
 
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data)
 {
+	struct record *r = records_by_key(f->config.records, key);
 	struct entry *e = find(f, key);
+	struct waiter *w;
 
-	if (!e) {
-		struct change *c = change_new(f, key);
-
-		c->done = done;
-		c->data = data;
-		return output_job_remove(f->config.output, key, change_end, c);
+	if (!e && !done) {
+		if (r && !record_is_going(r))
+			records_remove(r, false, NULL, NULL);
+		return;
 	}
+	if (!e)
+		return remove_all(change_new(f, key, done, data));
 	if (done) {
-		struct waiter *w = new0(struct waiter);
-
+		w = new0(struct waiter);
 		*w = (struct waiter){.fn = done, .data = data};
 		LL_APPEND(e->waiters, w);
 	}
-	if (e->state == FOLDER_READY && (done || !e->under_way))
+	if (e->state == FOLDER_READY)
 		remove_now(e);
 	else
 		e->removal = true;
 }
-
-/* What was being done to E is done: it is READY, or is removed next. */
-static void ready(struct entry *e)
-{
-	e->state = FOLDER_READY;
-	if (e->removal)
-		remove_now(e);
-}
-
-/* --- output that is removed --- */
 
 static void drop_end(struct change *c, int err)
 {
@@ -518,29 +464,60 @@ static void drop_end(struct change *c, int err)
 
 	if (e) {
 		freed(e);
-		ready(e);
+		e->state = FOLDER_READY;
+		if (e->removal)
+			remove_now(e);
 	}
 	change_end(c, err);
 }
 
-static void on_noted(void *data)
+static void drop_record(struct change *c);
+
+static void on_output_dropped(void *data, int err)
 {
 	struct change *c = data;
 
-	if (c->work.err)
-		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", c->id,
-		     strerror(-c->work.err));
-	drop_end(c, 0);
+	if (err || c->recorded)
+		return drop_end(c, err);
+	c->recorded = true;
+	drop_record(c);
 }
 
-static void on_dropped(void *data, int err)
+/*
+ * The record says that the output is removed before it is: else the next mount would fetch all of it again, or not
+ * report that it is missing. On a full disk the record can only be written when the removed output has made room.
+ */
+static void on_drop_recorded(void *data, int err)
 {
 	struct change *c = data;
+	struct entry *e = find(c->f, c->key);
 
-	if (err || !c->work.err)
+	if (err == -ESTALE)
+		return drop_record(c);
+	if (e && !e->full) {
+		if (err)
+			diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s",
+			     c->key, strerror(-err));
+		return drop_end(c, 0);
+	}
+	if (err && !file_is_full(err))
 		return drop_end(c, err);
-	c->work.done = on_noted;
-	work_start(&c->work, c->f->config.loop);
+	if (e)
+		e->full = false;
+	c->recorded = !err;
+	output_job_remove(c->f->config.output, c->key, on_output_dropped, c);
+}
+
+static void drop_record(struct change *c)
+{
+	struct record *r = records_by_key(c->f->config.records, c->key);
+	const struct record_change change = {.state = r ? record_head(r)->state : 0,
+					     .dropped = true};
+
+	if (r && !record_is_going(r))
+		records_commit(r, &change, on_drop_recorded, c);
+	else
+		on_drop_recorded(c, 0);
 }
 
 static void nothing_dropped(void *data)
@@ -548,203 +525,145 @@ static void nothing_dropped(void *data)
 	change_end(data, 0);
 }
 
-/*
- * The file `dropped` is written before the output goes: else the next mount would fetch all of it again, or not report
- * that it is missing. On a full disk it can only be written when the removed output has made room.
- */
-static void drop_rest(void *data)
-{
-	struct change *c = data;
-	struct entry *e = find(c->f, c->key);
-	const bool keeps = c->work.err && !file_is_full(c->work.err) && !c->recorded;
-
-	if (e) {
-		e->full &= keeps;
-		e->folder.dropped = !keeps;
-	}
-	if (keeps)
-		return drop_end(c, c->work.err);
-	output_logs_remove(c->f->config.output, c->key, on_dropped, c);
-}
-
-static void drop_work(void *data)
-{
-	struct change *c = data;
-
-	c->work.err = folder_files_drop(c->f->config.state_dir, c->key, c->uid);
-}
-
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data)
 {
 	struct entry *e = find(f, key);
-	struct change *c = change_new(f, key);
+	struct change *c = change_new(f, key, done, data);
 
-	c->done = done;
-	c->data = data;
-	if (!e || e->state != FOLDER_READY) {
-		loop_post(f->config.loop, nothing_dropped, c);
-		return;
-	}
-	c->recorded = e->folder.dropped;
+	if (!e || e->state != FOLDER_READY)
+		return loop_post(f->config.loop, nothing_dropped, c);
 	e->state = FOLDER_DROPPING;
-	e->folder.dropped = true;
-	change_start(c, (struct work){.run = drop_work, .done = drop_rest});
-}
-
-int folders_claim(struct folders *f, const char *id, const struct spec_job_view *view)
-{
-	struct entry *e = find_uid(f, view->meta.uid);
-
-	if (!e)
-		e = find_of(f, view);
-	if (e && (e->state != FOLDER_READY || e->removal))
-		return -EINPROGRESS;
-	if (!e && find(f, view->meta.uid))
-		return -EBUSY;
-	if (!e)
-		e = add(f, view->meta.uid, id, view->meta.uid);
-	learn(e, view->meta.uid);
-	text_set(&e->folder.id, "%s", id);
-	e->folder.output = e->full = true;
-	return 0;
-}
-
-/* --- snapshots --- */
-
-static void save_free(struct save *s)
-{
-	group_leave(s->f->config.group);
-	spec_job_unref(s->job);
-	free(s->uid);
-	free(s);
-}
-
-static void save_next(void *data);
-
-static void save_work(void *data)
-{
-	struct save *s = data;
-
-	s->work.err = folder_files_save(s->f->config.state_dir, s->job);
-}
-
-static void on_saved(void *data)
-{
-	struct save *s = data;
-	struct folders *f = s->f;
-	struct entry *e = find(f, spec_job_key(s->job));
-	/* On a slow disk the output may not have made the folder yet; or something else has the folder's name. */
-	bool missing = s->work.err == -ENOENT || s->work.err == -ELOOP || s->work.err == -ENOTDIR;
-	bool again = s->work.err && !f->stopping && folders_holds(f, s->job);
-
-	if (s->work.err && !missing && !(e && e->refused))
-		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s%s", s->job->id,
-		     strerror(-s->work.err), again ? "; trying again every second" : "");
-	if (e)
-		e->refused = s->work.err && !missing;
-	f->saving = false;
-	f->saved(f->saved_data);
-	if (again)
-		folders_save(f, s->uid, false); /* it is written again after the others that wait */
-	save_free(s);
-	if (!again)
-		save_next(f);
-}
-
-/* Write the snapshot of S, which is in no list any more, or free S if there is nothing to write. */
-static void save_one(struct folders *f, struct save *s)
-{
-	s->job = store_get_uid(f->config.store, s->uid);
-	if (!s->job || !folders_holds(f, s->job)) {
-		save_free(s);
-		return;
-	}
-	f->saving = true;
-	s->work = (struct work){.run = save_work, .done = on_saved, .data = s};
-	work_start(&s->work, f->config.loop);
-}
-
-static void save_next(void *data)
-{
-	struct folders *f = data;
-	struct save *s, *next;
-
-	DL_FOREACH_SAFE(f->save_list, s, next) {
-		if (f->saving)
-			return;
-		DL_DELETE(f->save_list, s);
-		HASH_DEL(f->saves, s);
-		save_one(f, s);
-	}
-}
-
-void folders_save(struct folders *f, const char *uid, bool now)
-{
-	struct save *s;
-
-	HASH_FIND_STR(f->saves, uid, s);
-	if (!s) {
-		s = new0(struct save);
-		s->f = f;
-		s->uid = text_copy(uid);
-		group_enter(f->config.group);
-		HASH_ADD_KEYPTR(hh, f->saves, s->uid, strlen(s->uid), s);
-		DL_APPEND(f->save_list, s);
-	}
-	if (now || f->stopping)
-		save_next(f);
-	else if (!loop_timer_is_set(&f->save_timer))
-		loop_timer_set(&f->save_timer, SOON_MS);
+	e->full = true;
+	drop_record(c);
 }
 
 /* --- the start --- */
 
+/* What the start finds of a record. */
+struct found {
+	struct record *r;
+	const char *key;
+	char *text; /* its snapshot */
+	struct spec_job *job;
+	bool output, unmerged;
+};
+
 struct load {
 	struct work work;
 	struct folders *f;
-	struct folder_found *found;
+	struct found *v;
+	size_t n;
+	char **strays; /* output that no record names */
+	size_t n_strays;
 	void (*fn)(void *data, int err);
 	void *data;
 };
 
+static void find_record(void *data, struct record *r)
+{
+	struct load *l = data;
+	const struct spec_head *head = record_head(r);
+	struct found found = {.r = r, .key = head->key};
+
+	if (head->state == RECORD_LIVE || head->state == RECORD_HISTORY)
+		found.text = record_take_part(r, RECORD_SNAPSHOT);
+	l->v = mem_more(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = found;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return strcmp(x->key, y->key);
+}
+
+/* Output that no record names is the rest of a removal that a crash has cut off, unless its record is damaged. */
+static void find_stray(struct load *l, const char *key)
+{
+	const char *state_dir = l->f->config.state_dir;
+	cleanup_free char *record = text_print("%s/aside/%s.record", state_dir, key);
+	cleanup_free char *path = text_print("%s/output/%s", state_dir, key);
+	cleanup_free char *place = NULL;
+	struct stat st;
+
+	if (l->f->config.passive)
+		return;
+	if (disk_stat(AT_FDCWD, record, &st) == 0) {
+		if (file_aside_state(path, state_dir, key, &place) == 0)
+			diag(DIAG_WARNING,
+			     "%s is of a job whose record is damaged; it is in %s now", path,
+			     place);
+		return;
+	}
+	l->strays = mem_more(l->strays, l->n_strays, sizeof(char *));
+	l->strays[l->n_strays++] = text_copy(key);
+}
+
+static int load_output(void *data, int at, const char *name, unsigned char type)
+{
+	struct load *l = data;
+	const struct found wanted = {.key = name};
+	struct found *found;
+
+	if (!spec_name_is_file(name) || !file_is_dir(at, name, type))
+		return 0;
+	found = l->n ? bsearch(&wanted, l->v, l->n, sizeof(*l->v), by_key) : NULL;
+	if (!found) {
+		find_stray(l, name);
+		return 0;
+	}
+	found->output = true;
+	found->unmerged = output_is_unmerged(l->f->config.output, name);
+	return 0;
+}
+
 static void load_work(void *data)
 {
 	struct load *l = data;
+	cleanup_free char *output = text_print("%s/output", l->f->config.state_dir);
 
-	l->work.err = folder_files_load(l->f->config.state_dir, &l->found);
-	for (struct folder_found *found = l->found; found; found = found->next)
-		found->unmerged = found->snapshot && !found->dropped &&
-				  output_is_unmerged(l->f->config.output, found->key);
+	qsort(l->v, l->n, sizeof(*l->v), by_key);
+	l->work.err = disk_list(AT_FDCWD, output, load_output, l);
+	if (l->work.err > 0 || l->work.err == -ENOENT)
+		l->work.err = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		struct found *found = &l->v[i];
+		int err = found->text ? spec_snapshot_parse(found->text, strlen(found->text),
+							    &found->job)
+				      : 0;
+
+		if (!err && found->job && !streq(spec_job_key(found->job), found->key))
+			err = -EINVAL;
+		if (!err)
+			continue;
+		diag(DIAG_WARNING,
+		     "%s/jobs/%s: its snapshot can't be used; unless the cluster still has the job "
+		     "it is not shown",
+		     l->f->config.state_dir, found->key);
+		spec_job_unref(take_ptr(found->job));
+	}
 }
 
-static void take_found(struct folders *f, struct folder_found *found)
+static void take_found(struct folders *f, struct found *found)
 {
-	const char *uid = found->snapshot  ? found->snapshot->uid
-			  : found->dropped ? found->dropped
-			  : found->uid	   ? found->uid
-			  : found->own	   ? ""
-					   : found->key;
-	const struct entry *other = find_uid(f, uid);
+	const struct spec_head *head = record_head(found->r);
 	struct entry *e;
 
-	if (other) {
-		diag(DIAG_WARNING,
-		     "%s/output/%s is of the same job as %s/output/%s, by its uid: it is left alone "
-		     "and not shown",
-		     f->config.state_dir, found->key, f->config.state_dir, other->folder.key);
-		return;
+	if (found->output || head->dropped || head->state == RECORD_HISTORY) {
+		e = add(f, found->key, *head->uid ? head->uid : "");
+		e->full = found->output;
+		e->unmerged = found->unmerged && !head->dropped;
 	}
-	e = add(f, found->key, found->id ? found->id : "", uid);
-	e->folder.own = found->own;
-	e->folder.file = take_ptr(found->file);
-	e->folder.written = found->written;
-	e->folder.output = e->full = found->snapshot || found->printed;
-	e->folder.dropped = found->dropped;
-	e->folder.unmerged = found->unmerged;
-	if (found->snapshot)
-		store_put(f->config.store, take_ptr(found->snapshot));
-	if (found->dropped)
-		/* A crash may have cut off the removal of its output. */
+	/* What has output was launched. */
+	if (head->state == RECORD_SUBMITTING && found->output)
+		records_note(found->r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
+	if (found->job) {
+		found->job->history = head->state == RECORD_HISTORY;
+		store_put(f->config.store, take_ptr(found->job));
+	}
+	if (head->dropped && found->output)
+		/* A crash has cut off the removal of its output. */
 		folders_drop_output(f, found->key, NULL, NULL);
 }
 
@@ -755,14 +674,20 @@ static void on_loaded(void *data)
 	void (*fn)(void *data, int err) = l->fn;
 	void *arg = l->data;
 	int err = l->work.err;
-	struct folder_found *found;
 
-	while ((found = l->found)) {
-		l->found = found->next;
+	for (size_t i = 0; i < l->n; i++) {
 		if (!err)
-			take_found(f, found);
-		folder_found_free(found);
+			take_found(f, &l->v[i]);
+		spec_job_unref(l->v[i].job);
+		free(l->v[i].text);
 	}
+	for (size_t i = 0; i < l->n_strays; i++) {
+		if (!err)
+			output_job_remove(f->config.output, l->strays[i], NULL, NULL);
+		free(l->strays[i]);
+	}
+	free(l->strays);
+	free(l->v);
 	free(l);
 	fn(arg, err);
 }
@@ -777,6 +702,7 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 		.fn = fn,
 		.data = data,
 	};
+	records_each(f->config.records, find_record, l);
 	work_start(&l->work, f->config.loop);
 }
 
@@ -787,8 +713,8 @@ struct folders *folders_new(const struct folders_config *config)
 	struct folders *f = new0(struct folders);
 
 	f->config = *config;
-	loop_timer_init(&f->save_timer, config->loop, save_next, f);
-	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
+	loop_timer_init(&f->retry, config->loop, on_retry, f);
+	records_set_snapshot(config->records, snapshot_of, f);
 	return f;
 }
 
@@ -806,9 +732,7 @@ void folders_set_saved(struct folders *f, loop_fn saved, void *data)
 void folders_stop(struct folders *f)
 {
 	f->stopping = true;
-	loop_timer_stop(&f->save_timer);
-	save_next(f);
-	sync_now(f);
+	loop_timer_stop(&f->retry);
 }
 
 void folders_free(struct folders *f)

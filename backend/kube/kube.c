@@ -7,7 +7,7 @@
  *	watches   of jobs, pods, groups, events and queues; all that they bring goes into the world
  *	world     the tables of these, joined; it knows no command, no log, no folder (events.h: its events)
  *	capture   which containers' logs are followed, for whom, in which places (run.h: what a log's key means)
- *	folders   whose the folders of the state directory are; snapshots on disk (folder_files.h: their files)
+ *	folders   which record of the state directory a job has (jobs/records.h), and which output
  *	commands  what was asked for through ctl, until its outcome shows
  *	publish   the one place that knows these four: a job that has changed goes from the world through its
  *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
@@ -22,12 +22,11 @@
  * the loop's next turn. All of it belongs to the I/O thread. What runs on the pool has copies. Other threads read the
  * store, and what the headers say "any thread" of, under a lock or by atomic counters.
  *
- * The start: (which kinds the cluster serves,) the folders, the first lists of jobs and pods, then all is published.
+ * The start: (which kinds the cluster serves,) the records, the first lists of jobs and pods, then all is published.
  * The end: whatever is under way is in one group, and the backend has stopped when that is empty.
  */
 #include <errno.h>
 
-#include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/ask/connection.h"
@@ -37,7 +36,6 @@
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
 #include "spec/app/label.h"
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 
@@ -224,9 +222,11 @@ static void make_parts(struct kube *k, struct backend *b)
 	parts->folders = folders_new(&(struct folders_config){
 		.loop = b->loop,
 		.store = b->store,
+		.records = b->records,
 		.output = b->output,
 		.state_dir = b->config.state_dir,
 		.group = &k->group,
+		.passive = b->config.passive,
 	});
 	parts->capture = capture_new(&(struct capture_config){
 		.loop = b->loop,
@@ -402,9 +402,9 @@ static int kube_text(struct backend *b, const struct spec_job *job, enum backend
 		     char **ret, size_t *ret_len)
 {
 	if (which == BACKEND_APPDEF) {
-		cleanup_free char *path =
-			file_path(b->config.state_dir, spec_job_key(job), "app.yaml");
-		int err = job->own ? file_read(path, SPEC_MAX_FILE, ret, ret_len) : -ENOENT;
+		int err = job->own ? record_file_read_rest(b->config.state_dir, spec_job_key(job),
+							   false, ret, ret_len)
+				   : -ENOENT;
 
 		if (err != -ENOENT || !job->object)
 			return err;

@@ -19,8 +19,8 @@
  * needs it, so it is written there once a minute, with the next other change, and at the end.
  *
  * A job is called as its object is. Where jobs of several kinds are shown, one whose name a job of another kind has is
- * called NAME~KIND, for as long as it lives; a folder on disk tells the next mount of it. Of jobs that are listed
- * together those that have a folder choose first, then the older ones.
+ * called NAME~KIND, for as long as it lives; its snapshot on disk tells the next mount of it. Of jobs that are listed
+ * together those that have a snapshot choose first, then the older ones.
  *
  * A kind whose first list has not come (it may be forbidden) hides no other. Jobs on disk that may be of this kind are
  * shown as they were, and are settled when the list has come.
@@ -55,9 +55,7 @@
 #define PUBLISH_MS 20
 #define LOOKED_MS  60000 /* how often usage is written to disk while nothing else changes */
 #define AWAIT_MS   1000
-/* How often folders are checked for submissions that can no longer take effect. */
-#define DOUBT_MS 5000
-#define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
+#define LATE_MS	   ((uint64_t)SPEC_PATIENCE / 1000000)
 
 enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 
@@ -111,7 +109,6 @@ struct publish {
 	int64_t stale_since;
 	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of one sort */
 	uint64_t confirmed;	      /* when it was last stale, by loop_now_ms; 0: never */
-	struct loop_timer doubts;     /* for folders whose submission is in doubt */
 	struct loop_timer waiting;    /* for jobs that await pods */
 	size_t n_running;	      /* jobs of jobs/ that run */
 	size_t n_captured;	      /* those of them whose output is captured */
@@ -186,7 +183,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 
 	if (holder && !streq(holder->uid, job->uid) && !streq(holder->backend, job->kind->name))
 		return true;
-	return !folders_of(c->folders, job->view) && folders_awaits(c->folders, name);
+	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
 /* The id of JOB, which is the job of S; it is chosen when it is first needed. */
@@ -195,15 +192,15 @@ static const char *need_id(const struct publish *p, struct shown *s, const struc
 	const struct publish_config *c = &p->config;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	const char *name = job->view->meta.name;
-	const struct folder *folder;
+	const struct spec_job *before cleanup_job = NULL;
 	cleanup_free char *other = NULL;
 
 	if (s->id)
 		return s->id;
 	if (world_kinds(c->world, kinds) > 1) {
 		other = text_print("%s~%s", name, job->kind->name);
-		folder = folders_of(c->folders, job->view);
-		if ((folder && streq(folder->id, other)) || is_taken(p, job))
+		before = store_get_uid(c->store, s->uid);
+		if ((before && streq(before->id, other)) || is_taken(p, job))
 			s->id = take_ptr(other);
 	}
 	if (!s->id)
@@ -211,7 +208,7 @@ static const char *need_id(const struct publish *p, struct shown *s, const struc
 	return s->id;
 }
 
-static const struct folder *folder_of(const struct publish *p, const struct world_job *job)
+static struct folder folder_of(const struct publish *p, const struct world_job *job)
 {
 	return folders_of(p->config.folders, job->view);
 }
@@ -315,7 +312,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		world_queue(c->world, world_queues_of(job->kind), job->view->queue);
 	struct spec_cluster_queue_view *cluster cleanup(spec_cluster_queue_view_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
-	const struct folder *folder = folder_of(p, job);
+	const struct folder folder = folder_of(p, job);
 	const struct spec_kind *kind = job->kind;
 	const struct spec_pod_view **pods cleanup_free = NULL;
 	cleanup_free char *forbidden = capture_forbidden(c->capture);
@@ -327,7 +324,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.namespace = c->namespace,
 		.now = loop_time_ns(),
 		.stale_since = has_left(s) ? 0 : stale_since(p, job),
-		.own = folder && folder->own,
+		.own = folder.own,
 		.user = c->user,
 		.history = has_left(s),
 		.pods_late = pods_are_late(p, s, job, before),
@@ -358,26 +355,19 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
 	if (ctx.own) /* the object may have no annotations, or those of another */
-		spec_set(&snapshot->submission, folder->key);
+		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = has_left(s) ? 0 : commands_ignored(c->commands, job->uid);
-	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
+	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder.dropped);
 	snapshot->no_logs = forbidden != NULL;
-	captured = is_wanted(p, snapshot) && !has_left(s) && !(folder && folder->dropped);
+	captured = is_wanted(p, snapshot) && !has_left(s) && !folder.dropped;
 	find_last_words(p, s, snapshot, captured);
 	find_rest(p, s, snapshot, captured, ctx.pods_late);
 	return spec_job_pack(snapshot);
 }
 
-/* --- submissions of which no job has been seen --- */
-
-/* Call launched(); ID is as in backend_events.launched. */
-static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
-{
-	if (folder->file)
-		p->config.launched(p->config.data, folder->file, id, folder->key);
-}
+/* --- the view of the cluster --- */
 
 /*
  * Has the first list not come of JOB's kind, or, with JOB NULL, of any kind of which an unknown job may be? None comes
@@ -399,36 +389,6 @@ static bool is_unheard(const struct publish *p, const struct spec_job *job)
 bool publish_is_whole(const struct publish *p)
 {
 	return !p->stale_since && !is_unheard(p, NULL);
-}
-
-static void check_doubt(void *data, const struct folder *folder)
-{
-	struct publish *p = data;
-
-	if (!folder->doubt)
-		return;
-	/* Only a cluster of which everything is known can show that there is no such job. */
-	if (loop_now_ms() < folder->doubt || !publish_is_whole(p)) {
-		loop_timer_set(&p->doubts, DOUBT_MS);
-		return;
-	}
-	diag(DIAG_INFO, "%s: there is no such job: it was not launched, or it is gone again",
-	     folder->id);
-	tell_launched(p, folder, "");
-	folders_remove(p->config.folders, folder->key, NULL, NULL);
-}
-
-static void on_doubts(void *data)
-{
-	struct publish *p = data;
-
-	folders_each(p->config.folders, check_doubt, p);
-}
-
-void publish_doubt(struct publish *p)
-{
-	if (!p->stopping)
-		loop_timer_set(&p->doubts, DOUBT_MS);
 }
 
 /* --- one job --- */
@@ -504,9 +464,7 @@ static void save(struct publish *p, struct shown *s, bool looked)
  */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
-	const struct folder *folder = folders_find(p->config.folders, spec_job_key(job));
-
-	if (!is_wanted(p, job) || (folder && folder->dropped))
+	if (!is_wanted(p, job) || folders_find(p->config.folders, spec_job_key(job)).dropped)
 		return false;
 	for (size_t i = 0; i < job->n_replicas; i++)
 		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
@@ -527,10 +485,9 @@ static void lose_ends(struct spec_job *job)
 /* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
-	const struct folder *folder = folders_find(p->config.folders, spec_job_key(old));
 	struct spec_job *job = spec_job_copy(old);
 
-	if (folder && folder->unmerged)
+	if (folders_find(p->config.folders, spec_job_key(old)).unmerged)
 		capture_merge_again(p->config.capture, old, true);
 	job->history = true;
 	job->changed = loop_time_ns();
@@ -572,8 +529,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	const struct publish_config *c = &p->config;
 	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
-	const struct folder *folder, *bound;
 	struct spec_job *snapshot;
+	struct folder folder;
 	bool looked = s->change == USAGE_CHANGED, captured, kept;
 
 	unqueue(s);
@@ -582,14 +539,11 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	if (s->state == UNLISTED)
 		s->state = SHOWN;
 	(void)need_id(p, s, job);
-	bound = folders_bind(c->folders, job->view);
+	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
-	if (has_left(s) && !(folder && folder->output)) {
-		if (bound)
-			tell_launched(p, bound, bound->id);
+	if (has_left(s) && !folder.output)
 		return;
-	}
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job, before);
@@ -599,18 +553,16 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	capture_update(c->capture, snapshot, captured && !(folder && folder->dropped));
+	capture_update(c->capture, snapshot, captured && !folder.dropped);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
-	 * The end of a job is written although an earlier mount has captured all, since the next mount may find it
-	 * gone.
+	 * The end of a job is written although nothing of it is captured now, since the next mount may find it gone.
 	 */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
-	       (folder && folder->output && before && before->state != snapshot->state);
+	       (before && before->history != snapshot->history) ||
+	       (before && before->state != snapshot->state &&
+		(folder.output || spec_job_has_ended(snapshot)));
 	store_put(c->store, snapshot);
-	/* The message that it was launched comes last, so that whoever reads it finds the job. */
-	if (bound)
-		tell_launched(p, bound, bound->id);
 	if (kept)
 		save(p, s, looked);
 	commands_shown(c->commands, job->uid, job->view->phase);
@@ -619,7 +571,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 static void leave(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
-	const struct folder *folder = job->view ? folder_of(p, job) : NULL;
+	const struct folder folder = job->view ? folder_of(p, job) : (struct folder){0};
 
 	if (!has_left(s))
 		s->round = world_rounds(c->world, job->sort);
@@ -627,15 +579,15 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	count(s, 0);
 	commands_gone(c->commands, s->uid);
 	/* There may be output that an earlier mount has captured. */
-	if (folder && folder->output) {
+	if (folder.output) {
 		show(p, s, job);
 		return;
 	}
 	unqueue(s);
 	store_remove(c->store, s->uid);
 	/* As long as the cluster has the job, it may come back, and be ours. */
-	if (folder && s->state == GONE)
-		folders_remove(c->folders, folder->key, NULL, NULL);
+	if (folder.key && s->state == GONE)
+		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
@@ -823,11 +775,7 @@ static void bind_folder(void *data, const struct world_job *job)
 		folders_bind(p->config.folders, job->view);
 }
 
-/*
- * Decide what to do with a folder of an earlier mount. A submission of which nothing is known may have been with the
- * server when that mount was killed, and may still take effect: how long ago that was, only a clock could tell that may
- * have been set since.
- */
+/* Decide what becomes of a job that an earlier mount has launched or captured. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -839,11 +787,6 @@ static void settle_folder(void *data, const struct folder *folder)
 
 	if ((job && job->history) || is_there)
 		return;
-	if (!job && !folder->output && folder->own && !*folder->uid) {
-		folders_doubt(c->folders, folder->key, folder->file, REQUEST_FIND_OUT_MS);
-		tell_launched(p, folder, NULL);
-		return;
-	}
 	if (is_unheard(p, job)) {
 		/*
 		 * What is known of the job is from an earlier mount, and not confirmed until the cluster has told of
@@ -856,13 +799,13 @@ static void settle_folder(void *data, const struct folder *folder)
 		}
 		return;
 	}
-	if (job)
+	if (job && folder->output) {
 		make_history(p, job);
-	else if (folder->output)
-		/* It was launched, since it has printed; nobody can tell whose it is. */
-		tell_launched(p, folder, folder->id);
-	else
-		folders_remove(c->folders, folder->key, NULL, NULL);
+		return;
+	}
+	if (job)
+		store_remove(c->store, job->uid);
+	folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
 /* The job OLD left jobs/ in an earlier mount, which may have ended while it still captured the job's output. */
@@ -886,8 +829,8 @@ static void begin_folder(void *data, const struct folder *folder)
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
 
-	if (*folder->uid)
-		tell_launched(p, folder, folder->id);
+	if (*folder->file)
+		c->launched(c->data, folder->file, folder->id, folder->key);
 	if (job && folder->unmerged && (is_there || job->history))
 		capture_merge_again(c->capture, job, !is_there);
 	if (job && job->history && !is_there && !is_unheard(p, job))
@@ -895,12 +838,12 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Is JOB, by its folder, called as its object is? */
+/* Is JOB, by its snapshot on disk, called as its object is? */
 static bool has_name(const struct publish *p, const struct world_job *job)
 {
-	const struct folder *folder = folder_of(p, job);
+	const struct spec_job *before cleanup_job = store_get_uid(p->config.store, job->uid);
 
-	return folder && streq(folder->id, job->view->meta.name);
+	return before && streq(before->id, job->view->meta.name);
 }
 
 /* Compare two jobs that are listed together: which one chooses its id first? */
@@ -949,22 +892,18 @@ void publish_begin(struct publish *p)
 	HASH_ITER(hh, p->all, s, next)
 		if (s->change || !several)
 			reconcile(p, s);
-	publish_doubt(p);
 }
 
-/*
- * Settle a folder after a late list; but not one whose job this mount has made or is making, nor one in doubt, which
- * time settles.
- */
+/* Settle what an earlier mount has shown, after a late list. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
 	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
 	const struct world_job *live = world_find(p->config.world, folder->uid);
 
-	if (job ? !job->stale_since : !folder->written || folder->doubt)
+	if (!job || !job->stale_since)
 		return;
-	if (job && live && live->view && folder->unmerged)
+	if (live && live->view && folder->unmerged)
 		capture_merge_again(p->config.capture, job, false);
 	settle_folder(p, folder);
 }
@@ -979,7 +918,6 @@ void publish_listed(void *publish)
 		if (s->state == UNLISTED)
 			enqueue(p, s);
 	folders_each(p->config.folders, settle_late, p);
-	publish_doubt(p);
 }
 
 /* --- what the others tell, as their headers say --- */
@@ -1016,9 +954,7 @@ static int claim(void *data, const char *uid)
 	struct publish *p = data;
 	const struct world_job *job = world_find(p->config.world, uid);
 
-	return job && job->view
-		       ? folders_claim(p->config.folders, need_id(p, need(p, uid), job), job->view)
-		       : -EBUSY;
+	return job && job->view ? folders_claim(p->config.folders, job->view) : -EBUSY;
 }
 
 static const struct spec_pod_view *pod_of(void *data, const char *uid, const char *pod, size_t n)
@@ -1036,7 +972,6 @@ struct publish *publish_new(const struct publish_config *config)
 
 	p->config = *config;
 	loop_timer_init(&p->waiting, config->loop, on_waited, p);
-	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
 	world_set_changed(config->world, on_changed, p);
 	commands_set_changed(config->commands, publish_again, p);
 	folders_set_events(config->folders, &(struct folders_events){publish_again, p});
@@ -1048,7 +983,6 @@ struct publish *publish_new(const struct publish_config *config)
 void publish_stop(struct publish *p)
 {
 	p->stopping = true;
-	loop_timer_stop(&p->doubts);
 	loop_timer_stop(&p->waiting);
 	for (struct shown *s = p->all; s; s = s->hh.next)
 		if (s->unsaved)

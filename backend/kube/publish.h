@@ -69,8 +69,6 @@ void publish_listed(void *publish);
 
 /* Has everything been listed, and is that confirmed? */
 bool publish_is_whole(const struct publish *p);
-/* A folder is in doubt now (folders_doubt): it is removed if no job of it shows in time. */
-void publish_doubt(struct publish *p);
 
 /* Show JOB now, not in the next turn: somebody is about to be answered. */
 void publish_now(struct publish *p, const struct world_job *job);

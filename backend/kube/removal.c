@@ -72,7 +72,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 	};
 	all->n++;
 	capture_forget(all->capture, job->uid);
-	if (!folders_find(all->folders, key))
+	if (!folders_find(all->folders, key).key)
 		loop_post(all->b->loop, on_none, r);
 	else if (whole)
 		folders_remove(all->folders, key, on_removed, r);

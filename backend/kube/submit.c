@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission. On the pool a name and a UUID are chosen, the manifest is made, and what a start after a crash needs is
- * written (folder_files.h); then the manifest is sent. So the job is launched exactly once: a try whose reply was lost
- * is made again under the same name, and a name that is taken is ours when the object has our UUID. Only the API server
- * itself can say that a try had no effect, or which effect it had: anything else (the page of a proxy, a proxy's own
- * 503, success without the object) may stand in place of a reply that was lost. Then a refusal of a later try is final
- * only after the server was asked who has the name, since our own job may be what uses up the quota. The job is in the
- * store before the request is answered.
+ * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes
+ * SUBMITTING (backend/jobs/records.h), if it was not held before; then the manifest is sent. So the job is
+ * launched exactly once: a try whose reply was lost is made again under the same name, and a name that is taken is
+ * ours when the object has our UUID. Only the API server itself can say that a try had no effect, or which effect
+ * it had: anything else (the page of a proxy, a proxy's own 503, success without the object) may stand in place of
+ * a reply that was lost. Then a refusal of a later try is final only after the server was asked who has the name,
+ * since our own job may be what uses up the quota. The job is in the store before the request is answered.
  *
  *	step	what is under way		what ends it			next
- *	PREPARE	the pool makes the manifest	its name is free		FOLDER
+ *	PREPARE	the pool makes the manifest	its name is free		RECORD
  *						its name is taken here		PREPARE
  *						the document is wrong		answer: refused
- *						it is that of the file, and
- *						an earlier one in doubt has it	HOLDER
- *	FOLDER	the pool makes the folder	it is made			POST
- *						there is one on the disk	PREPARE
- *						it can't be			CLEAN
+ *	RECORD	the record becomes SUBMITTING,	it is on disk			POST
+ *		or gets another name		it can't be			answer: refused
  *	POST	a POST, or a pause before one	created				answer: launched
- *						refused				CLEAN
+ *						refused				answer: refused
  *						the name is taken, or a try
  *						may have been acted on		HOLDER
  *						no answer			POST, later; or HOLDER,
@@ -26,38 +23,43 @@
  *										removed the job by then
  *	HOLDER	a GET of who has the name	it is ours			answer: launched
  *						another has the name that the
- *						document gives			CLEAN, then PREPARE
- *						nobody has it, or another	CLEAN
+ *						document gives			PREPARE
+ *						nobody has it, or another	answer: refused
  *						nobody has it any more, it
  *						can't be found out, or a try is
  *						on its way still		answer: unclear
- *						nobody has it, of whom there
- *						was doubt			CLEAN, then PREPARE
- *	CLEAN	the folder is being removed	it is removed			answer: refused
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
  * A dry run goes from PREPARE to POST, keeps nothing, and asks the server for no more than its opinion; then comes
- * RENDER. While a part of it is on the pool (PREPARE, FOLDER, RENDER), the submission is the pool's. Before FOLDER the
- * name is reserved in the table of folders, which also has the folders that output is about to make.
+ * RENDER. While a part of it is on the pool (PREPARE, RECORD, RENDER), the submission is the pool's. What becomes of
+ * the record after an answer is decided in backend/impl/held.c, which also shows the job while no answer comes.
  */
 #include <errno.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/random.h"
-#include "backend/kube/folder_files.h"
 #include "backend/kube/parts.h"
 #include "spec/api/refusal.h"
 #include "spec/api/object.h"
 #include "spec/base/mem.h"
-#include "spec/base/time.h"
+#include "spec/base/sha256.h"
 #include "spec/kinds/manifest.h"
 
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
-#define SERVER_TRIES 4 /* after this many tries an internal error of the server is the answer */
+#define SHOWN_MS     5000 /* a job that is not launched after that is shown as SUBMITTED */
+#define SERVER_TRIES 4	  /* after this many tries an internal error of the server is the answer */
 /* Names that are tried: each has 64 random bits, so to need a second one is a surprise. */
 #define NAME_TRIES 16
+
+/* What is known of the tries so far; each of these includes those before it. */
+enum tried {
+	TRIED_NOTHING, /* none had an effect */
+	TRIED_LOST,    /* one may have been acted on, though no reply reported it */
+	TRIED_IN_FLIGHT, /* one may still be on its way: the connection broke, here or behind a proxy */
+	TRIED_MAYBE_GONE, /* a job that was launched so may have ended and been removed since */
+};
 
 struct submit {
 	struct request r;
@@ -66,20 +68,17 @@ struct submit {
 	size_t n_kinds;
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
-	char uuid[37]; /* UUID of the submission */
-	bool lost;     /* a try may have been acted on, though no reply said so */
-	/* LOST, and a job that was launched so may have ended and been removed since */
-	bool maybe_gone;
-	/* The connection broke during a try, here or behind a proxy: the try may still be on its way. */
-	bool in_flight;
+	char uuid[37];	       /* UUID of the submission */
+	char digest[65];       /* of the document */
+	struct record *record; /* it is pinned; NULL: there is none yet */
+	bool held;	       /* held.c has made the record, and decides what becomes of it */
+	bool concluded;	       /* held_answered was called */
+	struct loop_timer shown;
+	enum tried tried;
 	unsigned names;	 /* how many names were tried */
 	bool old_exists; /* the cluster still has the job that has the first of these names */
-	bool has_folder;
-	int err;    /* what is wrong; in HOLDER: as far as is known */
-	char *text; /* text for people; of a dry run that was approved: the manifest */
-	/* For a held job: when an earlier mount has tried it, in ns, and how many seconds ago that was. */
-	int64_t written;
-	uint64_t age;
+	int err;	 /* what is wrong; in HOLDER: as far as is known */
+	char *text;	 /* text for people; of a dry run that was approved: the manifest */
 };
 
 static struct submit *submit_of(struct request *r)
@@ -96,15 +95,16 @@ static void submit_free(struct request *r)
 {
 	struct submit *s = submit_of(r);
 
+	loop_timer_stop(&s->shown);
+	if (!s->held && s->record && !s->concluded) /* the end of the mount has answered it */
+		held_answered(s->k->b->held, s->record,
+			      &(struct held_answer){.err = s->r.unclear ? -EINPROGRESS : -ECANCELED,
+						    .heard = true});
+	if (s->record)
+		record_unpin(s->record);
 	spec_manifest_free(s->m);
 	free(s->text);
 	free(s);
-}
-
-/* The file for which a later mount tells what became of the submission; "": nobody waits to hear that of a held job. */
-static const char *told_file(const struct submit *s)
-{
-	return s->r.rq->held ? "" : s->r.rq->file;
 }
 
 /* --- on the pool --- */
@@ -143,6 +143,7 @@ static int make_manifest(struct submit *s)
 		return err;
 	if (rq->held)
 		memcpy(mr.identity.random, rq->seed, sizeof(rq->seed));
+	spec_sha256(rq->text, rq->len, s->digest);
 	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
 	if (err)
 		s->text = spec_errors_text(&e, rq->file);
@@ -155,28 +156,6 @@ static void prepare(void *data)
 
 	spec_manifest_free(take_ptr(s->m));
 	s->err = make_manifest(s);
-}
-
-static struct folder_submission submission_of(struct submit *s)
-{
-	const struct backend_request *rq = s->r.rq;
-
-	return (struct folder_submission){
-		.id = s->m->id,
-		.uuid = s->uuid,
-		.file = told_file(s),
-		.text = rq->text,
-		.len = rq->len,
-		.readable = rq->readable,
-	};
-}
-
-static void make_folder(void *data)
-{
-	struct submit *s = data;
-	const struct folder_submission made = submission_of(s);
-
-	s->err = folder_files_submit(s->k->b->config.state_dir, &made);
 }
 
 static void prepared(void *data);
@@ -202,21 +181,24 @@ static void rendered(void *data)
 
 /* --- answers --- */
 
-static void cleaned(struct submit *s)
+/* ERR is 0: it was launched; -EINPROGRESS: that can't be found out; else it was not, for ERR and WHY. */
+static void conclude(struct submit *s, int err, const char *why)
 {
-	request_answer(&s->r, s->err, NULL, s->text);
+	const struct backend_request *rq = s->r.rq;
+	const struct held_answer answer = {
+		.err = err,
+		.heard = !rq->waits || rq->waits(rq->data),
+		.why = why,
+		.text = rq->text,
+		.len = rq->len,
+	};
+
+	if (s->record && !s->held)
+		held_answered(s->k->b->held, s->record, &answer);
+	s->concluded = true;
 }
 
-/* If something could not be removed, a message has said so; the answer does not wait for it. */
-static void on_cleaned(void *data, int err)
-{
-	cleaned(data);
-}
-
-/*
- * Answer that it can't be found out whether the job was launched: a try may still take effect. The folder stays, so
- * that the job is known as ours if it appears.
- */
+/* Answer that it can't be found out whether the job was launched: a try may still take effect. */
 static void give_up(struct submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -224,29 +206,19 @@ static void give_up(struct submit *s, int err, const char *why)
 		"Look for jobs/%s before it is submitted again.\n",
 		s->r.rq->file, s->m->id, why, s->m->id);
 
-	folders_doubt(s->k->folders, s->uuid, told_file(s), REQUEST_FIND_OUT_MS);
-	publish_doubt(s->k->publish);
-	/* The record of a held job stays until it is known what became of it. */
-	request_answer(&s->r, s->r.rq->held ? -EINPROGRESS : err, NULL, text);
+	conclude(s, -EINPROGRESS, why);
+	request_answer(&s->r, s->held ? -EINPROGRESS : err, NULL, text);
 }
 
-/* Nothing was launched, unless a try is still on its way: remove the folder, then answer. */
+/* Nothing was launched, unless a try is still on its way. */
 static void refuse(struct submit *s, int err)
 {
-	cleanup_free char *why = NULL;
+	cleanup_free char *why = take_ptr(s->text);
 
-	s->err = err;
-	if (s->in_flight) {
-		why = take_ptr(s->text);
-		give_up(s, err, why);
-		return;
-	}
-	if (!s->has_folder) {
-		cleaned(s);
-		return;
-	}
-	request_set_working(&s->r, true);
-	folders_remove(s->k->folders, s->uuid, on_cleaned, s);
+	if (s->tried >= TRIED_IN_FLIGHT)
+		return give_up(s, err, why);
+	conclude(s, err, why);
+	request_answer(&s->r, err, NULL, why);
 }
 
 static void launched(struct submit *s, const char *object, size_t len)
@@ -257,7 +229,6 @@ static void launched(struct submit *s, const char *object, size_t len)
 							    watches_version(s->k->watches, sort))
 					      : NULL;
 
-	folders_submitted(s->k->folders, s->uuid, job ? job->uid : "");
 	if (job) {
 		watches_replied(s->k->watches, sort, job->view->resource_version);
 		publish_now(s->k->publish, job);
@@ -265,6 +236,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 		/* The watch is past its version and has not told of it: it never will if the server was set back. */
 		watches_doubt(s->k->watches, sort);
 	}
+	conclude(s, 0, NULL);
 	request_answer(&s->r, 0, s->m->id, NULL);
 }
 
@@ -273,7 +245,8 @@ static void launched(struct submit *s, const char *object, size_t len)
 /* Has the watch brought the job, though no reply did? */
 static bool is_known(const struct submit *s)
 {
-	return s->lost && folders_was_seen(s->k->folders, s->uuid);
+	return s->tried && s->record &&
+	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
 /* Send the same POST again after a while. WHY: what came instead of an answer. */
@@ -281,17 +254,6 @@ static void post_again(struct submit *s, const struct http_reply *reply, const c
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
-}
-
-static void name_given_back(struct submit *s)
-{
-	s->has_folder = false;
-	loop_work(s->k->b->loop, prepare, prepared, s);
-}
-
-static void on_given_back(void *data, int err)
-{
-	name_given_back(data);
 }
 
 /* Which job has the name, as a GET of it says. */
@@ -323,19 +285,19 @@ static void say_it_exists(struct submit *s)
 /* The name is taken, or may be: HOLDER says by whom. */
 static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
-	if (s->maybe_gone) {
+	if (s->tried == TRIED_MAYBE_GONE) {
 		give_up(s, -ETIMEDOUT,
 			"the reply was lost, and with its ttl the job may have ended and gone by "
 			"now");
-	} else if (holder == HOLDER_NONE && !s->lost) {
+	} else if (holder == HOLDER_NONE && !s->tried) {
 		post_again(s, reply, "its name is alternately taken and free");
-	} else if (!s->m->named && !s->r.rq->held && holder != HOLDER_OTHER) {
+	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
 		 * Nobody else would choose this name: it is our job, which may be gone already, or which the user may
 		 * not read.
 		 */
 		launched(s, "", 0);
-	} else if (s->lost) {
+	} else if (s->tried) {
 		/* A job of somebody else may have got the name after ours. */
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
@@ -343,10 +305,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		s->names++;
 		s->old_exists = true;
 		request_set_working(&s->r, true);
-		if (s->has_folder)
-			folders_remove(s->k->folders, s->uuid, on_given_back, s);
-		else
-			name_given_back(s);
+		loop_work(s->k->b->loop, prepare, prepared, s);
 	} else {
 		say_it_exists(s);
 		refuse(s, -EEXIST);
@@ -364,7 +323,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 		launched(s, reply->body, reply->len);
 	} else if (is_known(s)) {
 		launched(s, "", 0);
-	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->lost)) {
+	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->tried)) {
 		refuse(s, s->err);
 	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
 		post_again(s, reply,
@@ -394,6 +353,11 @@ static void ask_holder(struct submit *s)
 	request_call(&s->r, s->m->id, "", &call);
 }
 
+static void tried(struct submit *s, enum tried how)
+{
+	s->tried = max_of(s->tried, how);
+}
+
 /* The POST has failed, at the server or on its way. */
 static void not_posted(struct submit *s, const struct http_reply *reply)
 {
@@ -408,12 +372,14 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		ask_holder(s);
 		return;
 	}
-	s->lost |= unknown;
-	s->in_flight |= unknown && (reply->err || (reply->status > 500 && reply->status <= 504));
-	request_set_unclear(&s->r, s->lost);
+	if (unknown)
+		tried(s, reply->err || (reply->status > 500 && reply->status <= 504)
+				 ? TRIED_IN_FLIGHT
+				 : TRIED_LOST);
+	request_set_unclear(&s->r, s->tried);
 	/* A server that answers with failures is tried a few times; one that can't be reached is tried until it can. */
-	if (s->lost && (reply->err ||
-			((unknown || s->err == -EAGAIN) && s->r.backoff.failures < SERVER_TRIES))) {
+	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
+					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
 		     s->m->id, text);
 		post_again(s, reply, text);
@@ -421,7 +387,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
 	/* A proxy made for Kubernetes writes a Status too, so what it said of an earlier try is not relied on. */
-	if (s->lost || (reply->again && !is_dry(s)))
+	if (s->tried || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
@@ -444,7 +410,7 @@ static void on_posted(void *data, const struct http_reply *reply)
 	struct submit *s = data;
 
 	request_replied(&s->r);
-	request_set_unclear(&s->r, s->lost);
+	request_set_unclear(&s->r, s->tried);
 	s->err = 0;
 	free(take_ptr(s->text));
 	if (!is_created(s, reply)) {
@@ -476,8 +442,8 @@ static void post(struct request *r)
 		launched(s, "", 0);
 		return;
 	}
-	if (s->lost && s->m->ttl >= 0 && request_age(r) / 1000 + s->age >= (uint64_t)s->m->ttl) {
-		s->maybe_gone = true;
+	if (s->tried && s->m->ttl >= 0 && request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
+		s->tried = TRIED_MAYBE_GONE;
 		s->err = 0;
 		ask_holder(s);
 		return;
@@ -503,14 +469,6 @@ static void ready(struct submit *s)
 		post(&s->r);
 }
 
-/* The folder of S can't be made. */
-static void not_recorded(struct submit *s)
-{
-	text_set(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
-		 s->r.rq->file, s->k->b->config.state_dir, strerror(-s->err));
-	ready(s);
-}
-
 /* Is JOB another than that of S? */
 static bool is_other(const struct submit *s, const struct spec_job *job)
 {
@@ -530,76 +488,68 @@ static bool is_used(struct submit *s)
 
 static void name_is_taken_here(struct submit *s)
 {
-	if (s->r.rq->held && !s->m->named) {
-		s->err = -EEXIST;
-		say_it_exists(s);
-		ready(s);
-	} else if (++s->names < NAME_TRIES)
+	if ((!s->held || s->m->named) && ++s->names < NAME_TRIES) {
 		loop_work(s->k->b->loop, prepare, prepared, s);
-	else
-		not_recorded(s);
-}
-
-static void folder_made(void *data)
-{
-	struct submit *s = data;
-
-	if (s->err == -EEXIST) {
-		folders_release(s->k->folders, s->uuid);
-		name_is_taken_here(s);
 		return;
 	}
-	s->has_folder = true;
-	if (s->err)
-		not_recorded(s);
-	else
-		ready(s);
+	s->err = -EEXIST;
+	say_it_exists(s);
+	ready(s);
 }
 
-static void mend_folder(void *data)
+/* The job was sent, and the server has not answered for a while. */
+static void on_shown(void *data)
+{
+	const struct submit *s = data;
+
+	held_sent(s->k->b->held, s->record, s->r.rq->text, s->r.rq->len);
+}
+
+static void recorded(void *data, int err)
 {
 	struct submit *s = data;
-	const struct folder_submission made = submission_of(s);
 
-	s->err = folder_files_resume(s->k->b->config.state_dir, &made, s->written);
+	s->err = err;
+	if (!records_by_key(s->k->b->records, s->uuid))
+		s->record = NULL;
+	if (err)
+		text_set(&s->text,
+			 "%s: the job can't be recorded in %s/jobs: %s; nothing was launched\n",
+			 s->r.rq->file, s->k->b->config.state_dir, strerror(-err));
+	else if (!s->held)
+		loop_timer_set(&s->shown, SHOWN_MS);
+	ready(s);
 }
 
-static void folder_mended(void *data)
+/* The name of S is free: nothing is sent before the record says that it may have been. */
+static void make_record(struct submit *s)
 {
-	struct submit *s = data;
-	cleanup_free char *why = NULL;
+	const struct backend_request *rq = s->r.rq;
+	struct spec_head *head;
 
-	if (!s->err) {
-		ready(s);
-		return;
-	}
-	why = text_print("its app.yaml can't be written: %s", strerror(-s->err));
-	give_up(s, -ETIMEDOUT, why);
-}
-
-/*
- * The folder that a held job was to have is there: an earlier mount may have launched the job, or this one, without
- * finding out. It is sent again under the same name.
- */
-static void try_again(struct submit *s)
-{
-	struct folders *f = s->k->folders;
-	const struct folder *folder = folders_find(f, s->uuid);
-	int64_t age = folder ? loop_time_ns() - folder->written : 0;
-
-	/* What has printed was launched, also where a crash has taken its uid. */
-	if (folder && (*folder->uid || folder->output)) {
-		request_set_working(&s->r, false);
-		launched(s, "", 0);
-	} else if (folder && folders_resume(f, s->uuid) == 0) {
-		s->lost = s->has_folder = true;
-		s->written = folder->written;
-		/* If the clock was set back, nobody knows how long ago that was. */
-		s->age = (uint64_t)(age < 0 ? INT64_MAX : age) / NS_PER_S;
-		loop_work(s->k->b->loop, mend_folder, folder_mended, s);
-	} else {
-		name_is_taken_here(s);
-	}
+	if (s->record && streq(record_head(s->record)->id, s->m->id))
+		return ready(s);
+	if (s->record)
+		return records_commit(s->record,
+				      &(struct record_change){.state = RECORD_SUBMITTING,
+							      .id = s->m->id},
+				      recorded, s);
+	head = spec_head_new();
+	head->state = RECORD_SUBMITTING;
+	head->own = true;
+	head->readable = rq->readable;
+	head->created = loop_time_ns();
+	spec_set(&head->key, s->uuid);
+	spec_set(&head->file, rq->file);
+	spec_set(&head->submitter, rq->submitter);
+	spec_set(&head->digest, s->digest);
+	spec_set(&head->backend, s->kind->name);
+	spec_set(&head->namespace, s->k->namespace);
+	spec_set(&head->id, s->m->id);
+	s->record = records_make(s->k->b->records, head,
+				 &(struct record_rest){.document = rq->text, .len = rq->len}, NULL,
+				 recorded, s);
+	record_pin(s->record);
 }
 
 static void prepared(void *data)
@@ -610,17 +560,12 @@ static void prepared(void *data)
 		s->kind = s->m->kind;
 		request_set_kind(&s->r, s->kind);
 	}
-	if (s->err || is_dry(s)) {
+	if (s->err || is_dry(s))
 		ready(s);
-		return;
-	}
-	s->err = is_used(s) ? -EEXIST : folders_reserve(s->k->folders, s->m->id, s->uuid);
-	if (s->err && s->r.rq->held)
-		try_again(s);
-	else if (s->err)
+	else if (is_used(s) || folders_awaits(s->k->folders, s->m->id, s->uuid))
 		name_is_taken_here(s);
 	else
-		loop_work(s->k->b->loop, make_folder, folder_made, s);
+		make_record(s);
 }
 
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
@@ -663,7 +608,14 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EHOSTUNREACH, NULL, text);
 		return;
 	}
+	s->held = rq->held && rq->kind == BACKEND_SUBMIT;
+	s->record = s->held ? records_by_key(b->records, rq->submission) : NULL;
+	if (s->record)
+		record_pin(s->record);
+	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
+	/* The server may have acted on an earlier try, though it did not have the job when the user released it. */
+	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);
 }

@@ -335,6 +335,11 @@ static void sync_work(void *data)
 		w->err = sync_one(w, "logs", NULL);
 	if (!w->err)
 		w->err = sync_one(w, "lines", NULL);
+	/* The folder may be new. */
+	if (!w->err)
+		w->err = sync_one(w, ".", NULL);
+	if (!w->err)
+		w->err = disk_sync_data(w->dir_fd);
 }
 
 /*

@@ -204,6 +204,13 @@ static void launch_on_made(void *data, const struct backend_result *r)
 
 /* --- the question; I/O thread --- */
 
+static bool launch_is_awaited(void *data)
+{
+	const struct launch *l = data;
+
+	return park_waits(l->s->fs->park, l->ticket);
+}
+
 static void launch_send(struct launch *l)
 {
 	const struct submit_config *config = &l->s->config;
@@ -214,6 +221,7 @@ static void launch_send(struct launch *l)
 		.submitter = l->submitter ? l->submitter : config->submitter,
 		.readable = l->readable,
 		.submission = l->number.uuid,
+		.waits = launch_is_awaited,
 	};
 
 	if (l->s->dry)

@@ -272,6 +272,10 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 /* Print that it is not known whether the job was launched, and how a snapshot calls that. */
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
+	if (sending == SPEC_SENDING) {
+		fputs("is being sent; the server has not answered yet", out);
+		return "Submitting";
+	}
 	if (sending == SPEC_SENDING_ASKED) {
 		fputs("was being sent when kxfs ended or lost the connection; the server may still "
 		      "show it",
@@ -298,11 +302,18 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 	}
 }
 
+/* Is it shown that the job was sent? To those who wait for a held job it is still held while it is being launched. */
+static bool is_sent(const struct spec_head *head, const struct spec_held *h,
+		    const struct spec_held_news *news)
+{
+	return head->state == RECORD_SUBMITTING && (!h || news->sending != SPEC_SENDING);
+}
+
 /* What the job waits for. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_news *news)
 {
-	const bool sent = head->state == RECORD_SUBMITTING && news->sending != SPEC_SENDING;
+	const bool sent = is_sent(head, h, news);
 	cleanup_free char *text = NULL;
 	char from[32], until[32];
 	size_t len;
@@ -316,7 +327,7 @@ static void put_cause(struct spec_job *job, const struct spec_head *head, const 
 	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);
-	if (sent ? news->sending == SPEC_SENDING_LOST : h->hold)
+	if (sent ? news->sending == SPEC_SENDING_LOST : h && h->hold)
 		job->actions = 1u << SPEC_RELEASE;
 }
 
@@ -326,7 +337,7 @@ struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_h
 	struct spec_job *job = spec_job_copy(shape);
 	const bool over = head->state == RECORD_NEVER;
 	const bool failed = over && streq(head->reason, "LaunchFailed");
-	const bool unknown = head->state == RECORD_SUBMITTING && news->sending != SPEC_SENDING;
+	const bool unknown = is_sent(head, h, news);
 
 	spec_set(&job->id, head->id);
 	spec_set(&job->uid, head->key);
@@ -345,7 +356,9 @@ struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_h
 	job->held = job->own = job->has_appdef = true;
 	job->ttl = -1;
 	job->created = job->changed = head->created;
-	spec_transitions_add(&job->transitions, SPEC_PENDING, "Held", head->created);
+	job->history = over;
+	if (h)
+		spec_transitions_add(&job->transitions, SPEC_PENDING, "Held", head->created);
 	if (unknown)
 		spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
 	if (over)

@@ -97,6 +97,6 @@ struct spec_held_news {
  * the function below.
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
-/* The snapshot to publish, of the job of that SHAPE whose record is HEAD. */
+/* The snapshot to publish, of the job of that SHAPE whose record is HEAD. H is NULL: it was not held. */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape, const struct spec_held_news *news);

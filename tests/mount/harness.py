@@ -287,6 +287,10 @@ class Kxfs:
         disk = self.base / "disk"  # what is behind a slow disk (disk.py)
         return self.state / "output" / folder(disk if disk.exists() else self.state, job).name
 
+    def record(self, job):
+        """The record of the job that is called JOB; a path that is not there if there is none."""
+        return self.state / "jobs" / self.folder(job).name
+
     def env(self):
         """The environment that the program is started with."""
         env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
@@ -463,6 +467,7 @@ class Job:
     def __init__(self, kx, ident):
         self.kx = kx
         self.id = ident
+        self.place = "jobs"
 
     def __truediv__(self, name):
         return self.dir / name
@@ -472,7 +477,7 @@ class Job:
 
     @property
     def dir(self):
-        return self.kx.mnt / "jobs" / self.id
+        return self.kx.mnt / self.place / self.id
 
     @property
     def old(self):
@@ -504,6 +509,12 @@ class Job:
 
     def log(self, replica="main-0", name="log"):
         return (self.dir / replica / name).read_bytes()
+
+    def never(self, state="CANCELLED"):
+        """Wait until it is in history/ in STATE, since it is never launched."""
+        self.place = "history"
+        wait_for(self.old.exists, what=f"{self.id} in history")
+        return self.until(state)
 
     def until(self, *states, timeout=LIMIT):
         """Wait until it is in one of STATES; a final one that is none of them fails at once."""
@@ -569,6 +580,9 @@ def folder(state, job):
         except OSError:
             return False
 
+    for path in (state / "jobs").glob("[!.]*"):
+        if has(path, f'"id":"{re.escape(job)}"'):
+            return state / "output" / path.name
     for path in (state / "output").glob("[!.]*"):
         if (has(state / "jobs" / path.name, f'"id":"{re.escape(job)}"') or
                 has(path / "job.json", f'"id":"{re.escape(job)}"') or has(path / "submission", rf"\A{re.escape(job)}\n")):

@@ -147,7 +147,8 @@ def test_after(kx, wish, end, begins):
         second.finish()
         third.finish()
         return
-    third.finish("CANCELLED")
+    for job in (second, third):
+        job.never()
     ended = {"ok": "has succeeded", "failed": "has failed"}[end]
     assert second.status()["reason"] == third.status()["reason"] == "DependencyNeverSatisfied"
     assert second.read("why") == (f"The job was cancelled: it waited for {first.id} {words[wish]}, "
@@ -157,7 +158,7 @@ def test_after(kx, wish, end, begins):
     kx.restart(signal.SIGKILL)
     assert second.state() == third.state() == "CANCELLED"
     remove(second.dir)
-    assert kx.ls("jobs") == sorted([first.id, third.id]) and not (kx.work / "began").exists()
+    assert kx.ls("jobs") == [first.id] and kx.history() == [third.id] and not (kx.work / "began").exists()
 
 
 def test_after_names(kx):
@@ -182,7 +183,7 @@ def test_after_removed(kx):
     first = kx.submit(held(hold=True))
     ok, failed = (kx.submit(held(after=[f"{wish}:{first.id}"])) for wish in ("ok", "failed"))
     remove(first.dir)
-    ok.finish("CANCELLED")
+    ok.never()
     failed.finish()
     second = kx.submit(app("true"))
     second.finish()
@@ -197,7 +198,7 @@ def test_after_removed(kx):
     assert [reason(job) for job in late] == ["BeginTime"] * 2  # that was known before
     lost[1].finish()
     for job in (lost[0], lost[2]):
-        job.finish("CANCELLED")
+        job.never()
         assert "is gone, and how it ended is not known" in job.read("why")
 
 
@@ -238,7 +239,7 @@ def test_launch_refused(kx):
     job = kx.submit(held(hold=True, cwd=str(place)))
     place.rmdir()
     write_ctl(job, "release")
-    job.finish("FAILED")
+    job.never("FAILED")
     assert reason(job) == "LaunchFailed" and "/place: No such file or directory" in job.read("why")
 
 

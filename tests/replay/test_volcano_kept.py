@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -42,8 +43,9 @@ def small_disk(make_mount, server):
 
 def is_settled(kx, job):
     """Of a job that was removed: is it on record that its pod is gone too, and how its log has ended?"""
-    path = kx.folder(job.id) / "job.json"
-    (replica,) = json.loads(path.read_text())["replicas"] if path.exists() else [{}]
+    path = kx.record(job.id)
+    head = json.loads(path.read_bytes().split(b"\n")[1]) if path.exists() else {}
+    (replica,) = head.get("snapshot", {}).get("replicas", [{}])
     return replica.get("reason") == "Deleted" and all(log["complete"] or log["gap"] for log in replica["logs"])
 
 
@@ -104,7 +106,7 @@ def test_history(kx, volcano):
     assert blocking == {"wait": before["state"], "live/wait": before["state"], "follow": before["log"],
                         "main-0/live/follow": before["main-0/log"]}
     folder = kx.folder(job.id)
-    record = folder / "job.json"
+    record = kx.record(job.id)
     harness.wait_for(lambda: record.exists() and '"CANCELLED"' in record.read_text())
     for sig in (signal.SIGTERM, signal.SIGKILL):
         kx.end(sig)
@@ -113,7 +115,7 @@ def test_history(kx, volcano):
         assert {name: (job.old / name).read_bytes() for name in blocking} == blocking
     harness.remove(job.old)
     assert kx.history() == []
-    harness.wait_for(lambda: not folder.exists())
+    harness.wait_for(lambda: not folder.exists() and not record.exists())
     kx.restart()
     assert kx.history() == [] and kx.ls("jobs") == [later.id]
 
@@ -123,37 +125,23 @@ def test_removed_at_once(kx):
     job = kx.submit(APP)
     with contextlib.suppress(TimeoutError):  # after 3 s; it goes on
         os.rmdir(job.dir)
-    harness.wait_for(lambda: not kx.folder(job.id).exists(), what="its folder to go")
+    harness.wait_for(lambda: not kx.record(job.id).exists(), what="its record to go")
     kx.end(signal.SIGKILL)
-    assert os.listdir(kx.state / "submissions") == []
+    assert os.listdir(kx.state / "jobs") == []
     assert all(name.startswith(".removed-") for name in os.listdir(kx.state / "output"))  # half removed by the kill
     kx.start()
     assert os.listdir(kx.state / "output") == [] and kx.ls("jobs") == kx.history() == []
 
 
-@pytest.mark.parametrize("text", ["", "hello\n"])
-def test_gone_before_its_record(kx, server, volcano, text):
-    """kxfs is killed before it has written of whom the output is, and the job leaves: what was printed stays on disk,
-    and a folder without any goes."""
-    job = kx.submit(APP)
-    (pod,) = volcano.start(job.id)
-    folder = kx.folder(job.id)
-    uid = server.store.objects(st.JOBS)[0][0].uid
-    harness.wait_for(lambda: uid in (folder / "submission").read_text(), what="whose it is to be on disk")
-    harness.wait_for(lambda: (folder / "logs").exists() and os.listdir(folder / "logs"), what="the log's file")
-    volcano.log(pod).append(text)
-    job.until_logged(text)
+def test_output_without_a_record(kx, volcano):
+    """A removal that a kill has cut off leaves output that no record names: the next start removes it."""
+    job, _ = printed(kx, volcano, "hello\n")
     kx.end(signal.SIGKILL)
-    (folder / "job.json").unlink(missing_ok=True)  # it may have come to that
-    server.store.remove(st.PODS, "test", pod)
-    server.store.remove(st.JOBS, "test", job.id)
+    folder = kx.state / "output/0badcafe-0000-4000-8000-000000000000"
+    shutil.copytree(kx.folder(job.id), folder)
     kx.start()
-    if text:
-        (log,) = (folder / "logs").iterdir()
-        assert log.read_text() == text
-    else:
-        harness.wait_for(lambda: not folder.exists(), what="the empty folder to go")
-    assert kx.ls("jobs") == kx.history() == []
+    harness.wait_for(lambda: not folder.exists(), what="the output to go")
+    assert job.log() == b"hello\n"
 
 
 @pytest.mark.waits
@@ -193,8 +181,9 @@ def parts(kx, job):
     """The files of a kept job, and whose KEY its log has."""
     top = kx.folder(job.id)
     (key,) = os.listdir(top / "logs")
-    return {str(path.relative_to(top)).replace(key, "KEY"): path for path in top.rglob("*")
-            if path.is_file() and not path.name.startswith(".")}
+    return {"record": kx.record(job.id)} | {
+        str(path.relative_to(top)).replace(key, "KEY"): path for path in top.rglob("*")
+        if path.is_file() and not path.name.startswith(".")}
 
 
 @pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO", "symlink"])
@@ -202,17 +191,19 @@ def test_damaged(kx, volcano, how):
     """Any one file of a kept job: the mount comes up, and no more than that file is lost."""
     jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
     names = sorted(parts(kx, jobs["none"]))
-    assert {"job.json", "app.yaml", "submission", "logs/KEY", "merged"} <= set(names)
+    assert {"record", "logs/KEY", "merged"} <= set(names)
     for name in names:
         jobs[name] = cancelled(kx, volcano, f"{name}\n" * 10)
     before = {name: files(job.old) for name, job in jobs.items()}
     kx.end()
+    record = kx.record(jobs["record"].id)
     for name in names:
         damage(parts(kx, jobs[name])[name], how)
     kx.start()
     for name, job in jobs.items():
-        if name == "job.json":
-            check_unknown(kx, job, before[name]["main-0/log"], how)
+        if name == "record":
+            check_unknown(kx, record, before[name]["main-0/log"], how)
+            assert job.id not in kx.history()
         else:
             check_damaged(name, before[name], files(job.old))
     # And everything can still be done with it.
@@ -226,7 +217,7 @@ def test_damaged(kx, volcano, how):
 
 
 def check_damaged(name, before, now):
-    lost = {"app.yaml": {"app.yaml"}, "logs/KEY": {"main-0/log", "log"}}.get(name, set())
+    lost = {"logs/KEY": {"main-0/log", "log"}}.get(name, set())
     if name.startswith("merged"):
         lost = {"log"}
         assert isinstance(now["log"], str) or before["log"].startswith(now["log"])
@@ -234,12 +225,14 @@ def check_damaged(name, before, now):
         key: before[key] for key in before if key not in lost}, name
 
 
-def check_unknown(kx, job, log, how):
-    """Nobody can tell what it was; its output is still in its folder, and that is said."""
-    assert job.id not in kx.history()
-    if how != "missing":
-        assert f"{kx.folder(job.id)}/job.json" in kx.read(".kxfs", "log")
-    (kept,) = (kx.folder(job.id) / "logs").iterdir()
+def check_unknown(kx, record, log, how):
+    """Nobody can tell what it was; what is damaged is in aside/ with its output, and that is said."""
+    output = kx.state / "output" / record.name
+    if how in ("missing", "directory"):  # neither is a damaged record, so the output is the rest of a removal
+        harness.wait_for(lambda: not output.exists(), what="the output to go")
+        return
+    assert str(record) in kx.read(".kxfs", "log") and not output.exists()
+    (kept,) = (kx.state / "aside" / record.name / "logs").iterdir()
     assert kept.read_bytes() == log
 
 
@@ -323,7 +316,7 @@ def test_copy_of_ours(make_mount, server, volcano):
     job = kx.submit(APP)
     (obj,) = server.store.objects(st.JOBS)[0]
     tree = obj.tree()
-    harness.wait_for(lambda: obj.uid in (kx.folder(job.id) / "submission").read_text())
+    harness.wait_for(lambda: obj.uid in kx.record(job.id).read_text())
     assert kx.end() == 0
     server.store.remove(st.JOBS, "test", job.id)
     for key in ("uid", "resourceVersion", "creationTimestamp"):

@@ -352,9 +352,12 @@ def test_in_flight_over_kill(kx, server):
     kx.end(signal.SIGKILL)
     writer.wait(harness.LIMIT)
     kx.start()
-    assert kx.ls("jobs") == [] and error_of(kx, "app.yaml") is None
+    (name,) = kx.ls("jobs")
+    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may still show it" in kx.read("jobs", name, "why")
+    assert harness.err_of((kx / "jobs" / name).rmdir) == "EAGAIN" and error_of(kx, "app.yaml") is None
     server.pass_on(sent)
     harness.wait_for(lambda: job_of(kx, "app.yaml"), what="the verdict")
+    assert kx.ls("jobs") == [name]
     (obj,) = launched(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
     assert kx.read("jobs", obj.name, "app.yaml") == GOOD

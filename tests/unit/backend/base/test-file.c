@@ -232,24 +232,6 @@ static void test_room(void **state)
 	unlink(in_dir("r"));
 }
 
-/* A directory that holds known names alone is removed; one that holds anything else stays as it is. */
-static void test_remove_dir(void **state)
-{
-	static const char *const begun[] = {"app.yaml", "submission"};
-	char sub[128];
-
-	snprintf(sub, sizeof(sub), "%s", in_dir("begun"));
-	assert_int_equal(mkdir(sub, 0700), 0);
-	assert_int_equal(file_make(sub, "app.yaml", "name: x", 7), 0);
-	assert_int_equal(file_make(sub, "other", "", 0), 0);
-	assert_int_equal(file_remove_dir(sub, begun, 2), -EEXIST);
-	assert_int_equal(access(in_dir("begun/app.yaml"), F_OK), 0);
-	unlink(in_dir("begun/other"));
-	assert_int_equal(file_remove_dir(sub, begun, 2), 0);
-	assert_int_equal(access(in_dir("begun/app.yaml"), F_OK), -1);
-	assert_int_equal(access(sub, F_OK), -1);
-}
-
 static void test_about(void **state)
 {
 	unsigned least = 4000, most = 0;
@@ -318,12 +300,11 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_links),	       cmocka_unit_test(test_places),
-		cmocka_unit_test(test_aside),	       cmocka_unit_test(test_about),
-		cmocka_unit_test(test_backoff),	       cmocka_unit_test(test_name),
-		cmocka_unit_test(test_room),	       cmocka_unit_test(test_remove_dir),
-		cmocka_unit_test(test_two_names),
+		cmocka_unit_test(test_room),   cmocka_unit_test(test_write_and_read),
+		cmocka_unit_test(test_order),  cmocka_unit_test(test_links),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_about),  cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_name),   cmocka_unit_test(test_two_names),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -452,9 +452,22 @@ static void expect_records(unsigned n)
 	assert_int_equal(n_records(), n);
 }
 
+/* Soon N jobs are LIVE on record. */
+static void expect_live(unsigned n)
+{
+	cleanup_free char *count =
+		text_print("test $(grep -l '\"state\":\"LIVE\"' %s/jobs/* | wc -l) = %u", base, n);
+
+	SOON(system(count) == 0);	    /* NOLINT(cert-env33-c) */
+	assert_int_equal(system(count), 0); /* NOLINT(cert-env33-c) */
+}
+
+/* A job that will never be launched is in history/. */
 static bool is_shown(const char *id, enum spec_state state, const char *reason)
 {
-	const struct spec_job *job cleanup_job = store_get(store, BACKEND_JOBS, id);
+	const bool over = state == SPEC_CANCELLED || state == SPEC_FAILED;
+	const struct spec_job *job cleanup_job =
+		store_get(store, over ? BACKEND_HISTORY : BACKEND_JOBS, id);
 
 	return job && job->state == state &&
 	       streq(*job->cause.reason ? job->cause.reason : job->reason, reason);
@@ -503,7 +516,7 @@ static void test_release(void **state)
 	assert_string_equal(submissions, "uuid-b");
 	assert_true(seed == shown);
 	pass(6);
-	expect_records(0);
+	expect_live(1);
 	/* By now it is a job like others, also for a user who has looked at it before. */
 	cancel("b");
 	expect("cancel uid-b-1, cancel 0");
@@ -592,11 +605,12 @@ static void test_after(void **state)
 	pass(1);
 	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
 	/* The job stays in the history for as long as others do. */
-	expect_records(1);
+	expect_records(2);
 	pass(HISTORY_S - 20);
-	assert_int_equal(n_records(), 1);
+	assert_int_equal(n_records(), 2);
 	pass(40);
-	expect_records(0);
+	expect_records(1);
+	expect_live(1);
 	expect_now("");
 }
 
@@ -757,7 +771,7 @@ static void test_seen_though_refused(void **state)
 	call(answer_launch, late[0]);
 	pass(10);
 	expect_now("");
-	expect_records(0);
+	expect_live(1);
 }
 
 /* Requests about a job wait while the job is launched, and are about the launched job then. */
@@ -812,7 +826,7 @@ static void test_restart(void **state)
 	assert_string_equal(submissions, "uuid-a");
 	pass(10);
 	expect_now("");
-	expect_records(0);
+	expect_live(2);
 }
 
 static void go_unclear(void *data)
@@ -847,7 +861,79 @@ static void test_not_known(void **state)
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
 	pass(6);
+	expect_live(1);
+}
+
+/* --- submissions that were not held --- */
+
+static struct record *sent;
+static struct held_answer given;
+
+/* A record of a submission that is being sent. */
+static void make_sent(void *done)
+{
+	struct spec_head *head = spec_head_new();
+
+	head->state = RECORD_SUBMITTING;
+	head->own = true;
+	spec_set(&head->key, "uuid-s");
+	spec_set(&head->id, "s-1");
+	spec_set(&head->file, "s.yaml");
+	spec_set(&head->backend, "fake");
+	sent = records_make(b.records, head, &(struct record_rest){.document = "name: s", .len = 7},
+			    NULL, NULL, NULL);
+}
+
+static void show_sent(void *data)
+{
+	held_sent(b.held, sent, "name: s", 7);
+}
+
+static void answer_sent(void *data)
+{
+	given.text = "name: s";
+	given.len = 7;
+	held_answered(b.held, sent, &given);
+}
+
+/* What becomes of a submission, when it is answered or not. */
+static void test_sent(void **state)
+{
+	call(make_sent, NULL);
+	expect_records(1);
+	call(show_sent, NULL);
+	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
+	cancel("s");
+	expect("cancel 11");
+	/* It was refused, and the user knows. */
+	given = (struct held_answer){.err = -EPERM, .heard = true};
+	call(answer_sent, NULL);
 	expect_records(0);
+	assert_false(store_has("s-1"));
+	/* Nobody waits for the refusal any more. */
+	call(make_sent, NULL);
+	given = (struct held_answer){.err = -EPERM, .why = "no right"};
+	call(answer_sent, NULL);
+	assert_shown("s-1", SPEC_FAILED, "LaunchFailed");
+	restart();
+	assert_shown("s-1", SPEC_FAILED, "LaunchFailed");
+}
+
+/* kxfs was killed while it was sent: it is not sent again, and never becomes a job if the server does not have it. */
+static void test_sent_killed(void **state)
+{
+	call(make_sent, NULL);
+	expect_records(1);
+	restart();
+	call(take_charge, NULL);
+	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
+	clock_pass(loop, 610);
+	pass(10);
+	assert_shown("s-1", SPEC_CANCELLED, "NotLaunched");
+	expect_now("");
+	/* The server has it after all. */
+	job_is("s-1", "uuid-s", SPEC_RUNNING);
+	assert_true(store_has("s-1"));
 }
 
 /* The same, and the job shows at last. */
@@ -863,7 +949,7 @@ static void test_known_late(void **state)
 	job_is("a-1", "uuid-a", SPEC_RUNNING);
 	pass(10);
 	expect_now("");
-	expect_records(0);
+	expect_live(1);
 }
 
 /*
@@ -881,7 +967,8 @@ static void test_told(void **state)
 	assert_shown("c-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
 	submit("d", "begin: 2001-01-01", "submit 0 d-1, launch d-1");
 	pass(6);
-	expect_records(2);
+	expect_live(1);
+	assert_int_equal(n_records(), 3);
 	assert_string_equal(told, "");
 	restart();
 	assert_non_null(strstr(told, "a.yaml a-1 uuid-a\n"));
@@ -954,7 +1041,7 @@ static void test_damaged(void **state)
 	expect("launch a-1");
 	pass(10);
 	expect_now("");
-	expect_records(0);
+	expect_live(1);
 }
 
 /* `why` tells of a time in which nobody could launch the job. */
@@ -1012,6 +1099,8 @@ int main(void)
 		TEST(test_restart),
 		TEST(test_not_known),
 		TEST(test_known_late),
+		TEST(test_sent),
+		TEST(test_sent_killed),
 		TEST(test_told),
 		TEST(test_few_at_once),
 		TEST(test_unseen),

@@ -24,7 +24,7 @@ static void test_history(void **state)
 	fake_run();
 	assert_int_equal(rig.err, 0);
 	rig_expect(BACKEND_HISTORY, "one", NULL);
-	assert_false(rig_has_folder("one"));
+	assert_false(rig_has_record("one"));
 }
 
 /* A job is removed before its end is seen: what was told of it then stays, whatever late news the server has. */
@@ -79,7 +79,7 @@ static void test_earlier_output(void **state)
 	rig_expect(BACKEND_JOBS, "one", "SUCCEEDED");
 	story_job("DELETED", "one", "u1", "Completed");
 	rig_expect(BACKEND_HISTORY, "one", "SUCCEEDED");
-	assert_true(rig_has_folder("one"));
+	assert_true(rig_has_record("one"));
 }
 
 /*
@@ -113,7 +113,7 @@ static bool has_file(const char *id, const char *name)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/output/%s/%s", rig.dir, folder_key(rig.dir, id), name);
+	snprintf(path, sizeof(path), "%s/output/%s/%s", rig.dir, rig_record_key(id), name);
 	return access(path, F_OK) == 0;
 }
 
@@ -144,7 +144,7 @@ static void test_spool_limit(void **state)
 	id = strdup(rig.id);
 	story_run(id, "u-0", "p1");
 	assert_non_null(rig.streams);
-	output_print(output_job_open(rig.b->output, folder_key(rig.dir, id)), "p1.a.0",
+	output_print(output_job_open(rig.b->output, rig_record_key(id)), "p1.a.0",
 		     "more than ten bytes\n");
 	rig_pod_event("MODIFIED", pod);
 	rig_stream_done(rig.streams);
@@ -152,8 +152,7 @@ static void test_spool_limit(void **state)
 	rig_job_event("MODIFIED", json);
 	fake_pass(120000);
 	assert_false(has_file(id, "logs"));
-	assert_true(has_file(id, "job.json"));
-	assert_true(has_file(id, "app.yaml"));
+	assert_true(rig_has_record(id));
 	expect_own(id);
 	rig_stop();
 	rig_start(json, pod);
@@ -197,7 +196,7 @@ static void kept_job(const char *name, const char *phase)
 	}
 	fake_pass(5000);
 	assert_true(has_file(name, "logs"));
-	assert_true(has_file(name, "job.json"));
+	assert_true(rig_has_record(name));
 }
 
 /* The jobs as they were, and their pods, as lists, malloc'ed. */
@@ -308,90 +307,6 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");
 }
 
-/* Replace the file NAME of the job u1 by TEXT; NULL: remove it. */
-static void set_file(const char *name, const char *text)
-{
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/output/u1/%s", rig.dir, name);
-	if (!text) {
-		assert_int_equal(unlink(path), 0);
-		return;
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void expect_text(const char *path, const char *expected)
-{
-	cleanup_free char *full = NULL, *text = NULL;
-	size_t len;
-
-	assert_true(asprintf(&full, "%s/%s", rig.dir, path) > 0);
-	assert_int_equal(file_read(full, 1 << 20, &text, &len), 0);
-	assert_string_equal(text, expected);
-}
-
-/*
- * A damaged record is moved out of the way. The output is still that of its job, which goes on if the cluster has it;
- * else it stays where it is.
- */
-static void test_damaged(void **state)
-{
-	static const struct {
-		const char *record, *said;
-	} table[] = {
-		{"{\"id\": [", "output/u1/job.json is damaged"},
-		{"{\"version\":1}", "output/u1/job.json was written by another version of kxfs"},
-		{NULL, NULL},
-	};
-	cleanup_free char *job = rig_job("one", "u1", "Running", 2);
-	cleanup_free char *json = rig_pod("p1", "u1", 0, "Running", RIG_RUNNING);
-
-	story_begin();
-	fake_pass(5000);
-	for (size_t i = 0; i < array_size(table); i++) {
-		cleanup_free char *place = text_print("aside/u1.job.json%s", i ? ".1" : "");
-
-		rig_stop();
-		set_file("job.json", table[i].record);
-		set_file("logs/p1.a.0", "a");
-		/* As long as there is no such job, the output stays where it is. */
-		rig_start("", "");
-		rig_expect(BACKEND_HISTORY, "one", NULL);
-		rig_stop();
-		expect_text("output/u1/logs/p1.a.0", "a");
-		if (table[i].record) {
-			expect_said(table[i].said);
-			expect_text(place, table[i].record);
-		}
-		rig_start(job, json);
-		fake_pass(5000);
-		assert_non_null(rig_stream("p1.a.0"));
-		rig_expect(BACKEND_JOBS, "one", "RUNNING");
-		assert_true(has_file("one", "job.json"));
-	}
-}
-
-/* Nobody's folder is taken for that of another job: one that was copied, or whose record was changed. */
-static void test_copied(void **state)
-{
-	cleanup_free char *command = NULL;
-
-	story_begin();
-	story_end("one", "u1", "p1");
-	rig_stop();
-	command = text_print("cp -r %s/output/u1 %s/output/u2", rig.dir, rig.dir);
-	assert_int_equal(system(command), 0);
-	rig_start("", "");
-	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	assert_int_equal(store_count(rig.b->store, BACKEND_HISTORY), 1);
-	expect_said("output/u2/job.json is damaged");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,8 +318,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_output, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_copied, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("kube_kept", tests, NULL, NULL);
