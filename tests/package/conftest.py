@@ -7,6 +7,7 @@ Fixtures:
     bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
                     completion, systemd and rpm
     in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
+    booted          the same in a service of systemd, which is the root's first process
 
 KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for who works on these tests.
 """
@@ -21,6 +22,7 @@ import subprocess
 import harness
 import pytest
 from harness import ROOT
+from lacking import need
 
 MARK = f"{harness.RUN}/packages"  # what is made for all tests goes on when one of them, which mounts, ends
 LIMIT = 1500  # seconds; nothing is expected to come near
@@ -46,8 +48,38 @@ ln -s /proc/self/fd "$root/dev/fd"
 mkdir "$root/kx"
 cp -- "$@" "$root/kx/"
 ip link set lo up 2>/dev/null || :
-exec chroot "$root" /bin/bash -eux /kx/script
 """
+# In a root of chroot nobody could make user namespaces.
+SCRIPT = """
+cd "$root"
+mkdir old
+pivot_root . old
+umount -l old
+rmdir old
+exec /bin/bash -eux /kx/script
+"""
+# systemd ends with the script, and with its status. What both print goes to the console.
+SYSTEMD = """
+mount -t sysfs sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 run "$root/run"
+touch "$root/dev/console"
+mount --bind "$root/../console" "$root/dev/console"
+cat >"$root/etc/systemd/system/script.service" <<'END'
+[Unit]
+SuccessAction=exit-force
+FailureAction=exit-force
+FailureActionExitStatus=1
+
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -eux /kx/script
+StandardOutput=append:/dev/console
+StandardError=inherit
+END
+container=test exec chroot "$root" /lib/systemd/systemd --unit=script.service --log-target=console --show-status=no
+"""
+NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc", "--uts"]
 
 
 def archives(release):
@@ -140,16 +172,36 @@ arm64, bare, full, packages = made_by("arm64"), made_by("bare"), made_by("full")
 
 
 @pytest.fixture
-def in_root(tmp_path):
-    def enter(archive, script, *files):
+def enter(tmp_path):
+    """enter(begin, end, archive, script, *files): BEGIN is the command that makes the namespaces, END the end of ENTER. What was printed."""
+    def run(begin, end, archive, script, *files):
         (tmp_path / "root").mkdir(exist_ok=True)
         (tmp_path / "script").write_text(script)
-        p = harness.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc", "--uts", "bash", "-c",
-                         ENTER, "enter", tmp_path / "root", archive, tmp_path / "script", *files],
+        (tmp_path / "console").write_text("")
+        p = harness.run([*begin, "bash", "-c", ENTER + end, "enter", tmp_path / "root", archive, tmp_path / "script", *files],
                         check=False, timeout=LIMIT, stderr=subprocess.STDOUT,
                         env={"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
-        assert p.returncode == 0, f"{shlex.quote(script)}\n{p.stdout[-6000:]}"
+        said = p.stdout + (tmp_path / "console").read_text(errors="replace")
+        assert p.returncode == 0, f"{shlex.quote(script)}\n{said[-6000:]}"
         assert not os.path.ismount(tmp_path / "root") and not list((tmp_path / "root").iterdir())
-        return p.stdout
+        return said
 
-    return enter
+    return run
+
+
+@pytest.fixture
+def in_root(enter):
+    return lambda *args: enter(NAMESPACES, SCRIPT, *args)
+
+
+@pytest.fixture
+def booted(enter):
+    """systemd has a control group of its own."""
+    found = re.search(r"^(?:\S+ ){4}(\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
+    need("cgroup2", found and os.access(found[1], os.W_OK))
+    group = pathlib.Path(found[1], f"kxfs-test-{os.getpid()}")
+    group.mkdir()
+    yield lambda *args: enter(["bash", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group, *NAMESPACES, "--cgroup"], SYSTEMD, *args)
+    harness.wait_for(lambda: "populated 0" in (group / "cgroup.events").read_text(), what="the processes of the group to end")
+    for top, _, _ in os.walk(group, topdown=False):
+        os.rmdir(top)

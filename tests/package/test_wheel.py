@@ -45,18 +45,19 @@ env/bin/pip uninstall --yes kxfs
 test -z "$(find env -path '*kxfs*' ! -type d)" # pip leaves empty directories
 END
 chmod 644 /kx/as-me
-su me -c 'exec bash /kx/as-me'
+su me -c 'exec {as} bash /kx/as-me'
 """
 
 
-def script(before="", after="fusermount3 -u kx"):
-    return INSTALL.replace("{version}", VERSION).replace("{before}", before).replace("{after}", after)
+def script(before="", after="fusermount3 -u kx", namespaces=""):
+    return (INSTALL.replace("{version}", VERSION).replace("{before}", before).replace("{after}", after)
+            .replace("{as}", namespaces))
 
 
 @pytest.fixture(scope="module", params=["bookworm", "trixie"])
 def root(request, tmp_path_factory):
     path = tmp_path_factory.mktemp(request.param) / "root.tar"
-    mmdebstrap_and_wait(path, "apt", ["fuse3", "python3-venv", "passwd"], request.param)
+    mmdebstrap_and_wait(path, "apt", ["fuse3", "mount", "python3-venv", "passwd"], request.param)
     return path
 
 
@@ -66,6 +67,11 @@ def wheel(packages):
 
 def test_in_a_virtual_environment(packages, root, in_root):
     in_root(root, script(), wheel(packages))
+
+
+def test_in_a_user_namespace(packages, root, in_root):
+    """As in the pod of a notebook that has /dev/fuse: the user is root of namespaces of its own."""
+    in_root(root, script('test "$(id -u)" = 0', "umount kx", "unshare --user --map-root-user --mount"), wheel(packages))
 
 
 def test_each_architecture_has_one(packages):
