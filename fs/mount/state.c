@@ -77,6 +77,12 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
+/* False also for the root of a user namespace, to whom /var/lib does not belong. */
+static bool is_root(void)
+{
+	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
+}
+
 int state_default(const char *key, char **ret, char **ret_text)
 {
 	const char *xdg = getenv("XDG_STATE_HOME");
@@ -85,7 +91,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	/* The XDG specification requires that a relative path is ignored. */
 	if (xdg && xdg[0] == '/') {
 		*ret = text_print("%s/kxfs/%s", xdg, key);
-	} else if (geteuid() == 0) {
+	} else if (is_root()) {
 		*ret = text_print("/var/lib/kxfs/%s", key);
 	} else {
 		home = process_home();
