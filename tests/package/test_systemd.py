@@ -51,7 +51,7 @@ END
 systemctl start user-systemd.service
 me() { setpriv --reuid=me --regid=me --clear-groups env HOME=/home/me XDG_RUNTIME_DIR=/run/user/1000 "$@"; }
 ctl() { me systemctl --user "$@"; }
-mnt=/home/me/kx instance=kxfs@home-me-kx.service
+mnt=$(echo ~me)/kx instance=kxfs@home-me-kx.service
 """
 
 LIFE = r"""
@@ -74,7 +74,7 @@ fails mounted fuse.kxfs
 
 # A mount of another kxfs is there. The start fails, and takes nothing away, also when it is tried again, and stopped.
 rm /kx/go
-me kxfs -o state=/home/me/other local: $mnt
+me kxfs -o state=$(echo ~me)/other local: $mnt
 job other "$WAITS" | me tee $mnt/submit/other.yaml > /dev/null
 until_true me grep -qx begun $mnt/submit/other.yaml.job/main-0/log
 fails ctl start $instance
