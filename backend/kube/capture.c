@@ -241,7 +241,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /* End the logs that have ended, and, if the job is captured, follow those that have begun. */
-static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
+static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
+			bool outlived)
 {
 	bool over = spec_job_has_ended(snapshot);
 
@@ -255,7 +256,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 			if (f) {
 				check_run(c, snapshot->uid, f);
-				follow_job_ended(f, over);
+				follow_job_ended(f, over, outlived);
 			} else if (wanted && !l->complete) {
 				f = follow_log(c, snapshot, r, j, false);
 				if (f && before && !*l->container)
@@ -315,14 +316,14 @@ static bool is_outlived(const struct job *job)
 	return false;
 }
 
-void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived)
 {
 	struct job *job;
 	bool over;
 
 	if (c->stopping)
 		return;
-	update_logs(c, snapshot, wanted);
+	update_logs(c, snapshot, wanted, outlived);
 	if (wanted && c->config.archives)
 		(void)need_output(need_job(c, snapshot));
 	job = find_job(c, snapshot->uid);

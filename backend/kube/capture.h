@@ -49,9 +49,9 @@ void capture_free(struct capture *c);
 
 /*
  * SNAPSHOT is about to be published: follow the logs that have begun, end those that have ended. WANTED: the logs of
- * this job are followed even if nobody reads them.
+ * this job are followed even if nobody reads them. OUTLIVED: as in follow_job_ended.
  */
-void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted);
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*
  * Write into SNAPSHOT what is known of the job's logs: which are complete, which wait, where output is missing. WANTED
  * is as in capture_update; DROPPED: what was captured of the job was removed to make room.

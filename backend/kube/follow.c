@@ -62,7 +62,7 @@
 #define QUIET_LOOKS 20
 /* Whoever opens a log after the end of its job waits this long for the news that its run has ended, */
 #define NEWS_MS 1000
-/* A run that goes on for this long after the end of its job, in a pod that is not removed, is not the job's any more. */
+/* A run that goes on for this long after the end of its job is not the job's any more, if its pod is not removed. */
 #define OUTLIVED_MS 60000
 #define REST_MS	    8000 /* and this long after the end of its run for the rest of the log */
 /*
@@ -517,7 +517,7 @@ void follow_leaving(struct follow *f)
 	room(f);
 }
 
-void follow_job_ended(struct follow *f, bool over)
+void follow_job_ended(struct follow *f, bool over, bool outlived)
 {
 	if (over == f->over)
 		return;
@@ -526,7 +526,8 @@ void follow_job_ended(struct follow *f, bool over)
 		loop_timer_stop(&f->outlived);
 	} else if (!has_ended(f) && f->step != OVER) {
 		await_rest(f, NEWS_MS);
-		loop_timer_set(&f->outlived, OUTLIVED_MS);
+		if (outlived)
+			loop_timer_set(&f->outlived, OUTLIVED_MS);
 	}
 }
 

@@ -67,10 +67,10 @@ void follow_ended(struct follow *f, enum run_end end);
 void follow_leaving(struct follow *f);
 /*
  * The job has ended (OVER), or it has not. Another watch tells that than what becomes of its pods, so it may be known
- * before the pods' ends are. A minute after the end of the job the log is over, unless the pod is on its way out: a
- * cluster of a job may run on.
+ * before the pods' ends are. If the pods of the kind may run on after the end (OUTLIVED), as those of a RayJob's
+ * cluster do, the log is over a minute after it, unless the pod is on its way out.
  */
-void follow_job_ended(struct follow *f, bool over);
+void follow_job_ended(struct follow *f, bool over, bool outlived);
 /* If F is paused, it is tried again now; OPENED: because somebody opens it and waits. */
 void follow_resume(struct follow *f, bool opened);
 /* In the merged log the rest of F comes before the log of the next run, if it comes soon. */

@@ -553,7 +553,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	capture_update(c->capture, snapshot, captured && !folder.dropped);
+	/* The controllers of jobs that kxfs builds end the pods. */
+	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
 	 * The end of a job is written although nothing of it is captured now, since the next mount may find it gone.

@@ -545,7 +545,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	HASH_ADD_KEYPTR(hh, w->pods, view->meta.uid, strlen(view->meta.uid), pod);
 	HASH_ADD_KEYPTR(by_name, w->named, view->meta.name, strlen(view->meta.name), pod);
 	atomic_store(&w->n_pods, HASH_COUNT(w->pods));
-	set_json(pod, view->open ? text_copy(json) : NULL);
+	set_json(pod, view->owner == SPEC_OWNER_OPEN ? text_copy(json) : NULL);
 	if (first)
 		adopt_events(pod->job);
 	changed(pod->job);

@@ -557,7 +557,9 @@ static const struct spec_reader *find_reader(const struct spec_pod_readers *read
 		known = known ? known : own;
 		if (known && known != readers->v[i])
 			continue;
-		v->open = !known && (v->open || part || ret);
+		v->owner = !known && (v->owner == SPEC_OWNER_OPEN || part || ret)
+				   ? SPEC_OWNER_OPEN
+				   : SPEC_OWNER_FOUND;
 		owner = known || !ret ? uid : owner;
 		ret = known || !ret ? readers->v[i] : ret;
 		if (known)

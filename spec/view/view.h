@@ -79,7 +79,8 @@ struct spec_pod_view {
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* so may the main one after a failure */
 	bool ended;	  /* it was seen to have ended before its deletion was requested */
-	bool open;	  /* it has to be read again when its job is known */
+	/* OPEN: it has to be read again when its job is known. */
+	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
 	 * The pod was deleted, and the view is its last state. The owner of the view sets this, and
 	 * keeps the view, since it shows how an attempt ended.

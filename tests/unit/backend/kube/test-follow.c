@@ -340,13 +340,13 @@ static void test_outlived(void **state)
 		start(false);
 		head(request("follow=true"));
 		bytes(fake.requests, T("01") "one\n");
-		follow_job_ended(rig.f, true);
+		follow_job_ended(rig.f, true, true);
 		if (i == 1)
 			follow_leaving(rig.f);
 		fake_pass(50000);
 		bytes(request("follow=true"), T("02") "two\n");
 		if (i == 2)
-			follow_job_ended(rig.f, false);
+			follow_job_ended(rig.f, false, true);
 		fake_pass(20000);
 		run();
 		assert_int_equal(is_done(), i == 0);
