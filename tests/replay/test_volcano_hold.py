@@ -67,7 +67,7 @@ def test_release(kx, server, volcano):
     (sent,) = posts(server)
     assert json.loads(sent.body)["metadata"]["annotations"]["kxfs/appdef"] == text
     assert job.read("app.yaml") == text and job_of(kx, job.id) is None
-    harness.wait_for(lambda: not records.files(kx), what="the record to go")
+    harness.wait_for(lambda: all(records.head_of(r)["state"]["state"] == "LIVE" for r in records.files(kx)), what="the record to be LIVE")
     job.cancel()  # cancel=own
 
 
@@ -133,7 +133,7 @@ def test_broken_connection(kx, server, fault):
     job = kx.submit(held(hold=True))
     server.faults.add(fault, amount=150, verb="create")
     harness.write_ctl(job, "release")
-    harness.wait_for(lambda: not records.files(kx), what="the record to go")
+    harness.wait_for(lambda: all(records.head_of(r)["state"]["state"] == "LIVE" for r in records.files(kx)), what="the record to be LIVE")
     assert launched(server) == [job.id] == kx.ls("jobs")
     assert job.status()["phase"] != "Held"
 
