@@ -211,8 +211,8 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 /*
  * TID, a thread of PROCESS, closes H. True if PROCESS has opened it and is done with writing. It is not done while it
  * has another descriptor (a shell that saves its output), nor while a child that wrote last has one (Popen(stdout=f),
- * and then f.close()). If /proc does not show the processes, only WHO, which closes, is known. (PROCESS is the number of
- * the first thread, which has no descriptors any more if it has ended.)
+ * and then f.close()). If /proc does not show the processes, only WHO, which closes, is known. (PROCESS is the number
+ * of the first thread, which has no descriptors any more if it has ended.)
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {

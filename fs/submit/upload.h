@@ -13,8 +13,9 @@
  * files change what is shown, as on any file system: a second vim must read the first one's swap file.
  *
  * A file is an object of its own that outlives its name, as on any file system. Each change of a content gives it
- * another version; a launch is of one version, so a late result does not apply to bytes that were written since. A process that removes the file, replaces it, or renames it so that it does not submit any more takes
- * it from the processes that are writing it: their close fails, and nothing of it is launched.
+ * another version; a launch is of one version, so a late result does not apply to bytes that were written since. A
+ * process that removes the file, replaces it, or renames it so that it does not submit any more takes it from the
+ * processes that are writing it: their close fails, and nothing of it is launched.
  */
 #pragma once
 
