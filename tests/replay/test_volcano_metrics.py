@@ -50,7 +50,7 @@ def test_lists_and_watches(server, make_mount):
     until(kx, lambda now: server.open_streams(verb="watch", resource="jobs"))
     server.expire(resource="jobs")
     until(kx, lambda now: now("watch_restarts_total", resource=JOBS, reason="expired") == 1
-          and asked(now, "list", JOBS, 200) == 6)
+          and asked(now, "list", JOBS, 200) == 7)
     server.store.remove(st.PODS, "test", "job-0-main-0")
     until(kx, lambda now: now("pods") == 6)
 
