@@ -648,7 +648,7 @@ static void test_place(void **state)
 	/* It has its quota by now, and the places were asked for before. */
 	held(&w, "", "'conditions':[" CONDITION("QuotaReserved", "True", "QuotaReserved", "m") "]");
 	assert_int_equal(w.last->queue_position, 0);
-	assert_null(strstr(w.last->cause.text, "place"));
+	assert_null(strstr(w.last->cause.text, "position"));
 	world_clear(&w);
 }
 
