@@ -32,7 +32,10 @@ struct shown {
 	size_t places; /* of gaps */
 };
 
-/* The places of gaps in the log of RUN, 8 bytes each, and their count; if there is no such log: none. */
+/*
+ * The places of gaps in the log of RUN, 8 bytes each, and their count; if there is no such log: none. The disk may have
+ * kept the file of gaps of a log that was removed.
+ */
 static size_t places_of(const struct server_run *run, const unsigned char **ret)
 {
 	const char *key;
@@ -40,10 +43,13 @@ static size_t places_of(const struct server_run *run, const unsigned char **ret)
 
 	*ret = NULL;
 	for (size_t i = 0; !*ret && (key = sim_disk_name("/state/output", i)); i++) {
+		cleanup_free char *log = text_print("/state/output/%s/logs/%s.%s.%u", key,
+						    run->pod_uid, run->container, run->restart);
 		cleanup_free char *path = text_print("/state/output/%s/lines/%s.%s.%u.gaps", key,
 						     run->pod_uid, run->container, run->restart);
 
-		*ret = sim_disk_look(path, &n);
+		if (sim_disk_look(log, &n))
+			*ret = sim_disk_look(path, &n);
 	}
 	return *ret ? n / 8 : 0;
 }

@@ -688,8 +688,7 @@ static bool others_go_on(const struct write *w)
 	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
 }
 
-/* Does kxfs show JOB as one of which it does not know whether it was launched? */
-static bool shows_not_known(const char *job, pid_t pid)
+bool users_show_not_known(const char *job, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/state", job), *text = NULL;
 
@@ -710,7 +709,7 @@ static bool is_not_known(const struct write *w, pid_t pid)
 		return false;
 	for (size_t i = 0; i < names.n; i++)
 		if (strncmp(names.v[i].name, name, strlen(name)) == 0 &&
-		    shows_not_known(names.v[i].name, pid))
+		    users_show_not_known(names.v[i].name, pid))
 			return true;
 	return false;
 }
@@ -743,7 +742,7 @@ static void judge_jobs(pid_t pid)
 		n = names.n;
 		for (size_t i = 0; i < names.n; i++)
 			n -= users_held(names.v[i].name) || hostile_is(names.v[i].name) ||
-			     shows_not_known(names.v[i].name, pid);
+			     users_show_not_known(names.v[i].name, pid);
 		if (!err && n == server_n_jobs())
 			return;
 		sim_sleep(SIM_S);

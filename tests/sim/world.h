@@ -318,6 +318,8 @@ unsigned users_limit_s(unsigned tag);
 /* Is JOB one that was to begin later, and was not launched? */
 bool users_held(const char *job);
 bool users_may_be_not_known(const char *job);
+/* Does kxfs show JOB as one of which it does not know whether it was launched? */
+bool users_show_not_known(const char *job, pid_t pid);
 /* Has its user removed JOB, or begun to? */
 bool users_removed(const char *job);
 /* How many jobs have been launched by now, whether they are over or not. */
