@@ -83,6 +83,9 @@ struct log_writer {
 	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
+	uint64_t lost_at; /* where output was lost last */
+	/* What came there in the middle of a line, though it begins one: the table has no record of it. AT 0: nothing */
+	struct log_line torn;
 
 	/* The pool's, while OPENING, WRITING, LOOKING or SYNCING: */
 	int dir_fd;
@@ -274,8 +277,8 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* Read the lines of the end of the log. */
-static int read_lines(int fd, struct log_known *k)
+/* Read the lines of the end of the log. TORN is one of them if it belongs to the last one in the table. */
+static int read_lines(int fd, struct log_line torn, struct log_known *k)
 {
 	struct lines_reader r;
 	struct lines_record record;
@@ -289,6 +292,10 @@ static int read_lines(int fd, struct log_known *k)
 			k->lines = mem_grow(k->lines, room, sizeof(k->lines[0]));
 		}
 		k->lines[k->n_lines++] = record.line;
+	}
+	if (k->n_lines > 0 && torn.at > k->lines[k->n_lines - 1].at) {
+		k->lines = mem_more(k->lines, k->n_lines, sizeof(k->lines[0]));
+		k->lines[k->n_lines++] = torn;
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -309,7 +316,7 @@ static void known_work(void *data)
 	if (w->err < 0 || !w->timed)
 		return;
 	table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
-	w->err = table < 0 ? table : read_lines(table, k);
+	w->err = table < 0 ? table : read_lines(table, w->torn, k);
 }
 
 /* Sync the directory SUB of the folder, or with KEY that file in it. */
@@ -539,6 +546,8 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 	if (b->bytes.len == 0)
 		b->from = w->lines.size;
 	ns = max_of(ns, (int64_t)0);
+	if (w->lines.midline && w->lost_at == w->lines.size)
+		w->torn = (struct log_line){w->lost_at, ns};
 	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
@@ -561,8 +570,9 @@ void log_writer_lost(struct log_writer *w)
 {
 	uint8_t at[8];
 
-	file_lost(w->feeder.file, w->lines.size);
-	bytes_put64(at, w->lines.size);
+	w->lost_at = w->lines.size;
+	file_lost(w->feeder.file, w->lost_at);
+	bytes_put64(at, w->lost_at);
 	bytes_add(&w->next.gaps, at, sizeof(at));
 	*w->feeder.pending += sizeof(at);
 }
