@@ -203,7 +203,8 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
-	if (!err && n < 0)
+	/* Of a log whose file is gone, all that is left is copied. */
+	if (!err && n < 0 && n != -ENOENT)
 		return here(c, (int)n, name);
 	return err ? err : there(c, disk_sync(fd), name);
 }
