@@ -29,7 +29,11 @@
 #define CROWD_S	    30 /* those of a crowd begin at once */
 #define LIMIT_S	    20 /* of the time for which a program may run */
 #define SOON_S	    8
-#define SEEN_S	    5 /* what the server has done shows within */
+/*
+ * What the server has done shows within. What was being sent when kxfs ended is known ten minutes after its next start,
+ * which may be this long after the last fault.
+ */
+#define SEEN_S 60
 
 enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
