@@ -75,6 +75,15 @@ static bool is_line(const char *at, size_t n, const char *uid, size_t *ret)
 	return streq(full, line);
 }
 
+/* The same of the end of that line: behind the begin of one whose rest is lost comes a whole one. */
+static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *ret)
+{
+	for (size_t i = 1; i < n; i++)
+		if (is_line(at + i, n - i, uid, ret))
+			return true;
+	return false;
+}
+
 /*
  * A whole line NUMBER of S begins. BEFORE: the number behind the line before, or 0, if that is not whole; TOLD: a gap
  * has its place between the two.
@@ -118,7 +127,8 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 			i++;
 		}
 		before = whole ? number + 1 : 0;
-		ret->next = whole ? number + 1 : ret->next;
+		if (whole || ends_with_line(at, (size_t)(nl - at), ret->uid, &number))
+			ret->next = number + 1;
 	}
 }
 
