@@ -446,8 +446,10 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 		       READ_MAX_WORD);
 	role = row->trim ? trim(role, object) : role;
 	/* The name of the job, perhaps with the number of an attempt: "again(1)". */
-	if (row->trim && (!*role || *role == '('))
-		role = named = text_print("%s%s", v->main, role);
+	if (row->trim && (!*role || *role == '(')) {
+		named = text_print("%s%s", v->main, role);
+		role = named;
+	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	v->index = (unsigned)(index < row->first ? -1 : index - row->first);

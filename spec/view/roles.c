@@ -299,8 +299,8 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 		v[m] = (struct claim){.name = before->roles[i].name,
 				      .replicas = (unsigned)before->roles[i].n};
 	if (n)
-		memcpy(sorted, pods, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), by_creation);
+		memcpy(sorted, pods, n * sizeof(struct spec_pod_view *));
+	qsort(sorted, n, sizeof(struct spec_pod_view *), by_creation);
 	for (size_t i = 0; i < n; i++)
 		if (*sorted[i]->task && sorted[i]->index != SPEC_INDEX_NONE)
 			v[m++] = (struct claim){.name = sorted[i]->task,
