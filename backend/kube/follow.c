@@ -538,6 +538,8 @@ static void on_outlived(void *data)
 	loop_timer_stop(&f->outlived);
 	if (has_ended(f) || f->place.leaving || f->step == CLOSING)
 		return;
+	if (f->step == OPENING || f->step == READING) /* the pool has the writer */
+		return loop_timer_set(&f->outlived, AT_ONCE_MS);
 	stop_try(f);
 	finish(f, 0, "");
 }

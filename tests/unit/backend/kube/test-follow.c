@@ -361,6 +361,24 @@ static void test_outlived(void **state)
 	}
 }
 
+/* The minute is over while the end of the log is read, for another stream. */
+static void test_outlived_while_read(void **state)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	follow_job_ended(rig.f, true, true);
+	fake_pass(59999);
+	fake_end(request("follow=true"), &(struct http_reply){.status = 200});
+	fake_pass(1000);
+	run();
+	fake_pass(1000);
+	run();
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
+	holds("one\n");
+}
+
 static void wait_for_request(void)
 {
 	while (!fake.requests)
@@ -1327,6 +1345,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outlived, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outlived_while_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
