@@ -397,8 +397,11 @@ static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
-	for (size_t i = 0; i < rec->job->n_replicas; i++)
+	for (size_t i = 0; i < rec->job->n_replicas; i++) {
+		/* One that the last daemon did not come to end may be left. */
+		local_replica_end(job->reps[i]);
 		local_replica_close_log(job->reps[i]);
+	}
 	output_job_end(job->common.output);
 	local_record_finish(job->record);
 	for (size_t i = 0; i < rec->job->n_replicas && !job->blamed; i++)
