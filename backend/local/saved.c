@@ -353,16 +353,23 @@ static void parse(struct item *item, const char *plan, const char *snapshot)
 	spec_record_free(take_ptr(item->rec));
 }
 
+/* Does DIR have NAME? What can't be looked at now is not gone. */
+static bool has(const char *dir, const char *name)
+{
+	cleanup_free char *path = text_print("%s/%s", dir, name);
+
+	return disk_access(AT_FDCWD, path, F_OK) != -ENOENT;
+}
+
 static void read_finished(struct recover *r, struct item *item)
 {
 	struct spec_job *job = item->job;
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
-	cleanup_free char *logs = text_print("%s/logs", dir);
-	/* Logs that can't be looked at now are not gone. */
-	bool has_logs = item->has_output && disk_access(AT_FDCWD, logs, F_OK) != -ENOENT;
+	bool has_logs = item->has_output && has(dir, "logs");
 
-	item->left = job->dropped && has_logs;
+	/* After a power cut an index may be left that refers to logs that are gone. */
+	item->left = item->has_output && (has_logs ? job->dropped : has(dir, "merged"));
 	job->dropped |= !has_logs;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
 	if (item->has_output)

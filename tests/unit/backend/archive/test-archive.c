@@ -271,6 +271,49 @@ static void test_not_settled(void **state)
 	assert_false(there("gone", ""));
 }
 
+static void merge(void *data)
+{
+	struct output_job **j = data;
+
+	*j = output_job_open(rig.output, "u1");
+	assert_non_null(*j);
+	assert_int_equal(output_log_begin(*j, "key", "main/0 ", false), 0);
+	output_log_end(*j, "key", NULL, NULL);
+	output_job_end(*j);
+}
+
+static void close_job(void *data)
+{
+	output_job_close(data);
+}
+
+static bool is_merged(void)
+{
+	struct log_stat st;
+
+	return output_log_stat(rig.output, "u1", NULL, LOG_PLAIN, &st) == 0 && st.size > 0;
+}
+
+/* After a power cut the index of a merged log may be there again though its logs were removed. */
+static void test_log_is_gone(void **state)
+{
+	cleanup_free char *log = text_print("%s/output/u1/logs/key", rig.state);
+	struct output_job *j = NULL;
+
+	rig.unsettled = true;
+	add("job", "u1");
+	run_on(rig.loop, merge, &j);
+	until(is_merged());
+	run_on(rig.loop, close_job, j);
+	assert_int_equal(unlink(log), 0);
+	rig.unsettled = false;
+	until(there("job", ""));
+	assert_file("job", "uid", "u1\n");
+	assert_file("job", "log", "");
+	assert_false(there("job", "main-0/log"));
+	until(says("archive_error: \"\"\n"));
+}
+
 /* A DIR without its mark is not DIR. */
 static void test_another_directory(void **state)
 {
@@ -291,11 +334,9 @@ int main(void)
 {
 #define archive_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		archive_test(test_whole),
-		archive_test(test_names),
-		archive_test(test_one_fails),
-		archive_test(test_not_settled),
-		archive_test(test_another_directory),
+		archive_test(test_whole),	archive_test(test_names),
+		archive_test(test_one_fails),	archive_test(test_not_settled),
+		archive_test(test_log_is_gone), archive_test(test_another_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

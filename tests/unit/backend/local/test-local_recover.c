@@ -490,6 +490,23 @@ static void test_spool_limit(void **state)
 	}
 }
 
+/* Of output whose removal a power cut has half undone, the next mount removes the rest. */
+static void test_half_removed(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo gone", 1, NULL), *logs = NULL;
+
+	until(has_state(w, id, SPEC_SUCCEEDED) && log_is(w, id, NULL, "main/0 gone\n"));
+	world_stop(w);
+	logs = text_print("%s/output/%s/logs", w->state, folder_key(w->state, id));
+	assert_int_equal(scratch_remove(logs), 0);
+	assert_true(exists(w, "state/output/%s/merged", folder_key(w->state, id)));
+	assert_int_equal(world_start(w), 0);
+	until(!exists(w, "state/output/%s/merged", folder_key(w->state, id)));
+	assert_true(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, NULL, ""));
+}
+
 #define world_test(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
 int main(int argc, char **argv)
@@ -507,6 +524,7 @@ int main(int argc, char **argv)
 		world_test(test_ended_is_told),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
+		world_test(test_half_removed),
 	};
 
 	backend_helper(argv);
