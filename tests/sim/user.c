@@ -689,7 +689,8 @@ static bool others_go_on(const struct write *w)
 {
 	bool certain;
 
-	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any"));
+	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any") ||
+			    server_is_suspended(w->after->job));
 }
 
 bool users_show_not_known(const char *job, pid_t pid)
