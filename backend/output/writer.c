@@ -84,7 +84,7 @@ struct log_writer {
 	struct lines_encoder lines;
 	struct cutter cutter;
 	uint64_t lost_at; /* where output was lost last */
-	/* What came there in the middle of a line, though it begins one: the table has no record of it. AT 0: nothing */
+	/* The line that came there behind a part of one, so that the table has no record of it; AT 0: none did. */
 	struct log_line torn;
 
 	/* The pool's, while OPENING, WRITING, LOOKING or SYNCING: */
