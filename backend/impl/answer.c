@@ -28,7 +28,9 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		diag(DIAG_INFO, "%s: %s from %s", id, job && job->held ? "held" : "launched",
+		/* One that was sent is shown as SUBMITTED until it is seen. */
+		diag(DIAG_INFO, "%s: %s from %s", id,
+		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
 		return;
 	case BACKEND_DRY_RUN:

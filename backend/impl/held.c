@@ -67,10 +67,11 @@
 #define PAUSE_NS     INT64_C(180000000000) /* and how long a pause in that is reported */
 #define AGAIN_MS     1000u  /* the pause before a launch is retried, doubled each time, */
 #define AGAIN_MAX_MS 60000u /* at most */
-/* How long a job whose launch is not known may still show. */
-#define ASKED_MS 600000
-/* How long after its launch a job that nobody has seen is taken to be gone. */
-#define UNSEEN_MS    60000
+/*
+ * How long a job may still show whose launch is not known, or that nobody has seen since: by then its kind is shown if
+ * the cluster serves it (kinds.c).
+ */
+#define ASKED_MS     600000
 #define LAUNCHES_MAX 8	  /* launches at the same time */
 #define ANSWER_MS    3000 /* how long a removal waits for what it means to others */
 
@@ -474,7 +475,7 @@ static void was_launched(struct entry *e)
 	if (is_local(e))
 		return retire(e);
 	if (state_of(e) != RECORD_LIVE)
-		e->asked = loop_now_ms() + UNSEEN_MS;
+		e->asked = loop_now_ms() + ASKED_MS;
 	records_note(e->r, &change, SOON_MS);
 	return commit(e, &change, NULL);
 }
@@ -859,7 +860,7 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 		text_set(&e->refusal, "%s", answer->why ? answer->why : strerror(-answer->err));
 		return end_for(e, "LaunchFailed", e->refusal);
 	} else if (!record_is_going(r)) {
-		e->asked = loop_now_ms() + UNSEEN_MS;
+		e->asked = loop_now_ms() + ASKED_MS;
 	}
 	return rest(e);
 }
