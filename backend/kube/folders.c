@@ -490,14 +490,18 @@ static void on_output_dropped(void *data, int err)
 static void on_drop_recorded(void *data, int err)
 {
 	struct change *c = data;
+	struct record *r = records_by_key(c->f->config.records, c->key);
 	struct entry *e = find(c->f, c->key);
 
 	if (err == -ESTALE)
 		return drop_record(c);
 	if (e && !e->full) {
-		if (err)
-			diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s",
-			     c->key, strerror(-err));
+		/* It is removed all the same. */
+		if (err && r && !record_is_going(r))
+			records_note(r,
+				     &(struct record_change){.state = record_head(r)->state,
+							     .dropped = true},
+				     SOON_MS);
 		return drop_end(c, 0);
 	}
 	if (err && !file_is_full(err))
