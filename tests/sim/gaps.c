@@ -33,11 +33,12 @@ struct shown {
 };
 
 /*
- * The places of gaps in the log of RUN, 8 bytes each, and their count; if there is no such log: none. The disk may have
- * kept the file of gaps of a log that was removed.
+ * The places of gaps in the log of RUN, which shows TEXT, 8 bytes each, and their count; if there is no such log: none.
+ * The disk may have kept files of a log that was removed.
  */
-static size_t places_of(const struct server_run *run, const unsigned char **ret)
+static size_t places_of(const struct server_run *run, const char *text, const unsigned char **ret)
 {
+	const unsigned char *kept;
 	const char *key;
 	size_t n;
 
@@ -48,7 +49,8 @@ static size_t places_of(const struct server_run *run, const unsigned char **ret)
 		cleanup_free char *path = text_print("/state/output/%s/lines/%s.%s.%u.gaps", key,
 						     run->pod_uid, run->container, run->restart);
 
-		if (sim_disk_look(log, &n))
+		kept = sim_disk_look(log, &n);
+		if (kept && memcmp(kept, text, min_of(n, strlen(text))) == 0)
 			*ret = sim_disk_look(path, &n);
 	}
 	return *ret ? n / 8 : 0;
@@ -110,7 +112,7 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 	snprintf(ret->uid, sizeof(ret->uid), "%s", text);
 	if (!server_run(ret->uid, &ret->run) || ret->run.foreign || sim_boots())
 		return;
-	n = places_of(&ret->run, &v);
+	n = places_of(&ret->run, text, &v);
 	for (; (nl = strchr(at, '\n')); at = nl + 1) {
 		bool whole = is_line(at, (size_t)(nl - at), ret->uid, &number);
 		size_t begin = (size_t)(at - text), end = (size_t)(nl - text);

@@ -1006,8 +1006,8 @@ static void test_few_at_once(void **state)
 }
 
 /*
- * The record of a job that was launched and does not show is kept for ten minutes: the news of the job, or of its kind, may
- * be on their way.
+ * The record of a job that was launched and does not show is kept for ten minutes: the news of the job, or of its kind,
+ * may be on their way.
  */
 static void test_unseen(void **state)
 {
