@@ -347,6 +347,10 @@ void readers_waited(const char *job, pid_t pid)
 	    kernel_read(pid, newest, &log))
 		return;
 	check_text(newest, log, ONE_RUN, job, last);
+	/* A log that was removed to make room is fetched anew, which may take long. */
+	free(take_ptr(status));
+	if (kernel_read(pid, path, &status) || says_some(status, "logs_waiting"))
+		return;
 	/* Of a run that kxfs has not heard of in time it can say nothing. */
 	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
 	    streq(last->uid, uid) && !has_all(last, uid, &run))
