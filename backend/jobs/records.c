@@ -677,9 +677,10 @@ static void load_work(void *data)
 {
 	struct load *l = data;
 	cleanup_free char *dir = text_print("%s/jobs", l->rs->state_dir);
-	int err = l->rs->passive ? 0 : disk_mkdir(AT_FDCWD, dir);
+	int err = disk_mkdir(AT_FDCWD, dir);
 
-	if (!err || err == -EEXIST)
+	/* A mount that launches nothing still captures; but its disk may be read-only. */
+	if (!err || err == -EEXIST || l->rs->passive)
 		err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT && !l->err) {
 		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
