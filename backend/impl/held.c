@@ -516,14 +516,7 @@ static void on_launched(void *data, const struct backend_result *result)
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len)
 {
-	int err =
-		record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
-
-	if (!err && which == BACKEND_MANIFEST && !*ret_len) {
-		free(take_ptr(*ret));
-		err = -ENOENT;
-	}
-	return err;
+	return record_file_read_rest(state_dir, job->uid, which == BACKEND_MANIFEST, ret, ret_len);
 }
 
 static void read_work(void *data)

@@ -374,7 +374,11 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 	if (*job->cause.advice)
 		fprintf(out, " %s", job->cause.advice);
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
-		fputs(" Write release to its ctl to release it.", out);
+		fputs(job->state == SPEC_SUBMITTED
+			      ? " Write release to its ctl to send it again, or remove its "
+				"directory to forget it."
+			      : " Write release to its ctl to release it.",
+		      out);
 	if (job->suspended || job->cause.stops)
 		put_resume(out, job, allowed);
 }

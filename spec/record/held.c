@@ -273,18 +273,17 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
 	if (sending == SPEC_SENDING) {
-		fputs("is being sent; the server has not answered yet", out);
+		fputs("it is being sent; the server has not answered yet", out);
 		return "Submitting";
 	}
 	if (sending == SPEC_SENDING_ASKED) {
-		fputs("was being sent when kxfs ended or lost the connection; the server may still "
+		fputs("it was being sent when kxfs ended or lost the connection; the server may still "
 		      "show it",
 		      out);
 		return "Submitting";
 	}
-	fputs("was being sent when kxfs ended or lost the connection; the server has no such job "
-	      "now, but may have had one; write release to ctl to send it again, or remove its "
-	      "directory to forget it",
+	fputs("it was being sent when kxfs ended or lost the connection; the server has no such job "
+	      "now, but may have had one",
 	      out);
 	return "LaunchUnknown";
 }

@@ -268,8 +268,7 @@ static void test_sent(void **state)
 	} rows[] = {
 		{SPEC_SENDING, SPEC_PENDING, "Launching", "is being launched"},
 		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "may still show it"},
-		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown",
-		 "write release to ctl to send it again"},
+		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown", "may have had one"},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
