@@ -20,6 +20,7 @@ import api
 import build
 import harness
 import pytest
+import records
 import yaml
 from cluster import Cluster
 from harness import wait_for
@@ -152,7 +153,12 @@ def until_captured(cluster, volume, jobs, text):
 
 def told(volume, job, text):
     """Wait until what is kept of the job says TEXT."""
-    wait_for(lambda: (path := harness.folder(volume, job) / "job.json").exists() and text in path.read_text(), what=f"{text} of {job}")
+    wait_for(lambda: (path := harness.record(volume, job)).exists() and text in path.read_text(), what=f"{text} of {job}")
+
+
+def until_history(volume, job):
+    """Wait until it is kept as one that has left jobs/."""
+    wait_for(lambda: (path := harness.record(volume, job)).exists() and records.is_history(path), what=f"{job} in the history")
 
 
 def roll_out(cluster):
@@ -181,7 +187,7 @@ def test_capture(cluster, volume, make_kx):
     # The node has a log no longer than its pod.
     until_captured(cluster, volume, ("goes",), TEXT + "end\n")
     cluster.kubectl("delete", "job", "goes")
-    told(volume, "goes", '"history":true')
+    until_history(volume, "goes")
     assert captured(volume, "goes") == TEXT + "end\n"
 
     cluster.kubectl("scale", "deployment", NAME, "--replicas=0")
@@ -235,7 +241,7 @@ def test_archive(cluster, volume, tmp_path):
         cluster.kubectl("delete", "job", name)
         wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/2*/{name}/main-0/log")] == [f"{TEXT}end\n"],
                  what=f"{name} in the archive")
-        told(volume, name, '"history":true')
+        until_history(volume, name)
     cluster.kubectl("delete", "-k", tmp_path, "--timeout=120s")
 
     # Jobs of other tests that have ended are there too.

@@ -572,22 +572,18 @@ def python_app(script, **fields):
                            "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
 
 
+def record(state, job):
+    """The record in STATE/jobs of the job that is called JOB; a path that is not there if there is none."""
+    for path in (state / "jobs").glob("[!.]*"):
+        with contextlib.suppress(OSError):
+            if path.is_file() and f'"id":"{job}"' in path.read_text(errors="replace"):
+                return path
+    return state / "jobs" / "none"
+
+
 def folder(state, job):
     """The folder in STATE/output of the job that is called JOB; a path that is not there if there is none."""
-    def has(path, text):
-        try:
-            return path.is_file() and re.search(text, path.read_text(errors="replace"))
-        except OSError:
-            return False
-
-    for path in (state / "jobs").glob("[!.]*"):
-        if has(path, f'"id":"{re.escape(job)}"'):
-            return state / "output" / path.name
-    for path in (state / "output").glob("[!.]*"):
-        if (has(state / "jobs" / path.name, f'"id":"{re.escape(job)}"') or
-                has(path / "job.json", f'"id":"{re.escape(job)}"') or has(path / "submission", rf"\A{re.escape(job)}\n")):
-            return path
-    return state / "output" / "none"
+    return state / "output" / record(state, job).name
 
 
 def write_ctl(job, word):

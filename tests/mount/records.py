@@ -3,6 +3,8 @@
 
 import json
 
+import harness
+
 LINE = 74  # bytes of the first line
 
 
@@ -25,7 +27,17 @@ def head_of(path):
 
 def of(kx, job):
     """The record of the job that is called JOB."""
-    return kx.state / "jobs" / kx.folder(job).name
+    return harness.record(kx.state, job)
+
+
+def snapshot_of(path):
+    """The job as it was when the record was written; {}: not yet."""
+    return head_of(path).get("snapshot", {}) if path.exists() else {}
+
+
+def is_history(path):
+    """Has the job of the record left jobs/?"""
+    return path.read_bytes()[11:12] == b"h"
 
 
 def sealed(head, document=b"", letter=b"j"):

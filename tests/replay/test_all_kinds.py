@@ -12,6 +12,7 @@ import time
 import harness
 import kubeconfig
 import pytest
+import records
 import replies
 import store as st
 import yaml
@@ -178,7 +179,7 @@ def test_names_that_meet(server, controllers, all_kinds):
     assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
     until_shown(kx, "same~jobset", "same~volcano")
     wait_for(lambda: kx.folder("same~jobset").exists() and kx.read("history/same/log"), what="folders")
-    wait_for(lambda: (kx.folder("same~jobset") / "job.json").exists(), what="the snapshot on disk")
+    wait_for(lambda: records.of(kx, "same~jobset").exists(), what="the snapshot on disk")
     kx.restart()
     assert "same~jobset" in shown(kx)
     assert kx.read("jobs/same~jobset/main-0/log") == "same~jobset\n"
@@ -287,7 +288,7 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     until_shown(kx, "volcanic", "set")
     pod, = controllers[st.JOBSETS].start("set")
     controllers[st.JOBSETS].log(pod).append("before\n")
-    wait_for(lambda: (kx.folder("set") / "job.json").exists(), what="the snapshot on disk")
+    wait_for(lambda: records.of(kx, "set").exists(), what="the snapshot on disk")
     wait_for(lambda: kx.read("jobs/set/main-0/log") == "before\n", what="its output")
     fault = server.faults.add("reply", times=100000, resource="jobsets",
                               reply=replies.internal("conversion webhook for jobset.x-k8s.io failed"))

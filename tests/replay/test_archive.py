@@ -9,6 +9,7 @@ import time
 
 import harness
 import pytest
+import records
 import store as st
 import watching
 from archiving import FILES, Archive, Capture, print_and_end
@@ -85,7 +86,7 @@ def test_removed_with_nothing_printed(capture, archive, server, volcano, killed)
     capture.up()
     server.store.add(st.JOBS, watching.job("mute"))
     volcano.start("mute")
-    wait_for(lambda: (harness.folder(capture.state, "mute") / "job.json").exists(), what=capture.kx.said)
+    wait_for(lambda: harness.record(capture.state, "mute").exists(), what=capture.kx.said)
     if killed:
         capture.end(signal.SIGKILL)
     server.store.remove(st.JOBS, "test", "mute")
@@ -200,8 +201,8 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     said = {"away": "is not the archive of the last start", "readonly": "Read-only file system",
             "full": "No space left on device"}[how]
     assert f"kxfs: archive: {room}" in capture.kx.said() and said in capture.kx.said()
-    record = harness.folder(capture.state, "during") / "job.json"
-    wait_for(lambda: '"history":true' in record.read_text(), what=capture.kx.said)
+    record = harness.record(capture.state, "during")
+    wait_for(lambda: records.is_history(record), what=capture.kx.said)
     capture.end(signal.SIGKILL)
     if how == "away":
         assert "is it mounted?" in capture.fails()

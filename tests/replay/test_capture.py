@@ -9,6 +9,7 @@ import subprocess
 
 import harness
 import pytest
+import records
 import store as st
 import watching
 
@@ -104,12 +105,12 @@ def test_output_outlives_its_pods(capture, server, volcano):
     volcano.log(pod).append("the end\n")
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: capture.captured("later").endswith(b"the end\n"))
-    records = {job: harness.folder(capture.kx.state, job) / "job.json" for job in ("before", "later")}
+    kept = {job: harness.record(capture.kx.state, job) for job in ("before", "later")}
     # Nobody hears of the end of a pod after it has gone.
-    harness.wait_for(lambda: says(records["later"], '"exit_code":3'), what="the end of its pod")
-    for job, record in records.items():
+    harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
+    for job, record in kept.items():
         server.store.remove(st.JOBS, "test", job)
-        harness.wait_for(lambda record=record: says(record, '"history":true'), what=f"{job} in the history")
+        harness.wait_for(lambda record=record: records.is_history(record), what=f"{job} in the history")
     metrics = harness.wait_for(lambda: file.exists() and file.read_text(), what="metrics")
     assert 'kxfs_jobs{state="RUNNING"} ' in metrics and "kxfs_captured_bytes_total " in metrics
     capture.end()

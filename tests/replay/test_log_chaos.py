@@ -6,13 +6,13 @@ What happens is chosen from a seed, which is printed (`--seed N` has it again). 
 programs print, for who wants more than the CI can take.
 """
 
-import json
 import os
 import random
 import signal
 import time
 
 import harness
+import records
 import replies
 from faults import Fault
 
@@ -136,8 +136,7 @@ class Chaos:
     def kill(self):
         """kxfs, while it writes: of some logs the last write is torn."""
         self.kx.end(signal.SIGKILL)
-        known = self.kx.folder(self.job.id) / "job.json"  # not yet, when it has just been submitted
-        replicas = json.loads(known.read_text())["replicas"] if known.exists() else []
+        replicas = records.snapshot_of(records.of(self.kx, self.job.id)).get("replicas", [])
         whole = [log["key"] for replica in replicas for log in replica["logs"] if log["complete"]]
         logs = sorted(path for path in (self.kx.folder(self.job.id) / "logs").glob("*")
                       if path.name not in whole)

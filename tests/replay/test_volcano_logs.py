@@ -3,7 +3,6 @@
 
 import concurrent.futures
 import itertools
-import json
 import os
 import random
 import re
@@ -13,6 +12,7 @@ import time
 
 import harness
 import pytest
+import records
 import replies
 import store as st
 import watching
@@ -45,10 +45,10 @@ def printed(job, replica="main-0"):
 
 def is_complete(kx, job, replica=0):
     """Does kxfs know that it has all of a replica's log, so that it asks for no more?"""
-    path = kx.folder(job.id) / "job.json"
-    if not path.exists():
+    snapshot = records.snapshot_of(records.of(kx, job.id))
+    if not snapshot:
         return False  # it is written soon
-    logs = json.loads(path.read_text())["replicas"][replica]["logs"]
+    logs = snapshot["replicas"][replica]["logs"]
     return len(logs) > 0 and all(log["complete"] for log in logs)
 
 
@@ -460,7 +460,7 @@ def test_gone_before_news(server, make_mount):
         server.store.remove(st.PODS, "test", pod.name)
 
     def told():
-        record = json.loads((kx.folder(job.id) / "job.json").read_text())
+        record = records.snapshot_of(records.of(kx, job.id))
         found = [replica["logs"][0] for replica in record["replicas"]]
         return len(found) == 3 and all(log["complete"] or log["gap"] for log in found) and found
 
