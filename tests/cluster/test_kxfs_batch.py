@@ -13,7 +13,7 @@ import time
 import api
 import pytest
 from cluster import HERE, Cluster
-from harness import LIMIT, actions, err_of, rmdir, wait_for, write_ctl
+from harness import LIMIT, actions, decided, err_of, rmdir, wait_for, write_ctl
 from mounted import HOLD, IMAGE, SMALL, World, app, begun, ended, phase
 from pretend import PretendNode
 
@@ -272,7 +272,7 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
     turns.release(len(writers))
     for writer in writers:
         writer.join(LIMIT)
-    wait_for(lambda: set(mount.ls("jobs")) == set(world.jobs()), what="the same jobs here and there")
+    wait_for(lambda: decided(mount) == set(world.jobs()), what="the same jobs here and there")
     print("10 kills")
     launched = collections.Counter(name.rsplit("-", 1)[0] for name in world.jobs())
     assert max(launched.values()) == 1 and set(accepted) <= set(launched), launched

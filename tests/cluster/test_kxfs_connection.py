@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from harness import err_of, popen, run, wait_for
+from harness import decided, err_of, popen, run, wait_for
 from mounted import HOLD, World, app, running
 
 
@@ -146,11 +146,11 @@ def test_killed_while_submitting(kx, world):
         kx.start()
         for name in world.jobs():
             assert launched.setdefault(name.partition("-")[0], name) == name
-            wait_for(lambda n=name: n in kx.ls("jobs"), what="the job that was launched")
+            wait_for(lambda n=name: n in decided(kx), what="the job that was launched")
             assert "app.yaml" in kx.ls("jobs", name)
             run(["rm", "-r", str(kx / "jobs" / name)])
             assert name not in world.jobs()
-        wait_for(lambda: set(kx.ls("jobs")) == set(world.jobs()), what="the same jobs here and there")
+        wait_for(lambda: decided(kx) == set(world.jobs()), what="the same jobs here and there")
 
 
 def test_server_away(own_cluster, mount):

@@ -586,6 +586,12 @@ def folder(state, job):
     return state / "output" / record(state, job).name
 
 
+def decided(kx):
+    """The ids of the jobs in jobs/, without those whose launch a kill has cut off, and which the server does not have yet."""
+    jobs = map(json.loads, (kx / "list.jsonl").read_text().splitlines())
+    return {job["id"] for job in jobs if job["reason"] != "Submitting"}
+
+
 def write_ctl(job, word):
     """One write; OSError is the action's."""
     fd = os.open(job / "ctl", os.O_WRONLY)

@@ -121,8 +121,9 @@ def test_launched_after_all(kx, server, volcano, clock):
     """The server shows it after all: the readers wait through that, to its end."""
     job = undecided(kx, server)
     readers = Readers(kx, job)
+    assert harness.decided(kx) == set()
     server.pass_on([req for req in posts(server) if req.body][0])
-    harness.wait_for(lambda: job.status()["phase"] != "Submitting", what="the job")
+    harness.wait_for(lambda: harness.decided(kx) == {job.id}, what="the job")
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("hello\n")
     job.until_logged("hello\n")
