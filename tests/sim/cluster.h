@@ -27,6 +27,7 @@ enum collection {
 	WORKLOADS,
 	LOCAL_QUEUES,
 	CLUSTER_QUEUES,
+	LINKS, /* between a JobSet and its pods, in a history of chains (world.h) */
 	N_COLLECTIONS
 };
 
@@ -65,7 +66,10 @@ struct object {
 	bool suspended; /* once, by somebody, or made so */
 	bool queued;	/* Kueue suspends and resumes it */
 	bool revived;	/* by a restored etcd, by which it is not what it was */
-	/* Of one that is not Volcano's: how often it was tried again, and its pod failed in the present try. */
+	/*
+	 * Of one that is not Volcano's: how often it was tried again (a link: its job), and its pod failed in the
+	 * present try.
+	 */
 	unsigned attempt, failures;
 	/* Of a pod, or a Workload: */
 	struct object *job;

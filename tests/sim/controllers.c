@@ -183,6 +183,37 @@ static void label_indexed(const struct object *job, struct json_object *meta)
 	json_put(labels, SET_LABEL "restart-attempt", attempt);
 }
 
+/* The link of JOB in its present attempt, which is made anew for each. */
+static struct object *need_link(const struct object *job)
+{
+	cleanup_free char *name = text_print("%s-main-0", job->name);
+	cleanup_free char *text = text_print(
+		"{\"metadata\":{\"name\":\"%s\",\"ownerReferences\":[{\"apiVersion\":\"%s\",\"kind\":"
+		"\"%s\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]},\"spec\":{}}",
+		name, job->of->api, job->of->kind, job->name, object_uid(job));
+	struct object *link = object_find(LINKS, name);
+
+	if (link && (link->attempt != job->attempt || link->job != job)) {
+		object_drop(link);
+		link = NULL;
+	}
+	if (!link) {
+		link = object_add(resource_of(LINKS), json_tokener_parse(text));
+		link->attempt = job->attempt;
+		link->job = (struct object *)(uintptr_t)job;
+	}
+	return link;
+}
+
+static void drop_link(const struct object *job)
+{
+	cleanup_free char *name = text_print("%s-main-0", job->name);
+	struct object *link = object_find(LINKS, name);
+
+	if (link && link->job == job)
+		object_drop(link);
+}
+
 static void pod_starts(void *data);
 
 void job_make_pod(struct object *job)
@@ -193,9 +224,12 @@ void job_make_pod(struct object *job)
 	const char *container = json_get(first, "name");
 	bool wrapped = streq(job->of->kind, "AppWrapper"), of_set = is_kind(job, "jobset");
 	cleanup_free char *owner = text_print(of_set ? "%s-main-0" : "%s", job->name);
-	cleanup_free char *uid = of_set ? text_print("%08x-0000-4000-9000-%012x",
-						     (unsigned)sim_random(SIM_SERVER), job->attempt)
-					: text_copy(object_uid(job));
+	const struct object *link = of_set && server_has_chains() ? need_link(job) : NULL;
+	cleanup_free char *uid =
+		link	 ? text_copy(object_uid(link))
+		: of_set ? text_print("%08x-0000-4000-9000-%012x", (unsigned)sim_random(SIM_SERVER),
+				      job->attempt)
+			 : text_copy(object_uid(job));
 	bool reruns = sim_chance(SIM_SERVER, sim_faults.rerun);
 	cleanup_free char *text = text_print(
 		"{\"metadata\":%s,\"spec\":{\"nodeName\":\"n1\",\"restartPolicy\":\"%s\",\"containers\":"
@@ -204,7 +238,13 @@ void job_make_pod(struct object *job)
 		container);
 	cleanup_free char *owners = text_print(
 		"[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]",
-		wrapped ? job->of->api : "batch/v1", wrapped ? "AppWrapper" : "Job", owner, uid);
+		wrapped ? job->of->api
+		: link	? link->of->api
+			: "batch/v1",
+		wrapped ? "AppWrapper"
+		: link	? link->of->kind
+			: "Job",
+		owner, uid);
 	struct json_object *json = json_tokener_parse(text);
 	struct object *pod;
 
@@ -567,6 +607,7 @@ static void indexed_remove(void *data)
 	if (job->gone)
 		return;
 	object_drop(job);
+	drop_link(job);
 	job_delete_pods(job, true);
 }
 

@@ -10,6 +10,7 @@
 #include "fs/vfs/fs.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
+#include "spec/kinds/shipped.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/loop.h"
@@ -68,6 +69,35 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&k->tree, log);
 }
 
+/* Where there are chains, a JobSet's pods do not name it: their controller is a Link, whose controller it is. */
+static const struct spec_kinds *table_of_kinds(void)
+{
+	static struct spec_kinds kinds;
+	const struct spec_kinds *shipped = test_table_of_kinds();
+
+	if (sim_machine || !server_has_chains())
+		return shipped;
+	for (size_t i = 0; !kinds.n && i < shipped->n; i++)
+		kinds.v[i] = shipped->v[i];
+	kinds.n = shipped->n;
+	for (size_t i = 0; i < kinds.n; i++) {
+		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+		const char *text = spec_shipped_kinds[0], *part = strstr(text, "parts:");
+		cleanup_free char *chained = NULL;
+		struct spec_kind *kind;
+
+		if (!streq(kinds.v[i]->name, "jobset") || kinds.v[i] != shipped->v[i])
+			continue;
+		chained = text_print(
+			"%.*sparts: [{api: example.com/v1, kind: Link, plural: links}]\n%s",
+			(int)(part - text), text, strstr(part, "roles:"));
+		if (spec_kind_file_read(chained, strlen(chained), &spec_jobset, &kind, &e) < 0)
+			sim_fail("the file of JobSets has no parts: %s", spec_errors_text(&e, ""));
+		kinds.v[i] = kind;
+	}
+	return &kinds;
+}
+
 static int make(struct kxfs *k, char **why)
 {
 	static char queue[] = "queue", its_name[] = "default";
@@ -76,7 +106,7 @@ static int make(struct kxfs *k, char **why)
 	bool volcano = one && streq(server_kind(0), "volcano");
 	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
 	const struct backend_config config = {
-		.kinds = test_table_of_kinds(),
+		.kinds = table_of_kinds(),
 		.kind = sim_machine ? "local"
 			: one	    ? server_kind(0)
 				    : "",

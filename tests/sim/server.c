@@ -22,6 +22,7 @@
 #define DOWN_S	     20
 #define MEANWHILE    100000
 #define DEEP	     1000
+#define CHAINS	     500 /* of 1000 histories */
 #define COMMANDS     "/apis/bus.volcano.sh/v1alpha1/namespaces/team/commands"
 
 #define KUEUE_API "kueue.x-k8s.io/v1beta2"
@@ -39,6 +40,8 @@ static struct resource resources[N_COLLECTIONS - 1 + SERVER_KINDS] = {
 	{LOCAL_QUEUES, KUEUE "namespaces/team/localqueues", KUEUE_API, "LocalQueue", NULL,
 	 UNSERVED},
 	{CLUSTER_QUEUES, KUEUE "clusterqueues", KUEUE_API, "ClusterQueue", NULL, UNSERVED},
+	{LINKS, "/apis/example.com/v1/namespaces/team/links", "example.com/v1", "Link", NULL,
+	 NO_TROUBLE},
 };
 static size_t n_resources = N_COLLECTIONS - 1;
 
@@ -584,6 +587,15 @@ static void add_kinds(void)
 		    (n_resources == N_COLLECTIONS || sim_chance(SIM_KINDS, 500)))
 			add_kind(c);
 	}
+}
+
+bool server_has_chains(void)
+{
+	static int chains;
+
+	if (!chains)
+		chains = sim_chance(SIM_CHAINS, CHAINS) ? 1 : -1;
+	return chains > 0;
 }
 
 size_t server_n_kinds(void)

@@ -75,6 +75,7 @@ enum sim_stream {
 	SIM_KUEUE,
 	SIM_PASSED,
 	SIM_FORGED,
+	SIM_CHAINS,
 	SIM_N
 };
 

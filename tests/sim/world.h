@@ -10,6 +10,11 @@
 
 /* --- server.c: an API server with jobs of one kind or several, and their pods (cluster.h) --- */
 
+/*
+ * Is a Link between each JobSet of this history and its pods, which alone says to which JobSet they belong? The file of
+ * the kind is another one then.
+ */
+bool server_has_chains(void);
 /* How many kinds it has, and the word for the K-th in kxfs's SOURCE, which an AppDef knows too. */
 size_t server_n_kinds(void);
 const char *server_kind(size_t k);
