@@ -593,12 +593,13 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 
 /*
  * True if JOB (NULL if the world does not know it), which is the job of S, is not shown before its pods are listed.
- * When another kind begins to be shown, its jobs may be listed first. Showing a finished job without its pods would
- * declare its unfetched output lost.
+ * When another kind begins to be shown, its jobs may be listed first; and the list of a part may fail. Showing a
+ * finished job without its pods would declare its unfetched output lost.
  */
 static bool lacks_pods(const struct publish *p, const struct shown *s, const struct world_job *job)
 {
-	return job && s->state == UNLISTED && !world_has_listed(p->config.world, WORLD_PODS);
+	return job && s->state == UNLISTED &&
+	       world_awaits_pods(p->config.world, job->view ? job->kind : NULL);
 }
 
 /* Have all parts forget the job of S if nothing of it is left. */

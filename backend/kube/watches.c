@@ -270,7 +270,7 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
-	world_set_sight(x->w->config.world, x->sort, WORLD_UNCONFIRMED);
+	world_set_sight(x->w->config.world, x->sort, WORLD_ABSENT);
 	world_forget_sort(x->w->config.world, x->sort);
 }
 
@@ -281,9 +281,10 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	if (lost)
 		world_forget_sort(w->config.world, x->sort);
 	world_set_sight(w->config.world, x->sort,
-			x->access == ACCESS_GIVEN	? WORLD_CONFIRMED
-			: x->access == ACCESS_FORBIDDEN ? WORLD_FORBIDDEN
-							: WORLD_UNCONFIRMED);
+			x->access == ACCESS_GIVEN	 ? WORLD_CONFIRMED
+			: x->access == ACCESS_FORBIDDEN	 ? WORLD_FORBIDDEN
+			: x->access == ACCESS_NOT_SERVED ? WORLD_ABSENT
+							 : WORLD_UNCONFIRMED);
 	/* Reasons that `why` gives only while this sort is known may be given from now on, or no longer. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
@@ -299,6 +300,8 @@ static void optional_state(struct watched *x, bool first, bool lost)
 		start(w, WORLD_EVENTS);
 	if (w->phase == PHASE_LISTING)
 		return needed_listed(w);
+	if (world_is_of_parts(x->sort) && x->err)
+		w->config.news.listed_late(w->config.news.data);
 	return check_ready(w);
 }
 
@@ -327,7 +330,8 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 static void on_listed(void *data)
 {
 	struct watched *x = data;
-	bool late = !cost_of(x->w, x->sort) && !world_has_listed(x->w->config.world, x->sort) &&
+	bool needed = !cost_of(x->w, x->sort) || world_is_of_parts(x->sort);
+	bool late = needed && !world_has_listed(x->w->config.world, x->sort) &&
 		    x->w->phase != PHASE_LISTING;
 
 	world_list_ends(x->w->config.world, x->sort);
@@ -510,6 +514,7 @@ static void start(struct watches *w, enum world_sort sort)
 	config.path = path;
 	config.field = field;
 	config.resource = x->resource;
+	world_set_sight(w->config.world, sort, WORLD_UNCONFIRMED);
 	x->watch = watch_new(&config);
 }
 

@@ -32,7 +32,10 @@ struct watches_news {
 	void (*confirmed)(void *data, int64_t since);
 	/* Like confirmed(), for the jobs of SORT only. */
 	void (*confirmed_kind)(void *data, enum world_sort sort, int64_t since);
-	/* The first list of jobs of a sort has come after listed(), or that of the pods after watches_switch. */
+	/*
+	 * The first list of jobs of a sort, or of a part, has come after listed(), or that of the pods after
+	 * watches_switch; or it is known that a part can't be had.
+	 */
 	void (*listed_late)(void *data);
 	/* Is a job of SORT deleted of which no watch has told that it is gone? */
 	bool (*untold)(void *data, enum world_sort sort);

@@ -1372,14 +1372,33 @@ const struct spec_part *world_part(const struct world *w, enum world_sort sort)
 	return w->parts[sort - WORLD_PARTS];
 }
 
+/* Is SORT that of a part of the jobs of KIND? */
+static bool is_of_kind(const struct world *w, enum world_sort sort, const struct spec_kind *kind)
+{
+	const struct spec_part *part = world_part(w, sort);
+
+	for (size_t k = 0; part && k < kind->n_parts; k++)
+		if (streq(part->plural, kind->parts[k].plural))
+			return true;
+	return false;
+}
+
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind)
 {
-	for (size_t i = 0; i < SPEC_MAX_PARTS; i++)
-		for (size_t k = 0; k < kind->n_parts; k++)
-			if (w->parts[i] && streq(w->parts[i]->plural, kind->parts[k].plural) &&
-			    w->sights[WORLD_PARTS + i] == WORLD_FORBIDDEN)
-				return true;
+	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++)
+		if (w->sights[i] == WORLD_FORBIDDEN && is_of_kind(w, i, kind))
+			return true;
 	return false;
+}
+
+bool world_awaits_pods(const struct world *w, const struct spec_kind *kind)
+{
+	bool ret = !world_has_listed(w, WORLD_PODS);
+
+	for (enum world_sort i = WORLD_PARTS; kind && i < WORLD_JOBS; i++)
+		ret |= !world_has_listed(w, i) && w->sights[i] != WORLD_FORBIDDEN &&
+		       w->sights[i] != WORLD_ABSENT && is_of_kind(w, i, kind);
+	return ret;
 }
 
 void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind)

@@ -89,6 +89,11 @@ void world_set_part(struct world *w, enum world_sort sort, const struct spec_par
 const struct spec_part *world_part(const struct world *w, enum world_sort sort);
 /* May the user not watch a part of the jobs of KIND, so that there may be more pods than are known? */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
+/*
+ * May there be more pods of the jobs of KIND (NULL: any) than are known, since the first list of the pods, or of a part
+ * that leads to them, has not come?
+ */
+bool world_awaits_pods(const struct world *w, const struct spec_kind *kind);
 /* End all timers of W. */
 void world_stop(struct world *w);
 void world_free(struct world *w); /* NULL is allowed */
@@ -139,6 +144,7 @@ enum world_sight {
 	WORLD_UNCONFIRMED,
 	WORLD_CONFIRMED, /* the last list was complete: an object that the world does not know does not exist */
 	WORLD_FORBIDDEN, /* the user has no right to see such objects */
+	WORLD_ABSENT,	 /* the server does not serve them, or nobody needs them any more */
 };
 void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight);
 enum world_sight world_sight_of(const struct world *w, enum world_sort sort);

@@ -9,6 +9,7 @@ import threading
 import harness
 import pytest
 import recordings
+import replies
 import store as st
 import yaml
 from harness import ROOT, wait_for, write_ctl
@@ -170,3 +171,27 @@ def test_expired_watch(server, make_mount):
     wait_for(lambda: job.state() == "SUCCEEDED" and "RUNNING" in replicas(job)["head-0"], what="the second attempt")
     assert server.count(verb="list", resource="rayclusters") >= 2
     assert os.listdir(job.dir)
+
+
+def test_list_of_parts_is_late(server, make_mount):
+    """While a start can't list the parts, no output counts as lost because its pods are not known yet."""
+    play(server, "rayjob", "delete", until=all_run(3))
+    for pod in server.store.objects(st.PODS)[0]:
+        container = pod.tree()["status"]["containerStatuses"][0]["name"]
+        server.api.logs[pod.uid, container, 0] = log = Log()
+        log.append(f"I am {pod.name}\n")
+    kx = make_mount(server, options="capture=all", source="rayjob:test")
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    names = list(replicas(job))
+    for name in names:
+        wait_for(lambda r=name: job.read(r, "log").startswith("I am "), what="its log")
+    lists = server.count(verb="list", resource="rayclusters")
+    fault = server.faults.add("reply", times=100000, reply=replies.unavailable(), verb="list", resource="rayclusters")
+    kx.restart()
+    assert server.count(verb="list", resource="rayclusters") > lists
+    server.faults.clear(fault)
+    for name in names:
+        wait_for(lambda r=name: "I am " in job.read(r, "log"), what="its log")
+    wait_for(lambda: server.count(verb="get", subresource="log") >= 2 * len(names), what="the logs are followed again")
+    assert [yaml.safe_load(job.read(name, "status"))["gap"] for name in names] == [0] * len(names)
