@@ -663,21 +663,23 @@ static bool is_open(const struct spec_record *rec, size_t i)
 	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
-/* Has the newest attempt of replica I printed anything? */
-static bool has_printed(const char *dir, const struct spec_record *rec, size_t i)
+/* Has the newest attempt of replica I printed anything? Return 1 or 0, or a negative errno. */
+static int has_printed(const char *dir, const struct spec_record *rec, size_t i)
 {
 	cleanup_free char *key =
 		spec_record_log_key(&rec->job->replicas[i], rec->job->replicas[i].attempt);
 	cleanup_free char *path = text_print("%s/logs/%s", dir, key);
 	struct stat st;
+	int err = disk_stat(AT_FDCWD, path, &st);
 
-	return disk_stat(AT_FDCWD, path, &st) == 0 && st.st_size > 0;
+	return err == -ENOENT ? 0 : err ? err : st.st_size > 0;
 }
 
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 				const struct spec_record *rec, size_t i, struct task_found *ret)
 {
 	cleanup_free char *name = task_name(rec, i);
+	int printed;
 
 	ret->fd = -1;
 	if (!is_open(rec, i))
@@ -687,10 +689,14 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 	 * After a power cut the helper's file may be gone, or an older one may be there again; but what was printed
 	 * tells that there was an attempt.
 	 */
-	if ((ret->state == TASK_NONE ||
-	     (ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED)) &&
-	    has_printed(dir, rec, i))
+	if (ret->state != TASK_NONE &&
+	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
+		return;
+	printed = has_printed(dir, rec, i);
+	if (printed > 0)
 		ret->state = TASK_DROPPED;
+	else if (printed < 0)
+		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
 /* Begin the log of attempt A, of an earlier daemon, again. */
