@@ -627,7 +627,8 @@ static void load_work(void *data)
 	struct load *l = data;
 	cleanup_free char *output = text_print("%s/output", l->f->config.state_dir);
 
-	qsort(l->v, l->n, sizeof(*l->v), by_key);
+	if (l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_key);
 	l->work.err = disk_list(AT_FDCWD, output, load_output, l);
 	if (l->work.err > 0 || l->work.err == -ENOENT)
 		l->work.err = 0;
