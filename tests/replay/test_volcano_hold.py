@@ -5,6 +5,7 @@ end in the middle of it.
 KXFS_TEST_HELD_JOBS is how many test_kills holds (default 40), KXFS_TEST_HELD_KILLS how often kxfs is killed meanwhile (5).
 """
 
+import errno
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import pytest
 import records
 import replies
 import store as st
+from disk import started
 from faults import common_faults
 from submitting import error_of, job_of
 
@@ -204,6 +206,28 @@ def test_killed_and_not_found(kx, server, volcano, gone):
     kx.restart()
     assert job.status()["reason"] == "Submitting"
     assert launched(server) == [] and len(posts(server)) == sent
+
+
+def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
+    """The job was launched, has ended and is gone, and the disk took nothing of it before the kill: it is not launched again."""
+    with started(make_mount(server, options="capture=none", start=False)) as (kx, disk):
+        job = kx.submit(held(hold=True))
+        harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
+        server.faults.add("deaf", verb="create")
+        harness.write_ctl(job, "release")
+        harness.wait_for(lambda: launched(server), what="the request")
+        disk.hang("create|open|rename", "^/jobs/", errno.EIO)
+        server.hold(False, resource="jobs")
+        run_to_end(volcano, job.id)
+        job.finish()
+        harness.wait_for(lambda: "Input/output error" in kx.said(), what="the disk's refusal")
+        server.store.remove(st.JOBS, "test", job.id)
+        kx.end(signal.SIGKILL)
+        disk.go_on()
+        sent = len(posts(server))
+        kx.start()
+        harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
+        assert launched(server) == [] and len(posts(server)) == sent and error_of(kx, "app.yaml") is None
 
 
 def test_removed_while_it_is_launched(kx, server):
