@@ -112,6 +112,14 @@ class Server:
         self.requests += 1
         self.received += len(head)
         name = path.rpartition("/")[2]
+        if path == "/apis":
+            group, _, version = st.JOBS.api_version.partition("/")
+            return self.reply(writer, name, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [
+                {"name": group, "versions": [{"groupVersion": st.JOBS.api_version, "version": version}]}]})
+        if path == f"/apis/{st.JOBS.api_version}":
+            return self.reply(writer, name, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": st.JOBS.api_version,
+                                             "resources": [{"name": "jobs", "kind": "Job", "namespaced": True,
+                                                            "verbs": ["get", "list", "watch", "create", "delete", "patch"]}]})
         if "watch" in query:
             return await self.watch(reader, writer, name, query)
         return self.reply(writer, name, self.page(name, query))

@@ -41,6 +41,7 @@ READERS = {
     "split": (90, "spec/api/split.c"),
     "value": (90, "spec/base/value.c"),
     "view": (90, "spec/view/job.c", "spec/view/pod.c", "spec/view/snapshot.c"),
+    "world": (50, "backend/kube/world.c"),
     "yaml": (90, "spec/yaml/yaml.c", "spec/yaml/yaml_json.c", "spec/yaml/yaml_kubectl.c", "spec/yaml/yaml_emit.c"),
 }
 
