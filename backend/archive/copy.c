@@ -275,10 +275,10 @@ static int put_files(struct copy *c, int at)
 static char *name_of(const struct spec_job *job, bool second)
 {
 	cleanup_free char *mark = text_print("~%.8s", job->uid);
-	size_t n = strlen(job->id), tail = strlen(mark);
+	size_t n = strlen(job->id);
 
-	if (n > tail && streq(job->id + n - tail, mark))
-		n -= tail;
+	if (has_end(job->id, mark))
+		n -= strlen(mark);
 	return text_print("%.*s%s", (int)min_of(n, (size_t)(second ? LONG_ID : NAME_MAX)), job->id,
 			  second ? mark : "");
 }

@@ -470,9 +470,7 @@ static void was_launched(struct entry *e)
 	const struct spec_job *job cleanup_job = job_of(e);
 	const struct record_change change = {.state = RECORD_LIVE, .uid = job ? job->uid : NULL};
 
-	if (state_of(e) == RECORD_HISTORY || record_is_going(e->r))
-		return retire(e);
-	if (is_local(e))
+	if (state_of(e) == RECORD_HISTORY || record_is_going(e->r) || is_local(e))
 		return retire(e);
 	if (state_of(e) != RECORD_LIVE)
 		e->asked = loop_now_ms() + ASKED_MS;
@@ -533,7 +531,6 @@ static void read_done(void *data)
 	struct backend *b = e->h->b;
 	cleanup_free char *text = take_ptr(e->text);
 	cleanup_free char *why = NULL;
-
 	const bool again = e->sending == SPEC_SENDING_ASKED;
 
 	e->sending = SPEC_SENDING;

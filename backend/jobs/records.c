@@ -621,19 +621,12 @@ struct load {
 	void *data;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	const size_t n = strlen(text), k = strlen(end);
-
-	return n > k && streq(text + n - k, end);
-}
-
 /* Does NAME in the directory AT reserve space for a record that is there? */
 static bool is_room_of_record(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
 
-	if (!ends_with(name, ".room"))
+	if (!has_end(name, ".room"))
 		return true;
 	key[strlen(key) - strlen(".room")] = '\0';
 	return disk_access(at, key, F_OK) != -ENOENT;
@@ -649,7 +642,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	if (file_is_dir(at, name, type))
 		return 0;
 	if (*name == '.') {
-		if (!rs->passive && (ends_with(name, ".new") || !is_room_of_record(at, name)))
+		if (!rs->passive && (has_end(name, ".new") || !is_room_of_record(at, name)))
 			(void)disk_unlink(at, name);
 		return 0;
 	}

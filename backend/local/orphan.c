@@ -39,13 +39,12 @@ static int find_one(void *data, int at, const char *name, unsigned char type)
 {
 	struct search *s = data;
 	struct orphan *o = s->o;
-	const size_t n = strlen(name), end = strlen(HELPER_SOCK);
 	cleanup_free char *task = NULL;
 	struct task_found found;
 
-	if (n <= end || !streq(name + n - end, HELPER_SOCK))
+	if (!has_end(name, HELPER_SOCK))
 		return 0;
-	task = mem_copy(name, n - end);
+	task = mem_copy(name, strlen(name) - strlen(HELPER_SOCK));
 	task_find(s->tasks, o->dir, task, &found);
 	if (found.state != TASK_RUNS && found.state != TASK_UNKNOWN)
 		return 0;

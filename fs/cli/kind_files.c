@@ -44,9 +44,7 @@ static int add_file(struct spec_kinds *kinds, const char *path, char **ret_text)
 
 static int is_kind_file(const struct dirent *entry)
 {
-	size_t n = strlen(entry->d_name);
-
-	return entry->d_name[0] != '.' && n > 5 && streq(entry->d_name + n - 5, ".yaml");
+	return entry->d_name[0] != '.' && has_end(entry->d_name, ".yaml");
 }
 
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)

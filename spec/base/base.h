@@ -100,3 +100,11 @@ static inline bool streq(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
+
+/* True if TEXT is longer than END and ends with it. */
+static inline bool has_end(const char *text, const char *end)
+{
+	const size_t n = strlen(text), m = strlen(end);
+
+	return n > m && streq(text + n - m, end);
+}

@@ -214,6 +214,19 @@ def test_capture(cluster, volume, make_kx):
     assert "exit code 3" in kx.read("jobs", "stays", "why")
 
 
+def removed_in_turn(cluster, world, volume, codes):
+    """The name of each job of CODES, in turn: it has ended with its code, all of it was captured, and it was removed."""
+    pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
+            for pod in cluster.client.items(world.path("pods"))}
+    for name, code in codes.items():
+        world.release(pods[name], code)
+        told(volume, name, f'"exit_code":{code}')
+        until_captured(cluster, volume, (name,), TEXT + "end\n")
+        cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
+        cluster.kubectl("delete", "job", name)
+        yield name
+
+
 def test_archive(cluster, volume, tmp_path):
     """With an archive: jobs run and are deleted while no mount exists, and what was captured is removed with its volume but
     for the archive."""
@@ -231,14 +244,7 @@ def test_archive(cluster, volume, tmp_path):
     for name in codes:
         submit(cluster, name, PRINTS)
     until_captured(cluster, volume, codes, TEXT)
-    pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
-            for pod in cluster.client.items(world.path("pods"))}
-    for name, code in codes.items():
-        world.release(pods[name], code)
-        told(volume, name, f'"exit_code":{code}')
-        until_captured(cluster, volume, (name,), TEXT + "end\n")
-        cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
-        cluster.kubectl("delete", "job", name)
+    for name in removed_in_turn(cluster, world, volume, codes):
         wait_for(lambda name=name: [log.read_text() for log in archive.glob(f"default/2*/{name}/main-0/log")] == [f"{TEXT}end\n"],
                  what=f"{name} in the archive")
         until_history(volume, name)
@@ -303,15 +309,8 @@ def test_bucket(cluster, volume, tmp_path):
         for name in codes:
             submit(cluster, name, PRINTS)
         until_captured(cluster, volume, codes, TEXT)
-        pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
-                for pod in cluster.client.items(world.path("pods"))}
         archive = volume.with_name("archive")
-        for name, code in codes.items():
-            world.release(pods[name], code)
-            told(volume, name, f'"exit_code":{code}')
-            until_captured(cluster, volume, (name,), TEXT + "end\n")
-            cluster.kubectl("wait", f"--for=condition={'failed' if code else 'complete'}", f"job/{name}", "--timeout=120s")
-            cluster.kubectl("delete", "job", name)
+        for name in removed_in_turn(cluster, world, volume, codes):
             wait_for(lambda name=name: list(archive.glob(f"default/2*/{name}/uid")), what=f"{name} in the archive")
         files = {path.relative_to(archive): path.read_bytes() for path in archive.glob("default/2*/**/*") if path.is_file()}
         assert len({path.parts[2] for path in files} & set(codes)) == 2 and len(files) > 16

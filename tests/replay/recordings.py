@@ -14,6 +14,8 @@ import sys
 import replies
 import store as st
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 # What is in each file; where there are several, it is told by the version.
 FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGROUPS,), "events": (st.EVENTS,),
          "appwrappers": (st.APPWRAPPERS, st.NEW_APPWRAPPERS), "jobsets": (st.JOBSETS,),
@@ -97,6 +99,19 @@ class Recording:
 
     def of(self, resource, name):
         return [s for s in self.steps if s.resource is resource and s.tree["metadata"]["name"] == name]
+
+
+def story(kind, name, resources):
+    """The steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES: by the kind of the
+    object; other objects are left out."""
+    found = False
+    for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if "story" in row:
+            found = row["story"] == name
+        elif found and row["object"]["kind"] in resources:
+            row["object"]["metadata"]["namespace"] = "test"
+            yield Step(resources[row["object"]["kind"]], row["type"], row["object"])
 
 
 def apply(store, step):

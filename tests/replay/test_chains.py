@@ -12,7 +12,7 @@ import recordings
 import replies
 import store as st
 import yaml
-from harness import ROOT, wait_for, write_ctl
+from harness import wait_for, write_ctl
 from podlog import Log
 
 KINDS = {name: st.KIND_FILES[name] for name in ("mpijob", "rayjob", "trainjob", "sparkapplication")}
@@ -26,21 +26,9 @@ def server(server):
     return server
 
 
-def steps(kind, story):
-    """What was recorded of STORY."""
-    found = False
-    for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        if "story" in row:
-            found = row["story"] == story
-        elif found and row["object"]["kind"] in RESOURCES:
-            row["object"]["metadata"]["namespace"] = "test"
-            yield recordings.Step(RESOURCES[row["object"]["kind"]], row["type"], row["object"])
-
-
 def play(server, kind, story, until=lambda step: False):
     """Stop behind the step that UNTIL is true of; what is left can be played on."""
-    left = steps(kind, story)
+    left = recordings.story(kind, story, RESOURCES)
     for step in left:
         recordings.apply(server.store, step)
         if until(step):

@@ -30,21 +30,8 @@ def server(server):
     return server
 
 
-def story(kind, name):
-    """The steps of a recorded story: its jobs and pods."""
-    found = False
-    for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        if "story" in row:
-            found = row["story"] == name
-        elif found and row["object"]["kind"] in ("Pod", RESOURCES[kind].kind):
-            row["object"]["metadata"]["namespace"] = "test"
-            resource = st.PODS if row["object"]["kind"] == "Pod" else RESOURCES[kind]
-            yield recordings.Step(resource, row["type"], row["object"])
-
-
 def play(server, kind, name, until=lambda tree: False):
-    for step in story(kind, name):
+    for step in recordings.story(kind, name, {"Pod": st.PODS, RESOURCES[kind].kind: RESOURCES[kind]}):
         recordings.apply(server.store, step)
         if step.resource is RESOURCES[kind] and until(step.tree):
             break

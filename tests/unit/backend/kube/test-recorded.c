@@ -15,10 +15,10 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 #include "tests/unit/spec/kindfile/mutants.h"
+#include "tests/unit/spec/kinds/describe.h"
 #include "tests/unit/table.h"
 
 #define MAX_LINES 512
-#define SHOWN	  32
 
 /* An event of a watch. */
 struct told {
@@ -44,25 +44,6 @@ static struct {
 
 static void on_changed(void *data, const struct world_job *job)
 {
-}
-
-static void describe(const struct spec_job *job, char ret[4096])
-{
-	size_t n = (size_t)snprintf(ret, 4096, "%s/%s", spec_state_name(job->state), job->phase);
-
-	for (size_t i = 0; i < job->n_replicas && i < SHOWN; i++) {
-		const struct spec_replica *r = &job->replicas[i];
-
-		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,
-				      spec_state_name(r->state));
-		if (r->exit_code >= 0)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
-		if (*r->reason)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
-		if (r->attempt > 0)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
-	}
-	snprintf(ret + n, 4096 - n, "\n");
 }
 
 /* Look at JOB, the only one that may be shown. */
@@ -95,7 +76,7 @@ static void look(void *data, const struct world_job *job)
 	now = spec_view_job(job->view, pods, n, &ctx);
 	spec_job_unref(rig.last);
 	rig.last = now;
-	describe(now, line);
+	describe_job(now, true, line);
 	if (rig.out && !streq(line, rig.line))
 		fputs(line, rig.out);
 	memcpy(rig.line, line, sizeof(line));
@@ -172,7 +153,7 @@ static int by_text(const void *a, const void *b)
 static void sort_words(char *line)
 {
 	cleanup_free char *copy = text_copy(line);
-	char *words[8 * SHOWN], *rest = copy;
+	char *words[8 * DESCRIBE_SHOWN], *rest = copy;
 	size_t n = 0;
 
 	while (rest && n < array_size(words))

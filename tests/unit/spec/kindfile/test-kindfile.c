@@ -115,7 +115,7 @@ static void expect(struct world *w, const char *expected)
 {
 	char line[4096];
 
-	world_describe(w->last, line);
+	describe_job(w->last, false, line);
 	assert_string_equal(line, expected);
 }
 
@@ -262,7 +262,7 @@ static void note_phase(struct world *w, void *data)
 
 	if (!w->last)
 		return;
-	world_describe(w->last, line);
+	describe_job(w->last, false, line);
 	fprintf(data, "%s %s %s", w->last->phase, w->last->message, line);
 }
 

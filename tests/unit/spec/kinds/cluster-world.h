@@ -12,12 +12,12 @@
 #include "spec/kinds/kinds.h"
 #include "spec/api/split.h"
 #include "spec/view/kueue.h"
+#include "tests/unit/spec/kinds/describe.h"
 #include "tests/unit/unit.h"
 
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64
-#define WORLD_OTHERS 8	/* jobs beside the one that a test looks at */
-#define WORLD_SHOWN  32 /* replicas of a job that are told of */
+#define WORLD_OTHERS 8 /* jobs beside the one that a test looks at */
 #define SECOND	     INT64_C(1000000000)
 
 struct world {
@@ -86,26 +86,6 @@ static inline void world_clear(struct world *w)
 	*w = (struct world){.kind = kind};
 }
 
-/* The state of the job and of its replicas, as in "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". */
-static inline void world_describe(const struct spec_job *job, char ret[4096])
-{
-	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
-
-	for (size_t i = 0; i < job->n_replicas && i < WORLD_SHOWN; i++) {
-		const struct spec_replica *r = &job->replicas[i];
-
-		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,
-				      spec_state_name(r->state));
-		if (r->exit_code >= 0)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
-		if (*r->reason)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
-		if (r->attempt > 0)
-			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
-	}
-	snprintf(ret + n, 4096 - n, "\n");
-}
-
 /* Make a snapshot of what is known; note it if a user would see a difference. */
 static inline void world_look(struct world *w)
 {
@@ -138,7 +118,7 @@ static inline void world_look(struct world *w)
 	assert_non_null(job);
 	spec_job_unref(w->last);
 	w->last = job;
-	world_describe(job, line);
+	describe_job(job, false, line);
 	before = len > 0 ? memrchr(w->told, '\n', len - 1) : NULL;
 	before = before ? before + 1 : w->told;
 	if (!streq(before, line))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A job in one line, as tests compare it. */
+#pragma once
+
+#include <stdio.h>
+
+#include "spec/job/job.h"
+
+#define DESCRIBE_SHOWN 32 /* replicas */
+
+/*
+ * The state of JOB and of its replicas, as in "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". PHASE: its state is
+ * followed by its phase, as in "RUNNING/Running".
+ */
+static inline void describe_job(const struct spec_job *job, bool phase, char ret[4096])
+{
+	size_t n = (size_t)snprintf(ret, 4096, "%s%s%s", spec_state_name(job->state),
+				    phase ? "/" : "", phase ? job->phase : "");
+
+	for (size_t i = 0; i < job->n_replicas && i < DESCRIBE_SHOWN; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,
+				      spec_state_name(r->state));
+		if (r->exit_code >= 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
+		if (*r->reason)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
+		if (r->attempt > 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
+	}
+	snprintf(ret + n, 4096 - n, "\n");
+}
