@@ -69,10 +69,11 @@ class State:
                 record.write_text(" ".join(words))
 
     def some(self, n, chance):
-        """N files or directories of it, each kind as likely as the others; not the lock, which is nobody's data."""
+        """N files or directories of it, each kind as likely as the others; not the lock, which is nobody's data, nor what is being
+        written, which is gone in a moment."""
         kinds = {}
         for path in sorted(self.kx.state.rglob("*")):
-            if path.name != "lock" and not path.is_socket():
+            if path.name != "lock" and not path.name.endswith(".new") and not path.is_socket():
                 kind = path.relative_to(self.kx.state).parts
                 kinds.setdefault((kind[0], len(kind), kind[2:3]), []).append(path)
         return [chance.choice(kinds[kind]) for kind in chance.sample(sorted(kinds), n)]
@@ -103,7 +104,11 @@ def damage(path, chance):
 
 
 def remove(path):
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Remove it; a mount may be writing to a directory meanwhile."""
+    def gone():
+        shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+    wait_for(gone, what=f"{path.name} to be gone") if path.is_dir() else path.unlink()
 
 
 def start(kx):
