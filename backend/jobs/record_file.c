@@ -272,3 +272,17 @@ void record_file_put_aside(const char *state_dir, const char *key, bool passive,
 	diag(DIAG_WARNING, "%s %s; its job is not shown, and never launched; the record is %s",
 	     path, file_fault(err), moved ? "left there" : place);
 }
+
+bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place)
+{
+	cleanup_free char *record = text_print("%s/aside/%s.record", state_dir, key);
+	cleanup_free char *output = file_path(state_dir, key, NULL);
+	struct stat st;
+
+	*ret_place = NULL;
+	/* The record may be a link to nothing. */
+	if (disk_stat(AT_FDCWD, record, &st) != 0)
+		return false;
+	(void)file_aside_state(output, state_dir, key, ret_place);
+	return true;
+}

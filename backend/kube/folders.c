@@ -586,18 +586,15 @@ static int by_key(const void *a, const void *b)
 static void find_stray(struct load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;
-	cleanup_free char *record = text_print("%s/aside/%s.record", state_dir, key);
-	cleanup_free char *path = text_print("%s/output/%s", state_dir, key);
 	cleanup_free char *place = NULL;
-	struct stat st;
 
 	if (l->f->config.passive)
 		return;
-	if (disk_stat(AT_FDCWD, record, &st) == 0) {
-		if (file_aside_state(path, state_dir, key, &place) == 0)
+	if (record_file_output_aside(state_dir, key, &place)) {
+		if (place)
 			diag(DIAG_WARNING,
-			     "%s is of a job whose record is damaged; it is in %s now", path,
-			     place);
+			     "%s/output/%s is of a job whose record is damaged; it is in %s now",
+			     state_dir, key, place);
 		return;
 	}
 	l->strays = mem_more(l->strays, l->n_strays, sizeof(char *));

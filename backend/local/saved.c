@@ -282,7 +282,6 @@ static void read_stray(struct recover *r, const char *key)
 {
 	const struct backend_config *config = &r->saved->b->config;
 	cleanup_free char *dir = file_path(config->state_dir, key, NULL), *place = NULL;
-	cleanup_free char *aside = text_print("%s/aside/%s.record", config->state_dir, key);
 	struct orphan *o = orphan_find(local_jobs_tasks(r->saved->jobs), config->state_dir, key);
 
 	if (o) {
@@ -291,8 +290,8 @@ static void read_stray(struct recover *r, const char *key)
 		     dir);
 		r->orphans = mem_more(r->orphans, r->n_orphans, sizeof(struct orphan *));
 		r->orphans[r->n_orphans++] = o;
-	} else if (!config->passive && disk_access(AT_FDCWD, aside, F_OK) == 0) {
-		(void)file_aside_state(dir, config->state_dir, key, &place);
+	} else if (!config->passive) {
+		(void)record_file_output_aside(config->state_dir, key, &place);
 	}
 }
 
