@@ -607,8 +607,8 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 		     "%s: there is no such job: it was not launched, or it is gone again",
 		     record_head(e->r)->id);
 		end_for(e, NOT_LAUNCHED,
-			"nothing was launched, or it has been removed since; write its file again to "
-			"launch it");
+			"nothing was launched, or the job has been removed since; writing its file again "
+			"launches a new job");
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
 		e->sending = SPEC_SENDING_LOST;
 		e->changed = true;

@@ -44,7 +44,7 @@ int record_file_remove(const char *state_dir, const char *key, bool sync);
 /* Move a file that can't be used, for ERR, to STATE/aside, unless PASSIVE; and report that. */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * If the record of KEY is in STATE/aside, move the output of KEY there, too. True: it is there. *RET_PLACE is malloc'ed;
- * NULL: the output could not be moved.
+ * If the record of KEY is in STATE/aside, move the output of KEY there, too. True: the record is there. *RET_PLACE is
+ * where the output is now, malloc'ed; NULL: it could not be moved.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

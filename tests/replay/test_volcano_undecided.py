@@ -104,7 +104,7 @@ def test_not_launched(kx, server, clock):
     assert job.never() == "CANCELLED"
     assert readers.end() == (["CANCELLED\n", ""], ["SUBMITTED", "CANCELLED"])
     assert kx.ls("jobs") == [] and listed(kx, "history", job.id) == ("CANCELLED", "NotLaunched")
-    words = "nothing was launched, or it has been removed since; write its file again to launch it"
+    words = "nothing was launched, or the job has been removed since; writing its file again launches a new job"
     assert kx.read("history", job.id, "why") == f"The job was cancelled: {words}.\n"
     assert kx.read("history", job.id, "app.yaml") == harness.app("true")
     read_all(kx / "history" / job.id)
