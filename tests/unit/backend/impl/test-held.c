@@ -896,6 +896,20 @@ static void answer_sent(void *data)
 	held_answered(b.held, sent, &given);
 }
 
+static void find_sent(void *ret)
+{
+	*(struct record **)ret = records_by_key(b.records, "uuid-s");
+}
+
+/* Is the record of the submission gone, not only its file? */
+static bool is_sent_gone(void)
+{
+	struct record *r = NULL;
+
+	call(find_sent, &r);
+	return !r;
+}
+
 /* What becomes of a submission, when it is answered or not. */
 static void test_sent(void **state)
 {
@@ -910,6 +924,7 @@ static void test_sent(void **state)
 	call(answer_sent, NULL);
 	expect_records(0);
 	assert_false(store_has("s-1"));
+	SOON(is_sent_gone());
 	/* Nobody waits for the refusal any more. */
 	call(make_sent, NULL);
 	given = (struct held_answer){.err = -EPERM, .why = "no right"};
