@@ -32,7 +32,7 @@
  * known, since the reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen. Nothing is
  * sent again, unless the user writes `release`: in ten minutes, and when all is listed, a job that was not held becomes
  * NEVER, and one that was held waits for the user. A local job whose record is SUBMITTING at a start, and that this
- * machine does not have, was certainly not started.
+ * machine does not have, was certainly not started: it is HELD again, or NEVER at once.
  *
  * store_events.changed reports when a job that others wait for has changed; once after the start, when all jobs are
  * listed, they are looked up. A condition that is met is removed from the record at once, and the removal of the job
@@ -370,13 +370,19 @@ static void answer_asker(struct entry *e, int err)
 		backend_answer(rq, err, NULL, NULL);
 }
 
-static void delay(struct entry *e, const char *why)
+static void delay(struct entry *e)
+{
+	e->next = loop_now_ms() + backoff_next(&e->again, 0);
+	e->changed = true;
+}
+
+/* Retry the launch of E later, because of WHY. */
+static void delay_launch(struct entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
 		diag(DIAG_WARNING, "%s: could not be launched yet: %s", record_head(e->r)->id, why);
 	text_set(&e->refusal, "%s", why);
-	e->next = loop_now_ms() + backoff_next(&e->again, 0);
-	e->changed = true;
+	delay(e);
 }
 
 static void on_committed(void *data, int err)
@@ -404,9 +410,11 @@ static void on_committed(void *data, int err)
 		return retire(e);
 	if (state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, NOT_LAUNCHED))
 		backend_launched(h->b, record_head(e->r)->file, "", record_head(e->r)->key);
-	if (err && !wanted) {
+	if (err && !wanted && e->rec) {
 		why = text_print("its record can't be written: %s", strerror(-err));
-		delay(e, why);
+		delay_launch(e, why);
+	} else if (err && !wanted) {
+		delay(e);
 	}
 	show(e, loop_time_ns());
 	return rest(e);
@@ -495,7 +503,7 @@ static void launch_ended(struct entry *e, int err, const char *text)
 		diag(DIAG_WARNING, "%s: could not be launched: %s", record_head(e->r)->id, why);
 		return end_for(e, "LaunchFailed", why);
 	}
-	delay(e, why);
+	delay_launch(e, why);
 	if (err == -EINPROGRESS) {
 		e->sending = SPEC_SENDING_ASKED;
 		e->asked = loop_now_ms() + ASKED_MS;
@@ -597,9 +605,12 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
 
-	if (e->sending == SPEC_SENDING && !e->rec) {
-		end_for(e, "LaunchFailed",
-			e->refusal ? e->refusal : "kxfs ended before it was launched");
+	if (e->sending == SPEC_SENDING && !e->rec && e->refusal) {
+		end_for(e, "LaunchFailed", e->refusal);
+	} else if (e->sending == SPEC_SENDING && !e->rec) {
+		end_for(e, NOT_LAUNCHED,
+			"nothing was launched, because kxfs ended before that; writing its file again "
+			"launches a new job");
 	} else if (e->sending == SPEC_SENDING) {
 		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked && !e->rec) {

@@ -465,15 +465,6 @@ static void merge_again(struct saved *saved, const struct spec_job *job)
 	output_job_close(j);
 }
 
-/* Forget a job that was not launched; one that was held waits again. */
-static void forget(struct saved *saved, struct item *item)
-{
-	if (item->head->held || saved->b->config.passive)
-		return;
-	output_job_remove(saved->b->output, item->head->key, NULL, NULL);
-	records_remove(item->entry, false, NULL, NULL);
-}
-
 static void show(struct saved *saved, struct item *item)
 {
 	struct backend *b = saved->b;
@@ -485,8 +476,10 @@ static void show(struct saved *saved, struct item *item)
 		if (!b->config.passive)
 			records_remove(item->entry, false, NULL, NULL);
 		return;
-	case ITEM_NEVER:
-		return forget(saved, item);
+	case ITEM_NEVER: /* held.h shows it, and changes its record */
+		if (!item->head->held && !b->config.passive)
+			output_job_remove(b->output, item->head->key, NULL, NULL);
+		return;
 	case ITEM_RUNS:
 		return go_on(saved, item);
 	case ITEM_OVER:

@@ -5,6 +5,7 @@ session or its environment reaches kxfs or another job, or outlives the job.
 KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under KXFS_TEST_CRASH_JOBS jobs (10).
 """
 
+import json
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ import time
 import pytest
 import records
 from disk import started
-from harness import alive, app, err_of, kill, popen, remove, rmdir, run, wait_for, write_ctl
+from harness import Job, alive, app, err_of, kill, popen, remove, rmdir, run, wait_for, write_ctl
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
@@ -43,7 +44,7 @@ def all_gone(kx, pids):
 
 
 def test_killed_before_the_start(make_kx):
-    """Who was told that his file is not launched is told so by the next mount too, which launches nothing by itself."""
+    """A job that kxfs had recorded, but not started, when it was killed is in history/ after the next start."""
     with started(make_kx(start=False)) as (kx, disk):
         file = kx.base / "a.yaml"
         file.write_text(app("echo >> started"))
@@ -58,9 +59,16 @@ def test_killed_before_the_start(make_kx):
             assert cp.wait(timeout=60) != 0
         (record,) = records.files(kx)
         kx.start()
-        assert kx.ls("jobs") == []
         assert "nothing was launched" in kx.read("submit", "a.yaml.error")
-        wait_for(lambda: not record.exists() and not os.listdir(kx.state / "output"), what="what was left to be removed")
+        wait_for(kx.history, what="the job in history/")
+        (job,) = (Job(kx, name) for name in kx.history())
+        job.never("CANCELLED")
+        status = json.loads((job.old / "status.json").read_text())
+        assert kx.ls("jobs") == [] and status["reason"] == "NotLaunched"
+        assert "nothing was launched" in (job.old / "why").read_text()
+        wait_for(lambda: not os.listdir(kx.state / "output"), what="what was left to be removed")
+        remove(job.old)
+        wait_for(lambda: not record.exists(), what="the record to be removed")
         assert not (kx.work / "started").exists()
 
 
