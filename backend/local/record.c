@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a job that changes; see record.h. */
+/*
+ * The record of a local job; see record.h.
+ *
+ *	what the store shows	| what ends it				      | next
+ *	HIDDEN: nothing yet	| every start was tried; SHOW_MS has passed;  | SHOWN
+ *				| the job is queued, ends, or is ended	      |
+ *	SHOWN: it goes on	| a suspension is on disk		      | SUSPENDED
+ *	SUSPENDED		| that it continues is on disk		      | SHOWN
+ *
+ *	the file	| what is so			| what ends it		   | next
+ *	SAVED		| it has change SAVED		| a change		   | WRITING
+ *	WRITING		| records.c writes it		| it is written, or can't  | SAVED, UNSAVED
+ *	UNSAVED		| records.c retries		| a change; a retry	   | WRITING, SAVED
+ */
 #include "backend/local/record.h"
 
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 
-/* How long a job may be hidden while its replicas are started, of which there may be thousands. */
+/* How long a job may be hidden while its replicas, which may be thousands, are started. */
 #define SHOW_MS 2000
-/* How long figures of usage are collected, which thousands of replicas may tell every second. */
+/* How long usage is collected before it is published: thousands of replicas may report it every second. */
 #define USED_MS 1000
 
 struct local_record {
@@ -20,19 +33,15 @@ struct local_record {
 	uint64_t change;      /* number of the newest change, */
 	uint64_t taken;	      /* of the newest one that was written, or is being written, */
 	uint64_t saved;	      /* and of the newest one that is on disk */
-	/* All of the job is being started again, and no program runs yet. */
-	bool restarting;
-	uint64_t made_ms;     /* on the clock that nobody sets */
-	bool shown;	      /* it has been published */
-	bool shown_suspended; /* the last snapshot that was published is of a suspended job */
-	bool over;	      /* its final state stands in it */
-	bool last;	      /* the mount ends */
-	bool writing;
-	bool unsaved;		   /* the last write failed */
+	uint64_t made_ms;     /* monotonic */
+	enum { HIDDEN, SHOWN, SUSPENDED } view;
+	enum { SAVED, WRITING, UNSAVED } file;
+	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
+	bool last;		   /* the mount ends */
 	struct spec_job *snapshot; /* to be published when the record is written */
 	struct loop_timer due;	   /* until the record is written */
 	struct loop_timer used;	   /* until usage is published */
-	struct loop_timer show;	   /* until the job is shown, whatever has become of its replicas */
+	struct loop_timer show;	   /* until the job is shown, even if starts are untried */
 };
 
 /* How a job with this goal ends. A NULL: set by the replica that failed. */
@@ -70,7 +79,7 @@ uint64_t local_record_changed(struct local_record *r)
 {
 	struct spec_job *job = r->rec->job;
 
-	if (!r->over) {
+	if (!local_record_is_over(r)) {
 		spec_set(&job->phase, phase_of(r));
 		if (job->history)
 			job->state = endings[r->rec->goal].state;
@@ -83,7 +92,7 @@ uint64_t local_record_changed(struct local_record *r)
 	}
 	job->changed = loop_time_ns();
 	spec_transitions_add(&job->transitions, job->state, job->phase, job->changed);
-	if (!r->writing)
+	if (r->file != WRITING)
 		loop_timer_set(&r->due, 0);
 	return ++r->change;
 }
@@ -140,7 +149,6 @@ void local_record_finish(struct local_record *r)
 	const struct ending *ending = &endings[r->rec->goal];
 	struct spec_job *job = r->rec->job;
 
-	r->over = true;
 	job->state = ending->state;
 	job->suspended = false;
 	job->finished = loop_time_ns();
@@ -151,18 +159,27 @@ void local_record_finish(struct local_record *r)
 
 bool local_record_is_over(const struct local_record *r)
 {
-	return r->over;
+	return r->rec->job->finished;
 }
 
 /* --- publishing and writing --- */
+
+static bool is_shown(const struct local_record *r)
+{
+	return r->view != HIDDEN;
+}
+
+static bool is_suspended(const struct local_record *r)
+{
+	return r->view == SUSPENDED;
+}
 
 static void publish(struct local_record *r, struct spec_job *snap)
 {
 	cleanup_job const struct spec_job *seen = spec_job_ref(snap);
 
 	loop_timer_stop(&r->show);
-	r->shown = true;
-	r->shown_suspended = snap->suspended;
+	r->view = snap->suspended ? SUSPENDED : SHOWN;
 	store_put(r->store, snap);
 	r->events->published(r->data, seen);
 }
@@ -177,12 +194,12 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* May the record be published as it is? A snapshot that waits for the disk comes first. */
+/* True if the record may be published without a write: nothing that is to be on disk before has changed. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
 
-	return r->shown && !r->snapshot && job->suspended == r->shown_suspended &&
+	return is_shown(r) && !r->snapshot && job->suspended == is_suspended(r) &&
 	       job->history == is_moved(r);
 }
 
@@ -198,8 +215,8 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* Another snapshot that is published has the usage, too. */
-	if (is_free(r) && !r->over)
+	/* Any snapshot that is published later has the usage, too. */
+	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }
 
@@ -209,15 +226,12 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/*
- * Is the job not to be shown yet? It is shown when all of it was started, or after SHOW_MS, since its submitter waits
- * for that; but not while it may have to wait for its turn, or for the record of what it was given.
- */
+/* True if the job is not to be shown yet. Its submitter waits until it is. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
 
-	return !r->shown && !r->last && !*job->queue && r->to_try > 0 &&
+	return !is_shown(r) && !r->last && !*job->queue && r->to_try > 0 &&
 	       r->rec->goal == SPEC_GOAL_RUN && job->retries == 0 &&
 	       loop_now_ms() - r->made_ms < SHOW_MS;
 }
@@ -228,7 +242,7 @@ char *local_record_part(struct local_record *r, enum record_part part)
 	return (part == RECORD_PLAN ? spec_record_plan : spec_record_snapshot)(r->rec);
 }
 
-/* The state that the record of R is to have; a record becomes LIVE before it becomes HISTORY. */
+/* The state that the record of R is to have: a new record becomes LIVE before it becomes HISTORY. */
 static enum record_state wanted(const struct local_record *r)
 {
 	return r->rec->job->history && record_head(r->entry)->state != RECORD_SUBMITTING
@@ -243,21 +257,21 @@ static void write_now(void *data)
 
 	if (is_hidden(r))
 		return;
-	if (!r->shown && r->to_try > 0)
+	if (!is_shown(r) && r->to_try > 0)
 		r->events->showing(r->data);
-	if ((!r->shown && !job->started) || job->history || r->over ||
-	    job->suspended != r->shown_suspended) {
+	if ((!is_shown(r) && !job->started) || job->history || job->finished ||
+	    job->suspended != is_suspended(r)) {
 		spec_job_unref(r->snapshot);
 		r->snapshot = spec_record_job(r->rec);
 	} else {
 		local_record_publish(r);
 	}
-	r->writing = true;
-	records_commit(r->entry, &(struct record_change){.state = wanted(r), .over = r->over}, NULL,
-		       NULL);
+	r->file = WRITING;
+	records_commit(r->entry, &(struct record_change){.state = wanted(r), .over = job->finished},
+		       NULL, NULL);
 }
 
-/* A helper that stands still says nothing for long, and nothing else may change meanwhile. */
+/* Nothing may change for long, because a helper hangs. */
 static void on_show(void *data)
 {
 	local_record_changed(data);
@@ -268,8 +282,7 @@ void local_record_written(struct local_record *r, int err)
 	const struct spec_head *head = record_head(r->entry);
 	bool behind;
 
-	r->writing = false;
-	r->unsaved = err < 0;
+	r->file = err ? UNSAVED : SAVED;
 	if (err == 0)
 		r->saved = r->taken;
 	if (r->snapshot)
@@ -279,7 +292,7 @@ void local_record_written(struct local_record *r, int err)
 		publish(r, take_ptr(r->snapshot));
 	/* The disk may have refused a change, and then taken what records.c has retried. */
 	behind = r->change > r->taken ||
-		 (!err && (head->state != wanted(r) || head->over != r->over));
+		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));
 	if (behind)
 		loop_timer_set(&r->due, 0);
 	else if (!err || r->last)
@@ -293,7 +306,7 @@ uint64_t local_record_saved(const struct local_record *r)
 
 bool local_record_is_done(const struct local_record *r)
 {
-	return r->over && !r->unsaved;
+	return local_record_is_over(r) && r->file == SAVED;
 }
 
 void local_record_last(struct local_record *r)
@@ -332,7 +345,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 	r->rec = rec;
 	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
-	/* A job of an earlier daemon that was being started again still is. */
+	/* A job of an earlier daemon that was being restarted still is. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);
