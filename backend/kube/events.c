@@ -141,7 +141,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
-	bool news = spec_event_view_tells(e->v) && (!last || is_other(e->v, last, began));
+	bool news = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
 	/* Of the events that healthy jobs have too only the first is news. */
 	if (last && spec_event_view_is_noise(e->v))

@@ -214,11 +214,12 @@ static void places_failed(struct kueue *k, const struct http_reply *reply)
 static void on_places(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
-	struct spec_place *v cleanup_free = NULL;
+	struct spec_queue_position *v cleanup_free = NULL;
 	size_t n = 0;
 
 	k->request = NULL;
-	if (http_succeeded(reply) && spec_places_parse(reply->body, reply->len, &v, &n) == 0) {
+	if (http_succeeded(reply) &&
+	    spec_queue_positions_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
 		world_set_kueue_away(k->config.world, false);
 		world_set_places(k->config.world, k->asked, v, n);

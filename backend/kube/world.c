@@ -1265,7 +1265,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.known = w->sights[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = workload,
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
-		.place = container_of(job, const struct job, j)->place,
+		.position = container_of(job, const struct job, j)->place,
 		.fixed = w->kueue.fixed,
 		.away = w->kueue.away,
 		.absent = w->kueue.absent,
@@ -1298,14 +1298,15 @@ void world_set_kueue_absent(struct world *w, bool absent)
 	set_kueue_fact(w, &w->kueue.absent, absent);
 }
 
-void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)
+void world_set_places(struct world *w, const char *name, const struct spec_queue_position *v,
+		      size_t n)
 {
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		unsigned place;
 
 		if (!job->j.view || !streq(job->j.view->queue, name))
 			continue;
-		place = spec_places_find(v, n, job->j.uid);
+		place = spec_queue_positions_find(v, n, job->j.uid);
 		if (job->place == place)
 			continue;
 		job->place = place;

@@ -161,7 +161,8 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 /* What Kueue says of JOB, without the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /* V has the N places in the LocalQueue NAME as they are now; jobs of that queue that are not among them have none. */
-void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n);
+void world_set_places(struct world *w, const char *name, const struct spec_queue_position *v,
+		      size_t n);
 /* FIXED: this user may not patch Workloads; else the user may. */
 void world_set_fixed(struct world *w, bool fixed);
 /* AWAY: the server can't reach Kueue; else it can, or that is not known any more. */

@@ -75,7 +75,10 @@ void spec_tree_double_text(double value, char ret[32]);
 
 /* Return a tree that is a copy of V; NULL if V is null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/* Return a tree of JSON text; NULL if the text is null, or not JSON (value.h). */
+/*
+ * Return TEXT, a number in JSON or YAML, as a value: an integer if it has no fraction; a double
+ * beyond 64 bits, as JSON readers parse it; a string beyond doubles.
+ */
 struct json_object *spec_tree_parse(const char *text);
 
 /* Return VALUE as JSON text on one line without spaces, malloc'ed. */

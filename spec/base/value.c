@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as RFC 8259 has it, in one pass over a copy of the text, in which escapes are replaced, and strings and
- * words are ended where they stand. Values are made at the low end of one array, in their order. When a map or a list
- * ends, what is in it moves to the high end, where it stays. There are no more values than brackets and commas, so both
- * ends never meet.
+ * JSON as in RFC 8259, parsed in one pass over a copy of the text. Escapes are replaced, and
+ * strings and words terminated, in the copy.
+ *
+ * Values are appended at the low end of one array. When a map or a list ends, its values move to
+ * the high end, where they remain. There are at most as many values as brackets and commas, so the
+ * two ends never meet.
  */
 #include "spec/base/value.h"
 
@@ -15,22 +17,25 @@
 #include "spec/base/span.h"
 #include "spec/base/utf8.h"
 
-/* A splitter lets everything through that is nested less deep. */
+/* Maximum depth of nesting: a splitter accepts everything below it. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
 
 #define REPLACEMENT 0xfffd /* in place of half a surrogate pair */
 
 struct parser {
 	char *p; /* where parsing is in the copy, which ends with a NUL */
-	/* Where the last word ends: a NUL comes there once the byte there has been read. NULL: no word waits for it. */
+	/*
+	 * The end of the last word, where a NUL is written once the byte there was read. NULL if
+	 * there is none.
+	 */
 	char *word_end;
-	struct spec_value *low;		    /* behind the last value that stands at the low end */
-	struct spec_value *high;	    /* the first value that has moved to the high end */
-	struct spec_value *open[MAX_DEPTH]; /* the maps and lists that have not ended */
+	struct spec_value *low;		    /* after the last value at the low end */
+	struct spec_value *high;	    /* the first value at the high end */
+	struct spec_value *open[MAX_DEPTH]; /* maps and lists that have not ended */
 	unsigned depth;
 };
 
-/* The next byte that is no white space. */
+/* Return the next byte that is not white space. */
 static char next(struct parser *s)
 {
 	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
@@ -38,7 +43,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* Take the next byte that is no white space: S moves behind it. */
+/* Return the next byte that is not white space, and move S after it. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -73,8 +78,8 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode the escape \uXXXX, or two of them, at S behind the "u". Returns the place behind what was put at TO; NULL: it
- * is no such escape.
+ * Decode the escape \uXXXX, or a surrogate pair of them, at S after the "u". Return the end of what
+ * was written to TO; NULL if it is not such an escape.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -94,8 +99,8 @@ static char *put_unicode(struct parser *s, char *to)
 }
 
 /*
- * Read a string behind the quote that opens it. Returns its text of *RET_LEN bytes; NULL: it does not end, or is wrong.
- * END is the end of the copy.
+ * Parse a string after its opening quote. Return its text, of *RET_LEN bytes; NULL if it is not
+ * terminated, or not valid. END is the end of the copy.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
@@ -198,7 +203,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 
 /* --- structure --- */
 
-/* Read the value that comes next, or the beginning of a map or a list; KEY is its key in a map. */
+/* Parse the next value, or the beginning of a map or a list. KEY is its key in a map. */
 static bool begin(struct parser *s, const char *key, const char *end)
 {
 	struct spec_value *v = s->low++;
@@ -215,7 +220,7 @@ static bool begin(struct parser *s, const char *key, const char *end)
 	return true;
 }
 
-/* Read a member or an item of the innermost map or list. */
+/* Parse a member or an item of the innermost map or list. */
 static bool item(struct parser *s, const char *end)
 {
 	const char *key;
@@ -229,7 +234,7 @@ static bool item(struct parser *s, const char *end)
 	return key && take(s) == ':' && begin(s, key, end);
 }
 
-/* Read the whole text: a value and all that is in it. */
+/* Parse the whole text. */
 static bool parse(struct parser *s, const char *end)
 {
 	if (!begin(s, "", end))

@@ -10,7 +10,7 @@ static struct spec_words to_end(const char *p)
 	return (struct spec_words){p, strlen(p)};
 }
 
-/* The quoted text right behind KEY; empty: there is none. */
+/* Return the quoted text after KEY; empty if there is none. */
 static struct spec_words quoted(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -58,7 +58,8 @@ struct spec_words spec_words_pull(const char *message)
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
 	/*
-	 * Some chains end with "Back-off pulling image ...", which is not a cause: it means that the pull is retried.
+	 * A chain may end with "Back-off pulling image ...", which is not a cause: it means that
+	 * the pull is retried.
 	 */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }

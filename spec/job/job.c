@@ -9,7 +9,7 @@
  *   why.c         the paragraph of why
  *   usage.c       the text of usage: what it was given, and has used
  *   last_words.c  the last output of a program before it failed
- *   list.c        the texts of list and list.jsonl: all jobs of a place
+ *   list.c        the texts of list and list.jsonl: all jobs of a folder
  *   snapshot.c    a job on disk, and back
  *   listed.c      a job known only by its line of list.jsonl
  *
@@ -307,7 +307,7 @@ static void count_string(char **field, void *data)
 	*size += **field ? strlen(*field) + 1 : 0;
 }
 
-/* Copy N elements of SIZE bytes to *END, and move *END after them. */
+/* Copy N elements of SIZE bytes to *END, and move *END after the copy. */
 static void *place(char **end, const void *from, size_t n, size_t size)
 {
 	void *to = *end;

@@ -454,7 +454,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 }
 
 /* Print the end of a sentence about the reason why a replica waits. */
-static void put_patience(FILE *out, const struct spec_job *job)
+static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if that is soon: this attempt times out after some minutes."
 			     : ".",
@@ -471,7 +471,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		fputs(" in namespace ", out);
 		put_clean(out, job->namespace);
 		fputs(". It starts automatically when there is one", out);
-		put_patience(out, job);
+		put_abandoning(out, job);
 		return;
 	}
 	if (spec_words_is_beside_gang(r->message)) {
@@ -500,7 +500,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
 		fputs(" It starts automatically when that exists", out);
-		put_patience(out, job);
+		put_abandoning(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
 	}
@@ -623,7 +623,10 @@ static void put_disk(FILE *out, const struct spec_job *job)
 		strerror(err));
 }
 
-/* Print why logs of a cluster's finished job are incomplete: pods still run, or output is still being fetched. */
+/*
+ * Print why the logs of a finished job in a cluster are incomplete: pods still run, or output is
+ * being fetched.
+ */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
 	size_t n_late = 0, n_running = 0;

@@ -3,7 +3,7 @@
  * Why a job waits, if neither it nor its pods have the reason: its pods can't be made, a volume
  * can't be mounted, the capacity is insufficient for its gang, its queue or the cluster is full, no
  * controller or scheduler has acted on it. The sources are events, the job's pod group and its
- * queue. Only the first obstacle is shown: that pods can't be made takes precedence over all else,
+ * queue. Only the first obstacle is shown: a failure to create pods takes precedence over all else,
  * and a replica's own reason over the gang. Nothing is guessed; relevant objects that the user may
  * not read are named.
  */
@@ -21,37 +21,37 @@
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* The causes: the reason in status, and the advice, which follows the sentence in `why`. */
-struct sort {
+/* Causes: the reason in status, and the advice, which follows the sentence in `why`. */
+struct cause_class {
 	const char *reason;
 	const char *advice;
 };
 
-static const struct sort no_controller = {
+static const struct cause_class no_controller = {
 	"NoController", "If this lasts, the controller of these jobs may be down."};
-static const struct sort no_scheduler = {"NoScheduler",
-					 "If this lasts, the scheduler of these jobs may be down."};
-static const struct sort failed_create = {"FailedCreate", ""};
-static const struct sort quota_exceeded = {
+static const struct cause_class no_scheduler = {
+	"NoScheduler", "If this lasts, the scheduler of these jobs may be down."};
+static const struct cause_class failed_create = {"FailedCreate", ""};
+static const struct cause_class quota_exceeded = {
 	"QuotaExceeded", "It continues automatically when quota becomes available."};
-static const struct sort no_service_account = {
+static const struct cause_class no_service_account = {
 	"NoServiceAccount", "Create it, or submit the job with another service_account."};
-static const struct sort no_priority_class = {
+static const struct cause_class no_priority_class = {
 	"NoPriorityClass", "Create it, or submit the job with another priority_class."};
-static const struct sort failed_mount = {"FailedMount",
-					 "It starts automatically when that is fixed."};
-static const struct sort node_lost = {
+static const struct cause_class failed_mount = {"FailedMount",
+						"It starts automatically when that is fixed."};
+static const struct cause_class node_lost = {
 	SPEC_REASON_NODE_LOST, "It is not known whether it still runs until the node returns "
 			       "or is removed from the cluster."};
-static const struct sort gang_short = {"GangShort", WAITS_FOR_ROOM};
-static const struct sort cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
-static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
-static const struct sort queue_too_small = {"QueueTooSmall",
-					    "Submit it to another queue, or request less."};
-static const struct sort queue_closed = {
+static const struct cause_class gang_short = {"GangShort", WAITS_FOR_ROOM};
+static const struct cause_class cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
+static const struct cause_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
+static const struct cause_class queue_too_small = {"QueueTooSmall",
+						   "Submit it to another queue, or request less."};
+static const struct cause_class queue_closed = {
 	"QueueClosed", "Submit it to another queue, or ask for this one to be opened."};
-static const struct sort unschedulable = {"Unschedulable", ""};
-static const struct sort missing_right = {"MissingRight", ""};
+static const struct cause_class unschedulable = {"Unschedulable", ""};
+static const struct cause_class missing_right = {"MissingRight", ""};
 
 /*
  * How long an image pull may take before `why` reports that nothing is known of pods that have a
@@ -84,20 +84,21 @@ static struct spec_cause none(void)
 	return (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
 }
 
-static struct spec_cause made(const struct sort *sort, const char *text)
+static struct spec_cause made(const struct cause_class *class, const char *text)
 {
-	struct spec_cause ret = {.reason = sort->reason, .advice = sort->advice};
+	struct spec_cause ret = {.reason = class->reason, .advice = class->advice};
 
 	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);
 	return ret;
 }
 
-static struct spec_cause make(const struct sort *sort, const char *fmt, ...) printf_like(2, 3);
-static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
+static struct spec_cause make(const struct cause_class *class, const char *fmt, ...)
+	printf_like(2, 3);
+static struct spec_cause make(const struct cause_class *class, const char *fmt, ...)
 {
 	cleanup_free char *text = text_of_args(fmt);
 
-	return made(sort, text);
+	return made(class, text);
 }
 
 /* --- events --- */
@@ -240,7 +241,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
-		const struct sort *sort;
+		const struct cause_class *class;
 		const char *advice;
 	} table[] = {
 		{&quota_exceeded, " Submit it again when quota is available."},
@@ -251,7 +252,7 @@ static const char *advice_after(const struct spec_cause *cause)
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)
-		if (streq(cause->reason, table[i].sort->reason))
+		if (streq(cause->reason, table[i].class->reason))
 			return table[i].advice;
 	return "";
 }
@@ -447,7 +448,7 @@ static bool next_resource(const char **text, const char *key, char name[256])
 	return n > 0;
 }
 
-/* Print "it needs 2.4 cpu at once". */
+/* Print the demand: "it needs 2.4 cpu at once". */
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");

@@ -19,7 +19,7 @@
 #define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
 #define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
 
-/* --- Workloads; owned by one thread, as spec_group_view --- */
+/* --- Workloads; owned by one thread, like spec_group_view --- */
 
 enum spec_workload_condition {
 	SPEC_WORKLOAD_RESERVED,
@@ -55,7 +55,7 @@ struct spec_workload_view {
 	char *flavors;	       /* flavors of that quota, as in spec_job */
 	char *priority_class;  /* the class of its priority, or "" */
 	int priority;	       /* SPEC_NO_PRIORITY if it has none yet */
-	/* When it adopts the priority class in its job's label. */
+	/* Until when it adopts the priority class in its job's label. */
 	enum {
 		SPEC_PRIORITY_FIXED,   /* never: the job's pods have one, or Kueue is too old */
 		SPEC_PRIORITY_WAITING, /* before it has quota */
@@ -133,18 +133,18 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * Return the names in a list of LocalQueues, with ", " between them, only some if there are many,
- * cleaned, malloc'ed; NULL if it is not such a list. *RET_HAS: the queue NAME is among them, or may
- * be in the rest of the list.
+ * Return the names in a list of LocalQueues, separated by ", ", malloc'ed and clean; of a long list
+ * only some. NULL if it is not such a list. *RET_HAS is true if the queue NAME is among them, or
+ * may be in the omitted rest.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
 /* --- positions --- */
 
 /* The position of a waiting job; 1 is next. Plain data. */
-struct spec_place {
+struct spec_queue_position {
 	char uid[65]; /* uid of the job */
-	unsigned place;
+	unsigned position;
 };
 
 /*
@@ -152,9 +152,10 @@ struct spec_place {
  * ClusterQueue: since jobs of all its LocalQueues alternate, that position shows which is next.
  * Return 0 and a malloc'ed *RET, or -EINVAL.
  */
-int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n);
+int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_position **ret,
+			       size_t *ret_n);
 /* Return the position of the job UID among the N of V, or 0. */
-unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid);
+unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n, const char *uid);
 
 /* --- what is served --- */
 

@@ -4,11 +4,11 @@
  * its queue. Conditions, their reasons and the fields of queues determine the text; Kueue's
  * messages are quoted. In this order:
  *
- *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
- *	evicted, has quota      its pods are being ended
- *	no QuotaReserved        it stands in line
- *	QuotaReserved is false  no quota now, or never; a queue that is not there, or stopped
- *	Admitted is not true    admission checks
+ *  deactivated             a user, a check or a limit has disabled the job until spec.active is set again
+ *  evicted, has quota      its pods are being ended
+ *  no QuotaReserved        it waits in its queue
+ *  QuotaReserved is false  no quota now, or never; a missing or stopped queue
+ *  Admitted is not true    admission checks
  *
  * Evicted stays true while the job waits again: then the reason of the eviction is included.
  */
@@ -22,70 +22,72 @@
 #define WAITS_FOR_ROOM "Kueue admits it when quota becomes available."
 #define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
-/* Kueue does not requeue it from then on, even if spec.active is set again. */
+/* Kueue does not requeue the job, even if spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
 /* The causes: the reason in status, and the text after the sentence in `why`. */
-struct sort {
+struct kueue_class {
 	const char *reason;
 	const char *advice;
 };
 
-static const struct sort no_workload = {
+static const struct kueue_class no_workload = {
 	"NoWorkload", "If this lasts, Kueue may be down, or does not manage this namespace."};
-static const struct sort unwatched = {
+static const struct kueue_class unwatched = {
 	SPEC_REASON_QUEUED,
 	"This mount can't watch Workloads, which have the reason; see .kxfs/info."};
-static const struct sort no_kueue = {"NoKueue", "Submit it without a queue."};
-static const struct sort in_line = {"InLine", ""};
-static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
-static const struct sort queue_too_small = {"QueueTooSmall",
-					    "Submit it to another queue, or request less."};
-static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to another queue."};
-static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
-static const struct sort inadmissible = {"Inadmissible", ""};
-static const struct sort misconfigured = {"Inadmissible", "Ask Kueue's administrator."};
-static const struct sort no_flavor = {
+static const struct kueue_class no_kueue = {"NoKueue", "Submit it without a queue."};
+static const struct kueue_class in_line = {"InLine", ""};
+static const struct kueue_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
+static const struct kueue_class queue_too_small = {"QueueTooSmall",
+						   "Submit it to another queue, or request less."};
+static const struct kueue_class no_queue = {"NoQueue",
+					    "Create it, or submit the job to another queue."};
+static const struct kueue_class queue_stopped = {"QueueStopped", WHEN_OPENED};
+static const struct kueue_class inadmissible = {"Inadmissible", ""};
+static const struct kueue_class misconfigured = {"Inadmissible", "Ask Kueue's administrator."};
+static const struct kueue_class no_flavor = {
 	"NoMatchingFlavor", "Change its node selector or affinity, or submit it to another queue."};
-static const struct sort no_topology = {"TopologyPlacementFailed",
-					"Wait until other jobs free capacity, or request fewer or "
-					"smaller pods."};
-static const struct sort pods_ready = {"WaitingForPodsReady", ""};
-static const struct sort gated = {"AdmissionGated", "It continues when that gate is removed."};
-static const struct sort queued = {"Queued", ""};
-static const struct sort check_pending = {"AdmissionCheckPending", ""};
-static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
-static const struct sort preempted = {"Preempted", WAITS_FOR_ROOM};
-static const struct sort not_ready = {"PodsNotReady", ""};
-static const struct sort admitted = {"Admitted", ""};
-static const struct sort put_out = {"Evicted", "Kueue admits it again automatically."};
-static const struct sort off = {"Deactivated", WHEN_ACTIVE};
-static const struct sort off_fixed = {
+static const struct kueue_class no_topology = {
+	"TopologyPlacementFailed", "Wait until other jobs free capacity, or request fewer or "
+				   "smaller pods."};
+static const struct kueue_class pods_ready = {"WaitingForPodsReady", ""};
+static const struct kueue_class gated = {"AdmissionGated",
+					 "It continues when that gate is removed."};
+static const struct kueue_class queued = {"Queued", ""};
+static const struct kueue_class check_pending = {"AdmissionCheckPending", ""};
+static const struct kueue_class check_rejected = {"AdmissionCheckRejected", ""};
+static const struct kueue_class preempted = {"Preempted", WAITS_FOR_ROOM};
+static const struct kueue_class not_ready = {"PodsNotReady", ""};
+static const struct kueue_class admitted = {"Admitted", ""};
+static const struct kueue_class evicted_class = {"Evicted", "Kueue admits it again automatically."};
+static const struct kueue_class off = {"Deactivated", WHEN_ACTIVE};
+static const struct kueue_class off_fixed = {
 	"Deactivated", "It continues when spec.active of its Workload is true again. "
 		       "This user has no right to set that (patch "
 		       "workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ "
 		       "to run it again, and remove its directory."};
-static const struct sort off_for_good = {"Deactivated", SUBMIT_AGAIN};
-static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
-static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
-static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
-static const struct sort not_started = {"FailedToStart", SUBMIT_AGAIN};
+static const struct kueue_class off_for_good = {"Deactivated", SUBMIT_AGAIN};
+static const struct kueue_class off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
+static const struct kueue_class off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
+static const struct kueue_class off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
+static const struct kueue_class not_started = {"FailedToStart", SUBMIT_AGAIN};
 
 /* A cause while it is composed. */
-struct making {
+struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
 	const struct spec_workload_view *w;
 	const struct spec_local_queue *queue; /* NULL if unknown */
-	const struct sort *sort;
+	const struct kueue_class *class;
 	FILE *out; /* the sentence */
 	bool stops;
 	bool kept; /* it was evicted because its pods did not start in time: include what blocked
 		    * them */
 };
 
-static const struct spec_condition_view *condition(const struct making *m,
+static const struct spec_condition_view *condition(const struct kueue_text *m,
 						   enum spec_workload_condition which)
 {
 	return &m->w->conditions[which];
@@ -114,7 +116,7 @@ const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx)
 
 /* --- parts of sentences --- */
 
-static void put_queue(const struct making *m)
+static void put_queue(const struct kueue_text *m)
 {
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
 
@@ -123,7 +125,7 @@ static void put_queue(const struct making *m)
 		fprintf(m->out, " (cluster queue %s)", cluster);
 }
 
-static void put_time(const struct making *m, int64_t ns)
+static void put_time(const struct kueue_text *m, int64_t ns)
 {
 	char text[32];
 
@@ -133,7 +135,7 @@ static void put_time(const struct making *m, int64_t ns)
 }
 
 /* Print why its pods were ended, when, and what follows. */
-static void put_eviction(struct making *m)
+static void put_eviction(struct kueue_text *m)
 {
 	static const char why[] = "due to ";
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
@@ -178,22 +180,22 @@ static void put_eviction(struct making *m)
 		fprintf(m->out, "; Kueue has evicted it %u times so far", m->w->evictions);
 }
 
-static const struct sort *sort_of_eviction(const char *reason)
+static const struct kueue_class *class_of_eviction(const char *reason)
 {
 	return streq(reason, "Preempted")	   ? &preempted
 	       : streq(reason, "PodsReadyTimeout") ? &not_ready
 	       : ends(reason, "QueueStopped")	   ? &queue_stopped
-						   : &put_out;
+						   : &evicted_class;
 }
 
 /* --- quota --- */
 
 /* By the reason of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
-static const struct sort *sort_of_reason(const char *reason)
+static const struct kueue_class *class_of_reason(const char *reason)
 {
 	static const struct {
 		const char *reason;
-		const struct sort *sort;
+		const struct kueue_class *class;
 	} table[] = {
 		{"WaitingForQuota", &queue_full},
 		{"WaitingForPreemptedWorkloads", &queue_full},
@@ -209,20 +211,20 @@ static const struct sort *sort_of_reason(const char *reason)
 
 	for (size_t i = 0; i < array_size(table); i++)
 		if (streq(table[i].reason, reason))
-			return table[i].sort;
+			return table[i].class;
 	return &queued;
 }
 
 /* Quote Kueue's MESSAGE, or, if it is empty, its REASON. */
-static void put_quote(const struct making *m, const char *message, const char *reason)
+static void put_quote(const struct kueue_text *m, const char *message, const char *reason)
 {
 	fprintf(m->out, "Kueue: \"%s\"", *message ? message : reason);
 }
 
 /* The job has no quota, according to RESERVED. */
-static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
+static void not_let_in(struct kueue_text *m, const struct spec_condition_view *reserved)
 {
-	m->sort = sort_of_reason(reserved->reason);
+	m->class = class_of_reason(reserved->reason);
 	fputs("it has no quota in ", m->out);
 	put_queue(m);
 	fputs(". ", m->out);
@@ -231,18 +233,18 @@ static void not_let_in(struct making *m, const struct spec_condition_view *reser
 
 /* --- queues that are missing or stopped --- */
 
-static void line(struct making *m)
+static void line(struct kueue_text *m)
 {
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
 
-	m->sort = &in_line;
+	m->class = &in_line;
 	fputs("it is in ", m->out);
 	put_queue(m);
 	if (c && streq(c->strategy, "StrictFIFO"))
 		fputs(", which admits jobs strictly in order (StrictFIFO): the jobs "
 		      "ahead of it wait too",
 		      m->out);
-	else if (m->ctx->kueue.place > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
+	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
 		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not have the version */
 		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
 		      "it, and Kueue 0.18 and later skips jobs with the same request "
@@ -258,16 +260,16 @@ static bool is_stopped(const char *policy)
 }
 
 /* True if the job's pods were ended because a queue was stopped and drained. */
-static bool was_drained(const struct making *m)
+static bool was_drained(const struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	return e->is_true && ends(e->reason, "QueueStopped");
 }
 
-static void stopped(struct making *m, const char *what, const char *name, const char *policy)
+static void stopped(struct kueue_text *m, const char *what, const char *name, const char *policy)
 {
-	m->sort = &queue_stopped;
+	m->class = &queue_stopped;
 	fprintf(m->out, "%s %s is stopped", what, name);
 	if (was_drained(m)) {
 		fputs(", and its jobs were evicted", m->out);
@@ -279,7 +281,7 @@ static void stopped(struct making *m, const char *what, const char *name, const 
 		fputs(" (HoldAndDrain)", m->out);
 }
 
-static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
+static void cluster_queue_inactive(struct kueue_text *m, const char *name, size_t n)
 {
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
 	cleanup_free char *of = text_print("%.*s, which queue %s belongs to,", (int)n, name,
@@ -290,12 +292,12 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 		return;
 	}
 	if (c && !is_stopped(c->stop_policy)) {
-		m->sort = &inadmissible;
+		m->class = &inadmissible;
 		fprintf(m->out, "cluster queue %s is inactive: %s", of, c->message);
 		return;
 	}
 	if (!c && !was_drained(m)) {
-		m->sort = &misconfigured;
+		m->class = &misconfigured;
 		fprintf(m->out,
 			"cluster queue %s is inactive: it was stopped, or is not "
 			"configured correctly",
@@ -305,15 +307,15 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
 }
 
-static void no_cluster_queue(struct making *m, const char *name, size_t n)
+static void no_cluster_queue(struct kueue_text *m, const char *name, size_t n)
 {
-	m->sort = &no_queue;
+	m->class = &no_queue;
 	fprintf(m->out, "queue %s belongs to cluster queue %.*s, which does not exist",
 		spec_kueue_queue(m->view, m->ctx), (int)n, name);
 }
 
 /* Print why the LocalQueue admits no jobs. */
-static void local_queue_inactive(struct making *m)
+static void local_queue_inactive(struct kueue_text *m)
 {
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
 
@@ -352,7 +354,7 @@ static bool is_off(const struct spec_workload_view *w)
 	return w && (!w->active || *spec_workload_put_out(w));
 }
 
-static void deactivated(struct making *m)
+static void deactivated(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
@@ -360,20 +362,20 @@ static void deactivated(struct making *m)
 	const char *reason = spec_workload_put_out(m->w);
 
 	m->stops = true;
-	m->sort = m->ctx->kueue.fixed ? &off_fixed : &off;
+	m->class = m->ctx->kueue.fixed ? &off_fixed : &off;
 	if (streq(reason, "AdmissionCheck")) {
-		m->sort = &off_rejected;
+		m->class = &off_rejected;
 		fputs("it was rejected by an admission check. ", m->out);
 		put_quote(m, latest->message, latest->reason);
 	} else if (streq(reason, "RequeuingLimitExceeded")) {
-		m->sort = &off_not_ready;
+		m->class = &off_not_ready;
 		m->kept = true;
 		fputs("its pods were not ready in time so often that Kueue has given up", m->out);
 	} else if (streq(reason, "MaximumExecutionTimeExceeded")) {
-		m->sort = &off_time;
+		m->class = &off_time;
 		fputs("its maximum execution time is over", m->out);
 	} else if (*reason) {
-		m->sort = &off_for_good;
+		m->class = &off_for_good;
 		fputs("it was deactivated. ", m->out);
 		put_quote(m, latest->message, latest->reason);
 	} else {
@@ -386,13 +388,13 @@ static void deactivated(struct making *m)
 }
 
 /* The job has no quota: print why. */
-static void unreserved(struct making *m)
+static void unreserved(struct kueue_text *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	if (e->is_true && streq(r->message, e->message)) { /* nothing was reported since */
-		m->sort = sort_of_eviction(e->reason);
+		m->class = class_of_eviction(e->reason);
 		put_eviction(m);
 		return;
 	}
@@ -402,14 +404,14 @@ static void unreserved(struct making *m)
 		local_queue_inactive(m);
 	else
 		not_let_in(m, r);
-	if (e->is_true && !(m->sort == &queue_stopped && was_drained(m))) {
+	if (e->is_true && !(m->class == &queue_stopped && was_drained(m))) {
 		fputs("; ", m->out);
 		put_eviction(m);
 	}
 }
 
 /* The job has quota, but is not admitted: print why. */
-static void unadmitted(struct making *m)
+static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
 
@@ -418,12 +420,12 @@ static void unadmitted(struct making *m)
 
 		if (!streq(rejected->state, "Rejected"))
 			continue;
-		m->sort = &check_rejected;
+		m->class = &check_rejected;
 		fprintf(m->out, "it was rejected by admission check \"%s\" (%s)", rejected->name,
 			rejected->message);
 		return;
 	}
-	m->sort = &check_pending;
+	m->class = &check_pending;
 	fputs("it has its quota in ", m->out);
 	put_queue(m);
 	for (size_t i = 0; i < m->w->n_checks; i++) {
@@ -453,13 +455,13 @@ bool spec_kueue_lets_run(const struct spec_view_context *ctx)
 	       !w->conditions[SPEC_WORKLOAD_EVICTED].is_true;
 }
 
-static void explain(struct making *m)
+static void explain(struct kueue_text *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct spec_condition_view *evicted = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	if (has_not_started(m->w)) {
-		m->sort = &not_started;
+		m->class = &not_started;
 		fprintf(m->out, "Kueue has admitted it and could not start it: %s",
 			condition(m, SPEC_WORKLOAD_FINISHED)->message);
 		return;
@@ -470,7 +472,7 @@ static void explain(struct making *m)
 		deactivated(m);
 	else if (evicted->is_true && reserved->is_true) {
 		m->stops = true;
-		m->sort = sort_of_eviction(evicted->reason);
+		m->class = class_of_eviction(evicted->reason);
 		put_eviction(m);
 	} else if (!reserved->is_set && m->queue && streq(m->queue->active, "False"))
 		local_queue_inactive(m);
@@ -481,31 +483,31 @@ static void explain(struct making *m)
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
 		unadmitted(m);
 	else if (streq(m->view->reason, SPEC_REASON_QUEUED)) {
-		m->sort = &admitted;
+		m->class = &admitted;
 		fputs("Kueue has admitted it, and it is about to start", m->out);
 	}
 }
 
 /* Kueue should have created a Workload by now, or admitted the job. */
-static void missing(struct making *m)
+static void missing(struct kueue_text *m)
 {
 	const struct spec_view_context *ctx = m->ctx;
 
 	if (ctx->now - ctx->since < SPEC_PATIENCE || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
 	if (ctx->kueue.absent) {
-		m->sort = &no_kueue;
+		m->class = &no_kueue;
 		fprintf(m->out,
 			"it is in queue %s of Kueue, which is not installed in this cluster",
 			m->view->queue);
 		return;
 	}
 	if (!ctx->kueue.known) {
-		m->sort = &unwatched;
+		m->class = &unwatched;
 		fprintf(m->out, "Kueue has not admitted it from queue %s", m->view->queue);
 		return;
 	}
-	m->sort = &no_workload;
+	m->class = &no_workload;
 	fputs("Kueue has not processed it yet", m->out);
 	if (*m->view->priority)
 		fprintf(m->out, ", as it does when there is no priority class %s",
@@ -515,16 +517,16 @@ static void missing(struct making *m)
 struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,
 				   const struct spec_view_context *ctx)
 {
-	static const struct sort none = {"", ""};
+	static const struct kueue_class none = {"", ""};
 	struct spec_cause ret = {0};
 	cleanup_free char *text = NULL;
 	size_t len;
-	struct making m = {
+	struct kueue_text m = {
 		.view = view,
 		.ctx = ctx,
 		.w = ctx->kueue.workload,
 		.queue = ctx->queue ? ctx->queue->local : NULL,
-		.sort = &none,
+		.class = &none,
 		.out = text_stream(&text, &len),
 	};
 
@@ -532,14 +534,14 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		explain(&m);
 	else
 		missing(&m);
-	if (ctx->kueue.away && *m.sort->reason && !is_off(m.w) && m.sort != &admitted)
+	if (ctx->kueue.away && *m.class->reason && !is_off(m.w) && m.class != &admitted)
 		fputs("; the server can't reach Kueue, which admits no job while it is down",
 		      m.out);
 	if (m.kept && *job->obstacle)
 		fprintf(m.out, ". What kept them: %s", job->obstacle);
 	text_stream_close(m.out);
-	ret.reason = m.sort->reason;
-	ret.advice = m.sort->advice;
+	ret.reason = m.class->reason;
+	ret.advice = m.class->advice;
 	ret.stops = m.stops && !job->suspended;
 	ret.text = spec_empty();
 	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);

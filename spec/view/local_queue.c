@@ -308,7 +308,7 @@ char *spec_local_queue_names(const char *json, size_t len, const char *name, boo
 
 static int by_uid(const void *a, const void *b)
 {
-	const struct spec_place *x = a, *y = b;
+	const struct spec_queue_position *x = a, *y = b;
 
 	return strcmp(x->uid, y->uid);
 }
@@ -325,44 +325,45 @@ static const char *job_of(const struct spec_value *item)
 	return spec_read_text(spec_read_at(owners, 0), "uid");
 }
 
-int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n)
+int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_position **ret,
+			       size_t *ret_n)
 {
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *items;
-	struct spec_place *v;
+	struct spec_queue_position *v;
 	size_t n;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	items = spec_read_list(o, "items");
 	n = min_of(spec_read_count(items), (size_t)MAX_PLACES);
-	v = new0_n(struct spec_place, n);
+	v = new0_n(struct spec_queue_position, n);
 	*ret_n = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_value *item = spec_read_at(items, i);
 		const char *uid = job_of(item);
-		int place = spec_read_int(item, "positionInClusterQueue", -1);
+		int position = spec_read_int(item, "positionInClusterQueue", -1);
 
-		if (!*uid || strlen(uid) >= sizeof(v->uid) || place < 0)
+		if (!*uid || strlen(uid) >= sizeof(v->uid) || position < 0)
 			continue;
 		snprintf(v[*ret_n].uid, sizeof(v->uid), "%s", uid);
-		v[(*ret_n)++].place = (unsigned)place + 1;
+		v[(*ret_n)++].position = (unsigned)position + 1;
 	}
 	qsort(v, *ret_n, sizeof(*v), by_uid);
 	*ret = v;
 	return 0;
 }
 
-unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
+unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n, const char *uid)
 {
-	struct spec_place key = {0};
-	const struct spec_place *found;
+	struct spec_queue_position key = {0};
+	const struct spec_queue_position *found;
 
 	if (strlen(uid) >= sizeof(key.uid) || n == 0)
 		return 0;
 	snprintf(key.uid, sizeof(key.uid), "%s", uid);
 	found = bsearch(&key, v, n, sizeof(key), by_uid);
-	return found ? found->place : 0;
+	return found ? found->position : 0;
 }
 
 /* --- what is served --- */

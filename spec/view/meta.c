@@ -7,16 +7,17 @@
  *   pod.c       struct spec_pod_view: a pod, and its own status
  *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: what else may be watched
  *   workload.c, local_queue.c  Kueue's objects (kueue.h)
- *   state.c     how the job is, out of the controller's word and the pods
- *   replica.c   how one replica is, out of its pods
- *   cause.c     what blocks a job that waits, out of events, pod group and queue
- *   kueue_cause.c  the same out of Kueue's objects
- *   snapshot.c  struct spec_job, the immutable snapshot: calls the three above, which return a
- *               value, and alone writes the job's fields
+ *   place.c     assigns pods to replicas
+ *   state.c     the job's state, from the controller's phase and the pods
+ *   replica.c   one replica, from its pods
+ *   cause.c     what blocks a waiting job, from events, pod group and queue
+ *   kueue_cause.c  the same from Kueue's objects
+ *   snapshot.c  struct spec_job, the immutable snapshot: calls the others, which return values, and
+ *               is the only one that writes the job's fields
  *
- * How the objects of a kind are read is a table of functions of that kind (struct spec_reader). Views of jobs, pods
- * and groups belong to who has parsed them, on the loop's thread; events and queues are counted and may be held by
- * any thread. All of it is pure: the time and the snapshot before are arguments.
+ * Each kind has a table of functions that read its objects (struct spec_reader). Views of jobs,
+ * pods and groups belong to the loop's thread. Events and queues are reference counted, for any
+ * thread. All functions are pure: the time and the last snapshot are arguments.
  */
 #include "spec/view/meta.h"
 

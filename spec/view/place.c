@@ -73,7 +73,10 @@ static int by_uid(const void *a, const void *b)
 	return diff ? diff : compare((int64_t)x_len, (int64_t)y_len);
 }
 
-/* Return where replica I of BEFORE is in VIEW, whose roles may have grown; NO_PLACE: nowhere. */
+/*
+ * Return the index in VIEW, whose roles may have grown, of replica I of BEFORE; NO_PLACE if it has
+ * none.
+ */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {
 	size_t role = before->replicas[i].role, k = i - before->roles[role].first;

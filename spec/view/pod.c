@@ -523,7 +523,10 @@ const struct spec_pick spec_pod_pick[] = {
 	{0},
 };
 
-/* Return the uid of the object that POD is a part of by R, as in struct spec_reader; NULL if it is none of its pods. */
+/*
+ * Return the uid of the object that POD belongs to, as the owner function of R does; NULL if it is
+ * not a pod of R's kind.
+ */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
 {
@@ -536,11 +539,14 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 		       : NULL;
 }
 
-/* Find the reader of POD, and set the owner of V. Return NULL if there is none; a single one reads any pod. */
+/*
+ * Find the reader of POD, and set the owner of V. Return NULL if there is none. If there is only
+ * one reader, it reads any pod.
+ */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
 {
-	/* The reader of its job, if that is known already. */
+	/* the reader of its job, if that is known already */
 	const struct spec_reader *own =
 		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
 	const struct spec_reader *ret = NULL;

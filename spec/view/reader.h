@@ -52,11 +52,15 @@ struct spec_reader {
 	 */
 	void (*status)(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v);
-	/* The controller of its pods: an OF_KIND of an API that begins with OF_GROUP ("batch/"). */
+	/*
+	 * The controller of its pods: of the kind OF_KIND, in an API that begins with OF_GROUP
+	 * ("batch/").
+	 */
 	const char *of_group, *of_kind;
 	/*
-	 * NULL: these are all of its pods. Otherwise return the uid of the object that the controller of POD shows POD
-	 * to be a part of: a job, or (*RET_PART) an object between the two; NULL: POD has another controller.
+	 * Return the uid of the object that POD belongs to, according to POD's controller: a job,
+	 * or (*RET_PART) an object between the two; NULL if POD has another controller. If the
+	 * function itself is NULL, all pods are of this kind.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);

@@ -259,7 +259,10 @@ static int by_time(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Return how many of the pods without a number among the N claims, oldest first, ran at a time. */
+/*
+ * Return the maximum number of pods that ran at the same time: of those without a number among the
+ * N claims, which are sorted oldest first.
+ */
 static unsigned at_a_time(const struct claim *claims, size_t n)
 {
 	int64_t *ends cleanup_free = new0_n(int64_t, n);

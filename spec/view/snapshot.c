@@ -239,7 +239,9 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
 	size_t place = 0; /* index of LAST in C; the length of C if it is not there */
-	/* If no controller had acted before, all phases are newer, even if times in whole seconds are equal. */
+	/*
+	 * Until a controller acts, all phases are newer, even if times in whole seconds are equal.
+	 */
 	bool newer = !*last.phase;
 
 	while (place < c->n && !streq(c->v[place].phase, last.phase))
@@ -469,7 +471,7 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 	 * Positions are requested periodically, so that of a job which has its quota by now is old.
 	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
-		job->queue_position = ctx->kueue.place;
+		job->queue_position = ctx->kueue.position;
 	job->finished = finished(job, &standing, ctx);
 	job->changed = changed(job, view, placed, ctx);
 	fill_transitions(job, view, ctx);

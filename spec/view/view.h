@@ -79,7 +79,7 @@ struct spec_pod_view {
 	bool reruns;	  /* a container that has ended may be restarted */
 	bool main_reruns; /* so may the main one after a failure */
 	bool ended;	  /* it was seen to have ended before its deletion was requested */
-	/* OPEN: it has to be read again when its job is known. */
+	/* OPEN: the pod must be parsed again once its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
 	 * The pod was deleted, and the view is its last state. The owner of the view sets this, and
@@ -185,16 +185,19 @@ void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 struct spec_pod_readers {
 	const struct spec_reader *const *v;
 	size_t n;
-	/* Return the reader of the job that the object UID is, or is a part of; NULL: it is not known. May be NULL. */
+	/*
+	 * Return the reader of the job that is, or owns, the object UID; NULL if unknown. May be
+	 * NULL.
+	 */
 	const struct spec_reader *(*find)(void *data, const char *uid);
 	void *data;
 };
 
 /*
- * Parse a pod by the first of the readers whose kind has pods with its controller; a single reader
- * reads any pod. If several have, or its job can only be found by the objects between, and FIND does
- * not know it, the view is open. A pod without a reader has no controller in its view; that of one
- * that has lost its controller, and is known, is itself.
+ * Parse a pod with the first reader whose kind matches the pod's controller; a single reader parses
+ * any pod. If several match, or only objects between pod and job can identify the job and FIND does
+ * not know it, the view is SPEC_OWNER_OPEN. Without a matching reader the view has no controller.
+ * If the controller exists no longer but is known, the view names the pod itself.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
@@ -233,7 +236,7 @@ struct spec_kueue_facts {
 	/* The ClusterQueue of the job's queue; NULL if unknown. */
 	const struct spec_cluster_queue_view *cluster_queue;
 	const char *preemptor; /* the job that last preempted it; NULL if unknown */
-	unsigned place;	       /* its position; 1 is next; 0 if unknown */
+	unsigned position;     /* its position; 1 is next; 0 if unknown */
 	bool fixed;	       /* this user may not patch Workloads */
 	bool away;	       /* according to its last reply, the server can't reach Kueue */
 	bool absent;	       /* the server does not serve Kueue's API */

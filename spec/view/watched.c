@@ -154,7 +154,7 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 	       streq(a->message, b->message);
 }
 
-bool spec_event_view_tells(const struct spec_event_view *v)
+bool spec_event_view_explains(const struct spec_event_view *v)
 {
 	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
 	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) ||

@@ -71,7 +71,7 @@ void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
 /* True if A and B are the same event, apart from the time. */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
 /* True if V may change `why`. */
-bool spec_event_view_tells(const struct spec_event_view *v);
+bool spec_event_view_explains(const struct spec_event_view *v);
 /*
  * True if V is about an attempt of the job before the one that began at BEGAN (ns, of the server's
  * clock).

@@ -69,7 +69,7 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
 		case SPEC_FIELD_TIME:
-			/* For people a time is a date; a program wants the whole number back. */
+			/* People read a time as a date; programs need the exact number. */
 			if (people)
 				spec_yaml_add_time(o, key, *(const int64_t *)p);
 			else
@@ -113,7 +113,7 @@ static int read_word(const struct spec_value *v, const char *const *words, unsig
 	return -EINVAL;
 }
 
-/* Read a whole number. 0, -EINVAL. */
+/* Parse an integer. Return 0 or -EINVAL. */
 static int to_int64(const struct spec_value *v, int64_t *ret)
 {
 	char *end;

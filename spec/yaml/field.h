@@ -23,8 +23,8 @@ struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * The member may be missing; then the struct's value stays as it is. A field that is added to a format later
-	 * must be optional, or the format's version is raised.
+	 * The member may be missing; then the struct's value stays unchanged. A field that is added
+	 * to a format later must be optional, unless the format's version is raised.
 	 */
 	bool optional;
 	bool hidden; /* not shown to people */
@@ -41,7 +41,7 @@ struct spec_field {
 
 /* Free the texts of *BASE. */
 void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
-/* Add all fields of *BASE to O. For PEOPLE a time is a date; a program wants the whole number back. */
+/* Add all fields of *BASE to O. For PEOPLE a time is a date; otherwise the exact number. */
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
 		       const void *base, bool people);
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which libraries texts are read with. */
+/* The libraries that parse texts. */
 #pragma once
 
-/* "json-c 0.16, libyaml 0.2.5", as this process has them; malloc'ed. */
+/* Return their versions in this process: "json-c 0.16, libyaml 0.2.5". malloc'ed. */
 char *spec_libraries(void);

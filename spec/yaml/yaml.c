@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a document into a tree of nodes. libyaml scans and parses; this file builds the tree from its
- * events, because libyaml's own tree drops what is checked here (plain or quoted, tags) and shares what
- * aliases repeat. Bounds are counted while the tree grows, so that a small hostile document can't make
- * a large one. The keys of each map are checked when it is complete; tags are checked and merge keys ("<<")
- * expanded when the whole tree is, since the caller chooses the rules for both by what the document is.
+ * Parses a document into a tree of nodes. libyaml scans and parses; this file builds the tree from
+ * libyaml's events. libyaml's own tree lacks what is checked here (plain or quoted, tags), and
+ * shares the nodes that aliases repeat. Bounds are checked while the tree grows, so a small hostile
+ * document can't make a large tree. Keys of a map are checked when the map is complete. Tags are
+ * checked and merge keys ("<<") expanded when the whole tree is complete, since their rules depend
+ * on the kind of document, which the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -56,7 +57,7 @@ static void free_anchor(struct lh_entry *entry)
 	free(lh_entry_v(entry));
 }
 
-/* Make a table with texts as keys and room for N; FREE_ENTRY may be NULL. */
+/* Make a table with text keys and capacity for N; FREE_ENTRY may be NULL. */
 static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
 {
 	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
@@ -184,7 +185,9 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 	return copy_node(r, a->node, depth, ret);
 }
 
-/* --- tags ("!!str 1"): those of YAML's core schema are known, and have to fit --- */
+/*
+ * --- tags ("!!str 1"): only those of YAML's core schema are allowed, and must match the value ---
+ */
 
 /* True if an explicit tag other than !!str fits this scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
@@ -197,7 +200,7 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/* Check the tag of NODE, and set whether NODE is plain by it. */
+/* Check the tag of NODE, and determine whether the tag makes NODE plain. */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
@@ -283,9 +286,10 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 }
 
 /*
- * A map in the making: of a list of maps the last one is merged first; a key that is there already keeps its place and
- * takes the later value. In PyYAML merged pairs come first, so that the map's own keys win. To kubectl a merge key has
- * the place in which it is written, and replaces own keys before it.
+ * A map that is being merged. From a list of maps the last one is merged first; a key that exists
+ * keeps its position and gets the later value. In PyYAML merged pairs come first, so that the map's
+ * own keys win. In kubectl a merge key has the position in which it is written, and replaces own
+ * keys before it.
  */
 struct merged {
 	struct spec_yaml *map;
@@ -328,7 +332,7 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-/* Merge the contents of VALUE, that of a merge key. */
+/* Merge VALUE, the value of a merge key. */
 static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
 {
 	if (!is_source(value))
@@ -371,7 +375,7 @@ static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct 
 	free(old.v);
 }
 
-/* Replace the merge keys of all maps under ROOT by what they merge. */
+/* Replace the merge keys of all maps under ROOT by the merged pairs. */
 static void merge(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	bool merges = false;

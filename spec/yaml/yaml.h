@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * YAML in and out. In: a document (JSON is YAML) -> a tree of nodes with positions in which
- * plain scalars keep the text as it was written; bounded in bytes, depth and aliases
- * (spec/base/limits.h), duplicate keys are errors. Out: a JSON value -> block YAML that any YAML 1.1
- * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
+ * YAML in and out. In: a document (JSON is YAML) becomes a tree of nodes with positions, in which
+ * plain scalars have their text as written. Bytes, depth and aliases are bounded
+ * (spec/base/limits.h), and duplicate keys are errors. Out: a JSON value becomes block YAML that
+ * YAML 1.1 and 1.2 readers parse as the same value. Pure; a tree belongs to one thread.
  *
- * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's errors),
- * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_kubectl.c does so as kubectl does,
- * yaml_path.c finds where a path leads, yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them
- * back, by tables of their fields.
+ * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's
+ * errors), yaml_json.c resolves scalars and makes a JSON value from a tree, yaml_kubectl.c does so
+ * as kubectl does, yaml_path.c finds the node of a path, yaml_emit.c writes a JSON value. field.h
+ * writes structs as JSON and reads them back, by tables of their fields.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct json_object; /* json-c; never leaves spec/ (rule D4) */
 enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 
 /*
- * A node. Plain data: a tree is only read once it is parsed; a reader may make a node of its own,
- * for example for a position.
+ * A node. Plain data: once parsed, a tree does not change. A reader may make a node of its own, for
+ * example for a position.
  */
 struct spec_yaml {
 	enum spec_yaml_type type;
@@ -101,22 +101,24 @@ bool spec_yaml_is_null(const struct spec_yaml *node);
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
 
 /*
- * Make the JSON value that kubectl would send for a tree: plain scalars and keys are read as YAML 1.1 (0755 is 493, yes
- * is true, a key 0x1 is "1"), and tags are applied. 0, or the errno of what is added to E: a value or a key that JSON
- * doesn't have, a value that doesn't fit its tag, two keys that become one.
+ * Make the JSON value that kubectl would send for a tree: plain scalars and keys are parsed as YAML
+ * 1.1 (0755 is 493, yes is true, a key 0x1 is "1"), and tags are applied. Return 0, or the errno of
+ * the errors added to E: a value or a key that JSON lacks, a value that does not fit its tag, two
+ * keys that become equal.
  */
 int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 			struct spec_errors *e);
 
 /*
- * Write VALUE as YAML text: keys in the object's order, strings that look like another type quoted, multi-line text as
- * literal blocks where that loses nothing, Unicode kept. Collections that are nested deeper than FLOW_DEPTH levels (the
- * root is level 1; 0: none) are written in flow style on one line. *RET is malloc'ed and NUL-terminated.
+ * Write VALUE as YAML text: keys in the object's order; strings that look like another type quoted;
+ * multi-line text as literal blocks where that is lossless; Unicode unescaped. Collections nested
+ * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on one
+ * line. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
 /*
- * Add KEY to O: a time in ns since 1970 as text, null if it is 0. spec_yaml_emit writes it without quotes, though
- * readers of YAML 1.1 then take it for a time.
+ * Add KEY to O: a time in ns since 1970 as text, or null if it is 0. spec_yaml_emit writes it
+ * without quotes, although YAML 1.1 readers then parse it as a time.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers take for the same value. Not
- * libyaml's emitter: it escapes all characters beyond U+FFFF, and leaves it to its caller to
- * know which plain text a reader takes for another type. One string is written
- *   plain          if no reader can take it for anything else;
+ * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. libyaml's
+ * emitter is not used: it escapes all characters beyond U+FFFF, and its caller must know which
+ * plain text a reader takes for another type. A string is written
+ *   plain          if no reader can take it for another type;
  *   as a block     if it has several lines, in block context;
  *   'single' or "double" quoted otherwise.
- * Readers differ in what they take plain text for: YAML 1.1 has many booleans, octal, binary and base-60
- * numbers and dates, 1.2 fewer. To quote one string too many costs nothing, one too few changes a value,
+ * Readers differ in the types of plain text: YAML 1.1 has many booleans, octal, binary and base-60
+ * numbers and dates, 1.2 fewer. An unnecessary quote costs nothing, a missing one changes a value,
  * so strings are quoted in case of doubt.
  */
 #include "spec/yaml/yaml.h"
@@ -19,10 +19,13 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
-/* A longer key must be written "? key"; readers look only 1024 characters ahead for its ":". */
+/*
+ * A longer key must be written as "? key", since readers look for its ":" only in the next 1024
+ * characters.
+ */
 #define SIMPLE_KEY_MAX 1000
 
-/* Marks a string as a time; its address alone counts. */
+/* Marks a string as a time; only its address matters. */
 static const char time_mark[] = "time";
 
 struct emitter {
@@ -81,7 +84,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* True if plain text may begin like this without being parsed as syntax. */
+/* True if plain text that begins like this can't be parsed as syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -144,7 +147,10 @@ static void put_indent(struct emitter *em, unsigned indent)
 	fprintf(em->out, "%*s", (int)indent, "");
 }
 
-/* Write the characters of TEXT, escaped for double quotes. Bytes that are not UTF-8 become U+FFFD. */
+/*
+ * Write the characters of TEXT, escaped for double quotes. Replace bytes that are not UTF-8 by
+ * U+FFFD.
+ */
 static void put_double_quoted(FILE *out, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -169,7 +175,7 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-/* Write a string on the current line, in the plainest style for it; FLOW: inside of [] or {}. */
+/* Write a string on the current line, in its plainest style. FLOW: inside of [] or {}. */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
 	bool printable = len > 0 && is_printable(text, len, "");
@@ -177,7 +183,10 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	if (printable && is_plain(text, len, flow)) {
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
-		/* Single quotes need no escapes, and are easier to read where double quotes would need some. */
+		/*
+		 * Single quotes need no escapes, so they are easier to read where double quotes
+		 * would need some.
+		 */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
 			if (text[i] == '\'')
@@ -202,8 +211,8 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 
 /*
  * Write a literal block, its lines at INDENT + 2, where INDENT is the column of the collection
- * around it. If the text begins with white space, the indentation is written as a number, since a
- * parser could not distinguish it from the text.
+ * around it. If the text begins with white space, write the indentation as a number, since a parser
+ * could not distinguish the two.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -273,7 +282,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	}
 }
 
-/* True if VALUE fills lines of its own, below a key or dash. */
+/* True if VALUE is written on lines of its own, below a key or dash. */
 static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
 {
 	if (em->flow_depth && level > em->flow_depth)
@@ -283,7 +292,7 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/* Write the pairs of a block map at INDENT, whose first line is indented already. */
+/* Write the pairs of a block map at INDENT. Its first line is already indented. */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;
@@ -318,9 +327,9 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * Write VALUE after the ":" or "-" of a collection at column INDENT, to the end of its last line. In a list a
- * collection begins on the line of the dash; in a map it begins on the next line, and a list is not indented further
- * there.
+ * Write VALUE after the ":" or "-" of a collection at column INDENT, up to the end of its last
+ * line. In a list, a collection begins on the line of the dash. In a map, it begins on the next
+ * line, and a list there is not indented further.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

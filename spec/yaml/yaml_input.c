@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a document on their way to libyaml, and libyaml's errors on their way to a person. The
- * encoding and the characters are checked before libyaml sees them, because here the message can have
- * the position and what to do. JSON's surrogate pairs, which YAML lacks, are replaced. libyaml's errors are
- * fixed texts of its scanner and parser; a table puts them into words for who wrote the document, and
- * one that is not in it is passed on as it is.
+ * Prepares a document's bytes for libyaml, and libyaml's errors for people. Encoding and characters
+ * are checked before libyaml sees them, since an error can have a position and a remedy here.
+ * JSON's surrogate pairs, which YAML lacks, are replaced. libyaml's errors are fixed texts of its
+ * scanner and parser. A table translates them for the author of the document; an unknown one is
+ * shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -19,7 +19,7 @@ bool yaml_input_is_printable(uint32_t c)
 {
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
-	/* line breaks to some readers, byte order mark, noncharacters of the first plane */
+	/* some readers' line breaks, byte order mark, noncharacters of the first plane */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
@@ -83,9 +83,9 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 
 	for (; s < end; s += n, column++) {
 		/*
-		 * %TAG declares tags of its own, which are all unknown here. It is refused before
-		 * libyaml parses it: there, many of them take quadratic time, and a long one is
-		 * copied at each use.
+		 * %TAG declares custom tags, which are all unknown here. It is refused before
+		 * libyaml parses it, since many of them take quadratic time there, and a long one
+		 * is copied at each use.
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
@@ -127,7 +127,7 @@ static bool needs_adapting(const char *text, size_t len)
 	return false;
 }
 
-/* Copy one character or escape of JSON from S to OUT, as YAML; returns its length in S. */
+/* Copy one character or escape of JSON from S to OUT, as YAML. Return its length in S. */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
 	uint32_t c = 0;
@@ -141,7 +141,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* its second character is never the beginning of another escape */
+		/* its second character never begins another escape */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -160,7 +160,7 @@ static const char *skip_space(const char *s, const char *end)
 	return s;
 }
 
-/* The end of the JSON map at S. */
+/* Return the end of the JSON map at S. */
 static const char *skip_map(const char *s, const char *end)
 {
 	size_t depth = 0;
@@ -179,7 +179,9 @@ static const char *skip_map(const char *s, const char *end)
 	return end;
 }
 
-/* A copy of TEXT, in which "---" separates JSON maps that follow each other. NULL: TEXT has no such maps. */
+/*
+ * Return a copy of TEXT, with "---" between consecutive JSON maps; NULL if TEXT has no such maps.
+ */
 static char *split_maps(const char *text, size_t *len)
 {
 	const char *end = text + *len, *next = skip_space(skip_map(text, end), end);
@@ -220,9 +222,9 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 /* --- libyaml's errors --- */
 
-enum place {
+enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* where the thing that it was reading begins */
+	BEGINNING, /* the beginning of the thing that libyaml was parsing */
 	HERE_FROM, /* where libyaml stopped; the text has the position of the beginning */
 };
 
@@ -234,7 +236,7 @@ enum place {
 static const struct {
 	const char *problem;
 	const char *context; /* NULL: any */
-	enum place place;
+	enum error_position position;
 	const char *text;
 } explanations[] = {
 	{"could not find expected ':'", NULL, BEGINNING,
@@ -302,7 +304,7 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* The character at which P stopped can't begin anything. */
+/* Explain that nothing can begin with the character at which P stopped. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;
@@ -329,18 +331,19 @@ int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len, str
 	if (streq(problem, "found character that cannot start any token"))
 		return explain_char(p, text, len, e);
 	for (size_t i = 0; i < array_size(explanations); i++) {
-		enum place place = explanations[i].place;
+		enum error_position position = explanations[i].position;
 
 		if (!streq(problem, explanations[i].problem) ||
 		    (explanations[i].context && !streq(context, explanations[i].context)))
 			continue;
-		if (place == HERE_FROM && *context)
+		if (position == HERE_FROM && *context)
 			return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
 					       (unsigned)p->problem_mark.column + 1, "",
 					       "%s (it begins at line %zu, column %zu)",
 					       explanations[i].text, p->context_mark.line + 1,
 					       p->context_mark.column + 1);
-		return add_at(e, place == BEGINNING && *context ? p->context_mark : p->problem_mark,
+		return add_at(e,
+			      position == BEGINNING && *context ? p->context_mark : p->problem_mark,
 			      explanations[i].text);
 	}
 	for (size_t i = 0; i < array_size(families); i++) {

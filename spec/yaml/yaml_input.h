@@ -10,28 +10,29 @@
 #include "spec/base/error.h"
 
 /*
- * Refuse a file that is too large or in another encoding. On success *TEXT, *LEN are without
- * the byte order mark. 0, -EINVAL, -EFBIG.
+ * Refuse a file that is too large or in another encoding. On success *TEXT and *LEN exclude the
+ * byte order mark. Return 0, -EINVAL or -EFBIG.
  */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may have characters as they are that YAML
- * wants escaped. In a stream of JSON maps, as jq(1) writes it, nothing separates them. If TEXT is JSON with such: a
- * copy (malloc'ed) as YAML has it, of the same lines unless two maps share one, and its length in *LEN. NULL if TEXT
- * can be read as it is.
+ * Convert JSON that YAML does not accept. JSON writes characters beyond U+FFFF as two escapes,
+ * "\ud83d\ude00", may have unescaped characters that YAML wants escaped, and may be a stream of
+ * maps without separators, as jq(1) writes it. Return a malloc'ed copy with the same lines (unless
+ * two maps share one), and its length in *LEN; NULL if libyaml can parse TEXT as it is.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
- * Refuse bytes that libyaml would refuse, or that it reads otherwise than an editor shows them: bytes that are not
- * UTF-8, control characters, Unicode's own line breaks, %TAG. 0, -EINVAL.
+ * Refuse bytes that libyaml would refuse, or would read differently from what an editor shows:
+ * bytes that are not UTF-8, control characters, Unicode's own line breaks, %TAG. Return 0 or
+ * -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
-/* Add the error at which PARSER stopped, in our words; TEXT is what it read. -EINVAL. */
+/* Add the error at which PARSER stopped, in kxfs's words. TEXT is its input. Return -EINVAL. */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/* True if C is valid unescaped in YAML text for every parser. (Not line breaks, not a tab.) */
+/* True if C needs no escape in YAML text for any parser. Line breaks and tabs are not included. */
 bool yaml_input_is_printable(uint32_t c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What plain scalars mean, and the tree as a JSON value. The rules are YAML 1.2's core schema without the forms that
- * another reader might take for something else: a number is decimal and has no leading zero, a boolean is true or
- * false; anything else is text.
+ * The meaning of plain scalars, and the tree as a JSON value. The rules are YAML 1.2's core schema
+ * without the forms that another reader might parse differently: a number is decimal and has no
+ * leading zero, a boolean is true or false; anything else is text.
  */
 #include "spec/yaml/yaml.h"
 

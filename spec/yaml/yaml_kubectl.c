@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a document means to kubectl, which reads YAML by sigs.k8s.io/yaml and go.yaml.in/yaml/v2: the scalars of YAML
- * 1.1 except base 60, and some forms of Go's own (0o17, 08 as a float). A date is text there too. The order of the
- * attempts is that of resolve.go in go.yaml.in/yaml/v2.
+ * The meaning of a document to kubectl, which reads YAML by sigs.k8s.io/yaml and
+ * go.yaml.in/yaml/v2: the scalars of YAML 1.1 except base 60, and some forms of Go's own (0o17, 08
+ * as a float). A date is text. The order of the attempts is that of resolve.go in
+ * go.yaml.in/yaml/v2.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,13 +18,13 @@
 
 #define BINARY_TAG "tag:yaml.org,2002:binary"
 
-/* What a scalar is. Plain data. */
+/* The value of a scalar. Plain data. */
 struct scalar {
 	enum spec_yaml_value type;
 	bool truth;	/* BOOL */
 	bool negative;	/* INT */
 	uint64_t whole; /* INT: its absolute value */
-	double number;	/* FLOAT; may be infinite or no number */
+	double number;	/* may be infinite or NaN */
 };
 
 static const struct {
@@ -57,10 +58,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/*
- * True if TEXT is written like WORD, Word or WORD, where WORD is in lower case. ".NaN" is such a
- * form of ".nan", too.
- */
+/* True if TEXT is WORD, Word or word for a lower-case WORD. ".NaN" is a form of ".nan", too. */
 static bool is_form_of(const char *text, const char *word)
 {
 	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
@@ -75,7 +73,7 @@ static bool is_form_of(const char *text, const char *word)
 	       (streq(word, ".nan") ? streq(text, ".NaN") : upper == 1 && is_upper(text[first]));
 }
 
-/* The value of the digit C; 99: it is not a digit. */
+/* Return the value of the digit C; 99 if it is not a digit. */
 static unsigned digit_of(char c)
 {
 	return is_digit(c)				? (unsigned)(c - '0')
@@ -83,7 +81,10 @@ static unsigned digit_of(char c)
 							: 99;
 }
 
-/* Read TEXT, a sign and digits of BASE; 0: its prefix has the base. As strconv.ParseInt, and ParseUint beyond it. */
+/*
+ * Parse TEXT, a sign and digits of BASE, like strconv.ParseInt, and like ParseUint beyond its
+ * range. BASE 0: the prefix names the base.
+ */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
 	struct scalar s = {.type = SPEC_YAML_INT, .negative = *text == '-'};
@@ -113,7 +114,7 @@ static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 	return true;
 }
 
-/* Read TEXT, a decimal number with a fraction and an exponent, which it may lack. */
+/* Parse TEXT, a decimal number with an optional fraction and exponent. */
 static bool read_float(const char *text, struct scalar *ret)
 {
 	const char *s = text + (*text == '-' || *text == '+');
@@ -168,7 +169,7 @@ static struct scalar resolve_text(const char *text)
 		return ret;
 	if (read_float(plain, &ret))
 		return ret;
-	/* ParseInt takes a sign here, too. */
+	/* ParseInt accepts a sign here, too. */
 	if (strncmp(plain, "0b", 2) == 0 && read_whole(plain + 2, 2, &ret))
 		return ret;
 	return none;
@@ -228,7 +229,10 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 			"the value does not fit its tag !!%s", strrchr(node->tag, ':') + 1);
 }
 
-/* The text of NODE, malloc'ed, and its length; what !!binary holds is decoded. NULL: an error was added. */
+/*
+ * Return the text of NODE, malloc'ed, and its length; !!binary is decoded. NULL: an error was
+ * added.
+ */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
 {
 	cleanup_free char *ret = NULL;
@@ -246,7 +250,7 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 	return NULL;
 }
 
-/* The text of a FLOAT as a key: that of a float of 32 bits, as sigs.k8s.io/yaml writes it. */
+/* Return a FLOAT as a key: as a 32-bit float, like sigs.k8s.io/yaml. */
 static char *float_key(double number)
 {
 	const float value = (float)number;
@@ -263,7 +267,7 @@ static char *float_key(double number)
 	return text_copy(text);
 }
 
-/* KEY as text, malloc'ed. NULL: an error was added. */
+/* Return KEY as text, malloc'ed. NULL: an error was added. */
 static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 {
 	struct scalar s;
@@ -315,7 +319,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 	case SPEC_YAML_BOOL:
 		return spec_tree_bool(s.truth);
 	case SPEC_YAML_INT:
-		/* Beyond 64 bits with a sign, JSON is read as a double. */
+		/* JSON readers parse numbers beyond a signed 64-bit integer as doubles. */
 		if (!s.negative && s.whole > INT64_MAX)
 			return spec_tree_double((double)s.whole);
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
@@ -324,7 +328,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 			refuse(node, "is a number that JSON, and so a manifest, does not have", e);
 			return NULL;
 		}
-		/* 1.0 is 1 to the server, which would not accept 1.0 for a whole number. */
+		/* Write 1.0 as 1: the server does not accept 1.0 for an integer. */
 		if (trunc(s.number) == s.number && fabs(s.number) < 0x1p63)
 			return spec_tree_int((int64_t)s.number);
 		return spec_tree_double(s.number);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds where in a document the value of a path is, such as "roles[0].env.A", for errors that are found after reading.
+ * Finds the node of a path such as "roles[0].env.A" in a document, for errors that are found after
+ * parsing.
  */
 #include "spec/yaml/yaml.h"
 
-/* How many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0: PATH does not begin with it. */
+/*
+ * Return how many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0 if PATH does not begin
+ * with it.
+ */
 static size_t match_key(const char *path, const char *key)
 {
 	size_t n = strlen(key);
@@ -18,7 +22,10 @@ static size_t match_key(const char *path, const char *key)
 	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
 }
 
-/* The node to which the first step of *PATH leads from NODE; *PATH moves behind that step. NULL: none. */
+/*
+ * Return the node that the first step of *PATH names below NODE, and move *PATH after that step.
+ * NULL if there is none.
+ */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {
 	if (node->type == SPEC_YAML_LIST && **path == '[') {

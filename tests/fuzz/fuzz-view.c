@@ -184,13 +184,13 @@ static void read_cluster_queue(struct cluster *c, const char *line, size_t len)
 
 static void read_places(struct cluster *c, const char *line, size_t len)
 {
-	struct spec_place *v;
+	struct spec_queue_position *v;
 	size_t n;
 
-	if (spec_places_parse(line, len, &v, &n) < 0)
+	if (spec_queue_positions_parse(line, len, &v, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		c->place = spec_places_find(v, n, v[i].uid);
+		c->place = spec_queue_positions_find(v, n, v[i].uid);
 		assert(c->place > 0 && *v[i].uid);
 	}
 	free(v);
@@ -354,7 +354,7 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 		.kueue = {.known = true,
 			  .workload = c->workload,
 			  .cluster_queue = c->cluster_queue,
-			  .place = c->place},
+			  .position = c->place},
 		.before = before,
 	};
 	const struct spec_job *job =

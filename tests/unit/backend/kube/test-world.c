@@ -227,15 +227,15 @@ static size_t count_messages(const char *what)
 /* A job has its place in its queue: in another queue it has none until the place is asked for. */
 static void test_moved(void **state)
 {
-	const struct spec_place first = {.uid = "u1", .place = 3};
+	const struct spec_queue_position first = {.uid = "u1", .position = 3};
 
 	fill();
 	world_set_places(rig.w, "q1", &first, 1);
-	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 3);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 3);
 	tell_job("j1", "u1", "q1");
-	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 3);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 3);
 	tell_job("j1", "u1", "q2");
-	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).place, 0);
+	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 0);
 }
 
 #define VERSIONED                                                                                  \

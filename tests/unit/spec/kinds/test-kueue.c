@@ -629,7 +629,7 @@ static void test_place(void **state)
 {
 	struct world w = WORLD_OF_APP;
 
-	w.kueue.place = 3;
+	w.kueue.position = 3;
 	held(&w, "", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 3);
 	assert_why(&w, "InLine",

@@ -200,19 +200,19 @@ static void test_places(void **state)
 		"{\"metadata\":{\"ownerReferences\":[{\"uid\":\"x\"},{\"uid\":\"a\","
 		"\"controller\":true}]},\"positionInClusterQueue\":7,\"positionInLocalQueue\":1},"
 		"{\"metadata\":{},\"positionInClusterQueue\":8},{},7]}";
-	struct spec_place *v;
+	struct spec_queue_position *v;
 	size_t n;
 
-	assert_int_equal(spec_places_parse(json, strlen(json), &v, &n), 0);
+	assert_int_equal(spec_queue_positions_parse(json, strlen(json), &v, &n), 0);
 	assert_int_equal(n, 2);
-	assert_int_equal(spec_places_find(v, n, "a"), 8);
-	assert_int_equal(spec_places_find(v, n, "b"), 1);
-	assert_int_equal(spec_places_find(v, n, "x"), 0);
-	assert_int_equal(spec_places_find(v, n, ""), 0);
+	assert_int_equal(spec_queue_positions_find(v, n, "a"), 8);
+	assert_int_equal(spec_queue_positions_find(v, n, "b"), 1);
+	assert_int_equal(spec_queue_positions_find(v, n, "x"), 0);
+	assert_int_equal(spec_queue_positions_find(v, n, ""), 0);
 	free(v);
-	assert_int_equal(spec_places_parse("[]", 2, &v, &n), -EINVAL);
-	assert_int_equal(spec_places_parse("{}", 2, &v, &n), 0);
-	assert_int_equal(spec_places_find(v, n, "a"), 0);
+	assert_int_equal(spec_queue_positions_parse("[]", 2, &v, &n), -EINVAL);
+	assert_int_equal(spec_queue_positions_parse("{}", 2, &v, &n), 0);
+	assert_int_equal(spec_queue_positions_find(v, n, "a"), 0);
 	free(v);
 }
 

@@ -31,7 +31,7 @@ static void test_events_text(void **state)
 	size_t len;
 	int64_t changed;
 
-	assert_true(spec_event_view_tells(v[0]));
+	assert_true(spec_event_view_explains(v[0]));
 	assert_true(spec_event_view_is_noise(v[1]));
 	assert_false(spec_event_view_same(v[0], v[1]));
 	assert_true(spec_event_view_is_old(v[2], 9 * SECOND));
