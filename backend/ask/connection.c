@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection of a mount: that of its kubeconfig, changed by its SOURCE and its options. */
+/* Makes the connection of a mount: that of its kubeconfig, changed by SOURCE and options. */
 #include "backend/ask/connection.h"
 
 #include "backend/client/kubeconfig.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a cluster offers a mount, found out by asking for one thing after the other:
+ * Finds out what a cluster offers to a mount, by one request after the other:
  *
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
@@ -40,7 +40,7 @@ struct examine {
 	struct asking *asking;
 	struct http *http;
 	enum state state;
-	size_t i, verb;	  /* the row, and its verb, of the present request */
+	size_t i, verb;	  /* row and verb of the present request */
 	int64_t asked_at; /* when the version was requested, in seconds */
 	/* Kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -79,8 +79,8 @@ static void enter(struct examine *e, enum state state)
 }
 
 /* Print the meaning of REPLY, a failed reply about RESOURCE. */
-static void say_refused(const struct examine *e, const struct http_reply *reply,
-			const char *resource)
+static void print_refusal(const struct examine *e, const struct http_reply *reply,
+			  const char *resource)
 {
 	const struct spec_asked asked = {
 		.verb = "get",
@@ -118,7 +118,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 	cleanup_free char *version = NULL;
 
 	if (reply->err || reply->status == 401) {
-		say_refused(e, reply, "/version");
+		print_refusal(e, reply, "/version");
 		enter(e, OVER);
 		return;
 	}
@@ -170,7 +170,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		if (open)
 			say(e, BACKEND_WRONG, "the server's list of what it serves can't be read");
 		else
-			say_refused(e, reply, "/apis");
+			print_refusal(e, reply, "/apis");
 		enter(e, OVER);
 		return;
 	}

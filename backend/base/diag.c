@@ -21,7 +21,7 @@ static atomic_bool diag_stderr = true;
 
 static struct lock diag_lock = LOCK_INIT;
 static char diag_ring[DIAG_RING];
-static size_t diag_start; /* where in the ring the oldest line begins */
+static size_t diag_start; /* offset in the ring at which the oldest line begins */
 static size_t diag_len;
 
 static const char *const diag_names[] = {"error", "warning", "info", "debug"};

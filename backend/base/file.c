@@ -280,17 +280,17 @@ static int put_aside(const char *from, const char *to, char **ret,
 		     int (*put)(int from_at, const char *from, int to_at, const char *to))
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {
-		cleanup_free char *place = i ? text_print("%s.%u", to, i) : text_copy(to);
+		cleanup_free char *path = i ? text_print("%s.%u", to, i) : text_copy(to);
 		struct stat st;
-		int err = disk_stat(AT_FDCWD, place, &st);
+		int err = disk_stat(AT_FDCWD, path, &st);
 
 		if (err == 0)
 			continue;
 		if (err == -ENOENT)
-			err = put(AT_FDCWD, from, AT_FDCWD, place);
+			err = put(AT_FDCWD, from, AT_FDCWD, path);
 		if (err < 0)
 			return err;
-		*ret = take_ptr(place);
+		*ret = take_ptr(path);
 		return 0;
 	}
 	return -EEXIST;

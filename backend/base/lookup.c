@@ -20,7 +20,7 @@
 /* More threads than this would cost too much memory. */
 #define LOOKUP_MAX 256
 
-enum looking {
+enum lookup_state {
 	ASKED,
 	HANGS,
 	OVER,
@@ -31,7 +31,7 @@ struct asked {
 	struct loop *loop;
 	char *key;
 	struct loop_timer timer;
-	enum looking state; /* under the lock */
+	enum lookup_state state; /* under the lock */
 	struct asked *prev, *next;
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lookups of what users own, which may hang: their paths, which may lead to a server that does not
- * answer, and their names, which a directory service may have to resolve. Each lookup has a thread
- * of its own and a timeout. A thread that hangs is abandoned: it holds up neither other lookups nor
- * the end of the process. Another lookup of the same key fails immediately while it hangs.
+ * Lookups that may hang: in paths of users, which may lead to a server that does not answer, and of
+ * their names, which a directory service may have to resolve. Each lookup has a thread of its own
+ * and a timeout. A thread that hangs is abandoned: it holds up neither other lookups nor the end of
+ * the process. Another lookup of the same key fails immediately while it hangs.
  *
- *	static void look(void *question)		// that thread; touches nothing but QUESTION
- *	static void looked(void *data, void *question)	// I/O thread
+ *         static void look(void *question)                // that thread; touches nothing but
+ * QUESTION
+ *         static void looked(void *data, void *question)  // I/O thread
  */
 #pragma once
 

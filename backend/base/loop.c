@@ -172,7 +172,7 @@ static bool timer_is_before(const struct loop_timer *a, const struct loop_timer 
 static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	loop->timers.v[i] = t;
-	t->place = i + 1;
+	t->position = i + 1;
 }
 
 /* Put T at position I of the heap, or sift it up or down to where its time belongs. */
@@ -199,10 +199,10 @@ static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 
 static void timer_take(struct loop *loop, struct loop_timer *t)
 {
-	size_t i = t->place - 1;
+	size_t i = t->position - 1;
 	struct loop_timer *last = loop->timers.v[--loop->timers.n];
 
-	t->place = 0;
+	t->position = 0;
 	if (last != t)
 		timer_sift(loop, i, last);
 }
@@ -245,7 +245,7 @@ static void loop_on_prepare(uv_prepare_t *uv)
 static void timer_set(struct loop *loop, struct loop_timer *t, uint64_t ms)
 {
 	assert(loop_is_here(loop));
-	if (t->place)
+	if (t->position)
 		timer_take(loop, t);
 	t->at = loop_now_ms() + ms;
 	t->seq = ++loop->timers.seq;
@@ -266,7 +266,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 
 void loop_timer_stop(struct loop_timer *t)
 {
-	if (!t->place)
+	if (!t->position)
 		return;
 	assert(loop_is_here(t->loop));
 	timer_take(t->loop, t);
@@ -407,7 +407,7 @@ static void give_pool(struct loop *loop, loop_fn work, loop_fn done, void *data,
 	loop_ref(loop);
 	loop->working++;
 	pool_add(loop->pool, &j->job);
-	if (!loop->check.place)
+	if (!loop->check.position)
 		timer_set(loop, &loop->check, LOOP_CHECK_MS);
 }
 

@@ -30,7 +30,7 @@ struct loop_timer {
 	uint64_t at; /* when it is due, by loop_now_ms */
 	/* Sequence number; breaks ties between timers that expire at the same time. */
 	uint64_t seq;
-	size_t place; /* position in the heap of active timers, from 1; 0 if it is not set */
+	size_t position; /* position in the heap of active timers, from 1; 0 if it is not set */
 };
 
 void loop_new(struct loop **ret);
@@ -83,7 +83,7 @@ void loop_timer_stop(struct loop_timer *t);
 /* True if T is set. Within FN this is false until T is set again. */
 static inline bool loop_timer_is_set(const struct loop_timer *t)
 {
-	return t->place != 0;
+	return t->position != 0;
 }
 
 /*

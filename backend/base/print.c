@@ -8,7 +8,10 @@
 
 #include "spec/base/utf8.h"
 
-/* Print TEXT in the quotes that both formats have. Control characters, line ends too, become escapes. */
+/*
+ * Print TEXT in the quotes that both formats have, with escapes for control characters, line ends
+ * too.
+ */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");

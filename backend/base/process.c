@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ...
- * EXIT_CODE"; see proc(5). The limit of descriptors is remembered when it is first raised, since other programs are
- * started with the old one.
+ * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME
+ * CSTIME ... RSS ... EXIT_CODE"; see proc(5). kxfs stores its limit of descriptors before it first
+ * raises it, since it starts other programs with the old limit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +13,18 @@
 #include "spec/base/mem.h"
 
 /*
- * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread that a signal ends has
- * PF_SIGNALED, and so has a thread that ends because another one has called exit or exec. EXIT_CODE, the process's
- * status as wait(2) returns it, differs: after a signal its low seven bits are not 0. A reader that may not trace the
- * process reads 0.
+ * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread that
+ * a signal ends has PF_SIGNALED, and so has a thread that ends because another one called exit or
+ * exec. EXIT_CODE, the process's status as returned by wait(2), distinguishes them: after a signal
+ * its low seven bits are not 0. For a reader that may not trace the process, EXIT_CODE is 0.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
 
-/* The signal that has ended a process; P is at the end of NAME, and EXIT_CODE is the 50th field after it. */
+/*
+ * Return the signal that ended a process. P is at the end of NAME; EXIT_CODE is the 50th field
+ * after it.
+ */
 static int ended_by(unsigned flags, const char *p)
 {
 	int status;
@@ -36,7 +39,7 @@ static int ended_by(unsigned flags, const char *p)
 
 int process_parse_stat(const char *text, struct process_stat *ret)
 {
-	/* The name may hold any byte, so the fields after it begin behind the last parenthesis. */
+	/* NAME may contain any byte, so find its end by the last parenthesis. */
 	const char *p = strrchr(text, ')');
 	unsigned long user = 0, system = 0;
 	long waited_user = 0, waited_system = 0, pages = 0;
@@ -44,7 +47,7 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	int parent;
 	unsigned flags;
 
-	/* If the text is cut off, the fields behind FLAGS are 0. */
+	/* If the text is truncated, the fields after FLAGS are 0. */
 	if (!p ||
 	    sscanf(p + 1,
 		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d "

@@ -22,16 +22,16 @@ struct process_stat {
 	 */
 	int signal;
 	/*
-	 * CPU time of the process and of all children that it has waited for, in ticks of sysconf(_SC_CLK_TCK) a
-	 * second.
+	 * CPU time of the process and of all children that it has waited for, in ticks of
+	 * sysconf(_SC_CLK_TCK) a second
 	 */
 	unsigned long ticks;
 	unsigned long pages; /* resident pages of memory */
 };
 
 /*
- * Parse TEXT, the contents of /proc/PID/stat; -EINVAL if they are malformed. PROCESS_HIDDEN is also what a text shows
- * to a reader that may trace the process if no signal has ended it.
+ * Parse TEXT, the contents of /proc/PID/stat; -EINVAL if they are malformed. *RET's signal is also
+ * PROCESS_HIDDEN if the reader may trace the process and no signal has ended it.
  */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Read the stat of the process or thread PID. -ESRCH: it does not exist, or kxfs can't see it. */

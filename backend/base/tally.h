@@ -13,7 +13,7 @@
 
 #define TALLY_ROWS   128
 #define TALLY_LABELS 3
-#define TALLY_TEXT   48 /* bytes of a value that are kept, with the NUL */
+#define TALLY_TEXT   48 /* bytes of a stored value, with the NUL */
 
 struct tally_row {
 	char values[TALLY_LABELS][TALLY_TEXT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start threads with all signals blocked, so that the I/O thread's loop receives the process's
+ * Start threads with all signals blocked: only the I/O thread's loop receives the process's
  * signals.
  */
 #pragma once

@@ -89,7 +89,7 @@ struct credential {
 	uint64_t generation;	 /* grows with each change of these */
 
 	enum { KNOWN, READING, LATE } files_state;
-	int files_err; /* why nothing could be read, or 0 */
+	int files_err; /* why the files could not be read, or 0 */
 	char *files_text;
 	struct files files;
 	uint64_t files_due_ms;
@@ -104,7 +104,7 @@ struct credential {
 	int64_t renew_ns;   /* when ANSWER is to be renewed; 0: never */
 	uint64_t plugin_ms; /* the plugin does not run again before that */
 	/* While the plugin ran, a request came from a user who may have logged in meanwhile. */
-	bool hurried;
+	bool urgent;
 
 	bool reload;	   /* read the kubeconfig again together with the files */
 	bool files_known;  /* FILES is the last read */
@@ -162,7 +162,7 @@ static void make_pair(const struct credential *cr, char **ret_cert, char **ret_k
 	*ret_key = text_copy(key);
 }
 
-/* --- who waits --- */
+/* --- callers that wait --- */
 
 static void answer_one(struct credential *cr, credential_fn fn, void *data)
 {
@@ -191,7 +191,7 @@ static bool must_wait(const struct credential *cr)
 	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
-/* Call all who have waited until now, unless another source is needed. */
+/* Call all callers that wait now, unless another source is needed. */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -446,8 +446,8 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 {
 	struct credential *cr = data;
 
-	cr->plugin_state = err < 0 && cr->hurried ? AGAIN : LEAVING;
-	cr->hurried = false;
+	cr->plugin_state = err < 0 && cr->urgent ? AGAIN : LEAVING;
+	cr->urgent = false;
 	if (err < 0) {
 		cr->plugin_ms = loop_now_ms() + FAILED_MS;
 		if (!answer_is_good(cr, loop_time_ns())) {
@@ -567,10 +567,10 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	return true;
 }
 
-void credential_hurry(struct credential *cr)
+void credential_retry_now(struct credential *cr)
 {
 	cr->refused_ms = 0;
-	cr->hurried = cr->plugin_state == ASKED;
+	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
 		cr->reload = cr->load; /* the user may have another way to log in by now */

@@ -2,8 +2,8 @@
 /*
  * Authentication: fixed tokens and certificates, token files that change, exec plugins. Each
  * request asks for a credential first. The reply is immediate while the known one is good;
- * otherwise it is refreshed once for all who wait. I/O thread only, except credential_new and
- * credential_free. No credential appears in a message.
+ * otherwise it is refreshed once for all waiting requests. I/O thread only, except credential_new
+ * and credential_free. No credential appears in a message.
  */
 #pragma once
 
@@ -63,4 +63,4 @@ bool credential_refused(struct credential *cr, uint64_t generation);
  * A user waits for the next request, and may have logged in just now: forget an earlier failure,
  * and refresh credentials that the server refuses even if that was done a moment ago.
  */
-void credential_hurry(struct credential *cr);
+void credential_retry_now(struct credential *cr);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curl requests which sockets to poll and when to call it again. We call curl_multi_socket_action
- * then, and read from curl which transfers have ended. Curl's callbacks only record its requests.
- * While bytes arrive without pause, curl keeps asking to be called immediately. That goes through
- * an idle handle, which libuv calls once in each round: a timer of 0 that is set again each time
- * keeps libuv among its timers, and nothing else on the loop is served until the bytes pause.
+ * Curl requests which sockets to poll and when to call it again. This file then calls
+ * curl_multi_socket_action, and asks curl which transfers have ended. Curl's callbacks only record
+ * its requests. While bytes arrive without pause, curl keeps asking to be called immediately. That
+ * goes through an idle handle, which libuv calls once in each round: a timer of 0 that is set again
+ * each time keeps libuv among its timers, and nothing else on the loop is served until the bytes
+ * pause.
  */
 #include "backend/client/curl_loop.h"
 
@@ -112,7 +113,10 @@ static void on_again(uv_timer_t *timer)
 	struct curl_loop *l = container_of(timer, struct curl_loop, again);
 	struct curl_socket *s;
 
-	/* Each socket goes to the end of the list before curl reads from it, since that may close it and others. */
+	/*
+	 * Move each socket to the end of the list before curl reads from it, since reading may
+	 * close it and others.
+	 */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
 
@@ -121,7 +125,7 @@ static void on_again(uv_timer_t *timer)
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
 		if (l->n_chunks == before)
-			/* A socket that is closed by now keeps its memory until later. */
+			/* A closed socket keeps its memory until later. */
 			read_no_more(s);
 	}
 	if (l->again_list)
@@ -158,8 +162,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	 * With HTTP/2, curl reads bytes of one request while it works for another one of the same
 	 * connection, and may not return to the first before its socket has more, or a timer of its
 	 * own fires (7.88: seen with 50 streams, about once in six times, and for 10 s). So a
-	 * moment later we let curl read again from a socket that had bytes, as long as that finds
-	 * any. Idle sockets cost nothing.
+	 * moment later kxfs lets curl read again from a socket that had bytes, until it has none.
+	 * Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE) {
 		if (!s->again)

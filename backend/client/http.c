@@ -6,7 +6,7 @@
  *
  *	state   | what is under way                 | what ends it               | next
  *	NEW     | the timer, at once                | the timer                  | QUEUED
- *	QUEUED  | it stands in its lane             | its turn, if not at once   | ASKING
+ *	QUEUED  | it waits in its lane              | a free connection          | ASKING
  *	ASKING  | credential_get                    | the credentials; a failure | RUNNING; OVER
  *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
  *	        | is there, the timer is the time   |   it may be sent again     | WAITING
@@ -61,9 +61,10 @@
 #define BACKOFF_MAX 10000u
 
 /*
- * When all connections are full, curl opens one for each stream of a burst, since it does not share
- * a connection that isn't up yet. So requests are passed to curl one after the other, each when the
- * one before has its connection; but not for a server that is known to have only HTTP/1.1.
+ * When all connections are full, curl opens one connection for each stream of a burst, since it
+ * does not share a connection that isn't up yet. So requests are passed to curl one after the
+ * other, each when the previous one has its connection, but not for a server that is known to have
+ * only HTTP/1.1.
  */
 struct lane {
 	struct curl_loop *curl;
@@ -86,8 +87,11 @@ struct http {
 	struct http_request *dead;     /* those that are OVER, until they are released */
 	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
 	unsigned n_paused;	       /* paused streams of HTTP/2 */
-	uint64_t turn;		       /* calls of work, counted from 1 */
-	/* FAILING: the last request that ended failed. RECOVERED: one has succeeded since; work notifies the owner. */
+	uint64_t round;		       /* calls of work, counted from 1 */
+	/*
+	 * ANSWERS: requests succeed. FAILING: the last request that ended failed. RECOVERED: one
+	 * has succeeded since; work notifies the owner.
+	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	bool heard;	      /* a reply has arrived */
 	char *trouble;	      /* why a request is retried; NULL after a success */
@@ -111,17 +115,17 @@ struct http_request {
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
-	bool told_when; /* in WAITING: until the time that the server has asked for */
-	bool renewed;	/* it was retried with other credentials after a 401 */
-	bool again;	/* it was retried after a reply which guarantees that nothing was done */
-	bool paused;	/* the owner accepts no bytes now (http_pause) */
-	/* Bits of what it is counted in: its lane's STARTING, http.n_paused. */
+	bool server_chose; /* in WAITING: until the time that the server has asked for */
+	bool renewed;	   /* it was retried with other credentials after a 401 */
+	bool again;	   /* it was retried after a reply which guarantees that nothing was done */
+	bool paused;	   /* the owner accepts no bytes now (http_pause) */
+	/* what it is counted in, as bits: its lane's STARTING, http.n_paused */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
-	 * http.turn of the call of http_resume or http_yield; curl is resumed one turn later. 0: no
+	 * http.round of the call of http_resume or http_yield; curl is resumed one round later. 0: no
 	 * call
 	 */
-	uint64_t resume_turn;
+	uint64_t resume_round;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 	struct http_request *resume_prev, *resume_next;
@@ -230,9 +234,9 @@ static void stop_waiting(struct http_request *rq)
  */
 static void resume_over(struct http_request *rq)
 {
-	if (rq->resume_turn)
+	if (rq->resume_round)
 		DL_DELETE2(rq->http->resumed, rq, resume_prev, resume_next);
-	rq->resume_turn = 0;
+	rq->resume_round = 0;
 }
 
 static void end_request(struct http_request *rq)
@@ -435,7 +439,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 
 	if (rq->state == OVER)
 		return 0;
-	if (rq->paused || rq->resume_turn)
+	if (rq->paused || rq->resume_round)
 		return CURL_WRITEFUNC_PAUSE; /* curl delivers this chunk again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_chunk(lane_of(rq)->curl);
@@ -456,7 +460,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	return size * n;
 }
 
-/* --- its tries --- */
+/* --- retries --- */
 
 static bool take_token(struct http *http, uint64_t now)
 {
@@ -488,7 +492,7 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *w
 	started(rq);
 	drop_try(rq);
 	rq->state = WAITING;
-	rq->told_when = asked;
+	rq->server_chose = asked;
 	rq->http->answers_now = FAILING;
 	text_set(&rq->http->trouble, "%s", why);
 	arm(rq, rq->due = now + wait);
@@ -557,9 +561,9 @@ static void try_request(struct http_request *rq)
 	}
 	rq->counted |= IN_STARTING;
 	m->starting++;
-	if (rq->call.hurried)
-		credential_hurry(rq->http->credential);
-	rq->call.hurried = false; /* only the first time */
+	if (rq->call.urgent)
+		credential_retry_now(rq->http->credential);
+	rq->call.urgent = false; /* only the first time */
 	rq->state = ASKING;
 	/* RQ's memory remains until the loop continues, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -642,7 +646,10 @@ static void try_ended(void *data, CURLcode code)
 	/* If a connection is closed cleanly within the head, curl reports no error. */
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
-	/* A server that refuses a request before it has read all of it resets the stream, which may cut its reply. */
+	/*
+	 * A server that refuses a request before reading all of it resets the stream, which may
+	 * truncate its reply.
+	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
 	else
@@ -684,7 +691,7 @@ static void recovered(struct http *http)
 	struct http_request *rq;
 
 	DL_FOREACH(http->requests, rq) {
-		if (rq->state == WAITING && !rq->told_when)
+		if (rq->state == WAITING && !rq->server_chose)
 			arm(rq, rq->due = loop_now_ms());
 	}
 	if (http->on_recovered)
@@ -700,8 +707,8 @@ static void work(void *data)
 	http->work_posted = false;
 	if (http->answers_now == RECOVERED)
 		http->answers_now = ANSWERS;
-	http->turn++;
-	while (!http->stopping && (rq = http->resumed) && rq->resume_turn != http->turn)
+	http->round++;
+	while (!http->stopping && (rq = http->resumed) && rq->resume_round != http->round)
 		resume_now(rq); /* this may end RQ and other requests */
 	while ((rq = http->dead)) {
 		DL_DELETE(http->dead, rq);
@@ -793,7 +800,7 @@ void http_resume(struct http_request *rq)
 void http_yield(struct http_request *rq)
 {
 	resume_over(rq);
-	rq->resume_turn = rq->http->turn;
+	rq->resume_round = rq->http->round;
 	DL_APPEND2(rq->http->resumed, rq, resume_prev, resume_next);
 	post_work(rq->http);
 }
@@ -826,7 +833,7 @@ int http_new(struct loop *loop, const struct spec_connection *c, struct credenti
 	}
 	http->loop = loop;
 	http->credential = cr;
-	http->turn = 1;
+	http->round = 1;
 	http->tokens = BUDGET_MAX;
 	http->tokens_since = loop_now_ms();
 	group_init(&http->group, loop);

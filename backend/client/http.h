@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to one server by libcurl on the loop: calls with a deadline, and streams without one.
- * Two multi handles (rule T7): writes and short reads never wait behind streams. HTTP/2 where the
- * server has it (at most 90 streams a connection), else HTTP/1.1. TLS, proxy and impersonation are
- * those of the connection, credentials come from credential.h. I/O thread only, except http_new and
- * http_free.
+ * Two multi handles (rule T7): writes and short reads never wait behind streams. HTTP/2 if the
+ * server supports it (at most 90 streams a connection), else HTTP/1.1. TLS, proxy and impersonation
+ * are those of the connection, credentials come from credential.h. I/O thread only, except http_new
+ * and http_free.
  *
- * The folder client/ speaks to one API server and knows nothing of jobs. Its objects, each in one file:
+ * The folder client/ talks to one API server and knows nothing of jobs. Its objects, one per file:
  *
- *	kubeconfig  finds the kubeconfig; the connection it names is the caller's, all below borrow it
- *	credential  what requests carry; owns the plugin (one run of a credential plugin), reads files on the pool
- *	http        owns http_server (the connection as curl wants it), two curl_loop and all http_request
- *	curl_loop   a multi handle of curl on libuv; http_easy is one try in it
- *	watch       one resource of a namespace; has at most two http_request
- *	podlog      one stream of one log of a container; has at most two
+ *         kubeconfig  finds the kubeconfig; its connection is the caller's, and all below borrow it
+ *         credential  the credentials of requests; owns the plugin (one run of a credential
+ * plugin); reads files on the pool
+ *         http        owns http_server (the connection prepared for curl), two curl_loop and all
+ * http_request
+ *         curl_loop   a multi handle of curl on libuv; an http_easy is one transfer in it
+ *         watch       one resource of a namespace; has at most two http_request
+ *         podlog      one stream of one log of a container; has at most two http_request
  *
- * Who makes one frees it; http_stop calls back when nothing of it is under way. All run on the I/O thread.
+ * The creator of an object frees it. http_stop calls back when nothing is in progress.
  */
 #pragma once
 
@@ -89,9 +91,9 @@ struct http_call {
 	bool fresh;	 /* use a new connection: the open ones may be dead */
 	bool alone;	 /* use an HTTP/1.1 connection of its own, which nothing reuses */
 	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
-	/* Request only the metadata of a list's objects, or of those that a watch brings. */
+	/* Request only the metadata of a list's objects, or of those in a watch's events. */
 	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
-	bool hurried;  /* a user waits for it: refresh credentials that failed */
+	bool urgent;   /* a user waits for it: refresh credentials that failed */
 	bool harmless; /* a POST that changes nothing, such as a dry run, so it may be repeated */
 	/*
 	 * Retry, within the deadline and the budget that all calls share, after 429 and 503 (after

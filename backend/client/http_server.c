@@ -54,7 +54,7 @@ static int server_ca(struct http_server *s, const struct spec_connection *c, cha
 	return err;
 }
 
-/* --- who asks --- */
+/* --- the user --- */
 
 static int server_header(struct http_server *s, const char *name, const char *key,
 			 const char *value, char **ret_text)
@@ -94,7 +94,7 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 	return err;
 }
 
-/* --- where --- */
+/* --- the address --- */
 
 static int server_proxy(struct http_server *s, const struct spec_connection *c, const char *host,
 			unsigned port, char **ret_text)

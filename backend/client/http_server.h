@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where requests go: the connection of the kubeconfig, checked and prepared once. Private to backend/client/. */
+/*
+ * The address and identity for requests: the connection of the kubeconfig, checked and prepared
+ * once. Private to backend/client/.
+ */
 #pragma once
 
 #include "spec/api/kubeconfig.h"

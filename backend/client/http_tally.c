@@ -57,7 +57,7 @@ static void name_request(enum http_method method, const char *path, const char *
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))
 		at += 2;
-	if (at >= n) { /* what the server offers as a whole, such as /version */
+	if (at >= n) { /* the path of the server as a whole, such as /version */
 		*ret_verb = verb_of(method, path, true);
 		*ret_resource = '\0';
 		return;

@@ -37,7 +37,7 @@
 #define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept: the last ones */
 
 /* Sources: the pipes, by their descriptor numbers in the program; and the process. */
-enum { TOLD, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
+enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct source {
 	struct plugin *p;
@@ -245,7 +245,7 @@ static size_t source_read(struct source *s)
 }
 
 /* An int is written to a pipe atomically. */
-static void plugin_on_told(void *data)
+static void plugin_on_fault(void *data)
 {
 	struct source *s = data;
 	struct plugin *p = s->p;
@@ -367,7 +367,7 @@ static void start_work(void *data)
 static void plugin_started(void *data)
 {
 	static const loop_fn events[] = {
-		[TOLD] = plugin_on_told,
+		[FAULT] = plugin_on_fault,
 		[OUT] = plugin_on_out,
 		[ERR] = plugin_on_err,
 		[PROCESS] = plugin_exited,

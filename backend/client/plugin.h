@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run of an exec credential plugin: a child process by argv, without a shell, in a session of its own,
- * with /dev/null as input and at most 60 s. Private to backend/client/. I/O thread only, but for plugin_free.
+ * One run of an exec credential plugin: a child process in a session of its own, started from its
+ * argv without a shell. Its input is /dev/null, and it may take 60 s. Private to backend/client/.
+ * I/O thread only, except plugin_free.
  */
 #pragma once
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One try at one log: see podlog.h. Until it is known that the stream is of this pod and this run, its output is held:
+ * One request for one log: see podlog.h. Output is held until the stream is known to be of this pod
+ * and this run:
  *
- *	state		what is under way	what ends it			next
- *	STREAMING	the stream		its end				(done)
- *	HELD		the stream		its head			ASKING
- *	ASKING		stream and question	the answer "it is"		STREAMING
- *						another answer			(done)
- *						the end of the stream		ASKING_ENDED
- *	ASKING_ENDED	the question		the answer			(done)
+ *         state           what is under way       what ends it                    next
+ *         STREAMING       the stream              its end                         (done)
+ *         HELD            the stream              its head                        ASKING
+ *         ASKING          stream and question     the answer "it is"              STREAMING
+ *                                                 another answer                  (done)
+ *                                                 the end of the stream           ASKING_ENDED
+ *         ASKING_ENDED    the question            the answer                      (done)
  *
- * While it is STREAMING, another question may be under way, and a timer run: see "has the kubelet lost it?".
+ * While it is STREAMING, another question may be in progress, and a timer may run: see set_doubt.
  */
 #include "backend/client/podlog.h"
 
@@ -57,7 +58,7 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* For the doubt if the kubelet still follows the log (set_doubt): */
+	/* for the doubt whether the kubelet still follows the log (set_doubt): */
 	uint64_t size;	 /* of the log */
 	int64_t last_ns; /* the time of its last line; 0 if unknown */
 	/* Set while the stream is in doubt: expires when it was silent for DOUBT_MS. */

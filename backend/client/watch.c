@@ -18,7 +18,7 @@
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
  *	         |                             | watch_list_anew; watch_set_back       | LISTING
- *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING (DOUBTING); LISTING
+ *	WAITING  | a timer                     | it fires; watch_retry_now                 | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
  * The page after the present one is requested as soon as its token arrives, so that the server
@@ -84,10 +84,10 @@
 #define PAGE_MS	   300000 /* a page that takes longer times out */
 #define EMPTY_MAX  100	  /* a list with more empty pages than this fails */
 /* After this many pages with less than half of the requested objects, pause before each page. */
-#define MEAGER_MAX 20
-#define MEAGER_MS  50
-#define HURRY_MS   2000 /* at most one early retry in this time */
-#define CONFIRM_MS 600000
+#define MEAGER_MAX     20
+#define MEAGER_MS      50
+#define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
+#define CONFIRM_MS     600000
 /*
  * A watch that has listed, or checked the server's version, within this time need not do so again
  * when another watch finds that the server was set back.
@@ -136,12 +136,16 @@ struct watch {
 	unsigned silent;  /* ms without a byte after which the watch is restarted */
 	unsigned head_ms; /* ms until the head of the next reply must have arrived */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
-	uint64_t hurried; /* when watch_hurry last caused a retry, by loop_now_ms; 0: never */
+	uint64_t
+		retried_early; /* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
 	/* In WAITING: there was no reply, and the server has not asked for a pause. */
-	bool may_hurry;
+	bool may_retry_early;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
-	/* The server's versions may have gone back. HUSHED: since a watch was silent: check the version next. */
+	/*
+	 * The server's versions may have gone back. HUSHED: the watch was silent; check the version
+	 * before the next request.
+	 */
 	enum { SURE, DOUBT, HUSHED } versions;
 	uint64_t sure;	/* when the server was last confirmed not to have been restored, by
 			 * loop_now_ms */
@@ -198,22 +202,22 @@ static void wait_ms(struct watch *w, unsigned ms)
 	loop_timer_set(&w->timer, ms);
 }
 
-void watch_hurry(struct watch *w)
+void watch_retry_now(struct watch *w)
 {
 	uint64_t now = loop_now_ms();
 
-	if (w->state != WAITING || !w->may_hurry)
+	if (w->state != WAITING || !w->may_retry_early)
 		return;
 	/*
 	 * The last early retry may have been refused because it came just before the server was
 	 * back.
 	 */
-	if (w->hurried && now - w->hurried < HURRY_MS) {
-		if (w->hurried + HURRY_MS < w->due)
-			wait_ms(w, (unsigned)(w->hurried + HURRY_MS - now));
+	if (w->retried_early && now - w->retried_early < RETRY_EARLY_MS) {
+		if (w->retried_early + RETRY_EARLY_MS < w->due)
+			wait_ms(w, (unsigned)(w->retried_early + RETRY_EARLY_MS - now));
 		return;
 	}
-	w->hurried = now;
+	w->retried_early = now;
 	/* If this request fails too, keep the length of the pause. */
 	backoff_undo(&w->backoff);
 	on_timer(w);
@@ -222,7 +226,7 @@ void watch_hurry(struct watch *w)
 /* Pause longer each time, and at least AT_LEAST ms, which the server asked for. */
 static void back_off(struct watch *w, unsigned at_least)
 {
-	w->may_hurry = at_least == 0;
+	w->may_retry_early = at_least == 0;
 	wait_ms(w, backoff_next(&w->backoff, at_least));
 }
 
@@ -253,14 +257,14 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	if (err == -EOPNOTSUPP) {
 		forget_version(w);
 		wait_ms(w, ABSENT_MS);
-		w->may_hurry = false;
+		w->may_retry_early = false;
 	} else if ((forbidden && err != -EAGAIN) || err == -EFBIG) {
 		forget_version(w);
 		wait_ms(w, WATCH_FORBIDDEN_MS);
-		w->may_hurry = false;
+		w->may_retry_early = false;
 	} else {
 		back_off(w, reply->wait_ms);
-		w->may_hurry &= reply->err || reply->status == 401 || reply->status >= 500;
+		w->may_retry_early &= reply->err || reply->status == 401 || reply->status >= 500;
 	}
 	return notify(w, err, text ? text : strerror(-err));
 }
@@ -384,7 +388,7 @@ static void page_done(struct watch *w)
 	if (w->ahead)
 		return take_ahead(w);
 	if (w->next && w->meager > MEAGER_MAX) {
-		w->may_hurry = false;
+		w->may_retry_early = false;
 		return wait_ms(w, MEAGER_MS);
 	}
 	if (w->version) {
@@ -734,8 +738,8 @@ static void on_timer(void *data)
 static void send_next(struct watch *w)
 {
 	/* The reply to a DELETE has no version that would show whether the server was set back. */
-	if (w->version && w->versions != SURE && w->config.untold &&
-	    w->config.untold(w->config.data)) {
+	if (w->version && w->versions != SURE && w->config.unreported &&
+	    w->config.unreported(w->config.data)) {
 		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
 		forget_version(w);
 	}

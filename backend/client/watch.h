@@ -54,7 +54,7 @@ struct watch_config {
 	 * server was set back meanwhile, OBJECT never will. So the watch relists after the server
 	 * was unreachable. May be NULL.
 	 */
-	bool (*untold)(void *data);
+	bool (*unreported)(void *data);
 	/*
 	 * ERR 0: the cache is confirmed from now on. Otherwise it no longer is, because the server
 	 * is unreachable or refuses (ERR and TEXT give the reason); the owner is called again when
@@ -84,7 +84,7 @@ void watch_free(struct watch *w);
  * waits after a failed request retries now, or 2 s after it last did so if that is later. It does
  * not if the server refuses, or has asked for a pause.
  */
-void watch_hurry(struct watch *w);
+void watch_retry_now(struct watch *w);
 
 /* Relist; called by object() if the owner has skipped an object that it now needs. */
 void watch_list_anew(struct watch *w);

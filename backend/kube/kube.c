@@ -350,7 +350,7 @@ static int kube_init(struct backend *b, char **ret_text)
 	}
 	if (!err) {
 		make_parts(k, b);
-		http_set_recovered(k->http, watches_hurry, k->parts.watches);
+		http_set_recovered(k->http, watches_retry_now, k->parts.watches);
 	}
 	if (err) {
 		kube_fini(b);

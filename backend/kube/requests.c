@@ -76,7 +76,7 @@ void request_call(struct request *r, const char *name, const char *query,
 
 	if (!copy.path)
 		copy.path = path;
-	copy.hurried = true;
+	copy.urgent = true;
 	r->call = http_send(r->all->http, &copy);
 }
 

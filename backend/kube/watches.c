@@ -359,7 +359,7 @@ static bool on_untold(void *data)
 	const struct watched *x = data;
 
 	return world_is_of_jobs(x->sort) &&
-	       x->w->config.news.untold(x->w->config.news.data, x->sort);
+	       x->w->config.news.unreported(x->w->config.news.data, x->sort);
 }
 
 static enum access access_of(int err)
@@ -499,7 +499,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.untold = on_untold,
+		.unreported = on_untold,
 		.state = on_state,
 		.data = x,
 	};
@@ -625,13 +625,13 @@ void watches_drop(struct watches *w, enum world_sort sort)
 	x->stale = false;
 }
 
-void watches_hurry(void *watches)
+void watches_retry_now(void *watches)
 {
 	struct watches *w = watches;
 
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		if (w->all[i].watch)
-			watch_hurry(w->all[i].watch);
+			watch_retry_now(w->all[i].watch);
 }
 
 void watches_stop(struct watches *w)
@@ -697,7 +697,7 @@ char *watches_offline(struct watches *w)
 
 	if (!x)
 		return NULL;
-	watches_hurry(w);
+	watches_retry_now(w);
 	if (x->err != -EHOSTUNREACH && x->err != -EIO && x->err != -ETIMEDOUT)
 		return NULL;
 	return text_copy(x->text);

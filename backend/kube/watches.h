@@ -38,7 +38,7 @@ struct watches_news {
 	 */
 	void (*listed_late)(void *data);
 	/* Is a job of SORT deleted of which no watch has told that it is gone? */
-	bool (*untold)(void *data, enum world_sort sort);
+	bool (*unreported)(void *data, enum world_sort sort);
 	void *data;
 };
 
@@ -71,7 +71,7 @@ void watches_switch(struct watches *w);
 /* There are no jobs of SORT any more: the world forgets them. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_sort sort);
 /* The server has answered another request: watches that pause after a failure ask now. */
-void watches_hurry(void *watches);
+void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 

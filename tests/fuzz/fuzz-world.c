@@ -21,12 +21,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 void loop_timer_set(struct loop_timer *t, uint64_t ms)
 {
-	t->place = ms != 0;
+	t->position = ms != 0;
 }
 
 void loop_timer_stop(struct loop_timer *t)
 {
-	t->place = 0;
+	t->position = 0;
 }
 
 int64_t loop_time_ns(void)

@@ -64,7 +64,7 @@ void loop_timer_stop(struct loop_timer *t)
 {
 	struct fake_timer *f, *next;
 
-	t->place = 0;
+	t->position = 0;
 	DL_FOREACH_SAFE(fake.timers, f, next)
 		if (f->t == t) {
 			DL_DELETE(fake.timers, f);
@@ -79,7 +79,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 	assert_non_null(f);
 	loop_timer_stop(t);
 	t->at = fake.now + ms;
-	t->place = 1;
+	t->position = 1;
 	f->t = t;
 	DL_APPEND(fake.timers, f);
 }

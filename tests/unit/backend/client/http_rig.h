@@ -85,7 +85,7 @@ void credential_cancel(struct credential *cr, uint64_t ticket)
 	loop_timer_stop(&credentials.timer);
 }
 
-void credential_hurry(struct credential *cr)
+void credential_retry_now(struct credential *cr)
 {
 	credentials.hurries++;
 }

@@ -151,7 +151,7 @@ static void ask_now(void *data)
 	unsigned n = a->n;
 
 	if (a->hurry)
-		credential_hurry(cr);
+		credential_retry_now(cr);
 	if (a->refuse)
 		a->may_help = credential_refused(cr, a->generation);
 	while (n-- > 0)

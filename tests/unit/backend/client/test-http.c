@@ -534,14 +534,14 @@ static void test_recovered(void **state)
 }
 
 /* For a call for which a user waits, the first failure has the credential asked for anew. */
-static void test_hurried(void **state)
+static void test_urgent(void **state)
 {
-	call_scope hurried = {.call = {.retry = true, .hurried = true}}, plain_one = {0};
+	call_scope urgent = {.call = {.retry = true, .urgent = true}}, plain_one = {0};
 
 	credentials.hurries = 0;
 	rig_ask_call(&plain_one, "/echo");
 	assert_int_equal(credentials.hurries, 0);
-	rig_ask_call(&hurried, "/status?status=503&times=1&id=h");
+	rig_ask_call(&urgent, "/status?status=503&times=1&id=h");
 	assert_int_equal(credentials.hurries, 1);
 }
 
@@ -598,7 +598,7 @@ int main(void)
 		TEST(unavailable),
 		TEST(backoff),
 		TEST(recovered),
-		TEST(hurried),
+		TEST(urgent),
 		TEST(budget),
 	};
 

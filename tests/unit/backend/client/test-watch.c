@@ -15,7 +15,7 @@ static struct {
 	char told[65536]; /* one word for each call */
 	int err;	  /* what on_state was told last */
 	char text[256];
-	bool untold; /* what on_untold returns */
+	bool unreported; /* what on_untold returns */
 } world;
 
 static struct tally n_ends;
@@ -57,7 +57,7 @@ static void on_set_back(void *data)
 
 static bool on_untold(void *data)
 {
-	return world.untold;
+	return world.unreported;
 }
 
 static void on_state(void *data, int err, const char *text)
@@ -87,7 +87,7 @@ static void begin_with(const char *field)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.untold = on_untold,
+		.unreported = on_untold,
 		.state = on_state,
 	};
 
@@ -573,7 +573,7 @@ static void test_set_back_replied(void **state)
 static void test_set_back_deleted(void **state)
 {
 	list_and_watch();
-	world.untold = true;
+	world.unreported = true;
 	fake_answer(request("watch=true"), 200, "");
 	assert_true(fake_wait(1000));
 	request("resourceVersion=7");
@@ -940,16 +940,16 @@ static void test_hurried(void **state)
 		assert_true(fake_wait(60000));
 	}
 	fake_break(request("limit="), -EHOSTUNREACH, false);
-	watch_hurry(world.w);
+	watch_retry_now(world.w);
 	fake_break(request("limit="), -EHOSTUNREACH, false);
-	watch_hurry(world.w);
+	watch_retry_now(world.w);
 	assert_null(fake.requests);
 	fake_pass(1000);
-	watch_hurry(world.w);
+	watch_retry_now(world.w);
 	assert_null(fake.requests);
 	fake_pass(1000); /* the server may have come back just after it was hurried */
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
-	watch_hurry(world.w); /* the watch does not wait now */
+	watch_retry_now(world.w); /* the watch does not wait now */
 	assert_int_equal(world.err, 0);
 	request("watch=true");
 	watch_free(take_ptr(world.w));
@@ -957,12 +957,12 @@ static void test_hurried(void **state)
 	begin();
 	fake_end(request("limit="),
 		 &(struct http_reply){.status = 503, .wait_ms = 40000, .body = "{}", .text = ""});
-	watch_hurry(world.w);
+	watch_retry_now(world.w);
 	assert_null(fake.requests);
 	watch_free(take_ptr(world.w));
 	begin();
 	fake_answer(request("limit="), 404, "{\"kind\":\"Status\",\"code\":404}");
-	watch_hurry(world.w);
+	watch_retry_now(world.w);
 	assert_null(fake.requests);
 }
 

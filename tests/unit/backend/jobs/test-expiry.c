@@ -20,12 +20,12 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 	assert_true(!timer || timer == t); /* there is never more than one */
 	timer = t;
 	t->at = now + ms;
-	t->place = 1;
+	t->position = 1;
 }
 
 void loop_timer_stop(struct loop_timer *t)
 {
-	t->place = 0;
+	t->position = 0;
 	timer = NULL;
 }
 
