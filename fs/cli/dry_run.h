@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The command kxfs --dry-run=FILE: prints the manifest that a file would make, without a mount or a cluster. */
+/*
+ * The command kxfs --dry-run=FILE: print the manifest that a file would make, without a mount or a
+ * cluster.
+ */
 #pragma once
 
 struct options;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads kind files with the rights of the user who mounts, before the fork. Nothing of them comes from a cluster. */
+/*
+ * Read kind files with the rights of the user who mounts, before the fork. They come from users,
+ * never from a cluster.
+ */
 #include "fs/cli/kind_files.h"
 
 #include <dirent.h>
@@ -13,7 +16,7 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 
-/* Read PATH, at most MAX bytes and one more. 0, or a negative errno with *RET_TEXT. */
+/* Read PATH, at most MAX bytes and one more. Return 0, or a negative errno with *RET_TEXT. */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {
 	cleanup_file FILE *f = fopen(path, "rbe");

@@ -59,8 +59,6 @@ static int parse_number(const char *text, int base, uint64_t min, uint64_t max, 
 	return parse_quantity(text, base, none, min, max, ret);
 }
 
-/* Set a bool to true. */
-
 #define SETTER(fn)                                                                                 \
 	static int fn(struct options *o, const struct option_def *def, const char *value,          \
 		      char **ret_text)
@@ -76,7 +74,6 @@ static int bad_value(const struct option_def *def, const char *value, const char
 	return refuse(-EINVAL, ret_text, "-o %s=%s: not %s", def->name, value, wanted);
 }
 
-/* Make a path absolute, since the working directory changes later. */
 SETTER(set_on)
 {
 	*(bool *)field_of(o, def) = true;
@@ -89,7 +86,7 @@ SETTER(set_text)
 	return 0;
 }
 
-/* Set an enum whose values are listed in the row's ARG, "own|all|none", in order. */
+/* The path must be absolute, since the working directory changes later. */
 SETTER(set_archive)
 {
 	if (*value != '/')
@@ -137,7 +134,7 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/* They are read here, since SOURCE may name one of their kinds. */
+/* Read the files here, since SOURCE may name one of their kinds. */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);
@@ -149,7 +146,7 @@ SETTER(set_list_sources)
 	return 0;
 }
 
-/* Set *RET to VALUE, a number of BASE up to MAX, which WORDS describe. */
+/* Set *RET to VALUE, a number of BASE up to MAX, which WORDS describe to people. */
 static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
 		      const char *words, unsigned *ret, char **ret_text)
 {

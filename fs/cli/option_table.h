@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options as data: rows with a letter are flags, rows without one are words of the -o list. options.c parses and
- * prints --help by these rows. Private to these two.
+ * The options as data: rows with a letter are flags, rows without one are words of the -o list.
+ * options.c parses and prints --help by these rows. Private to these two.
  */
 #pragma once
 

@@ -280,7 +280,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* The user may mean the letter in its other case, as -v. */
+	/* The user may mean the same letter in upper or lower case, as with -v. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)

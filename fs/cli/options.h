@@ -49,7 +49,7 @@ struct options {
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
-	char *kubeconfig; /* a file; "": where kubectl looks */
+	char *kubeconfig; /* a file; "": kubectl's default */
 	char *as;	  /* "": no impersonation */
 	char *selector;	  /* "": all jobs */
 	bool mine;	  /* only those that this user submitted */
@@ -67,7 +67,7 @@ struct options {
 	gid_t gid;
 	mode_t umask;
 	char *dry_run;	  /* the FILE of --dry-run */
-	char *check_kind; /* the FILE of --check-kind, and what comes behind it; NULL: not given */
+	char *check_kind; /* the FILE of --check-kind, and the operands after it; NULL: not given */
 	char *check_object, *check_pods;
 	struct spec_pair *args; /* run options, checked for the backend if one is given */
 	size_t n_args;

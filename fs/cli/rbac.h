@@ -8,6 +8,6 @@
 
 /*
  * Print the rights of a mount with O as a Role; those to resources outside of namespaces as a
- * ClusterRole. No cluster is asked, so it has all kinds that SOURCE may mean.
+ * ClusterRole. kxfs does not ask the cluster, so the Role includes all kinds that SOURCE may mean.
  */
 void rbac_print(const struct options *o, FILE *out);

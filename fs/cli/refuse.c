@@ -15,7 +15,7 @@ int refuse(int err, char **ret_text, const char *fmt, ...)
 	return err;
 }
 
-void refuse_say(int err, const char *text)
+void refuse_print(int err, const char *text)
 {
 	cleanup_free char *clean = text ? spec_utf8_clean_copy(text, "\n\t") : NULL;
 

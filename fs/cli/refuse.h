@@ -11,7 +11,7 @@
 int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
 
 /*
- * Print TEXT for the user who gave the command. It may quote a server or a plugin; NULL: print the
- * text of ERR.
+ * Print TEXT, which may quote a server or a plugin, for the user who gave the command. NULL: print
+ * the text of ERR.
  */
-void refuse_say(int err, const char *text);
+void refuse_print(int err, const char *text);

@@ -61,7 +61,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/* A namespace may well be called "training" or "spark", though there is trainjob. */
+	/* A namespace may be called "training" or "spark", although there is a kind trainjob. */
 	if (near && !colon && !streq(word, near))
 		return 0;
 	if (near)

@@ -34,7 +34,7 @@ int about_sources(const struct options *o)
 		printf("%s:\n", source_backend_at(&o->kinds, i));
 	r = backend_contexts(o->kubeconfig, &contexts, &why);
 	if (r < 0) {
-		refuse_say(r, why);
+		refuse_print(r, why);
 		return r;
 	}
 	for (char **c = contexts; *c; c++) {

@@ -63,7 +63,10 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
-	/* A container whose first process is kxfs has a pid namespace of its own. */
+	/*
+	 * If the first process of a container is kxfs, the container has a pid namespace of its
+	 * own.
+	 */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,
@@ -77,7 +80,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		err = state_default("", &dir, &text);
 	if (!err)
-		err = state_look(dir, &text);
+		err = state_check(dir, &text);
 	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
 }
 

@@ -186,7 +186,7 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-/* Lock the mount point itself, which works whatever else two such processes have in common. */
+/* Lock the mount point itself: two such processes may share nothing else. */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

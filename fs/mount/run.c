@@ -447,7 +447,7 @@ static int start(struct run *r, char **why)
  * Report that the run is mounted, if it is a mount, and has its first list. Return 0, or an error
  * if the parent has exited.
  */
-static int tell_ready(struct run *r)
+static int report_ready(struct run *r)
 {
 	const struct options *o = r->options;
 	cleanup_free char *what =
@@ -528,7 +528,7 @@ static int live(struct run *r, char **why)
 		err = start(r, why);
 	advise(r, err, why);
 	if (!err) {
-		err = tell_ready(r);
+		err = report_ready(r);
 		if (!err && r->headless)
 			headless_serve(r->headless);
 		else if (!err)
@@ -537,7 +537,7 @@ static int live(struct run *r, char **why)
 			diag(DIAG_ERROR, "serving %s ended: %s", r->options->source,
 			     strerror(-err));
 	} else {
-		refuse_say(err, *why);
+		refuse_print(err, *why);
 	}
 	/* The process ends here, and its lock on STATE with it. */
 	if (!end(r))
@@ -570,7 +570,7 @@ int run(struct options *o)
 	notify_init(&r.notify);
 	err = check(&r, &why);
 	if (err) {
-		refuse_say(err, why);
+		refuse_print(err, why);
 		return EXIT_FAILURE;
 	}
 	if (!o->foreground) {

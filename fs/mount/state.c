@@ -57,16 +57,16 @@ struct state {
 
 /* The contents of a lock file. */
 struct holder {
-	bool is_told; /* a kxfs has written it */
-	bool is_here; /* its PID is valid in our pid namespace */
-	int pid;      /* its process; 0 if unknown */
+	bool is_written; /* kxfs has written the file */
+	bool is_here;	 /* its PID is valid in our pid namespace */
+	int pid;	 /* its process; 0 if unknown */
 	enum state_phase phase;
 	char mountpoint[PATH_MAX]; /* a path of its own mount namespace */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* A text that identifies the machine and the pid namespace of the PID. */
+/* Write a text that identifies this machine and its pid namespace. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -169,7 +169,7 @@ static int explain(int err, const char *dir, char **ret_text)
 		dir);
 }
 
-/* --- who holds it --- */
+/* --- the holder of the lock --- */
 
 /* Read STATE/lock. Return 0, even if it is empty; -EINVAL if kxfs has not written it. */
 static int read_holder(const struct state *s, struct holder *ret)
@@ -188,7 +188,7 @@ static int read_holder(const struct state *s, struct holder *ret)
 		   &at) < 3 ||
 	    !at)
 		return -EINVAL;
-	ret->is_told = true;
+	ret->is_written = true;
 	find_where(here);
 	ret->is_here = streq(where, here);
 	snprintf(ret->mountpoint, sizeof(ret->mountpoint), "%s", text + at);
@@ -245,7 +245,7 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 		      h->mountpoint, advice);
 }
 
-/* --- what it is --- */
+/* --- the directory's contents --- */
 
 /*
  * True if the directory contains only the files of a first start that was killed, and those that
@@ -299,7 +299,7 @@ static int check_ours(const struct state *s, char **ret_text)
 	if ((r == 0 && streq(text, VERSION_TEXT)) || (r == -ENOENT && is_empty(s)))
 		return 0;
 	other = r == 0 && sscanf(text, "kxfs state %u%1[\n]%c", &version, end, &more) == 2;
-	if (!other && (read_holder(s, &h) < 0 || !h.is_told))
+	if (!other && (read_holder(s, &h) < 0 || !h.is_written))
 		return refuse(
 			-ENOTEMPTY, ret_text,
 			"%s: not empty, and no kxfs has used it: give an empty directory with "
@@ -354,7 +354,7 @@ static int settle(struct state *s, char **ret_text)
 	return r < 0 && !s->flaw ? explain(r, s->dir, ret_text) : 0;
 }
 
-/* --- locking it --- */
+/* --- the locks --- */
 
 /* Take both locks. Not every file system has locks of directories. */
 static int try_lock(const struct state *s)
@@ -437,7 +437,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	return r;
 }
 
-int state_look(const char *dir, char **ret_text)
+int state_check(const char *dir, char **ret_text)
 {
 	cleanup_free char *path = canonical(dir);
 	cleanup_free char *there = path ? text_copy(path) : NULL;

@@ -19,7 +19,7 @@ struct state;
  * Check if DIR, which need not exist, could be the state directory. Change nothing. Return 0 with
  * *RET_TEXT, which names the directory and its free space; or a negative errno with *RET_TEXT.
  */
-int state_look(const char *dir, char **ret_text);
+int state_check(const char *dir, char **ret_text);
 
 /* Return the default directory of KEY: $XDG_STATE_HOME/kxfs/KEY and so on. */
 int state_default(const char *key, char **ret, char **ret_text);

@@ -4,11 +4,25 @@
  * FUSE thread answers from these, and moves BEGIN; one work on the pool appends the next bytes at
  * END, and moves END. Neither touches the other's bytes, so they are copied without the lock.
  *
- *	fill    | what is under way                | what ends it                                  | next
- *	NONE    | nothing                          | who reads on finds room in the ring           | WANTED
- *	WANTED  | it is on its way to the pool     | a thread takes it                             | READING
- *	READING | a thread reads step after step   | the ring is full, or the log has no more now  | NONE
- *	        |                                  | it has made some steps: others' turn          | WANTED
+ *         fill
+ *  what is under way
+ *  what ends it
+ *  next
+ *         NONE
+ *  nothing
+ *  a reader finds free space in the ring
+ *  WANTED
+ *         WANTED
+ *  the work is queued for the pool
+ *  a thread takes it
+ *  READING
+ *         READING
+ *  a thread reads step after step
+ *  the ring is full, or the log has no more now
+ *  NONE
+ *
+ *  after some steps: other work is due
+ *  WANTED
  */
 #include "fs/tree/ahead.h"
 

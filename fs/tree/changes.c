@@ -155,7 +155,10 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 		return true;
 	}
 	changes_add_lost(c);
-	/* Where another job has its name, it goes under that, and is called otherwise from now on. */
+	/*
+	 * If another job has taken its name, the job has another name from now on: report it under
+	 * both.
+	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)
 		changes_add(c, old, true, loop_time_ns());

@@ -7,7 +7,7 @@
 
 #include "backend/base/diag.h"
 #include "fs/tree/changes.h"
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
@@ -137,7 +137,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	/* If the state directory was removed, users will look in the log. */
-	place_state_is_gone(tree_of(node));
+	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;
 }

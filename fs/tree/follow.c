@@ -2,19 +2,35 @@
 /*
  * The file `follow`: see follow.h. A new line is passed to the reader from the memory of the log's
  * writer (log_read_early); all other bytes are read on the pool, a step at a time. So a log that
- * hangs holds up only those who follow it.
+ * hangs holds up only its own readers.
  *
- *	doing	| what is under way			| what ends it			| next
- *	RESTS	| nothing; the reader is given what was	| the reader needs the next log	| OPENS
- *		| read, or waits for news		| it reads on what is on disk	| READS
- *	OPENS	| the pool lets go of the log, opens	| done, or refused		| RESTS
- *		| the next one, and reads its beginning	|				|
- *	READS	| the pool reads on in the log; the	| done, or refused		| RESTS
- *		| reader is given what was read before	|				|
+ *         doing
+ *  what is under way
+ *  what ends it
+ *  next
+ *         RESTS
+ *  nothing; the reader gets the bytes
+ *  the reader needs the next log
+ *  OPENS
+ *  that were read, or waits for more
+ *  the reader needs bytes on disk
+ *  READS
+ *         OPENS
+ *  the pool closes the log, opens the
+ *  done, or refused
+ *  RESTS
+ *  next one, and reads its beginning
+ *
+ *         READS
+ *  the pool continues to read the log;
+ *  done, or refused
+ *  RESTS
+ *  the reader gets the bytes read before
+ *
  *
  * Events only mean that something has changed: whenever the reader is served, follow checks again
  * the state of the log (log_peek) and of the job. So it misses no change while the pool is at work.
- * It considers the log as ended when the pool has read it to its end after that was reported.
+ * It considers the log as ended when, after the end was reported, the pool has read to the end.
  */
 #include "fs/tree/follow.h"
 
@@ -44,7 +60,7 @@ struct follow {
 	char *key;     /* key of the log that was opened last; NULL: none yet, or the merged log */
 	uint64_t base; /* start of that log in the stream; in OPENS: start of the next one */
 	struct log_early early; /* bytes that were delivered before they were on disk */
-	struct chunk given;	/* the bytes that the reader is being given, while more are read */
+	struct chunk given;	/* the bytes that the reader is getting, while more are read */
 
 	/*
 	 * Owned by the pool, except while RESTS; but in READS the log may be asked for bytes in
@@ -280,7 +296,7 @@ static const struct stream_class follow_stream = {
 bool follow_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &follow_stream &&
-	       place_is_of(container_of(s, const struct follow, stream)->uid, job);
+	       job_ref_is_of(container_of(s, const struct follow, stream)->uid, job);
 }
 
 bool follow_reads(const struct stream *s, const struct log *log)
@@ -294,10 +310,10 @@ bool follow_reads(const struct stream *s, const struct log *log)
 
 static void follow_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	const struct place *p = place_of(node);
+	const struct job_ref *p = job_ref_of(node);
 	struct follow *f;
 
-	if (place_state_is_gone(p->tree)) {
+	if (job_ref_state_is_gone(p->tree)) {
 		fuse_reply_err(req, EIO);
 		return;
 	}
@@ -311,7 +327,7 @@ static void follow_open(struct fs *fs, fuse_req_t req, struct node *node, struct
 const struct node_class follow_class = {
 	.name = "follow",
 	.mode = S_IFREG | 0644,
-	.getattr = place_getattr,
+	.getattr = job_ref_getattr,
 	.open = follow_open,
 	STREAM_OPS,
 };

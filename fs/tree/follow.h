@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/stream.h"
 
 extern const struct node_class follow_class;

@@ -26,7 +26,7 @@ static const struct node_class logs_link_class = {
 
 static int logs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
 	/* "trainer-0.log" is named after its replica. */
 	const char *dot = strrchr(name, '.');
 	char *replica cleanup_free =
@@ -40,7 +40,7 @@ static int logs_lookup(struct fs *fs, struct node *dir, const char *name, struct
 
 static int logs_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
 
 	for (size_t i = 0; job && i < job->n_replicas; i++) {
 		char *name cleanup_free = text_print("%s.log", job->replicas[i].name);
@@ -53,31 +53,31 @@ static int logs_list(struct fs *fs, struct node *dir, struct listing *l)
 static const struct node_class logs_class = {
 	.name = "logs",
 	.mode = S_IFDIR | 0755,
-	.getattr = place_getattr,
+	.getattr = job_ref_getattr,
 	.lookup = logs_lookup,
 	.list = logs_list,
-	.unlink = place_unlink,
+	.unlink = job_ref_unlink,
 };
 
 /* --- the directory itself --- */
 
-static bool job_has_appdef(void *place, struct node *dir)
+static bool job_has_appdef(void *ref, struct node *dir)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
 
 	return job && job->has_appdef;
 }
 
 /* Local jobs have no events, and a cluster may refuse to show them. */
-static bool job_has_events(void *place, struct node *dir)
+static bool job_has_events(void *ref, struct node *dir)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
 	char *text cleanup_free = NULL;
 	int64_t changed;
 	size_t len;
 
-	return job && place_in_jobs(place, dir) &&
-	       backend_events(place_of(dir)->tree->backend, job, &text, &len, &changed) == 0;
+	return job && job_ref_in_jobs(ref, dir) &&
+	       backend_events(job_ref_of(dir)->tree->backend, job, &text, &len, &changed) == 0;
 }
 
 static const struct node_entry_def job_table[] = {
@@ -89,7 +89,7 @@ static const struct node_entry_def job_table[] = {
 	{.name = "manifest.yaml", .class = &job_manifest_text.class},
 	{.name = "app.yaml", .class = &job_appdef_text.class, .when = job_has_appdef},
 	{.name = "events", .class = &job_events_text.class, .when = job_has_events},
-	{.name = "ctl", .class = &job_ctl_text.class, .when = place_in_jobs},
+	{.name = "ctl", .class = &job_ctl_text.class, .when = job_ref_in_jobs},
 	{.name = "live", .class = &live_links_class.class},
 	{.name = "wait", .class = &live_link_class, .hidden = true},
 	{.name = "follow", .class = &live_link_class, .hidden = true},
@@ -108,7 +108,7 @@ static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	}
 	if (node_lookup_in(fs, dir, job_table, name, ret) == 0)
 		return 0;
-	job = place_job(dir);
+	job = job_ref_job(dir);
 	if (!job || !spec_job_replica(job, name))
 		return -ENOENT;
 	*ret = replica_node(fs, dir, name);
@@ -117,7 +117,7 @@ static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 
 static int job_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
 
 	if (!job)
 		return -ENOENT;
@@ -132,13 +132,13 @@ static int job_list(struct fs *fs, struct node *dir, struct listing *l)
 static const struct node_class job_class = {
 	.name = "job",
 	.mode = S_IFDIR | 0755,
-	.size = sizeof(struct place_node),
-	.getattr = place_getattr,
+	.size = sizeof(struct job_ref_node),
+	.getattr = job_ref_getattr,
 	.lookup = job_lookup,
 	.list = job_list,
-	.unlink = place_unlink,
+	.unlink = job_ref_unlink,
 	.rmdir = place_rmdir,
-	.free = place_free,
+	.free = job_ref_free,
 };
 
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history)
@@ -148,10 +148,10 @@ struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *jo
 	struct node *node = node_get(fs, dir, &job_class, tag, &fresh);
 
 	if (fresh) {
-		struct place *p = &container_of(node, struct place_node, node)->place;
+		struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
 
-		*p = (struct place){tree_of(dir), text_copy(job->id), text_copy(job->uid), NULL,
-				    history};
+		*p = (struct job_ref){tree_of(dir), text_copy(job->id), text_copy(job->uid), NULL,
+				      history};
 		node_set_object(node, p);
 	}
 	return node;

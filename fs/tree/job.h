@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of files that jobs and replicas have in common, and their directories. */
+/* The kinds of files that jobs and replicas share, and their directories. */
 #pragma once
 
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/text.h"
 
 /* The texts of a job's files (job_text.c, job_ctl.c). */

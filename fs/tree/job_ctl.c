@@ -17,11 +17,11 @@
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (!job)
 		return -ENOENT;
-	spec_status_ctl(job, place_allowed(place_of(node)->tree, job), ret, ret_len);
+	spec_status_ctl(job, job_ref_allowed(job_ref_of(node)->tree, job), ret, ret_len);
 	return 0;
 }
 
@@ -75,24 +75,24 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 /* Check if ACTION may be requested for the job of NODE. Return 0 or a negative errno. */
 static int job_ctl_check(const struct node *node, int action)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (action < 0) {
 		diag(DIAG_WARNING,
 		     "%s/ctl: write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS",
-		     place_of(node)->id);
+		     job_ref_of(node)->id);
 		return action;
 	}
 	if (!job)
 		return -ENOENT;
 	/* A release does not end anything. */
-	return action == SPEC_RELEASE ? 0 : place_may_end(place_of(node)->tree, job);
+	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
 }
 
 static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
 			  size_t size, off_t off, struct fuse_file_info *fi)
 {
-	const struct place *p = place_of(node);
+	const struct job_ref *p = job_ref_of(node);
 	cleanup_free char *argument = NULL;
 	int action = job_ctl_parse(buf, size, &argument);
 	int err = job_ctl_check(node, action);
@@ -119,7 +119,7 @@ const struct text_class job_ctl_text = {
 		{
 			.name = "ctl",
 			.mode = S_IFREG | 0644,
-			.getattr = place_text_getattr,
+			.getattr = job_ref_text_getattr,
 			TEXT_OPS,
 			.write = job_ctl_write,
 		},

@@ -56,7 +56,7 @@ static const struct stream_class wait_stream = {
 bool wait_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &wait_stream &&
-	       place_is_of(container_of(s, const struct wait, stream)->uid, job);
+	       job_ref_is_of(container_of(s, const struct wait, stream)->uid, job);
 }
 
 /* --- the files; FUSE thread --- */
@@ -66,22 +66,22 @@ static void job_wait_open(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct wait *w = container_of(stream_new(fs, &wait_stream), struct wait, stream);
 
-	w->backend = place_of(node)->tree->backend;
-	w->uid = text_copy(place_of(node)->uid);
+	w->backend = job_ref_of(node)->tree->backend;
+	w->uid = text_copy(job_ref_of(node)->uid);
 	stream_open(&w->stream, req, fi);
 }
 
 static const struct node_class job_wait_class = {
 	.name = "wait",
 	.mode = S_IFREG | 0644,
-	.getattr = place_getattr,
+	.getattr = job_ref_getattr,
 	.open = job_wait_open,
 	STREAM_OPS,
 };
 
-static bool is_of_job(void *place, struct node *dir)
+static bool is_of_job(void *ref, struct node *dir)
 {
-	return !((const struct place *)place)->replica;
+	return !((const struct job_ref *)ref)->replica;
 }
 
 static const struct node_entry_def files_table[] = {
@@ -93,8 +93,8 @@ static const struct node_entry_def files_table[] = {
 const struct node_dir_class live_files_class = {
 	.class = {.name = "live-files",
 		  NODE_DIR_OPS,
-		  .getattr = place_getattr,
-		  .unlink = place_unlink},
+		  .getattr = job_ref_getattr,
+		  .unlink = job_ref_unlink},
 	.entries = files_table,
 };
 
@@ -127,7 +127,7 @@ static const struct node_entry_def links_table[] = {
 const struct node_dir_class live_links_class = {
 	.class = {.name = "live-links",
 		  NODE_DIR_OPS,
-		  .getattr = place_getattr,
-		  .unlink = place_unlink},
+		  .getattr = job_ref_getattr,
+		  .unlink = job_ref_unlink},
 	.entries = links_table,
 };

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/stream.h"
 
 /* A link to the blocking file of the same name in .live/ beside it. */

@@ -9,7 +9,7 @@
 
 static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (!job)
 		return -ENOENT;
@@ -21,11 +21,11 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 /* A file whose text depends only on the snapshot. */
 static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (!job)
 		return -ENOENT;
-	rendered_text(place_of(node)->tree->rendered, job, text, ret, ret_len);
+	rendered_text(job_ref_of(node)->tree->rendered, job, text, ret, ret_len);
 	return 0;
 }
 
@@ -41,19 +41,19 @@ JOB_RENDER(job_render_usage, spec_status_usage)
 /* What why advises depends on the mount, too. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (!job)
 		return -ENOENT;
-	spec_status_why(job, place_allowed(place_of(node)->tree, job), ret, ret_len);
+	spec_status_why(job, job_ref_allowed(job_ref_of(node)->tree, job), ret, ret_len);
 	return 0;
 }
 
 /* A text from the backend. Its size is found without rendering it. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
-	const struct tree *t = place_of(node)->tree;
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+	const struct tree *t = job_ref_of(node)->tree;
 	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
 
 	if (err)
@@ -78,9 +78,9 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
  */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
-	return job ? backend_events(place_of(node)->tree->backend, job, ret, ret_len, ret_changed)
+	return job ? backend_events(job_ref_of(node)->tree->backend, job, ret, ret_len, ret_changed)
 		   : -ENOENT;
 }
 
@@ -96,7 +96,7 @@ static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
 	char *text cleanup_free = NULL;
 	int64_t changed;
 	size_t len;
-	int err = place_getattr(fs, node, st);
+	int err = job_ref_getattr(fs, node, st);
 
 	if (!err)
 		err = job_events(node, &text, &len, &changed);
@@ -110,8 +110,8 @@ static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 static int job_backend_getattr(struct node *node, enum backend_text which, struct stat *st)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
-	const struct tree *t = place_of(node)->tree;
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+	const struct tree *t = job_ref_of(node)->tree;
 	size_t len = 0;
 	mode_t readable;
 	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
@@ -145,16 +145,16 @@ static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 static void job_opened(struct node *node)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (job)
-		backend_wanted(place_of(node)->tree->backend, job);
+		backend_wanted(job_ref_of(node)->tree->backend, job);
 }
 
 static void job_json_opened(struct node *node)
 {
 	job_opened(node);
-	place_usage_opened(node);
+	job_ref_usage_opened(node);
 }
 
 #define JOB_TEXT(file, render_fn, getattr_fn, opened_fn, is_on_disk)                               \
@@ -171,11 +171,11 @@ static void job_json_opened(struct node *node)
 		.opened = opened_fn,                                                               \
 	}
 
-JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL, false);
-JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened, false);
-JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_json_opened, false);
-JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened, false);
-JOB_TEXT(job_usage_text, job_render_usage, place_text_getattr, place_usage_opened, false);
+JOB_TEXT(job_state_text, job_render_state, job_ref_text_getattr, NULL, false);
+JOB_TEXT(job_status_text, job_render_status, job_ref_text_getattr, job_opened, false);
+JOB_TEXT(job_json_text, job_render_json, job_ref_text_getattr, job_json_opened, false);
+JOB_TEXT(job_why_text, job_render_why, job_ref_text_getattr, job_opened, false);
+JOB_TEXT(job_usage_text, job_render_usage, job_ref_text_getattr, job_ref_usage_opened, false);
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);

@@ -135,7 +135,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	int err = job ? 0 : -ENOENT;
 
 	if (!err && place == BACKEND_JOBS)
-		err = place_may_end(t, job);
+		err = job_ref_may_end(t, job);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;

@@ -7,7 +7,7 @@
  */
 #include <pthread.h>
 
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
 #define QUEUES_MAX                                                                                 \
@@ -30,11 +30,11 @@ struct list_text {
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while the texts are made, by a thread without the session lock. It is not a struct
-	 * lock, since rendering happens under it.
+	 * Held while a thread without the session lock makes the texts. Not a struct lock, since
+	 * rendering happens under it.
 	 */
-	pthread_mutex_t making;
-	struct spec_list *list; /* under MAKING */
+	pthread_mutex_t rendering;
+	struct spec_list *list; /* under RENDERING */
 };
 
 struct lists {
@@ -49,7 +49,7 @@ struct lists *lists_new(void)
 		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++) {
 			struct list_file *f = &lists->all[place][form];
 
-			pthread_mutex_init(&f->making, NULL);
+			pthread_mutex_init(&f->rendering, NULL);
 			f->list = spec_list_new((enum spec_list_form)form);
 		}
 	}
@@ -72,7 +72,7 @@ void lists_free(struct lists *lists)
 			struct list_file *f = &lists->all[place][form];
 
 			list_text_clear(&f->now);
-			pthread_mutex_destroy(&f->making);
+			pthread_mutex_destroy(&f->rendering);
 			spec_list_free(f->list);
 		}
 	}
@@ -139,9 +139,9 @@ static int list_refresh(const struct node *node)
 	err = serve_disk_begin(tree->fs);
 	if (err)
 		return err;
-	pthread_mutex_lock(&f->making);
+	pthread_mutex_lock(&f->rendering);
 	list_make(f->list, tree->backend, class->place, &next);
-	pthread_mutex_unlock(&f->making);
+	pthread_mutex_unlock(&f->rendering);
 	serve_disk_end(tree->fs);
 	list_text_clear(&f->now);
 	f->now = next;

@@ -48,7 +48,7 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 		return false;
 	if (ln->merged || ln->key)
 		return true;
-	r = place_replica(&ln->node, job);
+	r = job_ref_replica(&ln->node, job);
 	if (!r || r->n_logs == 0 || *r->logs[0].container)
 		return false;
 	ln->key = text_copy(r->logs[0].key);
@@ -59,8 +59,8 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
-	const struct spec_job *job cleanup_job = place_job(node);
-	struct tree *t = place_of(node)->tree;
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+	struct tree *t = job_ref_of(node)->tree;
 	struct log *log;
 	int err;
 
@@ -89,7 +89,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 	struct log_stat ls = {0};
 
 	if (!job)
@@ -99,7 +99,7 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 		if (err)
 			return err;
-		if (backend_log_stat(place_of(node)->tree->backend, job, ln->key, ln->form, &ls))
+		if (backend_log_stat(job_ref_of(node)->tree->backend, job, ln->key, ln->form, &ls))
 			ls = (struct log_stat){0};
 		serve_disk_end(fs);
 	}
@@ -138,8 +138,8 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct log_handle *lh = new0(struct log_handle);
 	struct log_open *o;
-	int err =
-		place_state_is_gone(place_of(node)->tree) ? -EIO : log_file_find(node, &lh->ahead);
+	int err = job_ref_state_is_gone(job_ref_of(node)->tree) ? -EIO
+								: log_file_find(node, &lh->ahead);
 
 	if (err) {
 		free(lh);
@@ -225,7 +225,10 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 	if (first)
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
-	/* The tag contains the key, so the "log" of a new attempt is a new file, and the old one stays as it was. */
+	/*
+	 * The tag contains the key, so the "log" of a new attempt is a new file, and the old file
+	 * remains unchanged.
+	 */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);
 }

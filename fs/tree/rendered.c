@@ -5,7 +5,7 @@
 #include "spec/base/mem.h"
 
 /* Enough for a user who watches some jobs; these texts keep only few snapshots alive. */
-#define PLACES 16
+#define SLOTS 16
 /* A larger text is not cached: rendering it takes its time anyway. */
 #define KEPT_MAX (64u << 10)
 
@@ -18,7 +18,7 @@ struct rendered {
 		rendered_fn fn;
 		char *text;
 		size_t len;
-	} places[PLACES];
+	} slots[SLOTS];
 };
 
 struct rendered *rendered_new(void)
@@ -28,9 +28,9 @@ struct rendered *rendered_new(void)
 
 void rendered_free(struct rendered *r)
 {
-	for (size_t i = 0; r && i < PLACES; i++) {
-		spec_job_unref(r->places[i].job);
-		free(r->places[i].text);
+	for (size_t i = 0; r && i < SLOTS; i++) {
+		spec_job_unref(r->slots[i].job);
+		free(r->slots[i].text);
 	}
 	free(r);
 }
@@ -38,20 +38,20 @@ void rendered_free(struct rendered *r)
 void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
 		   size_t *ret_len)
 {
-	size_t i = ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % PLACES;
+	size_t i = ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % SLOTS;
 
-	if (r->places[i].job != job || r->places[i].fn != fn) {
+	if (r->slots[i].job != job || r->slots[i].fn != fn) {
 		fn(job, ret, ret_len);
 		if (*ret_len > KEPT_MAX)
 			return;
-		spec_job_unref(r->places[i].job);
-		free(r->places[i].text);
-		r->places[i].job = spec_job_ref(job);
-		r->places[i].fn = fn;
-		r->places[i].text = mem_copy(*ret, *ret_len);
-		r->places[i].len = *ret_len;
+		spec_job_unref(r->slots[i].job);
+		free(r->slots[i].text);
+		r->slots[i].job = spec_job_ref(job);
+		r->slots[i].fn = fn;
+		r->slots[i].text = mem_copy(*ret, *ret_len);
+		r->slots[i].len = *ret_len;
 		return;
 	}
-	*ret = mem_copy(r->places[i].text, r->places[i].len);
-	*ret_len = r->places[i].len;
+	*ret = mem_copy(r->slots[i].text, r->slots[i].len);
+	*ret_len = r->slots[i].len;
 }

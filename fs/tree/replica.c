@@ -18,8 +18,8 @@ typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_re
 static int replica_render(const struct node *node, replica_text_fn text, char **ret,
 			  size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
-	const struct spec_replica *r = place_replica(node, job);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+	const struct spec_replica *r = job_ref_replica(node, job);
 
 	if (!r)
 		return -ENOENT;
@@ -42,10 +42,10 @@ static void replica_pod(const struct spec_job *job, const struct spec_replica *r
 	*ret_len = strlen(*ret);
 }
 
-static bool replica_has_pod(void *place, struct node *dir)
+static bool replica_has_pod(void *ref, struct node *dir)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
-	const struct spec_replica *r = place_replica(dir, job);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
 
 	return r && *r->pod;
 }
@@ -61,7 +61,7 @@ static bool replica_has_pod(void *place, struct node *dir)
 			{                                                                          \
 				.name = #file,                                                     \
 				.mode = S_IFREG | 0644,                                            \
-				.getattr = place_text_getattr,                                     \
+				.getattr = job_ref_text_getattr,                                   \
 				TEXT_OPS,                                                          \
 			},                                                                         \
 		.render = file##_render,                                                           \
@@ -70,7 +70,7 @@ static bool replica_has_pod(void *place, struct node *dir)
 
 REPLICA_TEXT(replica_state_text, replica_state, NULL);
 REPLICA_TEXT(replica_status_text, spec_status_replica, NULL);
-REPLICA_TEXT(replica_usage_text, spec_status_replica_usage, place_usage_opened);
+REPLICA_TEXT(replica_usage_text, spec_status_replica_usage, job_ref_usage_opened);
 REPLICA_TEXT(replica_pod_text, replica_pod, NULL);
 
 static const struct node_entry_def replica_table[] = {
@@ -124,8 +124,8 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 
 static int replica_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
-	const struct spec_replica *r = place_replica(dir, job);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
 
 	if (!r)
 		return -ENOENT;
@@ -137,8 +137,8 @@ static int replica_lookup(struct fs *fs, struct node *dir, const char *name, str
 
 static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	const struct spec_job *job cleanup_job = place_job(dir);
-	const struct spec_replica *r = place_replica(dir, job);
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
 
 	if (!r)
 		return -ENOENT;
@@ -162,25 +162,25 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 static const struct node_class replica_class = {
 	.name = "replica",
 	.mode = S_IFDIR | 0755,
-	.size = sizeof(struct place_node),
-	.getattr = place_getattr,
+	.size = sizeof(struct job_ref_node),
+	.getattr = job_ref_getattr,
 	.lookup = replica_lookup,
 	.list = replica_list,
-	.unlink = place_unlink,
+	.unlink = job_ref_unlink,
 	.rmdir = place_rmdir,
-	.free = place_free,
+	.free = job_ref_free,
 };
 
 struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
 {
-	const struct place *job = place_of(job_dir);
+	const struct job_ref *job = job_ref_of(job_dir);
 	bool fresh;
 	struct node *node = node_get(fs, job_dir, &replica_class, name, &fresh);
-	struct place *p = &container_of(node, struct place_node, node)->place;
+	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
 
 	if (fresh) {
-		*p = (struct place){job->tree, text_copy(job->id), text_copy(job->uid),
-				    text_copy(name), job->history};
+		*p = (struct job_ref){job->tree, text_copy(job->id), text_copy(job->uid),
+				      text_copy(name), job->history};
 		node_set_object(node, p);
 	}
 	return node;

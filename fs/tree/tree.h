@@ -3,12 +3,12 @@
  * The files of the mount except submit/ and dryrun/: jobs/, history/, queues/, `changes` and .kxfs.
  *
  * There is one struct tree per mount, made and owned by fs/mount; it is the object (fs/vfs/node.h)
- * of every node that is not below a job. Below a job the object is a struct place (place.h), which
+ * of every node that is not below a job. Below a job the object is a struct job_ref (job_ref.h), which
  * has the job and the replica. This folder stores no job: a file gets the snapshot from the backend
  * when it is opened, and renders that; recently rendered texts are cached (rendered.c). The
  * blocking files (job_live.c, changes.c) are streams; the backend's events wake them (tree.c).
  *
- * The files of this folder: place at the bottom; above it job_text, job_ctl, job_live and log_file,
+ * The files of this folder: job_ref at the bottom; above it job_text, job_ctl, job_live and log_file,
  * which are kinds of files; replica, job and jobs, which make directories of them; list, queues,
  * changes and control are independent. All of it runs on the FUSE thread, except streams and
  * events.
@@ -37,7 +37,7 @@ struct tree {
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* the kernel refuses all changes */
-	bool told_loss;	     /* place_state_is_gone has logged that; FUSE thread */
+	bool logged_loss;    /* job_ref_state_is_gone has logged that; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
 	atomic_uint aheads;  /* files that have memory for reading ahead (ahead.c) */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a directory in one block of memory, and their offsets in another; each doubles when it is full, for 10 000
- * jobs, too.
+ * The names of a directory in one block of memory, and their offsets in another. Each block doubles
+ * when it is full, so 10 000 jobs cost few allocations.
  */
 #include "fs/vfs/listing.h"
 

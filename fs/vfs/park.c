@@ -56,7 +56,7 @@ struct park {
 	pthread_t thread;
 	bool started;
 	struct lock lock;
-	pthread_cond_t news; /* wakes the thread */
+	pthread_cond_t wakeup; /* wakes the thread */
 	/* Under the lock: */
 	struct parked *table;
 	struct park_answer *answers;
@@ -74,7 +74,7 @@ struct park *park_new(void)
 	park->lock = (struct lock)LOCK_INIT;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&park->news, &attr);
+	pthread_cond_init(&park->wakeup, &attr);
 	pthread_condattr_destroy(&attr);
 	park->next = 1;
 	return park;
@@ -150,7 +150,7 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 	a->ticket = ticket;
 	a->err = err;
 	DL_APPEND(park->answers, a);
-	pthread_cond_signal(&park->news);
+	pthread_cond_signal(&park->wakeup);
 }
 
 /*
@@ -203,9 +203,9 @@ static struct park_answer *park_wait(struct park *park, struct timespec *next_ti
 	lock_scope(&park->lock);
 	while (!park->answers && !park->over) {
 		if (!park->ticking) {
-			pthread_cond_wait(&park->news, &park->lock.mutex);
+			pthread_cond_wait(&park->wakeup, &park->lock.mutex);
 			*next_tick = park_tick_after_now();
-		} else if (pthread_cond_timedwait(&park->news, &park->lock.mutex, next_tick) ==
+		} else if (pthread_cond_timedwait(&park->wakeup, &park->lock.mutex, next_tick) ==
 			   ETIMEDOUT) {
 			park_tick(park);
 			*next_tick = park_tick_after_now();
@@ -260,7 +260,7 @@ void park_stop(struct park *park)
 	{
 		lock_scope(&park->lock);
 		park->over = true;
-		pthread_cond_signal(&park->news);
+		pthread_cond_signal(&park->wakeup);
 	}
 	pthread_join(park->thread, NULL);
 }
@@ -271,7 +271,7 @@ void park_free(struct park *park)
 		return;
 	assert(!park->table);
 	park_stop(park);
-	pthread_cond_destroy(&park->news);
+	pthread_cond_destroy(&park->wakeup);
 	free(park);
 }
 
@@ -288,7 +288,7 @@ static bool park_insert(struct park *park, struct parked *p)
 	park->count[p->kind]++;
 	if (p->ticks && !park->ticking) {
 		park->ticking = true;
-		pthread_cond_signal(&park->news);
+		pthread_cond_signal(&park->wakeup);
 	}
 	return true;
 }

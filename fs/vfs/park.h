@@ -6,14 +6,14 @@
  * event with an old ticket is harmless.
  *
  *	ticket = park_add(park, req, PARK_READ, 0);	// FUSE thread, no lock held
- *	... make TICKET known to who will answer; if the answer is there already, claim at once
+ *	... pass TICKET to the code that will answer; if it can answer now, claim immediately
  *
  *	req = park_claim(park, ticket);			// any thread but under a lock
  *	if (req)
  *		fuse_reply_...(req, ...);
  *
- * fuse_req_interrupt_func demands this order: claim under the lock, unlock, clear the interrupt function, reply.
- * park_claim does all but the last.
+ * fuse_req_interrupt_func demands this order: claim under the lock, unlock, clear the interrupt
+ * function, reply. park_claim does all but the last.
  */
 #pragma once
 

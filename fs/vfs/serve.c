@@ -32,8 +32,11 @@ struct server {
 	fuse_req_t req;		    /* the request in progress */
 	uint64_t unique, nodeid;    /* its number, and its node */
 	uint64_t ticket;	    /* its ticket, while it waits for a disk */
-	bool on_disk;		    /* for the thread that holds TURN */
-	/* Messages of the kernel that wait for its handler; for the thread that holds TURN. */
+	bool on_disk;		    /* for the thread that holds the session lock */
+	/*
+	 * Messages of the kernel that wait for its handler; for the thread that holds the session
+	 * lock.
+	 */
 	struct kept *kept;
 	char *buffer;
 	size_t buffer_size;
@@ -42,9 +45,9 @@ struct server {
 struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
-	int err; /* why the session has ended; for the thread that holds TURN */
-	/* Not a struct lock, since its holder calls back, replies and renders. */
-	pthread_mutex_t turn;
+	int err; /* why the session has ended; for the thread that holds the session lock */
+	/* The session lock. Not a struct lock, since its holder calls back, replies and renders. */
+	pthread_mutex_t session;
 	struct lock lock;
 	pthread_cond_t ended;
 	/* Under the lock: */
@@ -60,7 +63,7 @@ struct serve *serve_new(struct fs *fs)
 
 	s->fs = fs;
 	s->lock = (struct lock)LOCK_INIT;
-	pthread_mutex_init(&s->turn, NULL);
+	pthread_mutex_init(&s->session, NULL);
 	pthread_cond_init(&s->ended, NULL);
 	return s;
 }
@@ -70,7 +73,7 @@ void serve_free(struct serve *s)
 	if (!s)
 		return;
 	assert(!s->servers);
-	pthread_mutex_destroy(&s->turn);
+	pthread_mutex_destroy(&s->session);
 	pthread_cond_destroy(&s->ended);
 	free(s);
 }
@@ -96,8 +99,8 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 }
 
 /*
- * Keep BUF for a server that still uses the node that BUF drops. The caller holds TURN. Return
- * false if no server does.
+ * Keep BUF for a server that still uses the node that BUF drops. The caller holds the session lock.
+ * Return false if no server does.
  */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {
@@ -121,7 +124,7 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 	const struct fuse_in_header *in = buf->mem;
 	struct serve *s = me->all;
 
-	pthread_mutex_lock(&s->turn);
+	pthread_mutex_lock(&s->session);
 	if (!keep(s, buf)) {
 		me->unique = in->unique;
 		me->nodeid = in->nodeid;
@@ -136,7 +139,7 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 		free(k->buf.mem);
 		free(k);
 	}
-	pthread_mutex_unlock(&s->turn);
+	pthread_mutex_unlock(&s->session);
 }
 
 /*
@@ -230,7 +233,7 @@ int serve_disk_begin(struct fs *fs)
 		me->on_disk = true;
 	}
 	me->ticket = park_hold(fs->park, me->req, fuse_session_fd(s->se), me->unique);
-	pthread_mutex_unlock(&s->turn);
+	pthread_mutex_unlock(&s->session);
 	return 0;
 }
 
@@ -241,7 +244,7 @@ void serve_disk_end(struct fs *fs)
 
 	if (!me)
 		return;
-	pthread_mutex_lock(&s->turn);
+	pthread_mutex_lock(&s->session);
 	park_claim(fs->park, me->ticket);
 	lock_scope(&s->lock);
 	s->on_disk--;

@@ -8,7 +8,7 @@
  *
  *	err = serve_disk_begin(fs);
  *	if (!err) {
- *		err = ...;		// the turn is not ours: only what other threads do not write is touched
+ *		err = ...;		// without the session lock: touch only what no other thread writes
  *		serve_disk_end(fs);
  *	}
  *

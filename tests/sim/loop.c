@@ -96,9 +96,9 @@ static void timer_take(struct loop *l, struct loop_timer *t)
 {
 	struct loop_timer *last = l->timers[--l->n_timers];
 
-	l->timers[t->place - 1] = last;
-	last->place = t->place;
-	t->place = 0;
+	l->timers[t->position - 1] = last;
+	last->position = t->position;
+	t->position = 0;
 }
 
 void sim_loop_turn(void)
@@ -197,7 +197,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 	if (l->closed)
 		return;
 	assert(in_loop);
-	if (t->place)
+	if (t->position)
 		timer_take(l, t);
 	t->at = loop_now_ms() + ms;
 	t->seq = ++l->seq;
@@ -206,12 +206,12 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 		l->timers = mem_grow(l->timers, l->max_timers, sizeof(struct loop_timer *));
 	}
 	l->timers[l->n_timers++] = t;
-	t->place = l->n_timers;
+	t->position = l->n_timers;
 }
 
 void loop_timer_stop(struct loop_timer *t)
 {
-	if (!t->place)
+	if (!t->position)
 		return;
 	assert(in_loop);
 	timer_take(t->loop, t);

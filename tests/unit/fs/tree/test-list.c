@@ -2,7 +2,7 @@
 /* Reading `list`: when its text is made anew, that others are served meanwhile, and which reader gets which text. */
 #include <errno.h>
 
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 #include "spec/base/shared.h"

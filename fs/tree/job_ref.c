@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Common code of all files below a job: the job, its times, and the meaning of a removal. */
-#include "fs/tree/place.h"
+#include "fs/tree/job_ref.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,42 +11,42 @@
 #include "fs/vfs/serve.h"
 #include "fs/vfs/text.h"
 
-void place_free(struct node *node)
+void job_ref_free(struct node *node)
 {
-	struct place *p = &container_of(node, struct place_node, node)->place;
+	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
 
 	free(p->id);
 	free(p->uid);
 	free(p->replica);
 }
 
-bool place_is_of(const char *uid, const struct spec_job *job)
+bool job_ref_is_of(const char *uid, const struct spec_job *job)
 {
 	return streq(uid, job->uid) || (job->own && streq(uid, job->submission));
 }
 
-const struct spec_job *place_job(const struct node *node)
+const struct spec_job *job_ref_job(const struct node *node)
 {
-	const struct place *p = place_of(node);
+	const struct job_ref *p = job_ref_of(node);
 
 	return backend_job_by_uid(p->tree->backend, p->uid);
 }
 
-const struct spec_replica *place_replica(const struct node *node, const struct spec_job *job)
+const struct spec_replica *job_ref_replica(const struct node *node, const struct spec_job *job)
 {
-	return job ? spec_job_replica(job, place_of(node)->replica) : NULL;
+	return job ? spec_job_replica(job, job_ref_of(node)->replica) : NULL;
 }
 
-bool place_in_jobs(void *place, struct node *dir)
+bool job_ref_in_jobs(void *ref, struct node *dir)
 {
-	const struct place *p = place;
+	const struct job_ref *p = ref;
 
 	return !p->history;
 }
 
-int place_getattr(struct fs *fs, struct node *node, struct stat *st)
+int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_job *job cleanup_job = job_ref_job(node);
 
 	if (!job)
 		return -ENOENT;
@@ -56,15 +56,15 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-void place_usage_opened(struct node *node)
+void job_ref_usage_opened(struct node *node)
 {
-	const struct place *p = place_of(node);
+	const struct job_ref *p = job_ref_of(node);
 
 	if (!p->history)
 		backend_usage_wanted(p->tree->backend);
 }
 
-bool place_state_is_gone(struct tree *t)
+bool job_ref_state_is_gone(struct tree *t)
 {
 	const char *dir = t->fs->config.disk;
 	bool gone;
@@ -75,23 +75,23 @@ bool place_state_is_gone(struct tree *t)
 	serve_disk_end(t->fs);
 	if (!gone)
 		return false;
-	if (!t->told_loss)
+	if (!t->logged_loss)
 		diag(DIAG_ERROR,
 		     "%s, the state directory, is gone: what was captured is lost, and nothing can be submitted; "
 		     "unmount, and mount again",
 		     dir);
-	t->told_loss = true;
+	t->logged_loss = true;
 	return true;
 }
 
-int place_text_getattr(struct fs *fs, struct node *node, struct stat *st)
+int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	int err = place_getattr(fs, node, st);
+	int err = job_ref_getattr(fs, node, st);
 
 	return err ? err : text_size(fs, node, &st->st_size);
 }
 
-void place_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
+void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	struct node *node = NULL;
 	int err = dir->class->lookup(fs, dir, name, &node);
@@ -117,21 +117,21 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	fuse_reply_err(req, -err);
 }
 
-bool place_allows_end(const struct tree *t, const struct spec_job *job)
+bool job_ref_allows_end(const struct tree *t, const struct spec_job *job)
 {
 	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;
 }
 
-unsigned place_allowed(const struct tree *t, const struct spec_job *job)
+unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job)
 {
 	if (t->read_only)
 		return 0;
-	return place_allows_end(t, job) ? UINT_MAX : 1u << SPEC_RELEASE;
+	return job_ref_allows_end(t, job) ? UINT_MAX : 1u << SPEC_RELEASE;
 }
 
-int place_may_end(const struct tree *t, const struct spec_job *job)
+int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 {
-	if (place_allows_end(t, job))
+	if (job_ref_allows_end(t, job))
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The job, and perhaps the replica, that a node below jobs/ or history/ belongs to. A struct
+ * job_ref is the object of a job's directory and of all nodes below that; a replica's directory has
+ * one of its own. It has the job's uid, so that its nodes remain those of the same job, even if
+ * another job gets the id later. FUSE thread.
+ */
+#pragma once
+
+#include "fs/tree/tree.h"
+
+struct job_ref {
+	struct tree *tree;
+	char *id;
+	char *uid;
+	char *replica; /* the replica, as ROLE-K; NULL for the job itself */
+	bool history;  /* it is below history/ */
+};
+
+/* The node of such a directory. Its creator sets REF, and makes it the node's object. */
+struct job_ref_node {
+	struct node node;
+	struct job_ref ref;
+};
+
+static inline const struct job_ref *job_ref_of(const struct node *node)
+{
+	return node->object;
+}
+/* The free() of a class whose nodes are struct job_ref_node. */
+void job_ref_free(struct node *node);
+
+/* True if JOB is the job with UID, perhaps an earlier uid from while it was held. */
+bool job_ref_is_of(const char *uid, const struct spec_job *job);
+
+/* Return the present snapshot of NODE's job, a new reference; NULL if the job was deleted. */
+const struct spec_job *job_ref_job(const struct node *node);
+/* Return NODE's replica in JOB (which may be NULL), borrowed; or NULL. */
+const struct spec_replica *job_ref_replica(const struct node *node, const struct spec_job *job);
+/* A when() for struct node_entry_def: true if the directory is below jobs/, not history/. */
+bool job_ref_in_jobs(void *ref, struct node *dir);
+
+/* A getattr: mtime is the job's last change, ctime its creation. -ENOENT if the job was deleted. */
+int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st);
+/* Like job_ref_getattr, for a text, with the size of its rendering. */
+int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
+/* An opened(): note that the job's usage is being read. */
+void job_ref_usage_opened(struct node *node);
+
+/*
+ * True if the state directory, with all output, was removed. The first call that finds that logs
+ * it.
+ */
+bool job_ref_state_is_gone(struct tree *t);
+
+/*
+ * An unlink and rmdir for names below a job: accepted and without effect, so that recursive
+ * deletion reaches the rmdir of the job itself. -ENOENT if there is no such name.
+ */
+void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+
+/* True if -o cancel lets this mount end or control JOB. */
+bool job_ref_allows_end(const struct tree *t, const struct spec_job *job);
+/* Bit set of 1u << enum spec_action: the actions on JOB that this mount does not refuse. */
+unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);
+/*
+ * Check if this mount may end or control JOB. Return 0, or -EPERM after a message with the reason.
+ * The kernel has checked whether the caller may write to the file or directory.
+ */
+int job_ref_may_end(const struct tree *t, const struct spec_job *job);
