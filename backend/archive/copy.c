@@ -189,11 +189,15 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
 	cleanup_log struct log *log = NULL;
-	int err = output_log_kept(c->config->output, spec_job_key(c->job), key, &log);
 	cleanup_fd int fd = -1;
 	uint64_t off = 0;
 	ssize_t n;
+	int err;
 
+	/* Output that was removed may be there again after a power cut. */
+	if (c->job->dropped)
+		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
+	err = output_log_kept(c->config->output, spec_job_key(c->job), key, &log);
 	if (err)
 		return err == -ENOENT ? 0 : here(c, err, name);
 	fd = new_file(c, at, name, 0644);

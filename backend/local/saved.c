@@ -151,7 +151,7 @@ static void on_drop_noted(void *data, int err)
 	if (err && !c->is_full)
 		return end_change(c, err, NULL);
 	store_put(c->saved->b->store, changed_job(c));
-	output_logs_remove(c->saved->b->output, spec_job_key(c->job), on_dropped, c);
+	output_job_remove(c->saved->b->output, spec_job_key(c->job), on_dropped, c);
 }
 
 static void on_removed(void *data, int err)
@@ -365,11 +365,10 @@ static void read_finished(struct recover *r, struct item *item)
 	struct spec_job *job = item->job;
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
-	bool has_logs = item->has_output && has(dir, "logs");
 
-	/* After a power cut an index may be left that refers to logs that are gone. */
-	item->left = item->has_output && (has_logs ? job->dropped : has(dir, "merged"));
-	job->dropped |= !has_logs;
+	/* After a power cut a part of a removed folder may be there again. */
+	job->dropped |= !item->has_output || !has(dir, "logs");
+	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
 	if (item->has_output)
 		task_clean(dir);
@@ -486,7 +485,7 @@ static void show(struct saved *saved, struct item *item)
 		break;
 	}
 	if (item->left)
-		output_logs_remove(b->output, item->head->key, NULL, NULL);
+		output_job_remove(b->output, item->head->key, NULL, NULL);
 	if (item->unmerged)
 		merge_again(saved, item->job);
 	/*

@@ -1284,7 +1284,6 @@ void output_log_leave(struct output_log *l)
 struct removal {
 	struct output *output;
 	char *id;
-	bool logs; /* only the output */
 	room_fn done;
 	void *data;
 };
@@ -1293,20 +1292,18 @@ static void removal_run(void *data)
 {
 	struct removal *r = data;
 
-	room_remove(r->output->room, r->id, r->logs, r->done, r->data);
+	room_remove(r->output->room, r->id, r->done, r->data);
 	free(r->id);
 	free(r);
 }
 
-/* Carry out WHAT, whose string is taken over. */
-static void output_remove(struct output *o, struct removal what)
+void output_job_remove(struct output *o, const char *id, room_fn done, void *data)
 {
 	struct removal *r = new0(struct removal);
-	struct output_job *j = find_job(o, what.id);
+	struct output_job *j = find_job(o, id);
 
 	assert(!j || j->closed);
-	*r = what;
-	r->output = o;
+	*r = (struct removal){o, text_copy(id), done, data};
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
@@ -1315,17 +1312,6 @@ static void output_remove(struct output *o, struct removal what)
 		return removal_run(r);
 	j->gone = removal_run;
 	j->gone_data = r;
-}
-
-void output_job_remove(struct output *o, const char *id, room_fn done, void *data)
-{
-	output_remove(o, (struct removal){.id = text_copy(id), .done = done, .data = data});
-}
-
-void output_logs_remove(struct output *o, const char *id, room_fn done, void *data)
-{
-	output_remove(
-		o, (struct removal){.id = text_copy(id), .logs = true, .done = done, .data = data});
 }
 
 /* --- readers --- */

@@ -110,9 +110,6 @@ void output_job_close(struct output_job *j);
  */
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data);
-/* Like output_job_remove, but only for the output: other files in the directory remain. */
-void output_logs_remove(struct output *o, const char *id, void (*done)(void *data, int err),
-			void *data);
 
 /* --- any thread --- */
 

@@ -15,8 +15,8 @@
 #define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
 
 /*
- * A job's folder gets this prefix first when it is removed, so the job is gone immediately, also
- * after a crash halfway.
+ * A folder that is removed is renamed first, so that its output is gone in one step, also after a
+ * crash halfway. Its new name has the key: no other removal uses it.
  */
 #define ROOM_REMOVED ".removed-"
 
@@ -58,30 +58,17 @@ uint64_t room_bytes(const struct room *room)
 
 /* --- on the pool --- */
 
-/* The output in a job's folder. */
-static const char *const parts[] = {"merged", "merged.keys", "unmerged", "logs", "lines"};
-
-static bool is_part(const char *name)
-{
-	for (size_t i = 0; i < array_size(parts); i++)
-		if (streq(name, parts[i]))
-			return true;
-	return false;
-}
-
-/* A traversal of a folder. At DEPTH 0 that is a job's folder, where only PARTS are output. */
+/* A traversal of folders. */
 struct room_walk {
-	uint64_t bytes; /* bytes of output that were counted */
+	uint64_t bytes; /* of the files that were found */
 	bool remove;
 	unsigned depth;
-	bool output; /* below DEPTH 0: either everything is output, or nothing is */
 };
 
 /* Count NAME, and optionally remove it, with all its contents. Never follows a link. */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
-	bool was = w->output, counts = w->depth == 0 ? is_part(name) : was;
 	bool folder = type == DT_DIR;
 	struct stat st = {0};
 
@@ -93,11 +80,9 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 	}
 	if (folder && w->depth < ROOM_DEPTH) {
 		w->depth++;
-		w->output = counts;
 		disk_list(at, name, room_entry, w);
-		w->output = was;
 		w->depth--;
-	} else if (S_ISREG(st.st_mode) && counts) {
+	} else if (S_ISREG(st.st_mode)) {
 		w->bytes += (uint64_t)st.st_size;
 	}
 	if (w->remove)
@@ -179,7 +164,6 @@ void room_count(struct room *room)
 struct room_removal {
 	struct room *room;
 	char *id;
-	bool output;	     /* only the output */
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
@@ -188,50 +172,33 @@ struct room_removal {
 	void *data;
 };
 
-/* Move the output out of the folder of R, into NAME. Return 0 or a negative errno. */
-static int remove_output(struct room_removal *r, const char *name)
+/* Remove the renamed folder of R. Return 0 or a negative errno. */
+static int remove_renamed(struct room_removal *r, int dir, const char *name)
 {
-	int dir = files_dir(r->room->files);
-	cleanup_fd int from = disk_open(dir, r->id, O_RDONLY | O_DIRECTORY);
-	cleanup_fd int to = -1;
-	int err = from < 0 ? from : disk_mkdir(dir, name);
+	int err;
 
-	if (err < 0)
-		return err;
-	to = disk_open(dir, name, O_RDONLY | O_DIRECTORY);
-	if (to < 0)
-		return to;
-	for (size_t i = 0; i < array_size(parts); i++) {
-		err = disk_rename(from, parts[i], to, parts[i]);
-		if (err < 0 && err != -ENOENT)
-			return err;
-	}
-	return 0;
+	disk_list(dir, name, room_entry, &r->walk);
+	err = disk_rmdir(dir, name);
+	return err == -ENOENT ? 0 : err;
 }
 
 static void remove_work(void *data)
 {
 	struct room_removal *r = data;
 	int dir = files_dir(r->room->files);
-	char name[64];
+	cleanup_free char *name = text_print(ROOM_REMOVED "%s", r->id);
 
 	if (r->merged)
 		file_hold(r->merged);
-	snprintf(name, sizeof(name), ROOM_REMOVED "%lld", (long long)loop_time_ns());
-	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name);
+	r->err = disk_rename(dir, r->id, dir, name);
+	/* An earlier removal of this job has left something. */
+	if (r->err == -ENOTEMPTY || r->err == -EEXIST) {
+		remove_renamed(r, dir, name);
+		r->err = disk_rename(dir, r->id, dir, name);
+	}
 	if (r->err == -ENOENT)
 		r->err = 0;
-	/* Remove the moved output, even if the rest could not be moved. */
-	disk_list(dir, name, room_entry, &r->walk);
-	r->left = disk_rmdir(dir, name);
-	if (r->left == -ENOENT)
-		r->left = 0;
-	/*
-	 * A job whose folder was renamed is gone, whatever is left of it. If only its output was
-	 * removed, that was to free space, so a remainder is an error.
-	 */
-	if (r->output && !r->err)
-		r->err = r->left;
+	r->left = remove_renamed(r, dir, name);
 }
 
 static void remove_done(void *data)
@@ -259,7 +226,7 @@ static void remove_done(void *data)
 		return done(arg, err);
 }
 
-void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data)
+void room_remove(struct room *room, const char *id, room_fn done, void *data)
 {
 	struct room_removal *r = new0(struct room_removal);
 
@@ -267,7 +234,6 @@ void room_remove(struct room *room, const char *id, bool output, room_fn done, v
 	r->room = room;
 	r->id = text_copy(id);
 	r->merged = file_find(room->files, id, NULL);
-	r->output = output;
 	r->walk.remove = true;
 	r->done = done;
 	r->data = data;

@@ -22,11 +22,10 @@ void room_count(struct room *room);
 /* Count BYTES more (or fewer) on disk. Any thread. */
 void room_add(struct room *room, int64_t bytes);
 uint64_t room_bytes(const struct room *room);
-/* The folder or its output was removed (ERR is 0), or that has failed. */
+/* The folder was removed (ERR is 0), or that has failed. */
 typedef void (*room_fn)(void *data, int err);
 /*
- * Remove the folder of job ID, or (OUTPUT) only the output in it; present readers can continue.
- * Then call DONE(DATA); if DONE is NULL, log an error. The caller ensures that nothing else uses
- * the folder.
+ * Remove the folder of job ID; present readers can continue. Then call DONE(DATA); if DONE is NULL,
+ * log an error. The caller ensures that nothing else uses the folder.
  */
-void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data);
+void room_remove(struct room *room, const char *id, room_fn done, void *data);

@@ -55,11 +55,11 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* Make the folder of job ID, with BYTES of output, and a file that is no output. */
+/* Make the folder of job ID, with BYTES of output. */
 static void make_job(const char *id, unsigned bytes)
 {
 	static const char *const folders[] = {"", "/logs"};
-	static const char *const names[] = {"/logs/k", "/app.yaml"};
+	static const char *const names[] = {"/logs/k"};
 	char path[128];
 
 	for (size_t i = 0; i < array_size(folders); i++) {
@@ -107,13 +107,13 @@ static void test_counted(void **state)
 	fake_run();
 	assert_int_equal(rig.n_counted, 1);
 	assert_int_equal(room_bytes(rig.room), 1020);
-	room_remove(rig.room, "a", true, on_removed, NULL);
+	room_remove(rig.room, "a", on_removed, NULL);
 	assert_int_equal(rig.n_removed, 0);
 	fake_run();
 	assert_int_equal(rig.n_removed, 1);
 	assert_int_equal(room_bytes(rig.room), 20);
-	assert_true(is_there("a/app.yaml") && !is_there("a/logs"));
-	room_remove(rig.room, "b", false, NULL, NULL);
+	assert_false(is_there("a"));
+	room_remove(rig.room, "b", NULL, NULL);
 	fake_run();
 	assert_int_equal(room_bytes(rig.room), 0);
 	assert_false(is_there("b"));
@@ -136,7 +136,7 @@ static void test_crash(void **state)
 	fake_run();
 	assert_int_equal(room_bytes(rig.room), 510);
 	assert_false(is_there(".removed-7"));
-	room_remove(rig.room, "a", false, on_removed, NULL);
+	room_remove(rig.room, "a", on_removed, NULL);
 	fake_run();
 	assert_true(is_there("b/logs/k"));
 	/* More output has gone than was known of. */
@@ -161,12 +161,25 @@ static void test_left(void **state)
 		n += snprintf(path + n, sizeof(path) - (size_t)n, "/d");
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
-	room_remove(rig.room, "a", false, on_removed, NULL);
+	room_remove(rig.room, "a", on_removed, NULL);
 	fake_run();
 	assert_int_equal(rig.n_removed, 1);
 	assert_false(is_there("a"));
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "a: some of its files can't be removed: Directory not empty"));
+}
+
+/* Removals at the same time, and one after a removal that has left something, don't meet. */
+static void test_removed_again(void **state)
+{
+	make_job(".removed-a", 300);
+	make_job("a", 10);
+	make_job("b", 20);
+	room_remove(rig.room, "a", on_removed, NULL);
+	room_remove(rig.room, "b", on_removed, NULL);
+	fake_run();
+	assert_int_equal(rig.n_removed, 2);
+	assert_false(is_there("a") || is_there("b") || is_there(".removed-a"));
 }
 
 static void grow(void)
@@ -176,7 +189,7 @@ static void grow(void)
 
 static void remove_a(void)
 {
-	room_remove(rig.room, "a", false, NULL, NULL);
+	room_remove(rig.room, "a", NULL, NULL);
 }
 
 /* The folder is removed right before it would be counted, and the removal is told before the count ends. */
@@ -223,6 +236,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
 	};
 
