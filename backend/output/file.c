@@ -46,6 +46,7 @@ struct file {
 	const char *key; /* points into NAME; NULL: merged */
 	struct log forms[2];
 	atomic_bool ended, denied;
+	atomic_bool cut; /* it was removed before it had ended */
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest size so far */
 
@@ -193,16 +194,29 @@ void file_unref(struct file *f)
 
 void files_forget(struct files *all, const char *id)
 {
-	struct file *f, *next;
+	struct file *f, *next, **forgotten = NULL;
+	size_t n = 0;
 
-	lock_scope(&all->lock);
-	HASH_ITER(hh, all->table, f, next) {
-		if (!streq(f->id, id))
-			continue;
-		HASH_DEL(all->table, f);
-		f->listed = false;
-		file_end(f);
+	{
+		lock_scope(&all->lock);
+		HASH_ITER(hh, all->table, f, next) {
+			if (!streq(f->id, id))
+				continue;
+			HASH_DEL(all->table, f);
+			f->listed = false;
+			f->refs++;
+			forgotten = mem_more(forgotten, n, sizeof(*forgotten));
+			forgotten[n++] = f;
+		}
 	}
+	for (size_t i = 0; i < n; i++) {
+		f = forgotten[i];
+		atomic_store(&f->cut, !file_has_ended(f));
+		file_end(f);
+		file_notify(f);
+		file_unref(f);
+	}
+	free(forgotten);
 }
 
 const char *file_id(const struct file *f)
@@ -598,9 +612,9 @@ bool log_is_denied(struct log *log)
 	return st.size == 0 && atomic_load(&log->file->denied);
 }
 
-bool log_is_moved(struct log *log)
+bool log_is_cut(struct log *log)
 {
-	return !file_is_listed(log->file);
+	return atomic_load(&log->file->cut);
 }
 
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,

@@ -27,8 +27,8 @@ int files_dir(const struct files *all);
  */
 void files_expect_more(struct files *all);
 /*
- * Forget the names of ID's logs: present readers continue, and a later lookup of the name gets
- * another file.
+ * Forget the names of ID's logs, which have ended then: present readers continue, and a later
+ * lookup of the name gets another file. I/O thread.
  */
 void files_forget(struct files *all, const char *id);
 

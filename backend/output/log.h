@@ -52,11 +52,8 @@ void log_peek(struct log *log, struct log_stat *ret);
 /* True if nothing of LOG was captured, and the user may not read the cluster's output. */
 bool log_is_denied(struct log *log);
 
-/*
- * True if the log has another file since it was opened. It continues there, if its job is still
- * known; LOG has ended.
- */
-bool log_is_moved(struct log *log);
+/* True if the output of the job was removed before LOG had ended: its rest is missing. */
+bool log_is_cut(struct log *log);
 
 /*
  * Read up to N bytes at OFF. Return the number of bytes; 0 if the log has no byte at OFF; or a

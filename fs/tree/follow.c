@@ -157,11 +157,10 @@ static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 }
 
 /*
- * Return the key of the attempt after the one that is being read (with KEY NULL: of the first one);
- * with AGAIN, of that one itself. NULL if there is none yet; *LAST: none will follow.
+ * Return the key of the attempt after the one that is being read (with KEY NULL: of the first one).
+ * NULL if there is none yet; *LAST: none will follow.
  */
-static const char *follow_next_key(const struct spec_replica *r, const char *key, bool again,
-				   bool *last)
+static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
 	bool passed = !key;
 
@@ -169,7 +168,6 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 	for (size_t i = 0; i < r->n_logs; i++) {
 		if (*r->logs[i].container)
 			continue;
-		passed |= again && streq(r->logs[i].key, key);
 		if (passed)
 			return r->logs[i].key;
 		passed = streq(r->logs[i].key, key);
@@ -186,7 +184,7 @@ static int follow_switch(struct follow *f, uint64_t size)
 	const struct spec_job *job cleanup_job = backend_job_by_uid(f->backend, f->uid);
 	const struct spec_replica *r;
 	const char *key = NULL;
-	bool again = f->log && log_is_moved(f->log), last;
+	bool last;
 
 	if (!job || job->dropped)
 		return 0;
@@ -194,15 +192,15 @@ static int follow_switch(struct follow *f, uint64_t size)
 		return spec_job_has_ended(job) ? 0 : -EAGAIN;
 	if (*f->replica) {
 		r = spec_job_replica(job, f->replica);
-		key = r ? follow_next_key(r, f->key, again, &last) : NULL;
+		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
 			/* In history/ no log begins any more. */
 			return !r || last || job->history ? 0 : -EAGAIN;
-	} else if (f->log && !again) {
+	} else if (f->log) {
 		/* If nothing was printed, the merged log ends before it begins. */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
-	f->base += again ? 0 : size;
+	f->base += size;
 	f->st = (struct log_stat){0};
 	f->job = take_ptr(job);
 	f->next = key;
@@ -266,6 +264,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return follow_begin(f, FOLLOW_READS, at);
 	chunk_clear(&f->given);
 	chunk_clear(&f->read);
+	if (log_is_cut(f->log))
+		return -ESTALE;
 	/* Bytes that were delivered before they were on disk need not have been read there. */
 	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }

@@ -245,6 +245,32 @@ static void test_removed(void **state)
 	log_unref(all);
 }
 
+/* Readers of a log that is removed before it has ended learn that, and that its rest is missing. */
+static void test_cut(void **state)
+{
+	struct log *log, *ended;
+	size_t told;
+
+	begin_log();
+	assert_int_equal(output_log_begin(rig.job, "ended", "b/0 ", false), 0);
+	fake_run();
+	output_log_end(rig.job, "ended", NULL, NULL);
+	fake_run();
+	print("one\n");
+	log = open_log("key");
+	ended = open_log("ended");
+	output_job_close(take_ptr(rig.job));
+	fake_run();
+	assert_false(log_is_cut(log) || log_is_cut(ended));
+	told = rig.told;
+	output_job_remove(rig.output, "job", NULL, NULL);
+	fake_run();
+	assert_true(rig.told > told && log_is_cut(log) && !log_is_cut(ended));
+	reads(log, "one\n", true);
+	log_unref(log);
+	log_unref(ended);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +279,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
