@@ -70,7 +70,8 @@ static void run_cut(struct run *r, const char *buf, size_t n)
 static int run_read(struct run *r)
 {
 	struct feed *f = r->f;
-	cleanup_free char *buf = mem_grow(NULL, FEED_BUFFER, 1);
+	size_t most = (size_t)min_of(f->size - f->from, (uint64_t)FEED_BUFFER);
+	cleanup_free char *buf = mem_grow(NULL, most + 1, 1);
 
 	while (f->seen < f->size && f->seen - f->from < FEED_MAX) {
 		size_t at = (f->seen - f->from) % FEED_BUFFER;

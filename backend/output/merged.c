@@ -336,7 +336,8 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	if (off >= end)
 		return 0;
 	r.n = (size_t)min_of((uint64_t)n, end - off);
-	src = mem_grow(NULL, MERGE_LENGTH_MAX, 1);
+	/* No record has more bytes than the merged log. */
+	src = mem_grow(NULL, (size_t)min_of(size->end, (uint64_t)MERGE_LENGTH_MAX), 1);
 	r.src = src;
 	{
 		lock_scope(m->lock);

@@ -108,7 +108,7 @@ int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *p
 	if (size > 0)
 		p = place->at == size ? *place : place_find(s, place, 0, size - 1);
 	if (p.at < size)
-		buf = mem_grow(NULL, LINES_SPAN, 1);
+		buf = mem_grow(NULL, (size_t)min_of(size - p.at, (uint64_t)LINES_SPAN), 1);
 	while (p.at < size) {
 		size_t want = (size_t)min_of(size - p.at, (uint64_t)LINES_SPAN);
 		ssize_t n = file_read_at(fd, buf, want, p.at);
@@ -129,7 +129,8 @@ ssize_t stamped_read(int fd, struct stamper *s, uint64_t size, struct stamp_plac
 {
 	const struct merge_style style = {"", stamper_stamp, s};
 	struct stamp_place p = place_find(s, place, STAMP, off);
-	cleanup_free char *bytes = mem_grow(NULL, LINES_SPAN, 1);
+	size_t most = p.at < size ? (size_t)min_of(size - p.at, (uint64_t)LINES_SPAN) : 0;
+	cleanup_free char *bytes = mem_grow(NULL, most + 1, 1);
 	size_t done = 0;
 
 	while (done < n && p.at < size) {

@@ -8,9 +8,9 @@
  *	descriptors	at any moment: so many, and some more where jobs have several replicas; in the end those of
  *			directories that stay open, and some for each job that goes on, whose output is being kept,
  *			and for each who follows one: of the merged log two of each of its runs, and one of its own
- *	memory		so much, so much for each job that was launched, whether it is over or not, and what
- *			others have put into theirs; in the end, when nothing is under way, less. A sanitizer counts
- *			none (memory.c)
+ *	memory		a fixed amount, and more for each job that was launched, for each read that waits for the
+ *			disk, and for what others have put into their jobs; in the end, when nothing is under way,
+ *			less. A sanitizer counts none (memory.c)
  *	those who wait	at any moment: who waits for an answer has it within a minute, a read of what blocks excepted;
  *			nobody who was answered stays parked (fuse.c)
  */
@@ -32,6 +32,7 @@
 #define MOST_HELD    (640u << 10)
 #define STAYS_HELD   (320u << 10)
 #define HELD_OF_JOB  (24u << 10)
+#define HELD_OF_READ (64u << 10) /* the buffer of a read that waits for the disk */
 /* An object of others is there in its view, in what it was before, and in the texts that were made of it. */
 #define HELD_COPIES 8
 
@@ -114,7 +115,7 @@ void bounds_check(bool still)
 	if (sim_disk_n_open() > most)
 		sim_fail("more than %zu descriptors are open", most);
 	requests_check(still);
-	if (sim_memory_held() > MOST_HELD + held_of_jobs())
+	if (sim_memory_held() > MOST_HELD + held_of_jobs() + HELD_OF_READ * requests_on_disk())
 		sim_fail("%zu bytes are held for %zu jobs", sim_memory_held(), users_launched());
 }
 

@@ -548,6 +548,15 @@ void request_each(void (*fn)(struct fuse_req *r, void *data), void *data)
 		fn(r, data);
 }
 
+size_t requests_on_disk(void)
+{
+	const struct fuse_req *r;
+	size_t n = 0;
+
+	DL_COUNT2(on_disk, r, n, disk_next);
+	return n;
+}
+
 void requests_check(bool still)
 {
 	struct fuse_req *r;

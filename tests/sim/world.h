@@ -265,6 +265,7 @@ bool writer_renames(unsigned habit);
 
 /* As bounds_check, of those who wait for answers. */
 void requests_check(bool still);
+size_t requests_on_disk(void); /* that wait for the disk */
 
 /* --- bounds.c --- */
 
