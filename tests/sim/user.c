@@ -25,6 +25,7 @@
 #define N_NAMES	    6
 #define DURING_S    240 /* so long people begin to write */
 #define REMOVED_S   15
+#define LATE_S	    90 /* the same if requests may be held up */
 #define BEGINS_S    90 /* so much later a job may begin */
 #define CROWD_S	    30 /* those of a crowd begin at once */
 #define LIMIT_S	    20 /* of the time for which a program may run */
@@ -517,14 +518,18 @@ static void write_one(struct write *w, pid_t pid)
 	}
 }
 
-/* Who has launched a job removes it; not at once, since a try of the launch may still be on its way. */
+/*
+ * The user removes the job, but not while a request that has launched it may still be on its way: it would launch the
+ * job again, since the server has forgotten its name.
+ */
 static void remove_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *path = NULL;
 	unsigned life, restores;
 	int err;
 
-	sim_sleep(REMOVED_S * SIM_S + sim_random(stream_of(w)) % (300 * SIM_S));
+	sim_sleep((sim_faults.late ? LATE_S : REMOVED_S) * SIM_S +
+		  sim_random(stream_of(w)) % (300 * SIM_S));
 	path = text_print("jobs/%s", w->job);
 	life = sim_life();
 	restores = server_restores();
