@@ -1030,10 +1030,10 @@ static void test_unseen(void **state)
 	submit("a", "hold: true", "submit 0 a-1");
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
-	pass(590);
+	pass(500);
 	assert_int_equal(n_records(), 1);
 	whole = false;
-	pass(30);
+	pass(120);
 	assert_int_equal(n_records(), 1);
 	whole = true;
 	pass(10);
