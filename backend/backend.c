@@ -24,6 +24,8 @@
 #define BACKEND_START_S 60
 /* How long stopping may take beyond the grace of processes, to record how they have ended. */
 #define BACKEND_STOP_S 20
+/* When it is on disk that NAME.job was removed. */
+#define UNLINK_MS 500
 
 /* --- life --- */
 
@@ -46,6 +48,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 		     (b->config.capture == BACKEND_CAPTURE_ALL || new_job->own);
 
 	held_news(b->held, old, new_job);
+	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
+		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/* Of a job whose output is not captured another kxfs may have that; one that was never launched has none. */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
@@ -87,6 +91,14 @@ static void on_log(void *data, struct log *log)
 		return b->events.log(b->events.data, log);
 }
 
+static void on_file(void *data, const char *file)
+{
+	struct backend *b = data;
+
+	if (b->events.file)
+		return b->events.file(b->events.data, file);
+}
+
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text)
 {
@@ -102,6 +114,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
 	b->records = records_new(loop, b->config.state_dir, config->passive);
+	job_files_set_changed(records_files(b->records), on_file, b);
 	b->held = held_new(b, &backend_held_ways);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
@@ -249,6 +262,69 @@ void backend_jobs(struct backend *b, enum backend_place place, const struct spec
 int64_t backend_changed(struct backend *b, enum backend_place place)
 {
 	return store_changed(b->store, place);
+}
+
+int backend_file(struct backend *b, const char *file, struct backend_file *ret)
+{
+	const struct spec_job *job cleanup_job = NULL;
+	int err = job_files_find(records_files(b->records), file, ret);
+
+	if (err)
+		return err;
+	job = store_get_uid(b->store, ret->uuid);
+	if (job) {
+		text_set(&ret->id, "%s", job->id);
+		ret->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
+	}
+	return 0;
+}
+
+size_t backend_files(struct backend *b, char ***ret)
+{
+	return job_files_list(records_files(b->records), ret);
+}
+
+int64_t backend_files_changed(struct backend *b)
+{
+	return job_files_changed(records_files(b->records));
+}
+
+bool backend_knows_digest(struct backend *b, const char *digest)
+{
+	return job_files_know(records_files(b->records), digest);
+}
+
+struct unlinked {
+	struct backend *b;
+	char uuid[JOB_FILES_UUID];
+};
+
+static void backend_run_unlink(void *data)
+{
+	struct unlinked *u = data;
+	struct record *r = records_by_key(u->b->records, u->uuid);
+
+	if (r)
+		records_note(r,
+			     &(struct record_change){.state = record_head(r)->state,
+						     .unlinked = true},
+			     UNLINK_MS);
+	free(u);
+}
+
+int backend_unlink_file(struct backend *b, const char *file)
+{
+	char uuid[JOB_FILES_UUID];
+	struct unlinked *u;
+	int err = job_files_unlink(records_files(b->records), file, uuid);
+
+	if (err)
+		return err;
+	u = new0(struct unlinked);
+	u->b = b;
+	memcpy(u->uuid, uuid, sizeof(uuid));
+	loop_post(b->loop, backend_run_unlink, u);
+	return 0;
 }
 
 void backend_wanted(struct backend *b, const struct spec_job *job)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backend/base/loop.h"
+#include "backend/jobs/job_files.h"
 #include "backend/jobs/store.h"
 #include "backend/output/log.h"
 #include "spec/app/app.h"
@@ -73,6 +74,8 @@ struct backend_events {
 	 * thread.
 	 */
 	char *(*job_of)(void *data, const char *file);
+	/* What backend_file finds for FILE may have changed. May only take note. */
+	void (*file)(void *data, const char *file);
 	void *data;
 };
 
@@ -175,6 +178,26 @@ int64_t backend_changed(struct backend *b, enum backend_place place);
  * not change its directory.
  */
 uint64_t backend_revision(struct backend *b, enum backend_place place);
+/*
+ * Find the job that FILE of submit/ launched last, of those that are shown in jobs/ or history/. 0;
+ * -ENOENT: there is none, or backend_unlink_file was called for it.
+ */
+int backend_file(struct backend *b, const char *file, struct backend_file *ret);
+/* Return all FILEs for which backend_file finds a job; *RET and its items are malloc'ed. */
+size_t backend_files(struct backend *b, char ***ret);
+/* Return the time of the last change of that list, in ns, which grows with each: an mtime. */
+int64_t backend_files_changed(struct backend *b);
+/*
+ * Find no job for FILE any more, also after a restart, until FILE launches another one. 0 or
+ * -ENOENT. An older job of FILE is never found instead.
+ */
+int backend_unlink_file(struct backend *b, const char *file);
+/*
+ * True if a document with this SHA-256 (hexadecimal) has a record: it was submitted, though it may
+ * be held, or may never have become a job.
+ */
+bool backend_knows_digest(struct backend *b, const char *digest);
+
 /* Return since when jobs/ has not been confirmed, in ns; 0 if it is. */
 int64_t backend_stale_since(struct backend *b);
 
@@ -266,6 +289,7 @@ struct backend_result {
 	const char *text; /* text for people; "" or lines; never NULL; borrowed */
 	/* submit: the job's id; dry run: the id that it would have; else "" */
 	const char *id;
+	const char *uuid;     /* submit: of the submission (see backend_file); else "" */
 	const char *manifest; /* dry run: the manifest as YAML; else ""; borrowed */
 	/* Of a dry run without errors: the job's backend and namespace. */
 	const char *backend, *namespace;
@@ -280,8 +304,12 @@ struct backend_submission {
 	const char *submitter; /* user@host */
 	/* Who may read the file, besides the user who mounts: S_IRGRP, S_IROTH. */
 	mode_t readable;
+	bool owned; /* UID and GID have submitted it; else the user who mounts */
+	uid_t uid;
+	gid_t gid;
 	/*
-	 * The UUID of only this launch, which is recorded with the job. A dry run does not need it.
+	 * The UUID of only this launch, which is recorded with the job. NULL: it is made here, greater than all
+	 * before.
 	 */
 	const char *submission;
 	/*

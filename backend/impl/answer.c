@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of a request: it is answered, what was done is reported to those who read .kxfs/log, and it is freed. Its
- * beginning is in request.c.
+ * beginning is in request.c. Here is also what stays of it on disk.
  */
 #include <assert.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include "backend/base/diag.h"
 #include "backend/impl/impl.h"
 #include "spec/base/mem.h"
+#include "spec/record/head.h"
 
 static const char *const request_names[BACKEND_N_REQUESTS] = {
 	[BACKEND_SUBMIT] = "submit",   [BACKEND_DRY_RUN] = "dryrun", [BACKEND_CANCEL] = "cancel",
@@ -47,10 +48,11 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	}
 }
 
-static void request_settle(struct backend_request *rq, const struct backend_result *result)
+static void request_settle(struct backend_request *rq, struct backend_result *result)
 {
 	const char *about = rq->file ? rq->file : rq->id ? rq->id : "";
 
+	result->uuid = rq->kind == BACKEND_SUBMIT && rq->submission ? rq->submission : "";
 	assert(loop_is_here(rq->b->loop));
 	assert(result->err <= 0);
 	lock_assert_none();
@@ -74,7 +76,7 @@ static void request_settle(struct backend_request *rq, const struct backend_resu
 
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
 {
-	const struct backend_result result = {
+	struct backend_result result = {
 		.err = err,
 		.text = text ? text : "",
 		.id = id ? id : "",
@@ -86,7 +88,7 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made)
 {
-	const struct backend_result result = {
+	struct backend_result result = {
 		.text = "",
 		.id = made->id,
 		.manifest = made->manifest,
@@ -110,4 +112,20 @@ void backend_answer_no_effect(struct backend_request *rq, const char *phase)
 		       "%s would have no effect: the job is %s; read ctl for the words "
 		       "that have one",
 		       spec_action_name(rq->action), phase);
+}
+
+struct spec_head *backend_head(const struct backend_request *rq)
+{
+	struct spec_head *h = spec_head_new();
+
+	h->own = true;
+	h->created = loop_time_ns();
+	h->readable = rq->readable;
+	h->owned = rq->owned;
+	h->user = rq->owner;
+	h->group = rq->group;
+	spec_set(&h->key, rq->submission ? rq->submission : "");
+	spec_set(&h->file, rq->file);
+	spec_set(&h->submitter, rq->submitter);
+	return h;
 }

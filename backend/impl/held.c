@@ -1039,17 +1039,10 @@ static void look_work(void *data)
 	}
 	if (!rec)
 		return;
-	m->head = head = spec_head_new();
+	m->head = head = backend_head(rq);
 	head->state = RECORD_HELD;
-	head->own = true;
 	for (size_t i = 0; i < array_size(head->seed) && !m->work.err; i++)
 		m->work.err = random_name(&head->seed[i]);
-	head->readable = rq->readable;
-	spec_set(&head->file, rq->file);
-	spec_set(&head->submitter, rq->submitter);
-	/* A dry run has no UUID, and makes no record. */
-	if (rq->submission)
-		spec_set(&head->key, rq->submission);
 }
 
 static void look_done(void *data)
@@ -1127,7 +1120,11 @@ bool held_takes(struct held *h, struct backend_request *rq)
 			       "it is not known yet whether it was launched: nothing was "
 			       "removed; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
-		commit(e, &(struct record_change){.state = RECORD_NEVER, .reason = REMOVED}, rq);
+		commit(e,
+		       &(struct record_change){.state = RECORD_NEVER,
+					       .reason = REMOVED,
+					       .unlinked = true},
+		       rq);
 	} else if (rq->action == SPEC_RELEASE && state_of(e) == RECORD_SUBMITTING &&
 		   e->sending == SPEC_SENDING_LOST) {
 		e->sending = SPEC_SENDING_ASKED;

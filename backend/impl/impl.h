@@ -101,8 +101,11 @@ struct backend_request {
 	char *text;
 	size_t len;
 	char *submitter;
-	char *submission; /* a UUID; in a dry run it may be NULL */
-	mode_t readable;  /* see backend_submission.readable */
+	char *submission; /* a UUID; NULL in a dry run of what is not held */
+	mode_t readable;  /* these are as in struct backend_submission */
+	bool owned;
+	uid_t owner;
+	gid_t group;
 	uint64_t seed[2]; /* if HELD: the job's name is made of it */
 	/*
 	 * SUBMIT: launch a job that was held. Whoever wrote its file has had the answer; where kxfs chooses the uids,
@@ -132,6 +135,9 @@ struct backend_made {
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
 /* Answer RQ with -EINVAL: a job in PHASE ignores its action. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
+
+/* The head of the record of RQ, a submission; its state, backend, namespace and id are to be set. */
+struct spec_head *backend_head(const struct backend_request *rq);
 
 /* What held.c needs of requests. */
 extern const struct held_ways backend_held_ways;

@@ -52,6 +52,8 @@ static void request_run(void *data)
 
 	if (!rq->b->up)
 		backend_refuse(rq, -ENOTCONN, "kxfs is ending");
+	else if (rq->kind == BACKEND_SUBMIT && !rq->submission)
+		backend_refuse(rq, -EIO, "%s: the kernel gives no random bytes", rq->file);
 	else if ((is_new || request_check_job(rq)) && !held_takes(rq->b->held, rq))
 		request_pass(rq);
 }
@@ -78,12 +80,21 @@ static void request_post(struct backend_request *rq)
 
 static void request_of_file(struct backend_request *rq, const struct backend_submission *s)
 {
+	char uuid[JOB_FILES_UUID];
+
 	rq->file = text_copy(s->file);
 	rq->text = mem_copy(s->text, s->len);
 	rq->len = s->len;
 	rq->submitter = text_copy(s->submitter);
-	rq->submission = s->submission ? text_copy(s->submission) : NULL;
+	if (s->submission)
+		rq->submission = text_copy(s->submission);
+	else if (rq->kind == BACKEND_SUBMIT &&
+		 job_files_next_uuid(records_files(rq->b->records), uuid) == 0)
+		rq->submission = text_copy(uuid);
 	rq->readable = s->readable;
+	rq->owned = s->owned;
+	rq->owner = s->uid;
+	rq->group = s->gid;
 	rq->waits = s->waits;
 	request_post(rq);
 }
@@ -151,6 +162,7 @@ static void removal_end(void *data, int err)
 			      "other jobs wait for"
 			    : "",
 		.id = "",
+		.uuid = "",
 		.manifest = "",
 	};
 	const backend_reply_fn reply = m->reply;

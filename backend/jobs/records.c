@@ -41,6 +41,7 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/base/sha256.h"
 #include "spec/job/snapshot.h"
 
 #define MAX_TEXTS    7
@@ -82,11 +83,12 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct writer *writer; /* NULL: nothing is under way */
-	bool removed;	       /* its removal was requested */
-	unsigned pins;	       /* who needs it still */
-	char *uid;	       /* NULL: not known, so it is in the list UNSEEN */
-	UT_hash_handle hh;     /* by key */
+	struct job_files_entry *launch; /* NULL: it is not of a file, or not on disk yet */
+	struct writer *writer;		/* NULL: nothing is under way */
+	bool removed;			/* its removal was requested */
+	unsigned pins;			/* who needs it still */
+	char *uid;			/* NULL: not known, so it is in the list UNSEEN */
+	UT_hash_handle hh;		/* by key */
 	UT_hash_handle hh_uid;
 	struct record *prev, *next; /* in UNSEEN */
 };
@@ -100,6 +102,7 @@ struct records {
 	struct loop *loop;
 	const char *state_dir;
 	struct group group;
+	struct job_files *files;
 	struct part parts[RECORD_N_PARTS];
 	record_snapshot_fn snapshot; /* NULL: none is written */
 	void *snapshot_data;
@@ -150,6 +153,7 @@ static void apply(struct spec_head *h, const struct record_change *c)
 	if (c->boot)
 		spec_set(&h->boot, c->boot);
 	h->dropped |= c->dropped;
+	h->unlinked |= c->unlinked;
 	h->over |= c->over;
 }
 
@@ -210,6 +214,7 @@ static void record_free(struct record *r)
 	free(r->uid);
 	if (r->writer)
 		writer_free(r->writer);
+	(void)job_files_remove(r->launch);
 	spec_head_free(r->head);
 	free(r);
 }
@@ -263,6 +268,19 @@ void record_unpin(struct record *r)
 		write_next(r->writer);
 }
 
+struct job_files *records_files(struct records *rs)
+{
+	return rs->files;
+}
+
+void records_show(struct records *rs, const char *key, bool shown)
+{
+	const struct record *r = records_by_key(rs, key);
+
+	if (r)
+		job_files_show(r->launch, shown);
+}
+
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
 {
 	struct record *r, *next;
@@ -272,6 +290,14 @@ void records_each(struct records *rs, void (*fn)(void *data, struct record *r), 
 }
 
 /* --- the file of a record --- */
+
+static void set_digest(struct spec_head *h, const struct record_rest *rest)
+{
+	char digest[65];
+
+	spec_sha256(rest->document, rest->len, digest);
+	spec_set(&h->digest, digest);
+}
 
 static void write_work(void *data)
 {
@@ -285,6 +311,8 @@ static void write_work(void *data)
 	}
 	switch (q->kind) {
 	case REQUEST_MAKE:
+		if (w->next->own)
+			set_digest(w->next, &q->rest);
 		w->work.err = record_file_make(rs->state_dir, w->next, &q->rest, &q->ret_left);
 		break;
 	case REQUEST_COMMIT:
@@ -443,6 +471,17 @@ static void retry_later(struct writer *w, int err)
 	w->dirty &= !w->r->rs->stopping;
 }
 
+/* R is removed: NAME.job does not go back to an older job. */
+static void unlink_older(struct record *r)
+{
+	struct record *older = job_files_remove(take_ptr(r->launch));
+
+	if (older)
+		records_note(older,
+			     &(struct record_change){.state = older->head->state, .unlinked = true},
+			     0);
+}
+
 /* What Q, which is done, means for R. True: R is to be freed. */
 static bool conclude(struct record *r, struct request *q, int err)
 {
@@ -451,6 +490,10 @@ static bool conclude(struct record *r, struct request *q, int err)
 
 	for (size_t i = 0; i < RECORD_N_PARTS && q->kind == REQUEST_MAKE; i++)
 		free(take_ptr(r->head->parts[i]));
+	if (q->kind == REQUEST_MAKE && !err) {
+		spec_set(&r->head->digest, w->next->digest);
+		r->launch = job_files_add(r->rs->files, r, r->head);
+	}
 	spec_head_free(take_ptr(w->next));
 	spec_job_unref(take_ptr(w->snapshot));
 	if (q->kind == REQUEST_MAKE && q->left)
@@ -459,14 +502,18 @@ static bool conclude(struct record *r, struct request *q, int err)
 		return true;
 	if (err && q->kind == REQUEST_REMOVE)
 		r->removed = false;
-	if (!err && q->kind == REQUEST_REMOVE)
+	if (!err && q->kind == REQUEST_REMOVE) {
+		unlink_older(r);
 		return true;
+	}
 	if (!err && (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK)) {
 		apply(r->head, &q->change);
 		learn_uid(r);
 	}
 	if (!err && q->kind == REQUEST_MARK)
 		r->head->since = q->time;
+	if (!err)
+		job_files_update(r->launch);
 	if (err && err != -ESTALE && changes)
 		retry_later(w, err);
 	else if (!err && changes)
@@ -561,6 +608,7 @@ void records_commit(struct record *r, const struct record_change *change, record
 		.why = keep(q, change->why),
 		.boot = keep(q, change->boot),
 		.dropped = change->dropped,
+		.unlinked = change->unlinked,
 		.over = change->over,
 		.plan = keep(q, change->plan),
 		.snapshot = keep(q, change->snapshot),
@@ -595,6 +643,7 @@ void records_note(struct record *r, const struct record_change *change, unsigned
 	       change->state == r->head->state);
 	apply(r->head, change);
 	learn_uid(r);
+	job_files_update(r->launch);
 	records_save(r, ms);
 }
 
@@ -666,6 +715,13 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const struct spec_head *const *x = a, *const *y = b;
+
+	return strcmp((*x)->key, (*y)->key);
+}
+
 static void load_work(void *data)
 {
 	struct load *l = data;
@@ -679,6 +735,8 @@ static void load_work(void *data)
 		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
 		l->err = err;
 	}
+	if (l->n)
+		qsort(l->heads, l->n, sizeof(*l->heads), by_key);
 }
 
 static void load_done(void *data)
@@ -690,10 +748,14 @@ static void load_done(void *data)
 	const int err = l->err;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (err)
+		struct record *r;
+
+		if (err) {
 			spec_head_free(l->heads[i]);
-		else
-			add(l->rs, l->heads[i]);
+			continue;
+		}
+		r = add(l->rs, l->heads[i]);
+		r->launch = job_files_add(l->rs->files, r, r->head);
 	}
 	free(l->heads);
 	free(l);
@@ -722,6 +784,7 @@ struct records *records_new(struct loop *loop, const char *state_dir, bool passi
 	rs->loop = loop;
 	rs->state_dir = state_dir;
 	rs->passive = passive;
+	rs->files = job_files_new();
 	group_init(&rs->group, loop);
 	return rs;
 }
@@ -743,7 +806,9 @@ void records_free(struct records *rs)
 
 	if (!rs)
 		return;
+	job_files_set_changed(rs->files, NULL, NULL);
 	HASH_ITER(hh, rs->all, r, next)
 		record_free(r);
+	job_files_free(rs->files);
 	free(rs);
 }

@@ -7,10 +7,10 @@
 #pragma once
 
 #include "backend/base/group.h"
+#include "backend/jobs/job_files.h"
 #include "backend/jobs/record_file.h"
 
 struct records;
-struct record;
 
 /* ERR is 0: it is on disk; else why it is not. */
 typedef void (*records_fn)(void *data, int err);
@@ -18,6 +18,10 @@ typedef void (*records_fn)(void *data, int err);
 /* Make an empty table. STATE_DIR is borrowed. PASSIVE: damaged records are left where they are. */
 struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
 void records_free(struct records *rs); /* NULL is allowed */
+/* What files of submit/ were launched as; any thread, from the end of records_load on. */
+struct job_files *records_files(struct records *rs);
+/* The job of the record KEY was put into the store, or (not SHOWN) removed from it. */
+void records_show(struct records *rs, const char *key, bool shown);
 
 /*
  * FN makes the JSON text of PART of R, malloc'ed, each time R is rewritten; NEXT is what will be written. NULL: it
@@ -72,9 +76,9 @@ struct record *records_next_unseen(const struct records *rs, const struct record
 /* Call FN for each record; FN may make and remove records. */
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
 /*
- * Make a record of H, which is taken over with its parts and is neither NEVER nor HISTORY. REST is copied. DONE is
- * called when the record is on disk. After an error the record is freed before that, and *LEFT, which the caller owns,
- * is set as record_file_make does.
+ * Make a record of H, which is taken over with its parts and is neither NEVER nor HISTORY. REST is copied; if H is OWN,
+ * it gets the digest of the document. DONE is called when the record is on disk. After an error the record is freed
+ * before that, and *LEFT, which the caller owns, is set as record_file_make does.
  */
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
@@ -83,8 +87,9 @@ struct record *records_make(struct records *rs, struct spec_head *h, const struc
 struct record_change {
 	enum record_state state; /* the same as before is no change */
 	const char *id, *uid, *reason, *why, *boot;
-	bool dropped; /* its output is removed; false: as before */
-	bool over;    /* the job is over, so its record hardly changes any more; false: as before */
+	bool dropped;  /* its output is removed; false: as before */
+	bool unlinked; /* NAME.job was removed; false: as before */
+	bool over; /* the job is over, so its record hardly changes any more; false: as before */
 	/* Parts, for which no function was set or finds the job; NULL: as the function says. records_commit only. */
 	const char *plan, *snapshot;
 };

@@ -43,7 +43,6 @@
 #include "spec/api/refusal.h"
 #include "spec/api/object.h"
 #include "spec/base/mem.h"
-#include "spec/base/sha256.h"
 #include "spec/kinds/manifest.h"
 
 #define POST_MS	     25000
@@ -69,7 +68,6 @@ struct submit {
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
 	char uuid[37];	       /* UUID of the submission */
-	char digest[65];       /* of the document */
 	struct record *record; /* it is pinned; NULL: there is none yet */
 	bool held;	       /* held.c has made the record, and decides what becomes of it */
 	bool concluded;	       /* held_answered was called */
@@ -143,7 +141,6 @@ static int make_manifest(struct submit *s)
 		return err;
 	if (rq->held)
 		memcpy(mr.identity.random, rq->seed, sizeof(rq->seed));
-	spec_sha256(rq->text, rq->len, s->digest);
 	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
 	if (err)
 		s->text = spec_errors_text(&e, rq->file);
@@ -534,15 +531,8 @@ static void make_record(struct submit *s)
 				      &(struct record_change){.state = RECORD_SUBMITTING,
 							      .id = s->m->id},
 				      recorded, s);
-	head = spec_head_new();
+	head = backend_head(rq);
 	head->state = RECORD_SUBMITTING;
-	head->own = true;
-	head->readable = rq->readable;
-	head->created = loop_time_ns();
-	spec_set(&head->key, s->uuid);
-	spec_set(&head->file, rq->file);
-	spec_set(&head->submitter, rq->submitter);
-	spec_set(&head->digest, s->digest);
 	spec_set(&head->backend, s->kind->name);
 	spec_set(&head->namespace, s->k->namespace);
 	spec_set(&head->id, s->m->id);

@@ -18,7 +18,6 @@
 #include "backend/local/record.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/record/dry_run.h"
 #include "spec/record/local.h"
 
@@ -40,7 +39,6 @@ struct submit {
 	bool looked; /* it is known whether a job can run in ASKED */
 	char *fault; /* why no job can run there; NULL: one can */
 	struct spec_record *rec;
-	char digest[65];       /* SHA-256 of the document */
 	char *plan, *snapshot; /* parts of its record */
 	struct record *entry;  /* its record */
 	bool left;	/* the record may be there after a power cut, though it could not be made */
@@ -305,14 +303,13 @@ static int choose_id(struct submit *s, const char *app)
 }
 
 /* Make the record of APP, which is taken over and runs on TERMS. */
-static int make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
+static void make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
 {
 	const struct backend_request *rq = s->rq;
-	char uid[37] = "";
 	const struct spec_record_origin origin = {
 		.id = s->id,
-		.uid = uid,
-		.submission = uid,
+		.uid = rq->submission,
+		.submission = rq->submission,
 		.submitter = rq->submitter,
 		.file = rq->file,
 		.work_dir = terms->dir,
@@ -320,17 +317,10 @@ static int make_record(struct submit *s, struct spec_app *app, const struct spec
 		.time_limit = terms->time_limit,
 		.ttl = terms->ttl,
 	};
-	int err = 0;
 
-	if (rq->submission)
-		snprintf(uid, sizeof(uid), "%s", rq->submission);
-	else if (random_uuid(uid) < 0)
-		err = -EIO;
 	s->rec = spec_record_new(app, &origin);
-	spec_sha256(rq->text, rq->len, s->digest);
 	s->plan = spec_record_plan(s->rec);
 	s->snapshot = spec_record_snapshot(s->rec);
-	return err;
 }
 
 /* Set a sentence for an error that is not the document's. */
@@ -351,7 +341,9 @@ static int submit_try(struct submit *s)
 	if (err < 0 || (s->asked && !s->looked))
 		return err;
 	err = choose_id(s, app->name);
-	return err < 0 ? err : make_record(s, take_ptr(app), &terms);
+	if (!err)
+		make_record(s, take_ptr(app), &terms);
+	return err;
 }
 
 static void submit_work(void *data)
@@ -418,18 +410,11 @@ static void on_recorded(void *data, int err)
 /* The head of the record of a new job. */
 static struct spec_head *new_head(const struct submit *s, const char *boot)
 {
-	const struct backend_request *rq = s->rq;
 	const struct spec_job *job = s->rec->job;
-	struct spec_head *h = spec_head_new();
+	struct spec_head *h = backend_head(s->rq);
 
-	spec_set(&h->key, job->uid);
-	h->own = true;
-	spec_set(&h->file, rq->file);
-	spec_set(&h->submitter, rq->submitter);
-	spec_set(&h->digest, s->digest);
 	spec_set(&h->backend, "local");
 	spec_set(&h->id, job->id);
-	h->readable = rq->readable;
 	h->created = job->created;
 	h->state = RECORD_SUBMITTING;
 	spec_set(&h->boot, boot);

@@ -32,6 +32,7 @@ static const struct spec_field job_fields[] = {
 	HEAD(backend, SPEC_FIELD_TEXT),
 	HEAD(namespace, SPEC_FIELD_TEXT),
 	HEAD(id, SPEC_FIELD_TEXT),
+	HEAD(owned, SPEC_FIELD_BOOL),
 	HEAD(user, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	HEAD(group, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	HEAD(readable, SPEC_FIELD_UNSIGNED, .max = 0777),

@@ -35,7 +35,8 @@ struct spec_head {
 	char *submitter; /* user@host */
 	char *digest;	 /* SHA-256 of the document */
 	char *backend, *namespace;
-	char *id; /* its directory; in a cluster the name of its object */
+	char *id;   /* its directory; in a cluster the name of its object */
+	bool owned; /* USER and GROUP submitted it; else the user who mounts */
 	unsigned user, group;
 	unsigned readable; /* see backend_submission.readable */
 	int64_t created;

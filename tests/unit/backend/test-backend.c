@@ -202,7 +202,10 @@ static void expect(struct answer *a, int err, const char *text)
 static void submit(struct answer *a, const char *text)
 {
 	char copy[32];
-	struct backend_submission s = {"app.yaml", copy, strlen(text), "ada@login1", 0, NULL, NULL};
+	struct backend_submission s = {.file = "app.yaml",
+				       .text = copy,
+				       .len = strlen(text),
+				       .submitter = "ada@login1"};
 
 	strcpy(copy, text);
 	sem_init(&a->done, 0, 0);

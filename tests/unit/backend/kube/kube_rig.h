@@ -527,8 +527,11 @@ static inline void rig_submit(const char *text)
 {
 	static unsigned n;
 	cleanup_free char *uuid = text_print("%08x-0000-4000-8000-000000000000", ++n);
-	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1",
-					     0,		 uuid, NULL};
+	const struct backend_submission s = {.file = "app.yaml",
+					     .text = text,
+					     .len = strlen(text),
+					     .submitter = "ada@login1",
+					     .submission = uuid};
 
 	rig.n_answers = 0;
 	backend_submit(rig.b, &s, rig_reply, NULL);

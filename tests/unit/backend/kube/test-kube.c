@@ -174,9 +174,11 @@ static void test_stop(void **state)
 		if (moment == 2)
 			story_run("one", "u1", "p1");
 		if (moment == 3) {
-			const struct backend_submission s = {"a.yaml", RIG_APP, strlen(RIG_APP),
-							     "a",      0,	"s-a",
-							     NULL};
+			const struct backend_submission s = {.file = "a.yaml",
+							     .text = RIG_APP,
+							     .len = strlen(RIG_APP),
+							     .submitter = "a",
+							     .submission = "s-a"};
 
 			/* Submit, and go on while the pool has the work. */
 			backend_submit(rig.b, &s, rig_reply, NULL);

@@ -185,8 +185,10 @@ static void test_name_in_flight(void **state)
 /* The manifest of a dry run is made into a text on the pool, also when the mount ends meanwhile. */
 static void test_dry_run(void **state)
 {
-	const struct backend_submission s = {"app.yaml", RIG_APP, strlen(RIG_APP), "ada@login1", 0,
-					     NULL,	 NULL};
+	const struct backend_submission s = {.file = "app.yaml",
+					     .text = RIG_APP,
+					     .len = strlen(RIG_APP),
+					     .submitter = "ada@login1"};
 
 	rig_start("", "");
 	for (int ends = 0; ends < 2; ends++) {
