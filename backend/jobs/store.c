@@ -16,17 +16,20 @@
 #include "spec/base/mem.h"
 
 struct store_entry {
-	struct spec_job *job;
-	/* Copies of the snapshot's strings, since the keys of the tables outlive a snapshot. */
-	char *id;
-	char *uid;
-	char *submission; /* of a job that is ours, which may have been held under it; else NULL */
+	struct spec_job *job;	   /* the keys of the tables are its strings */
+	struct store_alias *alias; /* NULL if its uid is its only key */
 	/* When the job was created, as first seen: gives its position in the list. */
 	int64_t created;
 	enum backend_place place;
 	UT_hash_handle hh;    /* by uid */
 	UT_hash_handle hh_id; /* by id, in its place */
-	UT_hash_handle hh_submission;
+};
+
+/* The submission of an entry whose job is ours and may have been held under it. */
+struct store_alias {
+	struct store_entry *entry;
+	UT_hash_handle hh;
+	char submission[];
 };
 
 struct store_place {
@@ -41,7 +44,8 @@ struct store {
 	struct store_events events;
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* number of the last change of any job */
-	struct store_entry *by_uid, *by_submission;
+	struct store_entry *by_uid;
+	struct store_alias *aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
 
@@ -61,9 +65,7 @@ static void store_entry_free(struct store_entry *e)
 	if (!e)
 		return;
 	spec_job_unref(e->job);
-	free(e->id);
-	free(e->uid);
-	free(e->submission);
+	free(e->alias);
 	free(e);
 }
 
@@ -79,7 +81,7 @@ void store_free(struct store *store)
 		HASH_CLEAR(hh_id, store->place[i].by_id);
 		free(store->place[i].list);
 	}
-	HASH_CLEAR(hh_submission, store->by_submission);
+	HASH_CLEAR(hh, store->aliases);
 	HASH_ITER(hh, store->by_uid, e, next) {
 		HASH_DEL(store->by_uid, e);
 		store_entry_free(e);
@@ -93,8 +95,8 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 
 	if (a->created != b->created)
 		return a->created < b->created ? -1 : 1;
-	c = strcmp(a->id, b->id);
-	return c ? c : strcmp(a->uid, b->uid);
+	c = strcmp(a->job->id, b->job->id);
+	return c ? c : strcmp(a->job->uid, b->job->uid);
 }
 
 /* The position of E in the list of P, if it is or were there. */
@@ -126,8 +128,8 @@ static uint64_t store_revise(struct store *store, enum backend_place place)
 	return store->place[place].revision = ++store->revision;
 }
 
-/* Take E out of all tables. */
-static void store_drop(struct store *store, struct store_entry *e)
+/* Take E out of the tables of its place. */
+static void store_unlist(struct store *store, struct store_entry *e)
 {
 	struct store_place *p = &store->place[e->place];
 	size_t at = store_position(p, e);
@@ -136,29 +138,72 @@ static void store_drop(struct store *store, struct store_entry *e)
 	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
 	p->n--;
 	HASH_DELETE(hh_id, p->by_id, e);
-	HASH_DELETE(hh, store->by_uid, e);
-	if (e->submission)
-		HASH_DELETE(hh_submission, store->by_submission, e);
 	store_touch(p);
+}
+
+static void store_enlist(struct store *store, struct store_entry *e)
+{
+	struct store_place *p = &store->place[e->place];
+	size_t at = store_position(p, e);
+
+	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
+	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
+	p->list[at] = e;
+	p->n++;
+	HASH_ADD_KEYPTR(hh_id, p->by_id, e->job->id, strlen(e->job->id), e);
+	store_touch(p);
+}
+
+/* Take E out of all tables. */
+static void store_drop(struct store *store, struct store_entry *e)
+{
+	store_unlist(store, e);
+	HASH_DELETE(hh, store->by_uid, e);
+	if (e->alias)
+		HASH_DELETE(hh, store->aliases, e->alias);
 	store_revise(store, e->place);
 }
 
-/*
- * E stands in the other tables: let it be found by its submission too, if it is ours and no other entry is found by
- * that.
- */
+/* Give E the snapshot JOB of the same uid, which may have another id. Return the one that it had. */
+static struct spec_job *store_set_job(struct store *store, struct store_entry *e,
+				      struct spec_job *job)
+{
+	struct spec_job *old = e->job;
+	const bool same = streq(old->id, job->id);
+
+	if (!same)
+		store_unlist(store, e);
+	e->job = job;
+	e->hh.key = job->uid;
+	if (same)
+		e->hh_id.key = job->id;
+	else
+		store_enlist(store, e);
+	job->revision = store_revise(store, e->place);
+	return old;
+}
+
+static struct store_alias *store_find_alias(struct store *store, const char *submission)
+{
+	struct store_alias *a;
+
+	HASH_FIND_STR(store->aliases, submission, a);
+	return a;
+}
+
+/* Let E be found by its submission, too, if it is ours and no other entry is found by that. */
 static void store_index(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
-	struct store_entry *other;
+	const size_t len = strlen(submission);
 
-	if (e->submission || !e->job->own || !*submission || streq(submission, e->uid))
+	if (e->alias || !e->job->own || !len || streq(submission, e->job->uid) ||
+	    store_find_alias(store, submission))
 		return;
-	HASH_FIND(hh_submission, store->by_submission, submission, strlen(submission), other);
-	if (other)
-		return;
-	e->submission = text_copy(submission);
-	HASH_ADD_KEYPTR(hh_submission, store->by_submission, e->submission, strlen(submission), e);
+	e->alias = mem_zero(sizeof(*e->alias) + len + 1);
+	e->alias->entry = e;
+	memcpy(e->alias->submission, submission, len);
+	HASH_ADD_KEYPTR(hh, store->aliases, e->alias->submission, len, e->alias);
 }
 
 static struct store_entry *store_find_id(struct store *store, enum backend_place place,
@@ -172,12 +217,12 @@ static struct store_entry *store_find_id(struct store *store, enum backend_place
 
 static struct store_entry *store_find_uid(struct store *store, const char *uid)
 {
+	const struct store_alias *alias;
 	struct store_entry *e;
 
 	HASH_FIND(hh, store->by_uid, uid, strlen(uid), e);
-	if (!e)
-		HASH_FIND(hh_submission, store->by_submission, uid, strlen(uid), e);
-	return e;
+	alias = e ? NULL : store_find_alias(store, uid);
+	return alias ? alias->entry : e;
 }
 
 /* --- names --- */
@@ -232,53 +277,31 @@ static struct spec_job *store_named(const struct spec_job *job, const char *id)
 	return spec_job_pack(copy);
 }
 
-/* From now on E is called ID. */
-static void store_call(struct store *store, struct store_entry *e, const char *id)
-{
-	struct store_place *p = &store->place[e->place];
-	size_t at = store_position(p, e);
-
-	HASH_DELETE(hh_id, p->by_id, e);
-	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
-	p->n--;
-	text_set(&e->id, "%s", id);
-	/* Its position in the list may depend on the id. */
-	at = store_position(p, e);
-	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
-	p->list[at] = e;
-	p->n++;
-	HASH_ADD_KEYPTR(hh_id, p->by_id, e->id, strlen(e->id), e);
-	store_touch(p);
-}
-
-/* E has to give up its id. *OLD is the snapshot that it had. Returns the one that it has now. */
+/* Rename E, which has to give up its id. Set *OLD to the snapshot that it had; return its new one. */
 static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
 					   const struct spec_job **old)
 {
-	cleanup_free char *id = store_other(store, e->place, e->id, e->job);
+	cleanup_free char *id = store_other(store, e->place, e->job->id, e->job);
 
-	store_call(store, e, id);
-	*old = e->job;
-	e->job = store_named(*old, id);
-	e->job->revision = store_revise(store, e->place);
+	*old = store_set_job(store, e, store_named(e->job, id));
 	return spec_job_ref(e->job);
 }
 
+/* Call the job of F, which is in no table, ID. */
 static void store_set_id(struct store_entry *f, const char *id)
 {
 	struct spec_job *named;
 
-	if (streq(f->id, id))
+	if (streq(f->job->id, id))
 		return;
 	named = store_named(f->job, id);
 	spec_job_unref(f->job);
 	f->job = named;
-	text_set(&f->id, "%s", id);
 }
 
 /*
- * Give F, which is about to enter its place, the id that it has there. If another entry has to give it up, that is
- * returned. In jobs/ the one that was told of last has it: of a name the cluster has one job.
+ * Give F, which is about to enter its place, the id that it has there. Return the other entry that has to give it up,
+ * or NULL. In jobs/ the newest entry has it: the cluster has one job of a name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -286,7 +309,7 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 	struct store_entry *e = store_find_id(store, f->place, plain);
 	cleanup_free char *other = NULL;
 	bool newer = !e || f->place == BACKEND_JOBS || f->job->created > e->job->created ||
-		     (f->job->created == e->job->created && strcmp(f->uid, e->uid) > 0);
+		     (f->job->created == e->job->created && strcmp(f->job->uid, e->job->uid) > 0);
 
 	if (!newer)
 		other = store_other(store, f->place, plain, f->job);
@@ -300,64 +323,53 @@ struct store_renamed {
 };
 
 /*
- * F is about to replace the snapshot of E, which stands in the same place: they are called the same. In jobs/ that is
- * how F wants to be called.
+ * Give F, whose snapshot is about to replace that of E in the same place, its id: that of E, or in jobs/ the one that F
+ * has already.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
 {
-	struct store_entry *other = store_find_id(store, f->place, f->id);
+	struct store_entry *other = store_find_id(store, f->place, f->job->id);
 
 	if (f->place != BACKEND_JOBS || other == e)
-		return store_set_id(f, e->id);
-	if (other)
+		store_set_id(f, e->job->id);
+	else if (other)
 		renamed->now = store_rename(store, other, &renamed->old);
-	store_call(store, e, f->id);
 }
 
 /*
- * Make FRESH's snapshot the current one of its uid. What nobody finds any more is handed out: the uid's entry in the
- * other place as *GONE. *OLD is the snapshot before, RENAMED another job that had the id.
+ * Make FRESH's snapshot the current one of its uid. Set *GONE to the uid's entry in the other place, which is in no
+ * table any more, *OLD to the snapshot before, and RENAMED to another job that had the id.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
 {
 	struct store_entry *f = *fresh;
-	struct store_place *p = &store->place[f->place];
 	const char *submission = f->job->own ? f->job->submission : "";
 	struct store_entry *e;
-	size_t at;
 
-	HASH_FIND(hh, store->by_uid, f->uid, strlen(f->uid), e);
+	HASH_FIND(hh, store->by_uid, f->job->uid, strlen(f->job->uid), e);
 	if (!e) /* the job may have been held until now */
 		HASH_FIND(hh, store->by_uid, submission, strlen(submission), e);
-	if (e && e->place == f->place && streq(e->uid, f->uid)) {
+	if (e && e->place == f->place && streq(e->job->uid, f->job->uid)) {
 		store_keep_id(store, e, f, renamed);
-		f->job->revision = store_revise(store, f->place);
-		*old = e->job;
-		e->job = take_ptr(f->job);
+		*old = store_set_job(store, e, take_ptr(f->job));
 		store_index(store, e);
 		return;
 	}
 	if (e) {
 		f->created = e->created;
 		store_drop(store, e);
-		*old = take_ptr(e->job);
+		*old = spec_job_ref(e->job);
 	}
 	*gone = e;
 	e = store_name(store, f);
 	if (e)
 		renamed->now = store_rename(store, e, &renamed->old);
 	f->job->revision = store_revise(store, f->place);
-	p->list = mem_more(p->list, p->n, sizeof(struct store_entry *));
-	at = store_position(p, f);
-	HASH_ADD_KEYPTR(hh, store->by_uid, f->uid, strlen(f->uid), f);
-	HASH_ADD_KEYPTR(hh_id, p->by_id, f->id, strlen(f->id), f);
-	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
-	p->list[at] = take_ptr(*fresh);
-	p->n++;
-	store_index(store, f);
-	store_touch(p);
+	HASH_ADD_KEYPTR(hh, store->by_uid, f->job->uid, strlen(f->job->uid), f);
+	store_enlist(store, f);
+	store_index(store, take_ptr(*fresh));
 }
 
 static void store_notify(struct store *store, const struct spec_job *old,
@@ -382,8 +394,6 @@ void store_put(struct store *store, struct spec_job *job)
 	cleanup_free char *uid = text_copy(job->uid);
 
 	fresh->job = job;
-	fresh->id = text_copy(job->id);
-	fresh->uid = text_copy(job->uid);
 	fresh->created = job->created;
 	fresh->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
 	{
