@@ -300,11 +300,34 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
+/* Equal strings are shared, if they are near: many replicas have the same reason, node or phase. */
+#define N_RECENT 16
+
+/* The strings of a job, while it is being packed. */
+struct strings {
+	char *recent[N_RECENT]; /* the newest different ones */
+	size_t n;		/* how many different ones there were */
+	size_t size;
+	char *end; /* where the next one is placed */
+};
+
+/* Return the string among the newest ones that equals TEXT, or NULL. */
+static char *find_recent(const struct strings *s, const char *text)
+{
+	for (size_t i = 0; i < min_of(s->n, (size_t)N_RECENT); i++)
+		if (streq(s->recent[i], text))
+			return s->recent[i];
+	return NULL;
+}
+
 static void count_string(char **field, void *data)
 {
-	size_t *size = data;
+	struct strings *s = data;
 
-	*size += **field ? strlen(*field) + 1 : 0;
+	if (!**field || find_recent(s, *field))
+		return;
+	s->recent[s->n++ % N_RECENT] = *field;
+	s->size += strlen(*field) + 1;
 }
 
 /* Copy N elements of SIZE bytes to *END, and move *END after the copy. */
@@ -320,8 +343,15 @@ static void *place(char **end, const void *from, size_t n, size_t size)
 
 static void place_string(char **field, void *data)
 {
-	if (**field)
-		*field = place(data, *field, strlen(*field) + 1, 1);
+	struct strings *s = data;
+	char *same;
+
+	if (!**field)
+		return;
+	same = find_recent(s, *field);
+	*field = same ? same : place(&s->end, *field, strlen(*field) + 1, 1);
+	if (!same)
+		s->recent[s->n++ % N_RECENT] = *field;
 }
 
 struct spec_job *spec_job_pack(struct spec_job *from)
@@ -329,6 +359,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	size_t size = sizeof(*from) + from->n_roles * sizeof(*from->roles) +
 		      from->n_replicas * sizeof(*from->replicas) +
 		      from->transitions.n * sizeof(*from->transitions.v);
+	struct strings counted = {0}, placed = {0};
 	struct spec_job *job;
 	char *end;
 
@@ -338,8 +369,8 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	for (size_t i = 0; i < from->n_replicas; i++)
 		size += from->replicas[i].n_logs * sizeof(*from->replicas[i].logs) +
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
-	each_string(from, count_string, &size);
-	end = mem_grow(NULL, size, 1);
+	each_string(from, count_string, &counted);
+	end = mem_grow(NULL, size + counted.size, 1);
 	/* The strings come last, since everything else has to be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
@@ -363,7 +394,8 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			   sizeof(*from->transitions.v)),
 		.n = from->transitions.n,
 	};
-	each_string(job, place_string, &end);
+	placed.end = end;
+	each_string(job, place_string, &placed);
 	from->object = NULL;
 	job_free(from);
 	return job;
