@@ -685,7 +685,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 {
 	struct load *l = data;
 	struct records *rs = l->rs;
-	struct spec_head *head;
+	cleanup(spec_head_freep) struct spec_head *head = NULL;
 	int err;
 
 	if (file_is_dir(at, name, type))
@@ -698,6 +698,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	err = spec_name_is_file(name) ? record_file_read(rs->state_dir, name, &head) : -EINVAL;
 	if (err == -ENOENT)
 		return 0;
+	if (!err && rs->reader)
+		err = rs->reader(rs->reader_data, head);
 	if (err && file_fault_may_pass(err)) {
 		l->text = text_print("%s/jobs/%s can't be read: %s; to start without that job, mv "
 				     "%s/jobs/%s elsewhere",
@@ -709,9 +711,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		return 0;
 	}
 	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));
-	l->heads[l->n++] = head;
-	if (rs->reader)
-		rs->reader(rs->reader_data, head);
+	l->heads[l->n++] = take_ptr(head);
 	return 0;
 }
 

@@ -43,9 +43,9 @@ void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
  * FN is called on the pool, one call after the other, for each head H that the start reads. It may take the parts of H,
- * which stays at its address as long as its record does not change.
+ * which stays at its address as long as its record does not change. It returns 0, or -EINVAL if the parts are damaged.
  */
-typedef void (*record_read_fn)(void *data, struct spec_head *h);
+typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs; see job.h. A job is over when no replica is live (replica.h), and either all have succeeded or the goal
- * is not to run. It is freed when that is on disk.
+ * A job is over when no replica is live (replica.h), and either all have succeeded or its goal is not to run. It is
+ * freed when that is on disk.
  */
 #include "backend/local/job.h"
 
@@ -23,24 +23,24 @@ struct role {
 	size_t first, n; /* its replicas */
 	size_t live;
 	unsigned delay_ms;
-	bool again; /* all are to be started again when none is live */
+	bool again; /* all are to be restarted when none is live */
 };
 
 struct local_job {
 	struct local_jobs *jobs;
 	struct local_record *record;
-	const struct spec_record *rec; /* the content of RECORD */
+	const struct spec_record *rec; /* the contents of RECORD */
 	struct local_replica_job common;
 	struct local_replica **reps; /* one for each replica in its snapshot */
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
 	bool is_new;		  /* an earlier daemon has recorded it, and did not launch it */
-	uint64_t ended;		  /* the change of its record that ended it; 0: it has not ended */
+	uint64_t ended;		  /* the change of its record that ended it, or 0 */
 	bool let_go;		  /* it outlives the mount */
-	bool blamed;		  /* a replica has given the job its reason */
-	bool words_known;	  /* the last words of the replica that failed are in the record */
-	struct last_words *words; /* reads them; NULL: nothing is being read */
+	bool blamed;		  /* it has the reason of a replica */
+	bool words_known;	  /* the record has the last words of the replica that failed */
+	struct last_words *words; /* reads them, or NULL */
 	UT_hash_handle hh;	  /* by its id */
 };
 
@@ -54,8 +54,8 @@ struct local_jobs {
 	bool in_charge;		  /* jobs may be started and ended */
 	struct spec_turns limits; /* the limits of the queue; nothing is counted here */
 	bool turns_posted;
-	int64_t last_turn;   /* number of the job that was the last to begin waiting; 0: none has */
-	atomic_ullong taken; /* the GPUs that jobs have; any thread reads it */
+	int64_t last_turn;   /* the number of the newest waiting job, or 0 */
+	atomic_ullong taken; /* the GPUs of all jobs; any thread reads it */
 	/* For metrics, which any thread reads: */
 	atomic_ulong n_restarts, n_unsaved;
 };
@@ -68,7 +68,7 @@ static struct role *role_of(const struct local_job *job, const struct local_repl
 	return &job->roles[local_replica_record(rep)->role];
 }
 
-/* What its AppDef says of the role of REP; NULL: the AppDef can't be read. */
+/* Return the role of REP in the AppDef; NULL if the AppDef can't be read. */
 static const struct spec_role *spec_role_of(const struct local_job *job,
 					    const struct local_replica *rep)
 {
@@ -77,20 +77,20 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 	return app ? &app->roles[local_replica_record(rep)->role] : NULL;
 }
 
-/* --- whose turn it is (spec/record/turns.h) --- */
+/* --- the queue of the machine (spec/record/turns.h) --- */
 
-/* Put JOB behind all that wait. */
+/* Put JOB behind all that wait for a slot. */
 static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
 
-	/* Only a damaged record has the largest number: then the times of jobs decide. */
+	/* Only a damaged record has the largest number; then jobs are ordered by their creation. */
 	jobs->last_turn = min_of(jobs->last_turn + 1, SPEC_MAX_TURN);
 	local_record_spec(job->record)->turn = jobs->last_turn;
 	post_turns(job->jobs);
 }
 
-/* If there is a queue, a new job has to wait in it. */
+/* Let a new job wait in the queue, if there is one. */
 static void join_queue(struct local_job *job)
 {
 	const struct spec_turns *limits = &job->jobs->limits;
@@ -101,7 +101,7 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/* Does nothing of JOB run, and does it need GPUs although the mount in which it began gave it none? */
+/* True if nothing of JOB runs, and it requested GPUs that the mount in which it began did not give it. */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_turns had = {0};
@@ -112,8 +112,8 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * A job of an earlier daemon that was not launched, or has no GPUs yet, has to wait as a new one does. All jobs that
- * can be read are known by now, so it stands behind those that waited before.
+ * Let a job of an earlier daemon wait like a new one if it was not launched, or has no GPUs yet. All jobs are known by
+ * now, so it is behind those that waited before.
  */
 static void join_late(struct local_job *job)
 {
@@ -144,8 +144,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 /*
- * Give what is free to the jobs that wait. What a job has is free when the job itself is freed: then its end is on
- * disk; before that the next daemon might start it again with the same GPUs.
+ * Give free slots and GPUs to the jobs that wait. A job has its own until it is freed, because its end is on disk only
+ * then; before that, the next daemon could restart it with the same GPUs.
  */
 static void on_turns(void *data)
 {
@@ -176,8 +176,7 @@ static void on_turns(void *data)
 			continue;
 		}
 		/*
-		 * What the job was given is on record before a program is started, so that after a crash nobody else
-		 * gets it.
+		 * The record has the job's GPUs before a program is started, so that after a crash no other gets them.
 		 */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
@@ -236,7 +235,7 @@ static void clean_done(void *data)
 	free(c);
 }
 
-/* --- news of its record --- */
+/* --- events of its record --- */
 
 static void on_showing(void *data)
 {
@@ -254,7 +253,7 @@ static void on_published(void *data, const struct spec_job *snap)
 	jobs->events.published(jobs->events.data, job, snap);
 }
 
-/* A full disk has not taken CHANGE, but has room for the end of JOB, which is still to be written. */
+/* True if a full disk has not taken CHANGE, but the end of JOB, which has reserved space, is to be written yet. */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
 	return file_is_full(err) && local_job_is_ending(job) &&
@@ -289,7 +288,7 @@ static void on_settled(void *data)
 
 	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
 		return;
-	/* The files of helpers are no longer needed: the record has all that they say. */
+	/* The record has all results of the helpers, so their files are not needed any more. */
 	if (local_record_is_done(job->record)) {
 		struct cleaning *c = new0(struct cleaning);
 
@@ -300,7 +299,7 @@ static void on_settled(void *data)
 					.data = c};
 		work_start(&c->work, jobs->b->loop);
 	}
-	/* Whoever waits for the job's end may remove its folder. */
+	/* The events below may remove the job's folder. */
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
@@ -310,15 +309,15 @@ static void on_settled(void *data)
 
 /* --- a replica has failed: HOT_SPARE has no spares on one machine, it is REPLICA --- */
 
-/* REP has failed, and is not started again: its reason becomes that of the job. */
+/* Give the job the reason of REP, which has failed and is not restarted. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
 	const char *fault = job->rec->fault;
-	bool told = !*fault || strstr(rec->message, fault);
+	bool known = !*fault || strstr(rec->message, fault);
 	cleanup_free char *text =
 		text_print("%s: %s%s%s", rec->name, rec->message,
-			   told ? "" : "; it is not started again: ", told ? "" : fault);
+			   known ? "" : "; it is not restarted: ", known ? "" : fault);
 
 	job->blamed = true;
 	local_record_set_reason(job->record, rec->reason, text);
@@ -330,7 +329,7 @@ static bool is_for_one(const struct spec_role *role)
 	       role->retry_policy == SPEC_RETRY_HOT_SPARE;
 }
 
-/* Use up one restart of REP's policy. False: none is left. */
+/* Use one restart of REP's policy. Return false if none is left. */
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
@@ -356,7 +355,7 @@ static void restart_role(struct local_job *job, struct role *role, unsigned dela
 		local_replica_restart(job->reps[i]);
 }
 
-/* REP has failed, by its own fault: start again what its policy says, or give the job up. */
+/* REP has failed: restart by its policy, or end the job. */
 static void on_failed(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -392,13 +391,13 @@ static bool all_succeeded(const struct local_job *job)
 	return true;
 }
 
-/* The job is over: nothing of it runs or will run. */
+/* The job is over: nothing of it runs any more. */
 static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++) {
-		/* One that the last daemon did not come to end may be left. */
+		/* A start that the last daemon has planned may be left. */
 		local_replica_end(job->reps[i]);
 		local_replica_close_log(job->reps[i]);
 	}
@@ -431,7 +430,7 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/* Are the last words of JOB known, nothing of which runs any more? If not, they are looked for. */
+/* True if the last words of JOB, which runs no more, are known. If not, begin to read them. */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;
@@ -453,7 +452,7 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/* REP is no longer live (NULL: no replica of the job is): decide what comes next. */
+/* Decide what comes next, after REP (or, if it is NULL, any replica) is no longer live. */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -477,7 +476,7 @@ static void decide(void *data, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* The replica is to be started again, or the last daemon was killed in the pause before that. */
+		/* The replica is to be restarted, or the last daemon was killed in the pause before that. */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -526,7 +525,7 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/* Processes outside the program's group stay stopped, and get SIGKILL when the program has ended. */
+	/* Processes outside the program's group remain stopped, and get SIGKILL when the program has ended. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);
@@ -643,7 +642,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* Plan again the starts that were planned when the last daemon ended. */
+/* Plan the starts that were planned when the last daemon ended. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again) {
@@ -666,7 +665,7 @@ static void plan(struct local_job *job)
 	}
 }
 
-/* The last daemon may have ended before all jobs that it was ending had ended. */
+/* Continue to end a job that the last daemon was ending. */
 static void go_on_ending(struct local_job *job)
 {
 	if (job->rec->goal != SPEC_GOAL_RUN)
@@ -688,7 +687,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 
 /* --- all jobs --- */
 
-/* The job that is written to ENTRY; NULL: it is over, or is another backend's. */
+/* Return the job whose record is ENTRY; NULL if it is over, or of another backend. */
 static struct local_job *job_of(struct local_jobs *jobs, const struct record *entry)
 {
 	struct local_job *job = local_jobs_find(jobs, record_head(entry)->id);
@@ -774,7 +773,7 @@ static void let_replicas_go(struct local_job *job)
 		local_replica_let_go(job->reps[i]);
 }
 
-/* The job outlives the mount: its programs go on, and planned starts stay on record. */
+/* The job outlives the mount: its programs continue, and planned starts remain in the record. */
 static void let_go(struct local_job *job)
 {
 	job->let_go = true;
@@ -790,7 +789,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			/* its record could not be written before: this is the last try */
+			/* Its record could not be written before: write it a last time. */
 			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);

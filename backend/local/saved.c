@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of the changes of finished jobs, whose records nobody else changes; and the start, which goes on with the
- * jobs of the records that are not finished.
+ * A queue of the changes of finished jobs, whose records nobody else changes; and the start, which continues with the
+ * jobs that have not finished.
  *
- * At a start a record may be SUBMITTING. If a helper has left a file, or the machine was restarted since the record was
- * written, the job was launched: after a power cut its file may be gone, and the user may have had the answer.
- * Otherwise nothing was started, since a helper makes its file before it starts the program.
+ * A record may be SUBMITTING at a start. The job was launched if a helper has left a file, or if the machine was
+ * restarted since: after a power cut the file may be gone, and the submission may have been answered. Otherwise nothing
+ * was started, because a helper makes its file before it starts the program.
  */
 #include "backend/local/saved.h"
 
@@ -61,10 +61,7 @@ bool saved_is_busy(const struct saved *saved)
 
 static void next_change(struct saved *saved);
 
-/*
- * The change is over. ERR: 0, or why it was not made. TEXT: a sentence about that, for whoever asked, or else for a
- * message.
- */
+/* Answer the request for C, which failed for ERR with the reason TEXT if ERR is not 0, and begin the next change. */
 static void end_change(struct change *c, int err, const char *text)
 {
 	struct saved *saved = c->saved;
@@ -88,32 +85,26 @@ static void end_change(struct change *c, int err, const char *text)
 	free(c);
 }
 
-/* The job of C after the change. */
-static struct spec_job *changed_job(const struct change *c)
+static void fail(struct change *c, int err, const char *what)
 {
-	struct spec_job *job = spec_job_copy(c->job);
+	cleanup_free char *text = text_print("%s: %s: %s", c->job->id, what, strerror(-err));
 
-	if (c->kind == SAVED_DROP) {
-		job->dropped = true;
-	} else {
-		job->history = true;
-		job->actions = 0;
-		job->changed = record_head(c->entry)->since;
-	}
-	return job;
+	return end_change(c, err, text);
 }
 
 static void on_marked(void *data, int err)
 {
 	struct change *c = data;
-	cleanup_free char *text = NULL;
+	struct spec_job *job;
 
 	if (err)
-		text = text_print("%s: its record can't be changed: %s", c->job->id,
-				  strerror(-err));
-	else
-		store_put(c->saved->b->store, changed_job(c));
-	return end_change(c, err, text);
+		return fail(c, err, "its record can't be changed");
+	job = spec_job_copy(c->job);
+	job->history = true;
+	job->actions = 0;
+	job->changed = record_head(c->entry)->since;
+	store_put(c->saved->b->store, job);
+	return end_change(c, 0, NULL);
 }
 
 static void on_noted(void *data, int err)
@@ -129,7 +120,7 @@ static void commit_drop(struct change *c, records_fn done)
 		       done, c);
 }
 
-/* Now there is space for the record. If there is none, the next start finds no logs. */
+/* Now there is space for the record. If it can't be written, the next start finds no logs. */
 static void on_dropped(void *data, int err)
 {
 	struct change *c = data;
@@ -140,43 +131,41 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * Readers learn that the output is removed before it is; the next start removes what a crash leaves of it. On a full
- * disk the record can only be written when the removed output has made space.
+ * Readers see that the output is dropped before it is removed; the next start removes what a crash leaves of it. On a
+ * full disk the record can only be written when the removed output has freed space.
  */
 static void on_drop_noted(void *data, int err)
 {
 	struct change *c = data;
+	struct spec_job *job;
 
 	c->is_full = file_is_full(err);
 	if (err && !c->is_full)
 		return end_change(c, err, NULL);
-	store_put(c->saved->b->store, changed_job(c));
+	job = spec_job_copy(c->job);
+	job->dropped = true;
+	store_put(c->saved->b->store, job);
 	output_job_remove(c->saved->b->output, spec_job_key(c->job), on_dropped, c);
 }
 
 static void on_removed(void *data, int err)
 {
 	struct change *c = data;
-	cleanup_free char *text = NULL;
 
 	if (err)
-		text = text_print("%s: its record can't be removed: %s", c->job->id,
-				  strerror(-err));
-	else
-		store_remove(c->saved->b->store, c->job->uid);
-	return end_change(c, err, text);
+		return fail(c, err, "its record can't be removed");
+	store_remove(c->saved->b->store, c->job->uid);
+	return end_change(c, 0, NULL);
 }
 
 /* The record is removed last: until then the job is there to be removed. */
 static void on_output_removed(void *data, int err)
 {
 	struct change *c = data;
-	cleanup_free char *text = NULL;
 
-	if (!err)
-		return records_remove(c->entry, false, on_removed, c);
-	text = text_print("%s: its directory can't be removed: %s", c->job->id, strerror(-err));
-	return end_change(c, err, text);
+	if (err)
+		return fail(c, err, "its directory can't be removed");
+	return records_remove(c->entry, false, on_removed, c);
 }
 
 static void next_change(struct saved *saved)
@@ -218,28 +207,25 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 /* A record at the start. */
 struct item {
 	enum {
-		ITEM_OTHER,   /* not of a local job, or held */
-		ITEM_DAMAGED, /* of a local job, but not its parts */
-		ITEM_NEVER,   /* nothing was started, and never will be */
+		ITEM_OTHER, /* not of a local job, or held */
+		ITEM_NEVER, /* nothing was started, and never will be */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
-	struct record *entry; /* NULL: it is not looked up yet */
 	const struct spec_head *head;
 	bool has_output; /* it has a folder */
 	/* OVER: */
 	struct spec_job *job; /* its snapshot */
-	bool left;	      /* its output was to be removed, and some of it is still there */
+	bool left;	      /* its output was dropped, and some of it is still there */
 	bool unmerged;	      /* its merged log lacks something */
-	/* RUNS: its record, which is taken from here when the job goes on; */
+	/* RUNS: */
 	struct spec_record *rec;
-	struct task_found *found; /* and what became of its replicas, which is taken, too. */
+	struct task_found *found; /* what became of its replicas */
 };
 
 struct recover {
 	struct saved *saved;
-	struct item
-		*items; /* all records, by key; of others than local jobs only the key is used */
+	struct item *items; /* of all records, by key */
 	size_t n;
 	struct orphan **orphans;
 	size_t n_orphans;
@@ -268,16 +254,13 @@ static void recover_free(struct recover *r)
 	free(r);
 }
 
-/*
- * Does ERR mean that something is lacking of which there may be more later? Then a start for whose answer nobody waits
- * may succeed then.
- */
-static bool is_ours(int err)
+/* True if ERR is a shortage of this process or machine. The start fails then, and may succeed later. */
+static bool is_shortage(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
-/* A folder without a usable record: an orphan, or the output of a record in STATE/aside, beside which it belongs. */
+/* A folder without a usable record: an orphan, or the output of a record that is in STATE/aside. */
 static void read_stray(struct recover *r, const char *key)
 {
 	const struct backend_config *config = &r->saved->b->config;
@@ -286,7 +269,7 @@ static void read_stray(struct recover *r, const char *key)
 
 	if (o) {
 		diag(DIAG_WARNING,
-		     "%s: a program runs whose job has no record; its place and its GPUs stay taken until it ends",
+		     "%s: a program runs whose job has no record; its slot and its GPUs are taken until it ends",
 		     dir);
 		r->orphans = mem_more(r->orphans, r->n_orphans, sizeof(struct orphan *));
 		r->orphans[r->n_orphans++] = o;
@@ -309,50 +292,43 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 
 	if (item)
 		item->has_output = true;
-	if ((!item || item->kind == ITEM_DAMAGED) && spec_name_is_file(name) &&
-	    file_is_dir(at, name, type))
+	else if (spec_name_is_file(name) && file_is_dir(at, name, type))
 		read_stray(r, name);
 	return 0;
 }
 
-static bool is_job(const struct item *item)
+/* Parse the parts of HEAD, which is of a local job. Return 0, or -EINVAL if they are damaged. */
+static int parse(const struct spec_head *head, struct item *ret)
 {
-	const enum record_state state = item->head->state;
-
-	return streq(item->head->backend, "local") && state != RECORD_HELD && state != RECORD_NEVER;
-}
-
-/* Parse the parts of ITEM. What the head has counts. */
-static void parse(struct item *item, const char *plan, const char *snapshot)
-{
-	const struct spec_head *head = item->head;
+	const char *plan = head->parts[RECORD_PLAN], *snapshot = head->parts[RECORD_SNAPSHOT];
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	struct spec_job *job;
 	int err;
 
-	/* Recorded when it was held, and not passed on to this backend yet. */
-	item->kind = ITEM_NEVER;
+	/* A job that was held, and that held.c has not passed on to this backend yet. */
+	ret->kind = ITEM_NEVER;
 	if (head->state == RECORD_SUBMITTING && !plan)
-		return;
-	item->kind = ITEM_DAMAGED;
-	err = spec_record_parse(snapshot, head->over ? NULL : plan, &item->rec);
-	job = err ? NULL : item->rec->job;
+		return 0;
+	err = spec_record_parse(snapshot, head->over ? NULL : plan, &rec);
+	job = err ? NULL : rec->job;
 	if (!job || !streq(job->uid, head->key) || !streq(job->id, head->id) ||
 	    (!job->finished && (head->over || !plan)))
-		return;
-	item->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
-	spec_set(&item->rec->file, head->file);
+		return -EINVAL;
+	spec_set(&rec->file, head->file);
 	job->history = head->state == RECORD_HISTORY;
 	if (job->history)
 		job->changed = max_of(job->changed, head->since);
 	job->dropped |= head->dropped;
-	if (item->kind != ITEM_OVER)
-		return;
-	/* There may be many of these. */
-	item->job = spec_record_job(item->rec);
-	spec_record_free(take_ptr(item->rec));
+	ret->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
+	/* Snapshots are smaller than records, and there may be many. */
+	if (job->finished)
+		ret->job = spec_record_job(rec);
+	else
+		ret->rec = take_ptr(rec);
+	return 0;
 }
 
-/* Does DIR have NAME? What can't be looked at now is not gone. */
+/* True if DIR has NAME, or the disk does not answer that now. */
 static bool has(const char *dir, const char *name)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
@@ -370,11 +346,11 @@ static void read_finished(struct recover *r, struct item *item)
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
-	if (item->has_output)
+	if (item->has_output && !item->left)
 		task_clean(dir);
 }
 
-/* Was a program of ITEM, which is SUBMITTING, started for all that is known? */
+/* True if a program of ITEM, which is SUBMITTING, was started, or may have been. */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -393,11 +369,11 @@ static void read_unfinished(struct recover *r, struct item *item)
 	struct spec_record *rec = item->rec;
 	int err = local_record_read_app(config->state_dir, config->home, rec);
 
-	if (is_ours(err))
+	if (is_shortage(err))
 		r->err = err;
 	item->found = local_job_find_attempts(r->saved->jobs, rec);
 	for (size_t i = 0; i < rec->job->n_replicas && !r->err; i++)
-		if (item->found[i].state == TASK_UNKNOWN && is_ours(item->found[i].err))
+		if (item->found[i].state == TASK_UNKNOWN && is_shortage(item->found[i].err))
 			r->err = item->found[i].err;
 	if (item->head->state == RECORD_SUBMITTING && !was_started(item))
 		item->kind = ITEM_NEVER;
@@ -406,16 +382,10 @@ static void read_unfinished(struct recover *r, struct item *item)
 static void recover_work(void *data)
 {
 	struct recover *r = data;
-	const struct backend_config *config = &r->saved->b->config;
-	cleanup_free char *path = text_print("%s/output", config->state_dir);
+	cleanup_free char *path = text_print("%s/output", r->saved->b->config.state_dir);
 
 	if (r->n)
 		qsort(r->items, r->n, sizeof(*r->items), by_key);
-	for (size_t i = 0; i < r->n; i++) {
-		if (r->items[i].kind == ITEM_DAMAGED)
-			record_file_put_aside(config->state_dir, r->items[i].head->key,
-					      config->passive, -EINVAL);
-	}
 	r->err = disk_list(AT_FDCWD, path, read_folder, r);
 	for (size_t i = 0; i < r->n && !r->err; i++) {
 		struct item *item = &r->items[i];
@@ -427,15 +397,15 @@ static void recover_work(void *data)
 	}
 }
 
-/* Go on with a job that is not over. */
-static void go_on(struct saved *saved, struct item *item)
+/* Continue with a job that is not over. */
+static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
 	struct task_found *found cleanup_free = NULL;
 	struct local_job *job;
 
 	backend_launched(saved->b, rec->file, rec->job->id, rec->job->submission);
-	job = local_job_new(saved->jobs, item->entry, rec);
+	job = local_job_new(saved->jobs, records_by_key(saved->b->records, item->head->key), rec);
 	if (!job) {
 		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->job->id,
 		     strerror(errno));
@@ -446,7 +416,7 @@ static void go_on(struct saved *saved, struct item *item)
 	local_job_take_over(job, found);
 }
 
-/* Put into the merged log of JOB, which is over, what kxfs could not put there before it ended, as on a full disk. */
+/* Complete the merged log of JOB, which is over: the disk may have been full when the last kxfs ended. */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
 	struct output_job *j = output_job_open(saved->b->output, spec_job_key(job));
@@ -471,16 +441,12 @@ static void show(struct saved *saved, struct item *item)
 	switch (item->kind) {
 	case ITEM_OTHER:
 		return;
-	case ITEM_DAMAGED:
-		if (!b->config.passive)
-			records_remove(item->entry, false, NULL, NULL);
-		return;
-	case ITEM_NEVER: /* held.h shows it, and changes its record */
+	case ITEM_NEVER: /* held.c shows it, and changes its record */
 		if (!item->head->held && !b->config.passive)
 			output_job_remove(b->output, item->head->key, NULL, NULL);
 		return;
 	case ITEM_RUNS:
-		return go_on(saved, item);
+		return resume(saved, item);
 	case ITEM_OVER:
 		break;
 	}
@@ -488,10 +454,7 @@ static void show(struct saved *saved, struct item *item)
 		output_job_remove(b->output, item->head->key, NULL, NULL);
 	if (item->unmerged)
 		merge_again(saved, item->job);
-	/*
-	 * As with any other job, the user may not have been told of the launch, or a crash of the machine may have
-	 * lost that.
-	 */
+	/* The user may not know of the launch, or a power cut may have lost that. */
 	backend_launched(b, item->head->file, item->job->id, item->job->submission);
 	store_put(b->store, take_ptr(item->job));
 }
@@ -503,14 +466,13 @@ static void recover_done(void *data)
 	struct backend *b = saved->b;
 	cleanup_free char *text = NULL;
 
-	if (!saved->expiry)
-		/* The thread that started the backend does not wait any more. */
+	if (!saved->expiry) /* the mount is ending */
 		r->err = -ECANCELED;
 	for (size_t i = 0; i < r->n && !r->err; i++)
 		show(saved, &r->items[i]);
 	while (r->n_orphans && !r->err)
 		local_jobs_add_orphan(saved->jobs, r->orphans[--r->n_orphans]);
-	if (is_ours(r->err))
+	if (is_shortage(r->err))
 		text_set(
 			&text,
 			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
@@ -525,29 +487,30 @@ static void recover_done(void *data)
 	recover_free(take_ptr(saved->recover));
 }
 
-/* Runs on the pool, before saved_recover. */
-static void read_record(void *data, struct spec_head *h)
+/* Take the parts of H, and parse them if they are of a local job. On the pool, before saved_recover. */
+static int read_record(void *data, struct spec_head *h)
 {
 	struct saved *saved = data;
 	struct recover *r = saved->recover;
-	struct item *item;
+	struct item item = {.head = h};
+	int err = 0;
 
+	if (streq(h->backend, "local") && h->state != RECORD_HELD && h->state != RECORD_NEVER) {
+		err = parse(h, &item);
+		free(take_ptr(h->parts[RECORD_PLAN]));
+		free(take_ptr(h->parts[RECORD_SNAPSHOT]));
+	}
+	if (err)
+		return err;
 	r->items = mem_more(r->items, r->n, sizeof(*r->items));
-	item = &r->items[r->n++];
-	*item = (struct item){.head = h};
-	if (!is_job(item))
-		return;
-	parse(item, h->parts[RECORD_PLAN], h->parts[RECORD_SNAPSHOT]);
-	free(take_ptr(h->parts[RECORD_PLAN]));
-	free(take_ptr(h->parts[RECORD_SNAPSHOT]));
+	r->items[r->n++] = item;
+	return 0;
 }
 
 void saved_recover(struct saved *saved)
 {
 	struct recover *r = saved->recover;
 
-	for (size_t i = 0; i < r->n; i++)
-		r->items[i].entry = records_by_key(saved->b->records, r->items[i].head->key);
 	r->work = (struct work){.run = recover_work,
 				.done = recover_done,
 				.group = saved->group,

@@ -318,7 +318,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     (kx.work / "go").touch()
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
-    assert f"exit code 3; it is not started again: {WHY}" in job.status()["message"]
+    assert f"exit code 3; it is not restarted: {WHY}" in job.status()["message"]
     # Of a job that is over the AppDef is shown alone.
     kx.end()
     refused(kx, over, text)
