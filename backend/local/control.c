@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Carries out requests about jobs; a request waits until the published job fulfils it. */
+/* Each request waits until the published job shows its effect. */
 #include "backend/local/control.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ struct wait {
 	struct local_job *job;
 	struct backend_request *rq;
 	enum wait_kind kind;
-	uint64_t change;	 /* the one of the job's record that the request made; 0: none */
-	struct loop_timer timer; /* for CONTROL: how long the answer may take */
+	uint64_t change;	 /* the change that the request made to the job's record, or 0 */
+	struct loop_timer timer; /* CONTROL: the deadline of the answer */
 };
 
 struct control {
@@ -62,7 +62,7 @@ static void answer(struct wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/* What is not on disk yet is waited for longer. */
+/* Answer, unless the change is not on disk yet. */
 static void on_late(void *data)
 {
 	struct wait *w = data;
@@ -170,7 +170,7 @@ void control_cancel(struct control *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
-/* Does the published job allow the action? If not, RQ is answered here. */
+/* True if the published job allows the action. If not, answer RQ. */
 static bool allows(struct control *c, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
@@ -181,7 +181,7 @@ static bool allows(struct control *c, struct backend_request *rq)
 	return false;
 }
 
-/* Does the job, as it is although not all of it is published yet, still allow ACTION? */
+/* True if JOB, which may have changed since it was published, still allows ACTION. */
 static bool still_allows(const struct local_job *job, enum spec_action action)
 {
 	if (local_job_is_ending(job))

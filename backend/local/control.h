@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests about a job that exists: cancel, control, forget. A request about a job that runs is carried out at once,
- * and answered when the published job shows that and the job's record on disk has it; or with an error if the disk
- * refuses the record. A job that is only on disk is changed there (saved.h). I/O thread.
+ * Requests about existing jobs: cancel, control, forget. A request about a job that is not over takes effect at once.
+ * It is answered when the published job shows the effect and the record on disk has it; or with an error if the disk
+ * refuses the record. Jobs that are over are changed by saved.h. I/O thread.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ void control_free(struct control *c);
 void control_cancel(struct control *c, struct backend_request *rq);
 void control_action(struct control *c, struct backend_request *rq);
 void control_forget(struct control *c, struct backend_request *rq);
-/* RQ, which has launched JOB, is answered when JOB is published. */
+/* Answer RQ, which has launched JOB, when JOB is published. */
 void control_await(struct control *c, struct local_job *job, struct backend_request *rq);
 
 /* See local_jobs_events. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that get a signal are looked for in all of /proc, since none may be missed. What they use is looked at
- * every second, on machines with thousands of processes, so that follows /proc/PID/task/TID/children, which may miss a
- * process that is just being made or is ending.
+ * Signals search all of /proc, because no process may be missed. Samples, which are taken every second on machines with
+ * thousands of processes, follow /proc/PID/task/TID/children, which may miss a process that is starting or ending.
  */
 #include "backend/local/descent.h"
 
@@ -13,11 +12,11 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-#define LOOK_MAX     100000 /* processes that are looked at; any beyond these are not counted */
+#define LOOK_MAX     100000 /* processes that are counted */
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
-/* A process, as a look at /proc shows it. */
+/* A process of /proc. */
 struct process {
 	pid_t pid, parent;
 	bool wanted;
@@ -78,7 +77,7 @@ struct pids {
 	size_t n;
 };
 
-/* Read at most SIZE - 1 bytes of the file PATH of /proc, as a text. Returns its length; -1: there is no such file. */
+/* Read at most SIZE - 1 bytes of the file PATH of /proc as text. Return its length, or -1 if there is no such file. */
 static ssize_t read_proc(const char *path, char *ret, size_t size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -93,7 +92,7 @@ static ssize_t read_proc(const char *path, char *ret, size_t size)
 	return fd < 0 || (n < 0 && len == 0) ? -1 : (ssize_t)len;
 }
 
-/* Add the children of thread TID of process PID. False: the kernel does not tell which these are. */
+/* Add the children of thread TID of process PID. Return false if the kernel does not list them. */
 static bool add_children(struct pids *to, long pid, long tid)
 {
 	static char text[CHILDREN_MAX];
@@ -129,7 +128,7 @@ static void add_all_children(struct pids *to, long pid)
 	}
 }
 
-/* How many bytes of the resident pages of PID are its part of them; -1: the kernel does not tell. */
+/* Return the bytes of PID's part of its resident pages; -1 if unknown. */
 static int64_t part_of(pid_t pid)
 {
 	char path[64], text[ROLLUP_MAX];

@@ -8,7 +8,7 @@
 
 #include "spec/base/base.h"
 
-/* What a look at such processes has found. Plain data. */
+/* A sample of such processes. Plain data. */
 struct descent {
 	int64_t cpu_us; /* CPU time of all, and of all children that they have waited for */
 	int64_t memory; /* resident bytes */
@@ -18,8 +18,8 @@ struct descent {
 void descent_signal(pid_t root, int sig);
 
 /*
- * Look at all that descends from this process, whose first thread has started it all. SHARED: of a page that several
- * processes have each counts its part (Pss), which means to look at all pages and to wait for a process that has its
- * memory locked; else each counts all of it (Rss). False: the processes can't be found on this machine.
+ * Sample all processes that descend from this one, whose first thread has started them. SHARED: each process counts its
+ * part of a shared page (Pss), which takes longer, and waits for a process that has its memory locked; else all of it
+ * (Rss). Return false if this machine does not list the processes.
  */
 bool descent_look(bool shared, struct descent *ret);

@@ -16,15 +16,15 @@
 #include "spec/base/mem.h"
 
 #define GUARD_NAME "job-guard"
-/* A process that was sent SIGKILL has gone by then, unless it can't be killed. */
+/* How long processes may take to end after SIGKILL. */
 #define KILL_MS	     5000
 #define KILL_LOOK_MS 10
 
 /* --- in both processes --- */
 
 /*
- * Kill all that descends from this process, and wait for it. False: after some seconds something was left, which
- * belongs to another user or can't end.
+ * Kill all descendants of this process, and wait for them. Return false if some, of another user or unkillable, are
+ * left after some seconds.
  */
 static bool kill_all(void)
 {
@@ -51,7 +51,7 @@ static bool kill_all(void)
 
 /* --- in the guard --- */
 
-/* Is FILE found on PATH as something that can be executed? */
+/* True if PATH has an executable FILE. */
 static bool is_on_path(const char *file)
 {
 	const char *path = getenv("PATH");
@@ -70,7 +70,7 @@ static bool is_on_path(const char *file)
 	}
 }
 
-/* In the process that is to be the program: become that. Write to FD what prevents it. */
+/* Become the program, in the child. Write to FD what prevents it. */
 static _Noreturn void become_program(const struct guard_program *program, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
@@ -105,7 +105,7 @@ static _Noreturn void become_program(const struct guard_program *program, int ou
 	_exit(1);
 }
 
-/* Start the program, and return when it is known whether it was started. */
+/* Start the program, and set *RET to STARTED or FAILED. */
 static void start_program(const struct guard_program *program, int out_fd, struct guard_news *ret)
 {
 	int fds[2];
@@ -120,16 +120,15 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 	if (pid == 0)
 		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
-	/* Exec closes the pipe: if the pipe ends without a word, the program was started. */
+	/* Exec closes the pipe: if the pipe ends without a message, the program was started. */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
 	close(fds[0]);
 }
 
 /*
- * Wait until process PID has ended, or the helper has (false), and meanwhile fetch the remains of other processes. If
- * PID's limit of time is over before, it is sent SIGTERM, and SIGKILL after its grace. The time is taken from a clock
- * that nobody can set. What is used meanwhile is told through FD.
+ * Wait until process PID has ended; return false if the helper ends first. Meanwhile reap other processes, and write
+ * usage to FD. At its time limit, by the monotonic clock, PID gets SIGTERM, and SIGKILL after its grace.
  */
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct look *look, int fd, struct guard_news *ret)
@@ -154,7 +153,7 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}
-		/* The helper may wait for a disk, so it is told only when it has read all that it was told before. */
+		/* The helper may be waiting for a disk, so usage is written only when the pipe is empty. */
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
 		    look_news(look, &used.usage))
 			(void)!write(fd, &used, sizeof(used));
@@ -238,7 +237,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		kill(-program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		descent_signal(guard->pid, sig);
-	/* Once more, for processes that were being made during the first pass. */
+	/* Again, for processes that were forked during the first pass. */
 	if (sig == SIGSTOP)
 		descent_signal(guard->pid, sig);
 }

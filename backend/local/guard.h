@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard of an attempt: a process between its helper and its program, a child of the one and the parent of the
- * other. It starts the program, ends it if it runs longer than its limit of time (which no disk can delay, since the
- * guard waits for none), and kills all that is left when the program has ended. All calls are the helper's, which has
- * one thread.
+ * The guard of an attempt: a child of the helper, and the parent of the program. It starts the program, ends it at its
+ * time limit (which no disk can delay, because the guard never waits for one), and kills all that is left when the
+ * program has ended. Only the helper calls these functions; it has one thread.
  *
- * Helper and guard are subreapers: every process that a program starts comes to the guard when its parent ends,
- * whatever it does with sessions and environments. A program that kills its parent kills the guard; then all its
- * processes come to the helper, which kills them. When the helper is killed, the guard gets a signal and kills all. A
- * program whose guard is killed is killed by the kernel. Nothing a program does to its parent reaches the daemon or
- * another replica.
+ * Helper and guard are subreapers: every process that a program starts becomes a child of the guard when its parent
+ * ends, whatever it does with sessions and environments. If the guard is killed, the kernel kills the program, and its
+ * other processes become children of the helper, which kills them. If the helper is killed, the guard gets a signal and
+ * kills all. So nothing that a program does to its parent reaches the daemon or another replica.
  *
  * Other functions may be linked in place of these, to start programs in another way.
  */
@@ -21,7 +19,7 @@
 #include "backend/local/helper.h"
 #include "spec/base/base.h"
 
-/* The kernel sends it to the guard when the helper has ended; both have it blocked. By default it is ignored. */
+/* The kernel sends it to the guard when the helper has ended. Both block it; by default it is ignored. */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
 /* What the guard starts, and how. Plain data. */
@@ -36,35 +34,34 @@ struct guard_program {
 enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
 
 /*
- * The guard tells the helper these, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time,
- * and LEFT if something can't be killed.
+ * The guard's messages to the helper, in this order: STARTED or FAILED, USED now and then, OVER, the last USED, and
+ * LEFT if some process can't be killed.
  */
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
 	/* STARTED: the program's pid; FAILED: an errno; OVER: its status as waitpid has it */
 	int value;
-	/* OVER: for its limit of time it was sent SIGTERM before it ended */
+	/* OVER: it got SIGTERM at its time limit before it ended */
 	bool timed_out;
-	struct task_usage usage; /* USED: what was used */
+	struct task_usage usage; /* USED */
 };
 
 struct guard {
 	pid_t pid;
-	int output_fd; /* what the attempt prints; does not block */
-	int news_fd;   /* brings one struct guard_news a read, and ends when the guard has ended */
+	int output_fd; /* the output of the attempt; non-blocking */
+	int news_fd;   /* one struct guard_news a read; ends when the guard ends */
 };
 
 /*
- * Start a guard, which closes its copy of LISTEN_FD, the helper's. 0 or a negative errno; the caller closes both
+ * Start a guard, which closes its copy of the helper's LISTEN_FD. Return 0 or a negative errno. The caller closes both
  * descriptors in *RET.
  */
 int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret);
 /* Send SIGTERM or SIGKILL to the group of PROGRAM, as a terminal would; SIGSTOP or SIGCONT to all of the attempt. */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
- * NEWS_FD has ended: wait for the guard, and kill all that is left of the attempt. *RET_SIG: the signal that has ended
- * the guard; 0: it has ended itself. False: after some seconds something was left, which belongs to another user or
- * can't end.
+ * Wait for the guard, whose NEWS_FD has ended, and kill all that is left of the attempt. Set *RET_SIG to the signal
+ * that ended the guard, or 0. Return false if some process, of another user or unkillable, is left after some seconds.
  */
 bool guard_end(const struct guard *guard, int *ret_sig);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica: a process of its own, so that it goes on when the daemon dies. It writes the
- * program's output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; talks to the daemon; and writes how
- * the attempt has ended to disk before it ends itself. The processes below it are the guard's (guard.h).
+ * The helper of one attempt of a replica: a process of its own, which survives the daemon. It writes the program's
+ * output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; serves the daemon; and writes how the attempt
+ * ended to disk before it exits. The processes below it are the guard's (guard.h).
  *
- * The helper takes the output as it comes; nothing but a full disk or SIGKILL makes it lose a byte.
+ * Only a full disk or SIGKILL makes the helper lose a byte of output.
  */
 #include "backend/local/helper.h"
 
@@ -29,13 +29,13 @@
 #include "spec/base/mem.h"
 
 #define ORDER_MAX (64u << 20)
-#define COPY_MAX  LINES_SPAN /* as much as a pipe holds, and as lines_add takes at once */
-/* How long the helper waits for processes that it can't kill and that still hold the pipe. */
+#define COPY_MAX  LINES_SPAN /* the capacity of a pipe, and the most that lines_add takes */
+/* How long the helper waits for processes that it can't kill and that still have the pipe open. */
 #define LATE_MS	  2000
-#define END_ROOM  512 /* bytes of the text that tells the end */
+#define END_ROOM  512 /* bytes of the text of the end */
 #define USED	  "used"
 #define GPUS	  "gpus"
-#define END_TRIES 60 /* tries, one a second, to write the end to a disk that is full */
+#define END_TRIES 60 /* how often, once a second, the end is written to a full disk */
 
 struct instructions {
 	char *text;
@@ -50,25 +50,25 @@ struct helper {
 	pid_t program;
 	int dir_fd;		/* the job's folder */
 	int listen_fd, conn_fd; /* -1: no daemon is connected */
-	int guard_fd;		/* brings the guard's news; -1: they have ended */
-	int in_fd;		/* brings the output; -1: there is no more */
-	int log_fd, lines_fd;	/* lines_fd: -1: the table can't be kept */
+	int guard_fd;		/* messages of the guard; -1: it has ended */
+	int in_fd;		/* the output; -1: it has ended */
+	int log_fd, lines_fd;	/* lines_fd is -1 if the table can't be written */
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
-	/* POKED: HELPER_GROWN was sent and is not answered; GROWN: the log has grown since */
+	/* POKED: HELPER_GROWN was sent and not answered; GROWN: the log has grown since */
 	bool poked, grown;
-	/* When the output has ended at the latest, in ms of the monotonic clock; 0: not known yet. */
+	/* When to stop waiting for output, in ms of the monotonic clock; 0: not known yet. */
 	int64_t late_at;
 	struct task_end end;
-	struct task_usage usage; /* if its LAST is 0, nothing is known */
+	struct task_usage usage; /* unknown if its LAST is 0 */
 	char bytes[COPY_MAX];	 /* bytes from the pipe, on their way to the log */
 };
 
 /* --- the helper and the daemon --- */
 
 /*
- * Send news to the daemon. False: that failed, and nothing more is sent. A daemon that is still there connects again,
- * and is told all that matters. What a daemon asked for before it went is read first, up to the end of the connection.
+ * Send a message to the daemon. Return false if that failed; then nothing more is sent on this connection, but what the
+ * daemon has sent is still read. A daemon that is still alive reconnects, and gets all messages that matter.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -116,7 +116,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* A daemon connects: of several the newest one counts. */
+/* Accept a daemon. It replaces one that was connected before. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -137,7 +137,7 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	/* ECONNRESET: a daemon that has gone did not read all news; what it sent before is still to be read. */
+	/* ECONNRESET: the daemon ended before it read all messages; what it sent is still to be read. */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
@@ -180,7 +180,7 @@ static void copy_output(struct helper *h, size_t max)
 					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
 							 (size_t)n, table);
 
-		/* If the table of lines can't be written it ends there, and the log goes on without it. */
+		/* If the table of lines can't be written, it ends here, and the log continues without it. */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
 			close(h->lines_fd);
 			h->lines_fd = -1;
@@ -192,7 +192,7 @@ static void copy_output(struct helper *h, size_t max)
 		const struct helper_news news = {.kind = HELPER_LOST, .value = -err};
 
 		h->end.lost = -err;
-		/* The program gets SIGPIPE, as when the reader of a pipe has gone. */
+		/* The program gets SIGPIPE, as if the reader of a pipe had exited. */
 		close_input(h);
 		send_news(h, &news);
 	}
@@ -207,7 +207,7 @@ static int open_output(struct helper *h)
 	struct stat st;
 	int err;
 
-	/* The daemon makes these folders too, on its pool; either may be first. */
+	/* The daemon makes these folders, too, at the same time. */
 	err = disk_mkdir(h->dir_fd, "logs");
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -244,7 +244,7 @@ static size_t end_text(const struct task_end *e, const struct task_usage *u, cha
 	return (size_t)n;
 }
 
-/* Is N a figure that can be, or -1, not known? */
+/* True if N is a possible figure, or -1 for unknown. */
 static bool is_figure(int64_t n)
 {
 	return n >= -1 && n <= HELPER_FIGURE_MAX;
@@ -257,7 +257,7 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* Read TEXT, the line in which end_text writes what was used; it may be empty. */
+/* Parse TEXT, the line of end_text with the usage; it may be empty. */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -315,7 +315,7 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 		       : 0;
 }
 
-/* Make the file for the end of the attempt and reserve its room, so that it can be written when the disk is full. */
+/* Make the file for the end of the attempt, and reserve space in it for a full disk. */
 static int open_end(struct helper *h)
 {
 	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->instructions.name);
@@ -328,7 +328,7 @@ static int open_end(struct helper *h)
 	h->end_fd = disk_open(h->dir_fd, path, O_RDWR | O_CREAT | O_TRUNC);
 	if (h->end_fd < 0)
 		return h->end_fd;
-	/* Where there are no locks, the socket alone says that this process lives. */
+	/* On a filesystem without locks, only the socket shows that this process lives. */
 	flock(h->end_fd, LOCK_EX);
 	return file_write_all(h->end_fd, blank, sizeof(blank));
 }
@@ -358,7 +358,7 @@ static int write_end(struct helper *h)
 
 /* --- the helper's life --- */
 
-/* Take the next text of the instructions, which ends at END. */
+/* Return the text at *AT, and move *AT behind it; "" at END. */
 static const char *instructions_next(char **at, const char *end)
 {
 	char *text = *at;
@@ -410,7 +410,7 @@ static void program_over(struct helper *h, int status, bool timed_out)
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The guard has ended, by itself or because somebody killed it. */
+/* The guard has exited, or was killed. */
 static void guard_over(struct helper *h)
 {
 	int sig;
@@ -456,7 +456,7 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_USED:
 		h->usage = news.usage;
-		/* Newer figures will come, and the last ones at the end, so these may not fill the connection. */
+		/* Usage must not fill the connection: newer figures follow, and the last ones at the end. */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;
@@ -467,9 +467,8 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve until the guard and the output have ended. Until the guard has said what became of the start, signals wait in
- * the daemon's connection, since there is nobody to send them to, and output waits in its pipe, since the daemon and
- * the times of lines have to know of the start first.
+ * Serve until the guard and the output have ended. Until the guard has reported whether the program was started,
+ * signals wait in the daemon's connection, and output waits in its pipe, so that its times are after the start.
  */
 static void serve(struct helper *h)
 {
@@ -497,8 +496,8 @@ static void serve(struct helper *h)
 			int left = 0;
 
 			/*
-			 * All of the attempt is gone, but a process that is not part of it holds the pipe open: take
-			 * what is in the pipe now, and no more.
+			 * A process that does not belong to the attempt keeps the pipe open: take only what is
+			 * in the pipe now.
 			 */
 			h->end.late = 1;
 			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
@@ -515,24 +514,24 @@ static void serve(struct helper *h)
 	}
 }
 
-/* Before the helper ends, it writes to disk how the attempt has ended, or tells a daemon. */
+/* Write how the attempt ended to disk, or send it to a daemon. */
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};
 	const struct helper_news news = {.kind = HELPER_ENDED, .end = h->end};
-	bool written = false, told;
+	bool written = false, sent;
 	struct stat st;
 
 	if (h->lines_fd >= 0 && h->end.lost && disk_stat(h->log_fd, "", &st) == 0)
 		lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines);
 	for (int i = 0; i < END_TRIES; i++) {
 		written = written || write_end(h) == 0;
-		told = send_used(h) && send_news(h, &news);
-		if (!told) {
+		sent = send_used(h) && send_news(h, &news);
+		if (!sent) {
 			take_daemon(h);
-			told = send_news(h, &news);
+			sent = send_news(h, &news);
 		}
-		if (told || written)
+		if (sent || written)
 			return;
 		poll(&in, 1, 1000);
 	}

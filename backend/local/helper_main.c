@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The main() of a process in which kxfs has started itself again: it becomes a helper (helper.c), or the process
- * between kxfs and a plugin (spawn.h).
- */
+/* The main() of a process that kxfs starts from its own binary: a helper (helper.c), or the process of spawn.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,8 +12,8 @@
 #include "backend/local/helper.h"
 
 /*
- * Move the instructions and the socket away from descriptors 0 and 1, and make the job's folder, which is the first
- * text of the instructions, the working directory, so that people see whose helper this is.
+ * Move the instructions and the socket away from descriptors 0 and 1. Change to the job's folder, the first text of the
+ * instructions, so that ps and lsof show whose helper this is.
  */
 static int take_instructions(int *ret_instructions, int *ret_listen)
 {
@@ -50,7 +47,7 @@ void backend_helper(char **argv)
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
-	/* A user who ends all of kxfs by a signal must not cut off programs that still run from their log. */
+	/* A signal to all processes of kxfs must not separate running programs from their logs. */
 	for (size_t i = 0; i < array_size(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);

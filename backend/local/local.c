@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local backend: jobs run as processes of this machine. This file is what backend.c sees of it: its start and end,
- * texts, info and metrics. The other files, each after those that it uses:
+ * The local backend: jobs run as processes of this machine. This file implements the backend's operations. The other
+ * files, each after those that it uses:
  *
- *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us;
- *		    helper_main is how a process becomes one, guard what is between it and the program
- *	task	    our side of one helper: started here, or taken over from an earlier daemon
- *	program     what a program is given: arguments, environment
- *	record	    the record of a job that is not over: its state, its writing, its snapshot in the store
- *	orphan	    programs whose job has no record
- *	replica	    one replica of a job: one automaton (its table is at the head of replica.c)
- *	job	    jobs that are not over: their replicas, retries and end
- *	saved	    jobs that are over, which are only on disk and in the store; and reading all at the start
- *	control     requests about jobs; submit: requests that make some
+ *	helper	    the process that runs one attempt of a replica, writes its output and its end to disk, and outlives
+ *		    the daemon; helper_main makes a process a helper, guard is between the helper and the program
+ *	task	    the daemon's side of one helper
+ *	program     arguments and environment of a program
+ *	record	    the record of a job that is not over: its state, its file, its snapshot in the store
+ *	orphan	    running programs without a record
+ *	replica	    one replica of a job
+ *	job	    jobs that are not over: their replicas, restarts and end
+ *	saved	    jobs that are over; and the start, which parses all records
+ *	control     requests about jobs; submit: requests that make jobs
  *
- * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. All that is
- * known of a job and its replicas is in the record, from which its file (backend/jobs/records.h) and its snapshot in
- * the store are made. All of it belongs to the I/O thread; what waits for the disk runs on the pool with copies. In its
- * folder STATE/output/UUID a job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not
- * over. A crash ends no job: the next start connects to the sockets in tasks/, and reads there how the other attempts
- * have ended.
+ * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. The record
+ * has all state of a job and its replicas; its file (backend/jobs/records.h) and the snapshot in the store are made
+ * from it. All of it belongs to the I/O thread; the pool does disk I/O with copies. The folder STATE/output/UUID of a
+ * job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job:
+ * the next start connects to the sockets in tasks/, and reads there how the other attempts have ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,21 +37,21 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* How long stopping may take beyond the grace: until processes have gone after SIGKILL, and records are written. */
+/* How long stopping may take after the grace: for SIGKILL to take effect, and for records. */
 #define STOP_MORE_MS 8000
 
 struct local {
 	struct backend *b;
-	struct group group; /* all that has to end before the backend has stopped */
+	struct group group; /* what has to end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct control *control;
 	struct submit_context submit;
 	struct expiry *expiry;	       /* removes old jobs */
 	struct spec_turns limits;      /* of the queue of the machine */
-	struct spec_queue_view *queue; /* NULL: there is none */
+	struct spec_queue_view *queue; /* or NULL */
 	bool stopped;
-	struct loop_timer deadline; /* when stopping has to be over */
+	struct loop_timer deadline; /* of stopping */
 };
 
 static struct local *local_of(struct backend *b)
@@ -60,7 +59,7 @@ static struct local *local_of(struct backend *b)
 	return b->impl;
 }
 
-/* --- how long what is over is kept --- */
+/* --- expiry --- */
 
 static bool may_go(void *data, const struct spec_job *job)
 {
@@ -113,7 +112,7 @@ static struct expiry *new_expiry(struct backend *b)
 	return expiry_new(&config);
 }
 
-/* --- news of jobs --- */
+/* --- events of jobs --- */
 
 static void on_published(void *data, struct local_job *job, const struct spec_job *snap)
 {
@@ -145,14 +144,14 @@ static void on_left(void *data)
 
 /* --- life --- */
 
-/* All local mounts of a user share one default state directory, which one mount at a time may use. */
+/* All local mounts of a user share one default state directory. */
 static int local_key(const struct backend_config *config, char **ret, char **ret_text)
 {
 	*ret = text_copy(config->kind);
 	return 0;
 }
 
-/* How many NVIDIA GPUs the machine has. */
+/* Count the NVIDIA GPUs of the machine. */
 static int count_gpus(void)
 {
 	glob_t found = {0};
@@ -166,8 +165,8 @@ static int count_gpus(void)
 }
 
 /*
- * Read CUDA_VISIBLE_DEVICES, which names GPUs by their numbers. Like NVIDIA's libraries, ignore what follows a -1.
- * -EINVAL: it names some in another way.
+ * Parse CUDA_VISIBLE_DEVICES, which has numbers of GPUs. Like NVIDIA's libraries, ignore what follows a -1. Return
+ * -EINVAL if it has other names.
  */
 static int read_visible(const char *list, uint64_t *ret)
 {
@@ -183,7 +182,7 @@ static int read_visible(const char *list, uint64_t *ret)
 	return 0;
 }
 
-/* Choose the GPUs that jobs are given: WANTED many, or (-1) all that this process may use. */
+/* Choose the GPUs for jobs: WANTED many, or (-1) all that this process may use. */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

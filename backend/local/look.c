@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread looks at the processes, sleeps, and looks again, until this process ends. Under the lock it only copies
- * figures.
- */
+/* The thread samples and sleeps in turn, until this process exits. Under the lock it only copies figures. */
 #include "backend/local/look.h"
 
 #include <sys/resource.h>
@@ -13,19 +10,19 @@
 #include "backend/local/descent.h"
 #include "spec/base/mem.h"
 
-#define FIRST_MS 100 /* until the first look */
-/* A look may take one part in so many of the time; beside its own CPU time it costs about a fifth more. */
+#define FIRST_MS 100 /* until the first sample */
+/* Samples take at most one part in so many of the time; they cost about a fifth more than their own CPU time. */
 #define SHARE 600
-/* Once a look has cost more CPU time than this, how pages are shared is no longer looked at. */
+/* Once a sample has cost more CPU time than this, shared pages are no longer counted in parts. */
 #define DEAR_US 20000
 
 struct look {
 	struct lock lock;	 /* protects USAGE, the newest figures */
 	struct task_usage usage; /* the newest figures */
-	int64_t told;		 /* how many looks look_news has told */
-	/* The members below are the thread's own: */
-	bool shared;	 /* how pages are shared is looked at */
-	long own_maxrss; /* how many KiB a child may have had before it became the program */
+	int64_t returned;	 /* number of the sample that look_news returned last */
+	/* The members below belong to the thread: */
+	bool shared;	 /* shared pages are counted in parts (descent_look) */
+	long own_maxrss; /* KiB that a child may have had before it became the program */
 };
 
 static int64_t clock_us(clockid_t clock)
@@ -44,10 +41,7 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/*
- * Take in what the kernel tells of processes that have ended: what they have used, and the most memory that one of them
- * had. Returns their CPU time.
- */
+/* Take in the peak memory of processes that have ended, and return their CPU time. */
 static int64_t look_at_ended(const struct look *look, struct task_usage *u)
 {
 	struct rusage ended;
@@ -59,7 +53,7 @@ static int64_t look_at_ended(const struct look *look, struct task_usage *u)
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
-/* Take one look. Returns how long to wait for the next, in ms. */
+/* Take one sample. Return how long to wait for the next one, in ms. */
 static int64_t look_once(struct look *look, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
@@ -74,7 +68,7 @@ static int64_t look_once(struct look *look, int64_t *seen_us)
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
-		/* A process that has ended during the look may be missing in both sums. */
+		/* A process that ended meanwhile may be missing in both sums. */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
 			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);
@@ -124,9 +118,9 @@ bool look_news(struct look *look, struct task_usage *ret)
 {
 	lock_scope(&look->lock);
 	*ret = look->usage;
-	if (ret->samples == look->told)
+	if (ret->samples == look->returned)
 		return false;
-	look->told = ret->samples;
+	look->returned = ret->samples;
 	return true;
 }
 

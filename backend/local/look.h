@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out what an attempt uses: all processes that descend from this one, which is the attempt's guard. A thread of
- * its own does that, since a look at a process whose disk hangs may hang too, and the guard must not. The caller has no
- * other threads.
+ * Samples the usage of an attempt: of all processes that descend from this one, which is the attempt's guard. A thread
+ * does that, because reading /proc of a process whose disk hangs may hang, too, and the guard must not. The caller has
+ * no other threads.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A look is taken about this often; less often if that costs more than 1/600 of the time between two looks. */
+/* The time between samples; longer if a sample costs more than 1/600 of it. */
 #define LOOK_PAUSE_MS 1000
 
 /*
- * What an attempt has used. When the attempt is over, CPU time is that of all processes that were waited for. Before
- * that, and for memory, the figures are what was seen now and then. Plain data: the guard fills it in.
+ * The usage of an attempt. CPU time is exact when the attempt is over, since it is that of all processes that were
+ * waited for; before that, and for memory, figures are samples. Plain data: the guard fills it in.
  */
 struct task_usage {
 	int64_t cpu_us;
-	int64_t cpu_now; /* thousandths of a core, between the last two looks; -1: not known */
-	int64_t memory_now, memory_peak; /* bytes; -1: not known */
-	int64_t samples;		 /* looks so far */
-	int64_t first, last; /* when the first and the last figures were taken, ns; 0: not yet */
+	int64_t cpu_now; /* thousandths of a core, between the last two samples; -1: unknown */
+	int64_t memory_now, memory_peak; /* bytes; -1: unknown */
+	int64_t samples;		 /* samples so far */
+	int64_t first, last;		 /* times of the first and last samples, ns; 0: none yet */
 };
 
 struct look;
 
-/* To be called before anything is started. It is never freed. */
+/* Call this before anything is started. The result is never freed. */
 struct look *look_new(void);
-/* Begin to look. If no thread can be made, only the last figures will be known. */
+/* Begin to sample. If no thread can be made, only the last figures will be known. */
 void look_begin(struct look *look);
-/* Gives the newest figures. False: these are no newer than at the last call. */
+/* Set *RET to the newest figures. Return false if they are not newer than at the last call. */
 bool look_news(struct look *look, struct task_usage *ret);
-/* All has ended and was waited for: gives the last figures. */
+/* Set *RET to the last figures. All processes were waited for. */
 void look_end(struct look *look, struct task_usage *ret);

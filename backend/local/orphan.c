@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Orphans: each of their helpers is a task, of which only the end counts. */
+/* Each helper of an orphan is a task. Only its end matters. */
 #include "backend/local/orphan.h"
 
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 struct helper_of {
 	struct orphan *orphan;
 	char *name;
-	int fd;		   /* -1: the helper lives, but does not listen */
-	struct task *task; /* NULL: it has ended, or is not watched yet */
+	int fd;		   /* -1 if the helper lives, but does not listen */
+	struct task *task; /* NULL if it has ended, or is not watched yet */
 };
 
 struct orphan {
@@ -70,36 +70,18 @@ struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const cha
 
 void orphan_free(struct orphan *o)
 {
-	for (size_t i = 0; o && i < o->n; i++) {
+	for (size_t i = 0; i < o->n; i++) {
 		task_release(o->v[i].task);
 		if (o->v[i].fd >= 0)
 			close(o->v[i].fd);
 		free(o->v[i].name);
 	}
-	if (!o)
-		return;
 	free(o->v);
 	free(o->dir);
 	free(o);
 }
 
 /* --- I/O thread --- */
-
-static void on_started(void *data, int64_t time)
-{
-}
-
-static void on_grown(void *data)
-{
-}
-
-static void on_lost(void *data, int err)
-{
-}
-
-static void on_used(void *data, const struct task_usage *usage)
-{
-}
 
 static void on_ended(void *data, const struct task_end *end)
 {
@@ -119,13 +101,7 @@ static void on_ended(void *data, const struct task_end *end)
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data)
 {
-	static const struct task_events events = {
-		.started = on_started,
-		.grown = on_grown,
-		.lost = on_lost,
-		.used = on_used,
-		.ended = on_ended,
-	};
+	static const struct task_events events = {.ended = on_ended};
 
 	o->list = list;
 	o->fn = fn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that run for a job whose record is damaged or gone. An orphan is such a job: nobody can control it, but it
- * has its place in the queue, and its GPUs, until all of its helpers have ended.
+ * An orphan is a job whose record is damaged or missing, but whose programs run. Nobody can control it. It keeps its
+ * slot and its GPUs until all of its helpers have ended.
  */
 #pragma once
 
@@ -10,13 +10,13 @@
 
 struct orphan;
 
-/* Look for helpers that live in the folder STATE/output/KEY, on the pool. NULL: there are none. */
+/* Return the orphan in the folder STATE/output/KEY; NULL if no helper lives there. On the pool. */
 struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key);
-void orphan_free(struct orphan *o); /* one that is not watched; NULL is allowed */
-/* Add O, which is taken over, to LIST, and free it when all its helpers have ended; then call FN(DATA). I/O thread. */
+void orphan_free(struct orphan *o); /* it is not watched */
+/* Add O, which is taken over, to LIST. When all its helpers have ended, free it, and call FN(DATA). I/O thread. */
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data);
-/* Count what the orphans of LIST have. */
+/* Count the slots and the GPUs of the orphans of LIST. */
 void orphans_take(const struct orphan *list, struct spec_turns *turns);
-/* Forget them; their programs run on. */
+/* Free the orphans of LIST; their programs run on. */
 void orphans_release(struct orphan **list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends of attempts in words. */
+/* Messages and reasons of ended attempts. */
 #include "backend/local/outcome.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* Why the program could not be started, with the name of the file, which exec's errno does not tell. */
+/* Return why the program could not be started, with the name of the file. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {

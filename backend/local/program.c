@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments with their macros, and an environment in which each variable stands once. */
+/* Arguments with expanded macros, and an environment in which each variable is there once. */
 #include "backend/local/program.h"
 
 #include "spec/app/macro.h"
@@ -7,10 +7,7 @@
 #include "spec/base/name.h"
 #include "spec/record/turns.h"
 
-/*
- * The variables that tell a program its job, the host that rank 0 is on (what $rank0_env names), and where TorchElastic
- * writes the error that has ended it.
- */
+/* Variables: the program's job; the host of rank 0 ($rank0_env names it); where TorchElastic writes its error. */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"
 #define ERROR_FILE "TORCHELASTIC_ERROR_FILE"
@@ -42,7 +39,7 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/* A variable as one setting has it, and how late in order that was; the latest setting counts. */
+/* One setting of a variable, and its position; the last setting counts. */
 struct setting {
 	char *pair;
 	size_t order;
@@ -61,7 +58,7 @@ static int by_key_and_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* Of the settings of one variable keep the last. */
+/* Keep only the last setting of each variable. */
 static void make_unique(struct strings *s)
 {
 	cleanup_free struct setting *all = new0_n(struct setting, s->n);
@@ -119,8 +116,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_turns_numbers(rep->gpus);
 
 		/*
-		 * The GPUs that the replica may use, for NVIDIA's libraries and AMD's. The latter number those of
-		 * HIP_VISIBLE_DEVICES among what ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
+		 * For NVIDIA's and AMD's libraries. ROCR_VISIBLE_DEVICES must not be set, too: AMD's count
+		 * HIP_VISIBLE_DEVICES among what it leaves.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));

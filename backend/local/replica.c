@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica of a local job; see replica.h. It is in one of these steps:
+ * The steps of a replica:
  *
  *	step	    what is under way		    what ends it	    next
- *	IDLE	    nothing			    its job wants it	    DELAYED or QUEUED
+ *	IDLE	    nothing			    its job starts it	    DELAYED or QUEUED
  *	DELAYED	    the pause before a start	    the timer		    QUEUED
- *	QUEUED	    it stands in the queue	    its place comes	    STARTING; RECORDING for a new
- *								    attempt; HELD if suspended, or
- *								    its job waits for its turn
- *	RECORDING   a new attempt goes on record    the record is written   QUEUED
- *	HELD	    its job is suspended or waits   the job goes on	    QUEUED
- *	STARTING    its helper starts the program   the helper's word	    RUNNING or CONCLUDING
- *	RUNNING	    the program runs		    the helper's end	    CONCLUDING
- *	CONCLUDING  its log goes into the merged    the log has ended	    IDLE, and the job decides
- *		    log
+ *	QUEUED	    it is in the queue of starts    it is the first	    STARTING; RECORDING for a new
+ *								    attempt; HELD if its job is
+ *								    suspended or has no slot
+ *	RECORDING   the record gets a new attempt   the record is written   QUEUED
+ *	HELD	    its job is suspended or waits   it resumes, or gets its QUEUED
+ *		    for a slot			    slot
+ *	STARTING    its helper starts the program   the helper's message    RUNNING or CONCLUDING
+ *	RUNNING	    the program runs		    the helper ends	    CONCLUDING
+ *	CONCLUDING  the merged log takes its log    the log has ended	    IDLE, and the job decides
  *
- * The last three are "live". A new attempt begins only when the old one is not live any more, and is on record before
- * its helper is started: so after a crash the next daemon has to look for the newest attempt on record alone. If that
- * attempt has ended, the replica begins in CONCLUDING, since the last daemon may not have taken all of its log into the
- * merged log. In the merged log a replica's attempts stand one after the other, unless the disk refuses the log of one.
+ * The last three are "live". A new attempt begins only when the old one is not live any more, and is in the record on
+ * disk before its helper is started. So after a crash the next daemon has to find only the newest attempt. If that has
+ * ended, the replica begins in CONCLUDING, because the last daemon may not have completed the merged log. There the
+ * attempts of a replica never interleave, unless the disk refuses the log of one.
  */
 #include "backend/local/replica.h"
 
@@ -40,15 +40,15 @@
 
 /* Starts in one turn of the loop: each forks, which takes about a millisecond. */
 #define STARTS_A_TURN 16
-/* Starts that are on the pool at once: each has descriptors meanwhile, and the disk has other things to do. */
+/* Starts that are on the pool at the same time: each uses descriptors and the disk. */
 #define PREPARED_AT_ONCE 8
-/* Attempts to start a program despite a shortage of memory or processes: they take half a minute. */
+/* Starts of a program despite a shortage of memory or processes, in half a minute. */
 #define MAX_TRIES 10
-/* How many logs of older attempts are begun again in one turn of the loop. */
+/* Logs of older attempts that are reopened in one turn of the loop. */
 #define REOPENED_A_TURN 64
-/* The longest pause before a start after a failure. */
+/* The longest pause before a restart after a failure. */
 #define DELAY_MAX_MS 10000u
-/* An attempt that ran this long is no reason for a pause before the next. */
+/* After an attempt that ran this long, the pauses begin with the shortest. */
 #define STEADY_MS 30000u
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
@@ -62,21 +62,21 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay; /* in DELAYED: until the start */
 	struct loop_timer grace; /* in STARTING and RUNNING: until SIGKILL */
-	struct loop_timer older; /* until more of the logs of an earlier daemon are begun again */
-	/* How many logs of older attempts are begun again, and are to be. */
+	struct loop_timer older; /* until more logs of older attempts are reopened */
+	/* How many logs of older attempts were reopened, and are to be in total. */
 	unsigned reopened, to_reopen;
-	/* Number of the record's change that has to be on disk before the attempt is started. */
+	/* The change of the record that has to be on disk before the attempt is started. */
 	uint64_t change;
-	/* After attempts that have failed, and the last pause; 0 if none has failed since this daemon was started. */
+	/* After failed attempts, and the last pause; 0 if none has failed in this mount. */
 	struct backoff slow;
 	unsigned delay_ms;
-	/* When the attempt was started, by loop_now_ms; 0: it was not, or by an earlier daemon. */
+	/* When this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
-	struct backoff start; /* after failures to start this attempt */
-	char *lost;	      /* why output of the attempt is lost; NULL: none is lost */
-	bool tried;	      /* its start was tried at least once */
-	bool begun;	      /* the attempt's log has begun */
-	bool terminated;      /* SIGTERM has been sent */
+	struct backoff start;		   /* after failures to start this attempt */
+	char *lost;			   /* why output of the attempt is lost; NULL if none is */
+	bool tried;			   /* its start was tried at least once */
+	bool begun;			   /* the attempt's log has begun */
+	bool terminated;		   /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 
@@ -110,7 +110,7 @@ static char *key_of(const struct local_replica *rep)
 	return spec_record_log_key(rep->rec, rep->rec->attempt);
 }
 
-/* The name of replica I's task: a short one that each attempt has to itself. */
+/* Return the name of the task of replica I's newest attempt. */
 static char *task_name(const struct spec_record *rec, size_t i)
 {
 	return text_print("%zu.%u", i, rec->job->replicas[i].attempt);
@@ -140,7 +140,7 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/* The start of the program tries this again, and reports an error. */
+	/* The start of the program retries this, and reports an error. */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", id_of(rep), strerror(-err));
 }
@@ -159,7 +159,7 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Output of REP is lost: that becomes its reason, unless it was cancelled or is being started again. */
+/* Set the reason of REP, whose output is lost, unless it was cancelled or is being restarted. */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -201,7 +201,7 @@ static bool is_live(enum step step)
 	return step >= STARTING;
 }
 
-/* Does the program of REP run, or begin to? */
+/* True if the program of REP runs or is being started. */
 static bool is_up(const struct local_replica *rep)
 {
 	return rep->step == STARTING || rep->step == RUNNING;
@@ -368,7 +368,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Begin the next attempt of a replica that has had one: it goes on record before it is started. */
+/* Begin the next attempt of a replica: record it before it is started. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -399,7 +399,7 @@ static void post_queue(struct local_replicas *all)
 	loop_post(all->loop, on_queue, all);
 }
 
-/* Start replicas of the queue, but only some at a time, since the loop has other things to do. */
+/* Start some replicas of the queue, but not all in one turn of the loop. */
 static void on_queue(void *data)
 {
 	struct local_replicas *all = data;
@@ -498,8 +498,8 @@ static void on_log_ended(void *data)
 }
 
 /*
- * Retry a start that failed for want of memory, processes or descriptors. Descriptors become free when other jobs end,
- * so that retry has no limit. False: it failed for another reason, or too often.
+ * Retry a start that failed because of a shortage of memory, processes or descriptors. Descriptors become free when
+ * other jobs end, so these retries have no limit. Return false if it failed for another reason, or too often.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -522,7 +522,7 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	return true;
 }
 
-/* Decide what END, the end of an attempt, means for its replica and its job. */
+/* Set the state of REP after END, the end of its attempt. */
 static void judge(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
@@ -584,7 +584,7 @@ static void on_ended(void *data, const struct task_end *end)
 	output_log_end(job->output, key, on_log_ended, rep);
 }
 
-/* --- what its job says of it --- */
+/* --- for its job --- */
 
 unsigned local_replica_slow_down(struct local_replica *rep)
 {
@@ -657,13 +657,13 @@ struct spec_plan *local_replica_plan(const struct local_replica *rep)
 
 /* --- an attempt of an earlier daemon --- */
 
-/* May an attempt of replica I have run when the last daemon ended? */
+/* True if an attempt of replica I may have run when the last daemon ended. */
 static bool is_open(const struct spec_record *rec, size_t i)
 {
 	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
-/* Has the newest attempt of replica I printed anything? Return 1 or 0, or a negative errno. */
+/* Return 1 if the newest attempt of replica I has output, 0 if not, or a negative errno. */
 static int has_printed(const char *dir, const struct spec_record *rec, size_t i)
 {
 	cleanup_free char *key =
@@ -685,10 +685,7 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 	if (!is_open(rec, i))
 		return;
 	task_find(all->tasks, dir, name, ret);
-	/*
-	 * After a power cut the helper's file may be gone, or an older one may be there again; but what was printed
-	 * tells that there was an attempt.
-	 */
+	/* After a power cut the helper's file may be missing or old; but output proves that there was an attempt. */
 	if (ret->state != TASK_NONE &&
 	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
 		return;
@@ -699,7 +696,7 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/* Begin the log of attempt A, of an earlier daemon, again. */
+/* Reopen the log of attempt A, of an earlier daemon. */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
@@ -711,7 +708,7 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	return err == 0;
 }
 
-/* Begin the logs of at most N older attempts again. Each ends at once, so that the merged log gets what it lacks. */
+/* Reopen the logs of at most N older attempts, and end them at once, so that the merged log gets what it lacks. */
 static void reopen_older(struct local_replica *rep, unsigned n)
 {
 	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
@@ -732,9 +729,8 @@ static void on_older(void *data)
 }
 
 /*
- * Usually only the newest attempt's log can lack anything in the merged log, since the next attempt begins after that.
- * An older log does if the disk refused it. After days of failures there may be ten thousand such logs, so other
- * replicas have their turns in between.
+ * Usually the merged log can lack only lines of the newest attempt, but the disk may have refused an older log. After
+ * days of failures there may be ten thousand older logs, so they are reopened in portions.
  */
 static void reopen_logs(struct local_replica *rep)
 {
@@ -772,7 +768,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/* The last daemon may have ended after it had written the record and before it sent the signal. */
+	/* The last daemon may have ended between the record and the signal. */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

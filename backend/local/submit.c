@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submissions and dry runs: the steps of each on the pool, and what follows them on the I/O thread. The record of a job
- * is SUBMITTING on disk before anything is started; that of a job that was held gets its plan here.
+ * Submissions and dry runs: the steps of each on the pool, and what follows on the I/O thread. The record of a job is
+ * SUBMITTING on disk before anything is started; the record of a job that was held gets its plan here.
  */
 #include "backend/local/submit.h"
 
@@ -21,30 +21,30 @@
 #include "spec/record/dry_run.h"
 #include "spec/record/local.h"
 
-/* Names that are tried: a suffix has 64 random bits, so to need a second one is a surprise. */
+/* How many names are tried. A suffix has 64 random bits, so the first one is nearly always free. */
 #define TRIES 16
 
-/* How long a directory that a document names may take to answer. */
+/* How long the lookup of a job's working directory may take. */
 #define LOOK_MS 10000
 
 /*
- * A submission or a dry run. A step of it is work on the pool, which reads the document. If the document names a
- * directory of its user, that is looked at apart, since its disk may not answer, and then the step begins again.
+ * A submission or a dry run. Its step is work on the pool, which parses the document. If the document names a working
+ * directory, that is looked up separately, because its disk may hang, and then the step is repeated.
  */
 struct submit {
 	struct submit_context *c;
 	struct backend_request *rq;
 	struct work work;
-	char *asked; /* the directory that the document names; NULL: none */
-	bool looked; /* it is known whether a job can run in ASKED */
-	char *fault; /* why no job can run there; NULL: one can */
+	char *asked; /* the directory that the document names, or NULL */
+	bool looked; /* ASKED was looked up */
+	char *fault; /* why no job can run there; NULL if one can */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of its record */
 	struct record *entry;  /* its record */
-	bool left;	/* the record may be there after a power cut, though it could not be made */
-	char *id;	/* the id, under which its directory is made */
-	char *manifest; /* the manifest of a dry run; then ID is what its job would be called */
-	char *text;	/* what is wrong, as text for people */
+	bool left; /* the record, which could not be made, may be there after a power cut */
+	char *id;
+	char *manifest; /* of a dry run */
+	char *text;	/* what is wrong, for people */
 };
 
 static void submit_start(struct submit_context *c, struct backend_request *rq, loop_fn run,
@@ -75,7 +75,7 @@ static void submit_free(struct submit *s)
 
 struct job_dir {
 	char *dir;
-	char *path; /* the canonical path; NULL: no program can be started there, for ERR */
+	char *path; /* the canonical path; NULL if no program can be started there, because of ERR */
 	int err;
 };
 
@@ -100,7 +100,7 @@ static void job_dir_look(void *question)
 		p->path = take_ptr(path);
 }
 
-/* A job that runs in the mount itself would keep that busy for ever. */
+/* A job that runs in the mount itself would keep it busy. */
 static void job_dir_found(void *data, void *question)
 {
 	struct submit *s = data;
@@ -119,10 +119,7 @@ static void job_dir_found(void *data, void *question)
 	work_start(&s->work, s->c->b->loop);
 }
 
-/*
- * On the I/O thread, after a step: does the document name a directory that was not looked at yet? Then the step begins
- * again when it was.
- */
+/* After a step: if the document names a directory that was not looked up, do that, repeat the step, and return true. */
 static bool submit_looks(struct submit *s)
 {
 	struct lookup l = {.key = s->asked,
@@ -167,9 +164,9 @@ static struct spec_machine machine_of(struct submit *s)
 				     .data = s};
 }
 
-/* --- what a document says --- */
+/* --- documents --- */
 
-/* The manifest of the document. 0, or an errno, with errors in E if the document is to blame. */
+/* Make the manifest of the document. Return 0 or a negative errno, with errors in E if the document is wrong. */
 static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 {
 	const struct backend_config *config = &s->c->b->config;
@@ -194,9 +191,7 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 
-/*
- * Refuse the document, which is for a cluster. All that can be checked here is whether it is too large for any cluster.
- */
+/* Refuse the document, which is for a cluster; with -EFBIG if it is too large for any cluster. */
 static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
@@ -242,7 +237,7 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	if (s->rq->held) { /* a job that can't be launched here is refused now */
+	if (s->rq->held) { /* refuse a job that can't be launched here now, not when it is released */
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)
 			s->id = spec_name_job(app->name, s->rq->seed[0]);
@@ -277,7 +272,7 @@ void submit_dry_run(struct submit_context *c, struct backend_request *rq)
 
 /* --- on the pool --- */
 
-/* Choose the id. One of a held job was chosen before. */
+/* Choose the id; that of a held job follows from its seed. */
 static int choose_id(struct submit *s, const char *app)
 {
 	struct store *store = s->c->b->store;
@@ -323,7 +318,7 @@ static void make_record(struct submit *s, struct spec_app *app, const struct spe
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/* Set a sentence for an error that is not the document's. */
+/* Set the text of an error that is not the document's fault. */
 static void explain(struct submit *s)
 {
 	if (!s->text)
@@ -363,7 +358,9 @@ static void refuse(struct submit *s, int err)
 	submit_free(s);
 }
 
-/* The record could not be made, or removed, for ERR, and may be taken for that of a job that was launched. */
+/*
+ * The record could not be made or removed, because of ERR. After a power cut it may look like that of a launched job.
+ */
 static void leave(struct submit *s, int err)
 {
 	s->text = text_print(
@@ -380,7 +377,7 @@ static void on_given_up(void *data, int err)
 	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
-/* The job is recorded but can't be started: remove its record, unless it was held before, and answer. */
+/* Answer that the job, which is recorded, can't be started. Remove its record, unless the job was held. */
 static void give_up(struct submit *s, int err)
 {
 	s->work.err = err;

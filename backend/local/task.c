@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks: helpers as the daemon sees them. A task is a connection to the helper's socket, made in the same way whether
- * this daemon has started the helper or an earlier one. A helper that was started here is also a child process, which
- * is waited for. A task is in one of these steps; what touches the disk runs on the pool.
+ * A task is a connection to a helper's socket, made in the same way whether this daemon or an earlier one has started
+ * the helper. A helper that was started here is also a child process, and is reaped. A task has one of these steps; the
+ * pool does what touches the disk.
  *
  *	step	    what is under way			    what ends it	next
  *	PREPARING   pool: socket and instructions, and   there is a helper	CONNECTED
  *		    the helper is started		    there is none	gone: it was not started
  *							    a signal ends it	gone: ended by that
- *	CONNECTED   the helper's news			    the connection ends	gone, if the last news was the end;
+ *	CONNECTED   the helper's messages		    the connection ends	gone, if the last one was the end;
  *										SEEKING
  *	SEEKING	    pool: task_find			    RUNS		CONNECTED
  *							    OVER, NONE, DROPPED gone: ended, or killed
  *							    UNKNOWN		PAUSING
  *	PAUSING	    the timer				    it is due		SEEKING
  *
- * A helper is dead only when nobody listens at its socket and nobody holds the lock on NAME.new: any other error is
- * kxfs's own or the machine's, and the next try may reach the helper.
+ * A helper is dead only if nobody listens at its socket and nobody holds the lock on NAME.new. Any other error is a
+ * problem of kxfs or the machine, and a retry may reach the helper.
  */
 #include "backend/local/task.h"
 
@@ -44,14 +44,14 @@
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16
-#define HELLO_MS    200 /* how long a helper has to say that its program runs */
-/* The pauses between two tries to find a helper. After this many a message reports it. */
+#define HELLO_MS    200 /* how long a helper may take to report that its program runs */
+/* The pauses between retries to reach a helper, and how many fail before a message reports that. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * Descriptors that no task gets, kept for what must work when all others are used. Helpers that run already may take
- * half of these, since the next start finds as many helpers as the last daemon has left.
+ * Descriptors that no task gets, for what must work when all others are used. Running helpers may take half of these,
+ * because a start finds as many helpers as the last daemon has left.
  */
 #define FDS_KEPT 32
 
@@ -66,7 +66,7 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
-	bool hears; /* SIGCHLD is being heard */
+	bool hears; /* the handler of SIGCHLD is set */
 	rlim_t max_fds;
 };
 
@@ -87,7 +87,7 @@ struct task {
 	struct loop_timer timer; /* PAUSING: the pause */
 	/* The last pause; 0: there was none since the task was last connected. */
 	struct backoff seek;
-	atomic_bool released;	      /* the owner has gone while WORK was under way */
+	atomic_bool released;	      /* task_release was called while WORK was under way */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
 	int pid;		      /* pid of the program; 0: not known yet */
 	bool has_end;
@@ -98,7 +98,7 @@ struct task {
 
 /* --- what all share --- */
 
-/* Each task needs a descriptor, so the limit is raised as far as possible; programs get the one that was before. */
+/* Each task needs a descriptor, so raise the limit as far as possible; programs get the old one. */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
 	struct tasks *tasks = new0(struct tasks);
@@ -152,7 +152,7 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* Is there a descriptor left beside KEPT ones that are for others? FD is the lowest one that was free. */
+/* True if KEPT descriptors are left. FD was the lowest free one. */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
@@ -211,7 +211,7 @@ static void sought(void *data)
 	case TASK_RUNS:
 		return connected(task, task->found.fd);
 	case TASK_OVER:
-		if (task->found.usage.last)
+		if (task->found.usage.last && task->events->used)
 			task->events->used(task->data, &task->found.usage);
 		return task_over(task, &task->found.end);
 	case TASK_NONE:
@@ -248,15 +248,18 @@ static void hear(struct task *task, const struct helper_news *news)
 	switch (news->kind) {
 	case HELPER_STARTED:
 		task->pid = news->value;
-		task->events->started(task->data, news->time);
+		if (task->events->started)
+			task->events->started(task->data, news->time);
 		break;
 	case HELPER_GROWN:
-		/* This is sent before the log is read, so that growth after that is reported again. */
+		/* Sent before the log is read, so that later growth is reported again. */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
-		task->events->grown(task->data);
+		if (task->events->grown)
+			task->events->grown(task->data);
 		break;
 	case HELPER_LOST:
-		task->events->lost(task->data, news->value);
+		if (task->events->lost)
+			task->events->lost(task->data, news->value);
 		break;
 	case HELPER_ENDED:
 		task->has_end = true;
@@ -267,7 +270,7 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
-/* The helper has ended, or could not send what it had to say. */
+/* The helper has ended, or could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -292,16 +295,18 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		/* Said once, before what the helper has said last, if that has left something unread. */
+		/* Comes once, before the helper's last messages, if the helper has not read all of ours. */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n == sizeof(got.used) && got.kind == HELPER_USED &&
-		    helper_usage_is_sane(&got.used.usage))
-			task->events->used(task->data, &got.used.usage);
-		else if (n == sizeof(got.news) && got.kind != HELPER_USED)
+		    helper_usage_is_sane(&got.used.usage)) {
+			if (task->events->used)
+				task->events->used(task->data, &got.used.usage);
+		} else if (n == sizeof(got.news) && got.kind != HELPER_USED) {
 			hear(task, &got.news);
-		else
+		} else {
 			return connection_over(task);
+		}
 	}
 }
 
@@ -349,7 +354,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Take the helpers that have ended out of the list; for its task the end of the connection is what counts. */
+/* Reap helpers. A task ends with its connection, not here. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -421,7 +426,7 @@ static void print_instructions(struct task *task, const struct task_config *c)
 		mem_out();
 }
 
-/* Make the helper's socket, after removing what an earlier start of the attempt has left. */
+/* Remove the files of an earlier start of the attempt, and make the helper's socket. */
 static int listen_for(const struct task *task)
 {
 	static const char *const ends[] = {"", HELPER_NEW, HELPER_SOCK};
@@ -435,7 +440,7 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
-	/* The output makes the job's folder, too; either may be first. */
+	/* The output makes the job's folder, too, at the same time. */
 	if (err == -ENOENT) {
 		(void)disk_mkdir(AT_FDCWD, task->dir);
 		err = disk_mkdir(AT_FDCWD, folder);
@@ -475,10 +480,7 @@ static void prepare_work(void *data)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/*
-	 * The helper goes to the job's folder by itself. A disk may have held this up for long, so the start may not be
-	 * wanted any more.
-	 */
+	/* A disk may have delayed this for long, so the start may not be wanted any more. */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
@@ -527,7 +529,7 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 
 /* --- afterwards --- */
 
-/* Peek at the first message of a helper whose program runs; the task that adopts it reads it again. */
+/* Return the start time from the first message of a helper, or 0. The task that adopts it reads the message again. */
 static int64_t peek_started(int fd)
 {
 	struct pollfd in = {.fd = fd, .events = POLLIN};
@@ -539,10 +541,7 @@ static int64_t peek_started(int fd)
 	return news.kind == HELPER_STARTED ? news.time : 0;
 }
 
-/*
- * Nobody listens at the helper's socket. Has a helper begun there (DROPPED), and does one still hold its lock
- * (UNKNOWN)?
- */
+/* Return the state of a helper that does not listen: NONE, DROPPED, or UNKNOWN if it still holds its lock. */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s" HELPER_NEW, dir, name);
@@ -587,7 +586,7 @@ void task_signal(struct task *task, int sig)
 
 	if (task->step != CONNECTED)
 		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* A helper that has ended takes no message; its connection is about to end. */
+	/* This fails if the helper has ended; then its connection ends, too. */
 	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
 		     strerror(errno));
@@ -614,10 +613,7 @@ void task_clean(const char *dir)
 	struct stat st;
 	int err;
 
-	/*
-	 * At a start this is called for each finished job, nearly all of which have no such folder; to look costs less
-	 * than to try.
-	 */
+	/* Nearly all finished jobs of a start have no such folder, and stat is cheaper than rmdir. */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
 	err = disk_rmdir(AT_FDCWD, path);
