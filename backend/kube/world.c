@@ -37,6 +37,8 @@
 #define TICK_MS	 5000
 /* So many parts may be between a pod and its job. */
 #define MAX_LINKS 4
+/* So many parts that are gone are remembered, since their pods may come later, or change. */
+#define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
@@ -44,8 +46,11 @@ struct pod {
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* the job's other pods */
-	UT_hash_handle hh;	 /* by uid; like the next, only while the pod is in the cluster */
-	/* No two pods have one name, except while a list comes that will not have the older one. */
+	UT_hash_handle hh;	 /* by uid */
+	/*
+	 * Only while the pod is in the cluster. No two pods have one name, except while a list comes that will not have
+	 * the older one.
+	 */
 	UT_hash_handle by_name;
 };
 
@@ -116,15 +121,16 @@ struct world {
 	const struct spec_part
 		*_Atomic parts[SPEC_MAX_PARTS]; /* of the sorts from WORLD_PARTS on */
 	unsigned settling;			/* calls of settle() that are under way */
-	const struct pod *again;		/* the pod that is read again */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
 	enum world_sight sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
+	struct pod *gone; /* pods that are gone, by uid: a driver may have led to its executors */
 	/* The tables of things, each in the sort that has it; changed under the lock. */
 	struct thing *things[WORLD_N_SORTS];
 	struct thing *owned[WORLD_N_SORTS];
+	struct thing *past; /* parts that are gone, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
 	struct loop_timer tick; /* not set: nothing is to be reported later */
@@ -134,7 +140,7 @@ struct world {
 	bool queue_gone;
 	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
 	bool full[WORLD_N_SORTS]; /* objects of the sort were passed over for want of room */
-	size_t n_live, n_gone;	  /* pods in the cluster, and pods that are gone and remembered */
+	size_t n_live;		  /* jobs in the cluster */
 	unsigned n_passings;	  /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
@@ -234,20 +240,19 @@ static bool is_part(const struct world *w, enum world_sort sort, const struct sp
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_sort tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
+	const struct thing *thing = NULL;
 	const struct pod *pod;
 
 	HASH_FIND_STR(w->pods, uid, pod);
-	if (!pod && w->again && streq(w->again->view->meta.uid, uid))
-		return w->again->job->j.uid;
+	if (!pod)
+		HASH_FIND_STR(w->gone, uid, pod);
 	if (pod)
 		return pod->job->j.uid;
-	for (size_t i = 0; i < array_size(tables); i++) {
-		const struct thing *thing = find_thing(w, tables[i], uid);
-
-		if (thing)
-			return thing->meta->owner_uid;
-	}
-	return NULL;
+	for (size_t i = 0; i < array_size(tables) && !thing; i++)
+		thing = find_thing(w, tables[i], uid);
+	if (!thing)
+		HASH_FIND_STR(w->past, uid, thing);
+	return thing ? thing->meta->owner_uid : NULL;
 }
 
 /* The job that the object of uid UID is or belongs to, as far as is known. What is in a circle belongs to nothing. */
@@ -280,22 +285,6 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 	return job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link)
 		       ? job->j.kind->reader
 		       : NULL;
-}
-
-/*
- * The job to which the pod of VIEW belongs, as far as is known. It stays with its job when a part that has led to it is
- * gone.
- */
-static const char *job_of(const struct world *w, const struct spec_pod_view *view)
-{
-	const char *ret = resolve(w, view->meta.owner_uid), *before;
-	const struct job *job = find_job(w, ret);
-
-	if (job && job->j.view)
-		return ret;
-	before = resolve(w, view->meta.uid);
-	job = find_job(w, before);
-	return job && job->j.view ? before : ret;
 }
 
 /* The job to which the object of uid ABOUT belongs; NULL: not known. */
@@ -486,8 +475,9 @@ static void pod_leaves(struct pod *pod)
 	struct job *job = pod->job;
 
 	job->n_gone -= pod->view->gone;
-	job->w->n_gone -= pod->view->gone;
-	if (!pod->view->gone)
+	if (pod->view->gone)
+		HASH_DEL(job->w->gone, pod);
+	else
 		pod_leaves_table(pod);
 	DL_DELETE(job->pods, pod);
 	job->n_open -= !!pod->json;
@@ -509,11 +499,11 @@ static void pod_gone(struct pod *pod)
 	pod_leaves_table(pod);
 	pod->view->gone = true;
 	job->n_gone++;
-	job->w->n_gone++;
+	HASH_ADD_KEYPTR(hh, job->w->gone, pod->view->meta.uid, strlen(pod->view->meta.uid), pod);
 	DL_DELETE(job->pods, pod);
 	DL_APPEND(job->pods, pod);
 	DL_FOREACH_SAFE(job->pods, old, next) {
-		if (job->n_gone <= GONE_MAX && job->w->n_gone <= SPEC_MAX_LISTED)
+		if (job->n_gone <= GONE_MAX && HASH_COUNT(job->w->gone) <= SPEC_MAX_LISTED)
 			break;
 		if (old->view->gone)
 			pod_free(old);
@@ -536,7 +526,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 		spec_pod_view_free(pod->view);
 	} else {
 		pod = new0(struct pod);
-		pod->job = need_job(w, job_of(w, view));
+		pod->job = need_job(w, resolve(w, view->meta.owner_uid));
 		pod->job->j.n_pods++;
 		DL_PREPEND(pod->job->pods, pod);
 	}
@@ -556,7 +546,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
 {
-	const struct job *job = pod ? find_job(w, job_of(w, view)) : NULL;
+	const struct job *job = pod ? find_job(w, resolve(w, view->meta.owner_uid)) : NULL;
 
 	if (!pod || job == pod->job)
 		return false;
@@ -594,12 +584,9 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 /* Read POD again, which is in no table any more. */
 static void read_again(struct world *w, struct pod *old)
 {
-	const struct pod *outer = w->again;
 	struct pod *pod;
 
-	w->again = old;
 	pod_told(w, old->json, strlen(old->json), false);
-	w->again = outer;
 	HASH_FIND_STR(w->pods, old->view->meta.uid, pod);
 	if (pod) {
 		spec_pod_view_inherit(pod->view, old->view);
@@ -709,9 +696,19 @@ static void leave_table(struct world *w, struct thing *thing)
 
 static void thing_gone(struct world *w, struct thing *thing)
 {
+	struct thing *oldest = w->past;
+
 	leave_table(w, thing);
 	thing->sort->tell(w, NULL, thing);
-	thing_free(thing);
+	if (thing->sort->table != WORLD_PARTS) {
+		thing_free(thing);
+		return;
+	}
+	if (HASH_COUNT(w->past) == PAST_MAX) {
+		HASH_DEL(w->past, oldest);
+		thing_free(oldest);
+	}
+	HASH_ADD_KEYPTR(hh, w->past, thing->meta->uid, strlen(thing->meta->uid), thing);
 }
 
 static void thing_told(struct world *w, enum world_sort sort, const char *json, size_t len,
@@ -1465,6 +1462,10 @@ void world_free(struct world *w)
 			leave_table(w, thing);
 			thing_free(thing);
 		}
+	}
+	HASH_ITER(hh, w->past, thing, next) {
+		HASH_DEL(w->past, thing);
+		thing_free(thing);
 	}
 	events_free(w->events);
 	free(w);

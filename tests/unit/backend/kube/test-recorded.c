@@ -166,10 +166,14 @@ static void sort_words(char *line)
 /* Note in OUT what KIND shows of STORY. EVERY: check that each other order ends so, too. */
 static void tell(FILE *out, const struct spec_kind *kind, const struct story *story, bool every)
 {
-	static const char *const orders[][3] = {{"jop", "", ""},
-						{"p", "j", "o"},
-						{"p", "o", "j"},
-						{"jp", "o", ""}};
+	static const char *const orders[][3] = {
+		{"jop", "", ""},
+		{"p", "j", "o"},
+		{"p", "o", "j"},
+		{"jp", "o", ""},
+		/* Parts that are gone have led to pods that come later. */
+		{"o", "p", "j"},
+		{"jo", "p", ""}};
 	char first[4096] = "";
 
 	for (size_t i = 0; i < (every ? 2 * array_size(orders) : 1); i++) {

@@ -347,6 +347,48 @@ static void test_pods(void **state)
 	assert_null(world_find(rig.w, "u5"));
 }
 
+/* Object I of SORT, which belongs to a job of its own, is told. */
+static void tell_one(enum world_sort sort, unsigned i, bool gone)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text),
+			 "{\"metadata\":{\"name\":\"x%u\",\"uid\":\"%d-%u\",\"ownerReferences\":[{"
+			 "\"controller\":true,\"uid\":\"o%u\"}]},\"status\":{}}",
+			 i, sort, i, i);
+
+	world_told(rig.w, sort, text, (size_t)n, gone);
+}
+
+static size_t n_pods_of(const char *uid)
+{
+	const struct world_job *job = world_find(rig.w, uid);
+
+	return job ? job->n_pods : 0;
+}
+
+/* What has led from pods to a job does so when it is gone: a part, or another pod. Of many, the oldest are forgotten. */
+static void test_gone_links(void **state)
+{
+	fill();
+	tell_one(WORLD_PARTS, 0, false);
+	tell(WORLD_PARTS, false, "{" OWNED "}", "x", "x", "u1");
+	tell(WORLD_PARTS, true, "{" OWNED "}", "x", "x", "u1");
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", "x");
+	assert_int_equal(n_pods_of("u1"), 1);
+	tell(WORLD_PODS, true, "{" OWNED ",'status':{}}", "p", "p", "x");
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "q", "q", "p");
+	assert_int_equal(n_pods_of("u1"), 1);
+	rig.changed[0] = '\0';
+	for (unsigned i = 1; i <= 10000; i++) {
+		tell_one(WORLD_PARTS, i, false);
+		tell_one(WORLD_PARTS, i, true);
+	}
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "r", "r", "x");
+	assert_int_equal(n_pods_of("u1"), 1);
+	assert_int_equal(n_pods_of("x"), 1);
+	assert_changed("x");
+}
+
 /* A short object of SORT, which is passed over for the reason WRONG. */
 static void pass_over(enum world_sort sort, const char *name, const char *uid, bool gone, int wrong)
 {
@@ -393,18 +435,6 @@ static void test_passed_over(void **state)
 	world_list_ends(rig.w, WORLD_PODS);
 	assert_int_equal(world_n_passed_over(rig.w), 1);
 	assert_changed("");
-}
-
-/* Object I of SORT, which belongs to a job of its own, is told. */
-static void tell_one(enum world_sort sort, unsigned i, bool gone)
-{
-	char text[256];
-	int n = snprintf(text, sizeof(text),
-			 "{\"metadata\":{\"name\":\"x%u\",\"uid\":\"%d-%u\",\"ownerReferences\":[{"
-			 "\"controller\":true,\"uid\":\"o%u\"}]},\"status\":{}}",
-			 i, sort, i, i);
-
-	world_told(rig.w, sort, text, (size_t)n, gone);
 }
 
 /*
@@ -490,6 +520,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_behind_a_reply, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
 
