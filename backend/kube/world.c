@@ -1255,13 +1255,10 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	const char *owner = job->view ? job->view->meta.owner_uid : "";
 	const struct thing *own = find_owned(w, WORLD_WORKLOADS, job->uid);
 	const struct thing *thing = own || !*owner ? own : find_owned(w, WORLD_WORKLOADS, owner);
-	const struct spec_workload_view *workload = thing ? thing->view : NULL;
-	const struct world_job *by = workload ? world_find(w, workload->preemptor) : NULL;
 
 	return (struct spec_kueue_facts){
 		.known = w->sights[WORLD_WORKLOADS] == WORLD_CONFIRMED,
-		.workload = workload,
-		.preemptor = by && by->view ? by->view->meta.name : NULL,
+		.workload = thing ? thing->view : NULL,
 		.position = container_of(job, const struct job, j)->place,
 		.fixed = w->kueue.fixed,
 		.away = w->kueue.away,

@@ -68,7 +68,6 @@ struct spec_workload_view {
 	unsigned evictions; /* number of evictions, for any reason */
 	unsigned requeued;  /* number of evictions because its pods were not ready in time */
 	int64_t requeue_at; /* when Kueue may retry it; 0: now */
-	char *preemptor;    /* uid of the job that last preempted it; "" if unknown */
 };
 
 /*

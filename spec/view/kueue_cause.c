@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Why Kueue does not let a job run, according to the latest condition of the job's Workload and to
- * its queue. Conditions, their reasons and the fields of queues determine the text; Kueue's
- * messages are quoted. In this order:
+ * its queue. The reasons of conditions, and the fields of queues, select the words and the advice;
+ * Kueue's messages are quoted. In this order:
  *
- *  deactivated             a user, a check or a limit has disabled the job until spec.active is set again
- *  evicted, has quota      its pods are being ended
- *  no QuotaReserved        it waits in its queue
- *  QuotaReserved is false  no quota now, or never; a missing or stopped queue
- *  Admitted is not true    admission checks
+ *	deactivated             Kueue does not admit it until spec.active is set again, or never
+ *	evicted, has quota      its pods are being ended
+ *	no QuotaReserved        it waits in the queue
+ *	QuotaReserved is false  no quota now, or never; a queue that is missing or stopped
+ *	Admitted is not true    admission checks
  *
- * Evicted stays true while the job waits again: then the reason of the eviction is included.
+ * Evicted stays true while the job waits again: then the eviction is included.
  */
 #include "spec/view/kueue_cause.h"
 
@@ -22,57 +22,71 @@
 #define WAITS_FOR_ROOM "Kueue admits it when quota becomes available."
 #define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
-/* Kueue does not requeue the job, even if spec.active is set again. */
+#define WHEN_ACTIVE_FIXED                                                                          \
+	"It continues when spec.active of its Workload is true again. This user has no right to "  \
+	"set that (patch workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ to run "   \
+	"it again, and remove its directory."
+/* Kueue does not requeue it from then on, even if spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
-/* The causes: the reason in status, and the text after the sentence in `why`. */
-struct kueue_class {
-	const char *reason;
-	const char *advice;
+/* What a reason of Kueue's means. */
+struct kueue_meaning {
+	const char *kueue;  /* the reason of the condition; NULL in the last row: any other */
+	const char *reason; /* in `status` */
+	const char *advice; /* after the sentence in `why` */
+	const char *words;
+	enum {
+		NOTHING,
+		QUOTE, /* Kueue's message follows */
+		PODS,  /* what kept the pods from becoming ready follows */
+	} adds;
 };
 
-static const struct kueue_class no_workload = {
-	"NoWorkload", "If this lasts, Kueue may be down, or does not manage this namespace."};
-static const struct kueue_class unwatched = {
-	SPEC_REASON_QUEUED,
-	"This mount can't watch Workloads, which have the reason; see .kxfs/info."};
-static const struct kueue_class no_kueue = {"NoKueue", "Submit it without a queue."};
-static const struct kueue_class in_line = {"InLine", ""};
-static const struct kueue_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
-static const struct kueue_class queue_too_small = {"QueueTooSmall",
-						   "Submit it to another queue, or request less."};
-static const struct kueue_class no_queue = {"NoQueue",
-					    "Create it, or submit the job to another queue."};
-static const struct kueue_class queue_stopped = {"QueueStopped", WHEN_OPENED};
-static const struct kueue_class inadmissible = {"Inadmissible", ""};
-static const struct kueue_class misconfigured = {"Inadmissible", "Ask Kueue's administrator."};
-static const struct kueue_class no_flavor = {
-	"NoMatchingFlavor", "Change its node selector or affinity, or submit it to another queue."};
-static const struct kueue_class no_topology = {
-	"TopologyPlacementFailed", "Wait until other jobs free capacity, or request fewer or "
-				   "smaller pods."};
-static const struct kueue_class pods_ready = {"WaitingForPodsReady", ""};
-static const struct kueue_class gated = {"AdmissionGated",
-					 "It continues when that gate is removed."};
-static const struct kueue_class queued = {"Queued", ""};
-static const struct kueue_class check_pending = {"AdmissionCheckPending", ""};
-static const struct kueue_class check_rejected = {"AdmissionCheckRejected", ""};
-static const struct kueue_class preempted = {"Preempted", WAITS_FOR_ROOM};
-static const struct kueue_class not_ready = {"PodsNotReady", ""};
-static const struct kueue_class admitted = {"Admitted", ""};
-static const struct kueue_class evicted_class = {"Evicted", "Kueue admits it again automatically."};
-static const struct kueue_class off = {"Deactivated", WHEN_ACTIVE};
-static const struct kueue_class off_fixed = {
-	"Deactivated", "It continues when spec.active of its Workload is true again. "
-		       "This user has no right to set that (patch "
-		       "workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ "
-		       "to run it again, and remove its directory."};
-static const struct kueue_class off_for_good = {"Deactivated", SUBMIT_AGAIN};
-static const struct kueue_class off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
-static const struct kueue_class off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
-static const struct kueue_class off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
-static const struct kueue_class not_started = {"FailedToStart", SUBMIT_AGAIN};
+#define NO_QUOTA "it has no quota in ", QUOTE
+
+/* By the reason of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
+static const struct kueue_meaning unreserved_meanings[] = {
+	{"WaitingForQuota", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
+	{"WaitingForPreemptedWorkloads", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
+	{"ExceedsMaxQuota", "QueueTooSmall", "Submit it to another queue, or request less.",
+	 NO_QUOTA},
+	{"NoMatchingFlavor", "NoMatchingFlavor",
+	 "Change its node selector or affinity, or submit it to another queue.", NO_QUOTA},
+	{"TopologyPlacementFailed", "TopologyPlacementFailed",
+	 "Wait until other jobs free capacity, or request fewer or "
+	 "smaller pods.",
+	 NO_QUOTA},
+	{"WaitingForPodsReady", "WaitingForPodsReady", "", NO_QUOTA},
+	{"AdmissionGated", "AdmissionGated", "It continues when that gate is removed.", NO_QUOTA},
+	{"Misconfigured", "Inadmissible", "Ask Kueue's administrator.", NO_QUOTA},
+	{"Inadmissible", "Inadmissible", "", NO_QUOTA},
+	{"Suspended", "QueueStopped", WHEN_OPENED, NO_QUOTA},
+	{NULL, "Queued", "", NO_QUOTA},
+};
+
+/* By the reason of Evicted. */
+static const struct kueue_meaning evicted_meanings[] = {
+	{"Preempted", "Preempted", WAITS_FOR_ROOM, "it was preempted", QUOTE},
+	{"ClusterQueueStopped", "QueueStopped", WHEN_OPENED, "its cluster queue was drained",
+	 NOTHING},
+	{"LocalQueueStopped", "QueueStopped", WHEN_OPENED, "its queue was drained", NOTHING},
+	{"PodsReadyTimeout", "PodsNotReady", "", "its pods were not ready in time", PODS},
+	{"Deactivated", "Evicted", "Kueue admits it again automatically.", "it was deactivated",
+	 NOTHING},
+	{NULL, "Evicted", "", "it was evicted", QUOTE},
+};
+
+/* By spec_workload_put_out. */
+static const struct kueue_meaning off_meanings[] = {
+	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
+	 "it was rejected by an admission check", QUOTE},
+	{"RequeuingLimitExceeded", "PodsNotReady", SUBMIT_AGAIN,
+	 "its pods were not ready in time so often that Kueue has given up", PODS},
+	{"MaximumExecutionTimeExceeded", "ExecutionTimeExceeded", SUBMIT_AGAIN,
+	 "its maximum execution time is over", NOTHING},
+	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
+};
 
 /* A cause while it is composed. */
 struct kueue_text {
@@ -80,24 +94,29 @@ struct kueue_text {
 	const struct spec_view_context *ctx;
 	const struct spec_workload_view *w;
 	const struct spec_local_queue *queue; /* NULL if unknown */
-	const struct kueue_class *class;
-	FILE *out; /* the sentence */
+	const char *reason, *advice;	      /* as in struct kueue_meaning */
+	FILE *out;			      /* the sentence */
 	bool stops;
-	bool kept; /* it was evicted because its pods did not start in time: include what blocked
-		    * them */
+	bool pods; /* see PODS */
 };
+
+static const struct kueue_meaning *meaning_of(const struct kueue_meaning *table, const char *reason)
+{
+	while (table->kueue && !streq(table->kueue, reason))
+		table++;
+	return table;
+}
+
+static void set(struct kueue_text *m, const char *reason, const char *advice)
+{
+	m->reason = reason;
+	m->advice = advice;
+}
 
 static const struct spec_condition_view *condition(const struct kueue_text *m,
 						   enum spec_workload_condition which)
 {
 	return &m->w->conditions[which];
-}
-
-static bool ends(const char *text, const char *with)
-{
-	size_t n = strlen(text), m = strlen(with);
-
-	return n >= m && streq(text + n - m, with);
 }
 
 const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx)
@@ -134,39 +153,21 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Print why its pods were ended, when, and what follows. */
-static void put_eviction(struct kueue_text *m)
+/* Quote Kueue's message of C, or, if that is empty, its reason. */
+static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
-	static const char why[] = "due to ";
-	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
-	const char *by = m->ctx->kueue.preemptor, *due = strstr(e->message, why);
+	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);
+}
 
-	if (streq(e->reason, "Preempted")) {
-		fprintf(m->out, "it was preempted by %s%s", by ? "job " : "another job",
-			by ? by : "");
-		put_time(m, e->since);
-		if (due)
-			fprintf(m->out, " (%.*s)", (int)strcspn(due + strlen(why), ";"),
-				due + strlen(why));
-	} else if (streq(e->reason, "ClusterQueueStopped")) {
-		fputs("its cluster queue was drained", m->out);
-		put_time(m, e->since);
-	} else if (streq(e->reason, "LocalQueueStopped")) {
-		fputs("its queue was drained", m->out);
-		put_time(m, e->since);
-	} else if (streq(e->reason, "PodsReadyTimeout")) {
-		m->kept = true;
-		fputs("its pods were not ready in time", m->out);
-		put_time(m, e->since);
-	} else if (streq(e->reason, "Deactivated")) {
-		fputs("it was deactivated", m->out);
-		put_time(m, e->since);
-	} else {
-		fputs("it was evicted", m->out);
-		put_time(m, e->since);
-		fprintf(m->out, ": %s", e->message);
-	}
-	/* Print the number of requeues, and when it is retried. */
+/* Print why its pods were ended, when, and how often. Return the meaning. */
+static const struct kueue_meaning *put_eviction(struct kueue_text *m)
+{
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
+
+	m->pods |= means->adds == PODS;
+	fputs(means->words, m->out);
+	put_time(m, e->since);
 	if (m->w->requeued > 0)
 		fprintf(m->out, "; Kueue has requeued it %u time%s for this", m->w->requeued,
 			m->w->requeued == 1 ? "" : "s");
@@ -178,66 +179,26 @@ static void put_eviction(struct kueue_text *m)
 	}
 	if (m->w->evictions > max_of(m->w->requeued, 1u))
 		fprintf(m->out, "; Kueue has evicted it %u times so far", m->w->evictions);
+	return means;
 }
 
-static const struct kueue_class *class_of_eviction(const char *reason)
+/* The eviction is the cause. */
+static void evicted(struct kueue_text *m)
 {
-	return streq(reason, "Preempted")	   ? &preempted
-	       : streq(reason, "PodsReadyTimeout") ? &not_ready
-	       : ends(reason, "QueueStopped")	   ? &queue_stopped
-						   : &evicted_class;
+	const struct kueue_meaning *means = put_eviction(m);
+
+	set(m, means->reason, means->advice);
+	if (means->adds == QUOTE)
+		put_quote(m, condition(m, SPEC_WORKLOAD_EVICTED));
 }
 
-/* --- quota --- */
-
-/* By the reason of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
-static const struct kueue_class *class_of_reason(const char *reason)
-{
-	static const struct {
-		const char *reason;
-		const struct kueue_class *class;
-	} table[] = {
-		{"WaitingForQuota", &queue_full},
-		{"WaitingForPreemptedWorkloads", &queue_full},
-		{"ExceedsMaxQuota", &queue_too_small},
-		{"NoMatchingFlavor", &no_flavor},
-		{"TopologyPlacementFailed", &no_topology},
-		{"WaitingForPodsReady", &pods_ready},
-		{"AdmissionGated", &gated},
-		{"Misconfigured", &misconfigured},
-		{"Inadmissible", &inadmissible},
-		{"Suspended", &queue_stopped},
-	};
-
-	for (size_t i = 0; i < array_size(table); i++)
-		if (streq(table[i].reason, reason))
-			return table[i].class;
-	return &queued;
-}
-
-/* Quote Kueue's MESSAGE, or, if it is empty, its REASON. */
-static void put_quote(const struct kueue_text *m, const char *message, const char *reason)
-{
-	fprintf(m->out, "Kueue: \"%s\"", *message ? message : reason);
-}
-
-/* The job has no quota, according to RESERVED. */
-static void not_let_in(struct kueue_text *m, const struct spec_condition_view *reserved)
-{
-	m->class = class_of_reason(reserved->reason);
-	fputs("it has no quota in ", m->out);
-	put_queue(m);
-	fputs(". ", m->out);
-	put_quote(m, reserved->message, reserved->reason);
-}
-
-/* --- queues that are missing or stopped --- */
+/* --- queues --- */
 
 static void line(struct kueue_text *m)
 {
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
 
-	m->class = &in_line;
+	set(m, "InLine", "");
 	fputs("it is in ", m->out);
 	put_queue(m);
 	if (c && streq(c->strategy, "StrictFIFO"))
@@ -259,75 +220,44 @@ static bool is_stopped(const char *policy)
 	return *policy && !streq(policy, "None");
 }
 
-/* True if the job's pods were ended because a queue was stopped and drained. */
-static bool was_drained(const struct kueue_text *m)
+static bool is_inactive(const struct kueue_text *m)
 {
-	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
-
-	return e->is_true && ends(e->reason, "QueueStopped");
+	return m->queue && streq(m->queue->active, "False");
 }
 
-static void stopped(struct kueue_text *m, const char *what, const char *name, const char *policy)
+static void stopped(struct kueue_text *m, const char *policy)
 {
-	m->class = &queue_stopped;
-	fprintf(m->out, "%s %s is stopped", what, name);
-	if (was_drained(m)) {
-		fputs(", and its jobs were evicted", m->out);
-		put_time(m, condition(m, SPEC_WORKLOAD_EVICTED)->since);
-	}
-	if (is_stopped(policy))
-		fprintf(m->out, " (%s)", policy);
-	else if (was_drained(m))
-		fputs(" (HoldAndDrain)", m->out);
+	set(m, "QueueStopped", WHEN_OPENED);
+	fprintf(m->out, " is stopped (%s)", policy);
 }
 
-static void cluster_queue_inactive(struct kueue_text *m, const char *name, size_t n)
+/* Print why the LocalQueue, or the ClusterQueue that it belongs to, admits no jobs. */
+static void inactive(struct kueue_text *m)
 {
-	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
-	cleanup_free char *of = text_print("%.*s, which queue %s belongs to,", (int)n, name,
-					   spec_kueue_queue(m->view, m->ctx));
-
-	if (c && streq(c->active, "True") && !is_stopped(c->stop_policy)) {
-		line(m); /* it was reopened */
-		return;
-	}
-	if (c && !is_stopped(c->stop_policy)) {
-		m->class = &inadmissible;
-		fprintf(m->out, "cluster queue %s is inactive: %s", of, c->message);
-		return;
-	}
-	if (!c && !was_drained(m)) {
-		m->class = &misconfigured;
-		fprintf(m->out,
-			"cluster queue %s is inactive: it was stopped, or is not "
-			"configured correctly",
-			of);
-		return;
-	}
-	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
-}
-
-static void no_cluster_queue(struct kueue_text *m, const char *name, size_t n)
-{
-	m->class = &no_queue;
-	fprintf(m->out, "queue %s belongs to cluster queue %.*s, which does not exist",
-		spec_kueue_queue(m->view, m->ctx), (int)n, name);
-}
-
-/* Print why the LocalQueue admits no jobs. */
-static void local_queue_inactive(struct kueue_text *m)
-{
+	const char *queue = spec_kueue_queue(m->view, m->ctx);
 	const char *cluster = spec_kueue_cluster_queue(m->ctx);
+	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+	const struct kueue_meaning *means = meaning_of(evicted_meanings, e->reason);
 
-	if (!m->queue || is_stopped(m->queue->stop_policy))
-		stopped(m, "queue", spec_kueue_queue(m->view, m->ctx),
-			m->queue ? m->queue->stop_policy : "");
-	else if (streq(m->queue->reason, "ClusterQueueIsInactive"))
-		cluster_queue_inactive(m, cluster, strlen(cluster));
-	else if (streq(m->queue->reason, "ClusterQueueDoesNotExist"))
-		no_cluster_queue(m, cluster, strlen(cluster));
-	else
-		line(m); /* it was reopened */
+	if (is_stopped(m->queue->stop_policy)) {
+		fprintf(m->out, "queue %s", queue);
+		stopped(m, m->queue->stop_policy);
+	} else if (c && is_stopped(c->stop_policy)) {
+		fprintf(m->out, "cluster queue %s, which queue %s belongs to,", cluster, queue);
+		stopped(m, c->stop_policy);
+	} else if (streq(m->queue->reason, "ClusterQueueDoesNotExist")) {
+		set(m, "NoQueue", "Create it, or submit the job to another queue.");
+		fprintf(m->out, "queue %s belongs to cluster queue %s, which does not exist", queue,
+			cluster);
+	} else {
+		set(m, "Inadmissible", "");
+		if (e->is_true && streq(means->reason, "QueueStopped"))
+			set(m, means->reason, means->advice);
+		put_queue(m);
+		fprintf(m->out, " is inactive. Kueue: \"%s\"",
+			c && streq(c->active, "False") ? c->message : m->queue->message);
+	}
 }
 
 /* --- the conditions --- */
@@ -358,55 +288,47 @@ static void deactivated(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
-	const struct spec_condition_view *latest = target->is_true ? target : e;
 	const char *reason = spec_workload_put_out(m->w);
+	const struct kueue_meaning *means = meaning_of(off_meanings, reason);
 
 	m->stops = true;
-	m->class = m->ctx->kueue.fixed ? &off_fixed : &off;
-	if (streq(reason, "AdmissionCheck")) {
-		m->class = &off_rejected;
-		fputs("it was rejected by an admission check. ", m->out);
-		put_quote(m, latest->message, latest->reason);
-	} else if (streq(reason, "RequeuingLimitExceeded")) {
-		m->class = &off_not_ready;
-		m->kept = true;
-		fputs("its pods were not ready in time so often that Kueue has given up", m->out);
-	} else if (streq(reason, "MaximumExecutionTimeExceeded")) {
-		m->class = &off_time;
-		fputs("its maximum execution time is over", m->out);
-	} else if (*reason) {
-		m->class = &off_for_good;
-		fputs("it was deactivated. ", m->out);
-		put_quote(m, latest->message, latest->reason);
-	} else {
-		/*
-		 * Perhaps a suspend written to its ctl, here or in another kxfs, has deactivated
-		 * it.
-		 */
+	if (!*reason) { /* by a suspend written to its ctl, here or in another kxfs, or by a user */
+		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
+		return;
 	}
+	set(m, means->reason, means->advice);
+	m->pods = means->adds == PODS;
+	fputs(means->words, m->out);
+	if (means->adds == QUOTE)
+		put_quote(m, target->is_true ? target : e);
 }
 
 /* The job has no quota: print why. */
 static void unreserved(struct kueue_text *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
+	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	if (e->is_true && streq(r->message, e->message)) { /* nothing was reported since */
-		m->class = class_of_eviction(e->reason);
-		put_eviction(m);
+		evicted(m);
 		return;
 	}
-	if (streq(r->reason, "PendingEvaluation"))
+	if (streq(r->reason, "PendingEvaluation")) {
 		line(m);
-	else if (m->queue && streq(m->queue->active, "False"))
-		local_queue_inactive(m);
-	else
-		not_let_in(m, r);
-	if (e->is_true && !(m->class == &queue_stopped && was_drained(m))) {
+	} else if (is_inactive(m)) {
+		inactive(m);
+	} else {
+		means = meaning_of(unreserved_meanings, r->reason);
+		set(m, means->reason, means->advice);
+		fputs(means->words, m->out);
+		put_queue(m);
+		put_quote(m, r);
+	}
+	if (e->is_true) {
 		fputs("; ", m->out);
-		put_eviction(m);
+		(void)put_eviction(m);
 	}
 }
 
@@ -420,12 +342,12 @@ static void unadmitted(struct kueue_text *m)
 
 		if (!streq(rejected->state, "Rejected"))
 			continue;
-		m->class = &check_rejected;
+		set(m, "AdmissionCheckRejected", "");
 		fprintf(m->out, "it was rejected by admission check \"%s\" (%s)", rejected->name,
 			rejected->message);
 		return;
 	}
-	m->class = &check_pending;
+	set(m, "AdmissionCheckPending", "");
 	fputs("it has its quota in ", m->out);
 	put_queue(m);
 	for (size_t i = 0; i < m->w->n_checks; i++) {
@@ -458,10 +380,10 @@ bool spec_kueue_lets_run(const struct spec_view_context *ctx)
 static void explain(struct kueue_text *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
-	const struct spec_condition_view *evicted = condition(m, SPEC_WORKLOAD_EVICTED);
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	if (has_not_started(m->w)) {
-		m->class = &not_started;
+		set(m, "FailedToStart", SUBMIT_AGAIN);
 		fprintf(m->out, "Kueue has admitted it and could not start it: %s",
 			condition(m, SPEC_WORKLOAD_FINISHED)->message);
 		return;
@@ -470,12 +392,11 @@ static void explain(struct kueue_text *m)
 		return;
 	if (is_off(m->w))
 		deactivated(m);
-	else if (evicted->is_true && reserved->is_true) {
+	else if (e->is_true && reserved->is_true) {
 		m->stops = true;
-		m->class = class_of_eviction(evicted->reason);
-		put_eviction(m);
-	} else if (!reserved->is_set && m->queue && streq(m->queue->active, "False"))
-		local_queue_inactive(m);
+		evicted(m);
+	} else if (!reserved->is_set && is_inactive(m))
+		inactive(m);
 	else if (!reserved->is_set)
 		line(m); /* Kueue has not reported anything yet */
 	else if (!reserved->is_true)
@@ -483,7 +404,7 @@ static void explain(struct kueue_text *m)
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
 		unadmitted(m);
 	else if (streq(m->view->reason, SPEC_REASON_QUEUED)) {
-		m->class = &admitted;
+		set(m, "Admitted", "");
 		fputs("Kueue has admitted it, and it is about to start", m->out);
 	}
 }
@@ -496,18 +417,20 @@ static void missing(struct kueue_text *m)
 	if (ctx->now - ctx->since < SPEC_PATIENCE || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
 	if (ctx->kueue.absent) {
-		m->class = &no_kueue;
+		set(m, "NoKueue", "Submit it without a queue.");
 		fprintf(m->out,
 			"it is in queue %s of Kueue, which is not installed in this cluster",
 			m->view->queue);
 		return;
 	}
 	if (!ctx->kueue.known) {
-		m->class = &unwatched;
+		set(m, SPEC_REASON_QUEUED,
+		    "This mount can't watch Workloads, which have the reason; see .kxfs/info.");
 		fprintf(m->out, "Kueue has not admitted it from queue %s", m->view->queue);
 		return;
 	}
-	m->class = &no_workload;
+	set(m, "NoWorkload",
+	    "If this lasts, Kueue may be down, or does not manage this namespace.");
 	fputs("Kueue has not processed it yet", m->out);
 	if (*m->view->priority)
 		fprintf(m->out, ", as it does when there is no priority class %s",
@@ -517,7 +440,6 @@ static void missing(struct kueue_text *m)
 struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,
 				   const struct spec_view_context *ctx)
 {
-	static const struct kueue_class none = {"", ""};
 	struct spec_cause ret = {0};
 	cleanup_free char *text = NULL;
 	size_t len;
@@ -526,7 +448,8 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		.ctx = ctx,
 		.w = ctx->kueue.workload,
 		.queue = ctx->queue ? ctx->queue->local : NULL,
-		.class = &none,
+		.reason = "",
+		.advice = "",
 		.out = text_stream(&text, &len),
 	};
 
@@ -534,14 +457,14 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		explain(&m);
 	else
 		missing(&m);
-	if (ctx->kueue.away && *m.class->reason && !is_off(m.w) && m.class != &admitted)
+	if (ctx->kueue.away && *m.reason && !is_off(m.w) && !streq(m.reason, "Admitted"))
 		fputs("; the server can't reach Kueue, which admits no job while it is down",
 		      m.out);
-	if (m.kept && *job->obstacle)
+	if (m.pods && *job->obstacle)
 		fprintf(m.out, ". What kept them: %s", job->obstacle);
 	text_stream_close(m.out);
-	ret.reason = m.class->reason;
-	ret.advice = m.class->advice;
+	ret.reason = m.reason;
+	ret.advice = m.advice;
 	ret.stops = m.stops && !job->suspended;
 	ret.text = spec_empty();
 	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);

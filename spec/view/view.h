@@ -235,11 +235,10 @@ struct spec_kueue_facts {
 	const struct spec_workload_view *workload; /* NULL if none is known */
 	/* The ClusterQueue of the job's queue; NULL if unknown. */
 	const struct spec_cluster_queue_view *cluster_queue;
-	const char *preemptor; /* the job that last preempted it; NULL if unknown */
-	unsigned position;     /* its position; 1 is next; 0 if unknown */
-	bool fixed;	       /* this user may not patch Workloads */
-	bool away;	       /* according to its last reply, the server can't reach Kueue */
-	bool absent;	       /* the server does not serve Kueue's API */
+	unsigned position; /* its position; 1 is next; 0 if unknown */
+	bool fixed;	   /* this user may not patch Workloads */
+	bool away;	   /* according to its last reply, the server can't reach Kueue */
+	bool absent;	   /* the server does not serve Kueue's API */
 };
 
 /* The input of a snapshot besides the objects. Plain data. */

@@ -28,7 +28,7 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	if (!v)
 		return;
 	spec_meta_clear(&v->meta);
-	spec_unset(&v->queue, &v->cluster_queue, &v->flavors, &v->priority_class, &v->preemptor);
+	spec_unset(&v->queue, &v->cluster_queue, &v->flavors, &v->priority_class);
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
 		spec_unset(&v->conditions[i].reason, &v->conditions[i].message);
 	for (size_t i = 0; i < v->n_checks; i++)
@@ -132,21 +132,6 @@ static void read_flavors(struct spec_workload_view *v, const struct spec_value *
 	spec_read_copy(&v->flavors, all + 1, READ_MAX_MESSAGE);
 }
 
-/* Read the uid of the job from "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...". */
-static void read_preemptor(struct spec_workload_view *v)
-{
-	static const char key[] = "JobUID: ";
-	const struct spec_condition_view *evicted = &v->conditions[SPEC_WORKLOAD_EVICTED];
-	const char *p = strstr(evicted->message, key);
-	cleanup_free char *uid = NULL;
-
-	if (!p || !streq(evicted->reason, "Preempted"))
-		return;
-	p += strlen(key);
-	uid = text_print("%.*s", (int)strcspn(p, ",) "), p);
-	spec_read_copy(&v->preemptor, uid, READ_MAX_WORD);
-}
-
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret)
 {
 	cleanup(workload_freep) struct spec_workload_view *v = NULL;
@@ -156,7 +141,6 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_workload_view);
-	v->preemptor = spec_empty();
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
 		v->conditions[i].reason = v->conditions[i].message = spec_empty();
 	if (spec_meta_read(o, &v->meta) < 0)
@@ -171,7 +155,6 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	read_flavors(v, spec_read_list(spec_read_map(status, "admission"), "podSetAssignments"));
 	read_conditions(v, spec_read_list(status, "conditions"));
 	read_checks(v, spec_read_list(status, "admissionChecks"));
-	read_preemptor(v);
 	evictions = spec_read_list(spec_read_map(status, "schedulingStats"), "evictions");
 	for (size_t i = 0; i < spec_read_count(evictions); i++) {
 		unsigned more = (unsigned)spec_read_int(spec_read_at(evictions, i), "count", 0);

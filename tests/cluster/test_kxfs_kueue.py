@@ -170,11 +170,11 @@ def test_put_out(kx, world):
     runs(job)
     job.until_logged("begin")
     world.stop("HoldAndDrain")
-    wait_for(lambda: "is stopped, and its jobs were evicted at" in job.read("why") and job.state() == "PENDING",
+    wait_for(lambda: "its cluster queue was drained at" in job.read("why") and job.state() == "PENDING",
              what="it to be drained")
     why = job.read("why")
     assert why.startswith(f"The job waits: cluster queue {world.namespace}, which queue team belongs to,")
-    assert "Z (HoldAndDrain). " in why and why.endswith(OPENED)
+    assert "is stopped (HoldAndDrain); " in why and why.endswith(OPENED)
     world.stop("None")
     wait_for(lambda: job.replica()["attempt"] == 1, what="another attempt")
     runs(job)

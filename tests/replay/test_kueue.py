@@ -123,8 +123,7 @@ def full(cluster_queue, *sets):
      f"The job waits: cluster queue CQ, which queue team belongs to, is stopped (Hold). {OPENED}"),
     ("kueue_v014_appwrapper_clusterqueue_drain", "is inactive", "PENDING", "QueueStopped",
      f"The job waits: cluster queue CQ, which queue team belongs to, "
-     f"is stopped, and its jobs were evicted at 2026-11-22T06:32:12Z "
-     f"(HoldAndDrain). {OPENED}"),
+     f"is stopped (HoldAndDrain); its cluster queue was drained at 2026-11-22T06:32:12Z. {OPENED}"),
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
@@ -134,8 +133,7 @@ def full(cluster_queue, *sets):
      "had)\". Kueue will not admit it again: copy its manifest.yaml "
      "into submit/ to run it again."),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "Queued",
-     f"The job waits: {full('CQ')}; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the "
-     "ClusterQueue)."),
+     f"The job waits: {full('CQ')}; it was preempted at 2026-11-22T06:20:55Z."),
     ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
      f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
@@ -242,8 +240,8 @@ def test_drained_job(server, make_mount):
         if "is inactive" in json.dumps(step.tree.get("status", {})):
             break
     why(kx, f"The job waits: cluster queue v014-job-clusterqueue-drain, "
-            f"which queue team belongs to, is stopped, and its jobs were "
-            f"evicted at {evicted(server)} (HoldAndDrain). {OPENED}")
+            f"which queue team belongs to, is stopped (HoldAndDrain); its cluster queue was drained "
+            f"at {evicted(server)}. {OPENED}")
     status = harness.Job(kx, "app").status()
     assert (status["state"], status["reason"], status["evictions"]) == ("PENDING", "QueueStopped", 1)
 
@@ -548,9 +546,8 @@ def test_queue_without_cluster_queues(server, make):
     scenario = "kueue_appwrapper_clusterqueue_hold"
     load(server, scenario, says("is inactive"))
     kx = make(scenario, seen=False)
-    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, "
-            "which queue team belongs to, is inactive: it was stopped, or "
-            "is not configured correctly. Ask Kueue's administrator.")
+    why(kx, "The job waits: queue team (cluster queue appwrapper-clusterqueue-hold) is inactive. "
+            "Kueue: \"Can't submit new workloads to clusterQueue\".")
     harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
                      what="the refusal")
     harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")

@@ -17,7 +17,6 @@
 
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64
-#define WORLD_OTHERS 8 /* jobs beside the one that a test looks at */
 #define SECOND	     INT64_C(1000000000)
 
 struct world {
@@ -41,8 +40,7 @@ struct world {
 	struct spec_cluster_queue_view *cluster_queue;
 	/* The job that a test looks at, of several that were recorded; NULL: the recording has one. */
 	const char *only;
-	char others[WORLD_OTHERS][2][128]; /* uids and names of the other jobs */
-	char told[65536];		   /* each change, one a line */
+	char told[65536]; /* each change, one a line */
 };
 
 /* FMT with ' as ". The result is static, and good until eight more were made. */
@@ -132,19 +130,6 @@ static inline const struct spec_job_view *world_find(void *data, const char *uid
 	return w->job && streq(w->job->meta.uid, uid) ? w->job : NULL;
 }
 
-/* Note another job. */
-static inline void world_other(struct world *w, struct spec_job_view *view)
-{
-	size_t i = 0;
-
-	while (*w->others[i][0] && !streq(w->others[i][0], view->meta.uid))
-		i++;
-	assert_true(i + 1 < WORLD_OTHERS);
-	snprintf(w->others[i][0], sizeof(w->others[i][0]), "%s", view->meta.uid);
-	snprintf(w->others[i][1], sizeof(w->others[i][1]), "%s", view->meta.name);
-	spec_job_view_free(view);
-}
-
 static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
@@ -153,7 +138,7 @@ static inline void world_job(struct world *w, const char *json, bool gone)
 					     w, &view),
 			 0);
 	if (w->only && !streq(view->meta.name, w->only)) {
-		world_other(w, view);
+		spec_job_view_free(view);
 		return;
 	}
 	spec_job_view_free(w->job);
@@ -241,10 +226,6 @@ static inline void world_workload(struct world *w, const char *json, bool gone)
 	spec_workload_view_free(w->workload);
 	w->workload = view;
 	w->kueue.workload = gone ? NULL : view;
-	w->kueue.preemptor = NULL;
-	for (size_t i = 0; i < WORLD_OTHERS; i++)
-		if (*view->preemptor && streq(w->others[i][0], view->preemptor))
-			w->kueue.preemptor = w->others[i][1];
 	world_look(w);
 }
 

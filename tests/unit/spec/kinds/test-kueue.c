@@ -81,9 +81,8 @@ static void test_with_cluster_queue(void **state)
 		{"kueue_v014_appwrapper_clusterqueue_drain",
 		 "PENDING QueueStopped: The job waits: cluster queue "
 		 "v014-appwrapper-clusterqueue-drain, which queue team belongs "
-		 "to, is stopped, and its jobs were evicted at "
-		 "2026-11-22T06:32:12Z (HoldAndDrain). Kueue admits it when the "
-		 "queue is opened again.\n"},
+		 "to, is stopped (HoldAndDrain); its cluster queue was drained at "
+		 "2026-11-22T06:32:12Z. Kueue admits it when the queue is opened again.\n"},
 		{"kueue_appwrapper_strictfifo",
 		 "PENDING InLine: The job waits: it is in queue team (cluster "
 		 "queue appwrapper-strictfifo), which admits jobs strictly in "
@@ -137,10 +136,10 @@ static void test_other_kinds(void **state)
 	"PENDING Admitted: The job waits: Kueue has admitted it, and it is about to start.\n" STOPPED( \
 		"is being stopped: its cluster queue was drained", time AGAIN)                         \
 		STOPPED("waits: its cluster queue was drained", time AGAIN)                            \
-			STOPPED("waits: cluster queue " queue                                          \
-				", which queue team belongs to, is stopped, and its jobs were "        \
-				"evicted",                                                             \
-				time " (HoldAndDrain)" AGAIN) QUEUED
+			STOPPED("waits: queue team (cluster queue " queue                              \
+				") is inactive. Kueue: \"Can't submit new workloads to "               \
+				"clusterQueue\"; its cluster queue was drained",                       \
+				time AGAIN) QUEUED
 		{"kueue_v014_job_clusterqueue_drain",
 		 STORY("v014-job-clusterqueue-drain", "2026-11-22T06:34:31Z")},
 		{"kueue_v014_jobset_clusterqueue_drain",
@@ -396,14 +395,14 @@ static void test_evictions(void **state)
 	held(&w, "", once);
 	assert_int_equal(w.last->evictions, 1);
 	assert_why(&w, "Preempted",
-		   "The job waits: it was preempted by another job at "
-		   "1970-01-01T00:00:20Z. Kueue admits it when quota becomes "
+		   "The job waits: it was preempted at "
+		   "1970-01-01T00:00:20Z. Kueue: \"m\". Kueue admits it when quota becomes "
 		   "available.\n");
 	held(&w, "", many);
 	assert_int_equal(w.last->evictions, 5);
 	assert_why(&w, "Preempted",
-		   "The job waits: it was preempted by another job at "
-		   "1970-01-01T00:00:20Z; Kueue has evicted it 5 times so far. "
+		   "The job waits: it was preempted at 1970-01-01T00:00:20Z; "
+		   "Kueue has evicted it 5 times so far. Kueue: \"m\". "
 		   "Kueue admits it when quota becomes available.\n");
 	world_workload(&w,
 		       world_json(
@@ -612,14 +611,14 @@ static void test_failed_before(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_why(
 		&w, "Queued",
-		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted by another job at "
+		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted at "
 		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1. Retries used: 0; "
 		"max_retries is 2.\n");
 	/* Kueue starts the job again, so it is not said that the job has no retries. */
 	world_job(&w, world_json(job, "true", 0, "True"), false);
 	assert_why(
 		&w, "Queued",
-		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted by another job at "
+		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted at "
 		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1.\n");
 	world_clear(&w);
 }
