@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Count what the stages of tests/run left in the directory of reports; print "N passed, N failed".
 
-STAGE.status holds a stage's exit status, *.junit.xml and *.meson.json what its tests gave. A stage that failed without a
+STAGE.status holds a stage's exit status, STAGE.*junit.xml and STAGE.meson.json what its tests gave. A stage that failed without a
 failing test counts as a failed test, and so does a skipped test, unless it says that the machine lacks something
 (lacking.need). A test that failed and has passed twice since (again.py) counts as passed, and is listed as flaky.
 """
@@ -106,11 +106,8 @@ def size():
 def count_stage(reports, stage, flaky):
     """(passed, failed, {name: reason} of those skipped); FLAKY are the names that have passed since."""
     passed, failed, skipped = [], [], {}
-    for path, count in (
-        (reports / f"{stage}.junit.xml", count_junit),
-        (reports / f"{stage}.meson.json", count_meson),
-    ):
-        if path.exists():
+    for pattern, count in ((f"{stage}.*junit.xml", count_junit), (f"{stage}.meson.json", count_meson)):
+        for path in sorted(reports.glob(pattern)):
             try:
                 good, bad, lacking = count(path)
             except (ET.ParseError, ValueError, KeyError) as e:

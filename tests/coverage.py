@@ -1,12 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""coverage.py BUILD PROFILES: print how many lines of spec, backend and fs ran, in percent, and the files of which least ran.
+"""How many lines of spec, backend and fs run.
 
-BUILD was compiled by clang with -fprofile-instr-generate -fcoverage-mapping, and what ran left *.profraw in PROFILES.
+	coverage.py prepare PROFILES        make the directory, in which each user may change what others have written
+	coverage.py show BUILD PROFILES     print the figures in percent, and the files of which least ran
+
+BUILD was compiled by clang with -fprofile-instr-generate -fcoverage-mapping, and what ran left *.profraw in PROFILES. What a
+process has run that a signal or _exit ends is not there.
 """
 
 import json
+import os
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -14,8 +20,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("spec", "backend", "fs")
 
 
-def main():
-    build, profiles = map(pathlib.Path, sys.argv[1:])
+def prepare(profiles):
+    """By a default ACL of rw-rw-rw-, whatever umask a test has."""
+    profiles.mkdir()
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 6, 0xFFFFFFFF) for tag in (0x01, 0x04, 0x20))
+    os.setxattr(profiles, "system.posix_acl_default", acl)
+    profiles.chmod(0o777)
+
+
+def show(build, profiles):
     merged = profiles / "merged.profdata"
     subprocess.run(["llvm-profdata", "merge", "-sparse", *profiles.glob("*.profraw"), "-o", merged], check=True)
     programs = [build / "fs/kxfs", build / "tests/sim/kxfs-sim", *(p for p in (build / "tests/unit").glob("*-test-*") if p.is_file())]
@@ -37,4 +50,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    {"prepare": prepare, "show": show}[sys.argv[1]](*map(pathlib.Path, sys.argv[2:]))
