@@ -22,7 +22,7 @@ from disk import Disk
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
 MINE = "(printed|submitted|interrupted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
 SEED = 1  # the errors are the same each time, so that what fails has come with a change; tests/soak/run chooses others
-PARTS = 2  # of the cases, so that they run side by side
+PARTS = 4  # of the cases, so that they run side by side; with a sanitizer two are chosen in each run
 # What is not of one job: whoever follows another needs it too.
 OF_ALL = {("getattr", "/"), ("getattr", "/output")}
 

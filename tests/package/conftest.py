@@ -6,6 +6,7 @@ Fixtures:
     arm64           a directory with what programs for arm64 are compiled and linked with; nothing in it is installed
     bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
                     completion, systemd and rpm
+    bookworm, trixie  of roots of Debian 12 and 13 with fuse3 and Python
     in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
     booted          the same in a service of systemd, which is the root's first process
 
@@ -29,6 +30,7 @@ LIMIT = 1500  # seconds; nothing is expected to come near
 LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
 DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
                "uthash-dev"]
+PYTHON = ["fuse3", "mount", "python3-venv", "passwd"]
 TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
 
 # What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
@@ -127,13 +129,9 @@ def finish(process):
     assert process.returncode == 0, out[-4000:]
 
 
-def mmdebstrap_and_wait(target, variant, packages, release):
-    finish(mmdebstrap(target, variant, packages, release=release))
-
-
 @pytest.fixture(scope="session")
-def making(tmp_path_factory):
-    """Everything that takes long, begun at once: {"bare": (path, process), ...}."""
+def making(request, tmp_path_factory):
+    """What takes long and tests of this run want, begun at once: {"bare": (path, process), ...}."""
     kept = os.environ.get("KXFS_PACKAGE_DIR")
     top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
     env = {**os.environ, "KXFS_TEST_MARK": MARK, "KXFS_SYSROOTS": str(top / "sysroots")}
@@ -141,13 +139,18 @@ def making(tmp_path_factory):
     begin = {
         "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),
         "full.tar": lambda path: mmdebstrap(path, "apt", LIBRARIES + TOOLS),
+        "bookworm.tar": lambda path: mmdebstrap(path, "apt", PYTHON, release="bookworm"),
+        "trixie.tar": lambda path: mmdebstrap(path, "apt", PYTHON, release="trixie"),
         "arm64": lambda path: mmdebstrap(path, "extract", DEVELOPMENT, "--architectures=arm64"),
         "packages": lambda path: subprocess.Popen(
             [ROOT / "contrib/package", "all", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=env),
     }
+    wanted = {name for item in request.session.items for name in item.fixturenames}
+    wanted |= {value for item in request.session.items if hasattr(item, "callspec") for value in item.callspec.params.values()
+               if isinstance(value, str)}
     made = {name.split(".")[0]: (top / name, None if (top / name).exists() else start(top / name))
-            for name, start in begin.items()}
+            for name, start in begin.items() if name.split(".")[0] in wanted}
     yield made
     for _, process in made.values():
         if process and process.poll() is None:
@@ -169,6 +172,7 @@ def made_by(name):
 
 
 arm64, bare, full, packages = made_by("arm64"), made_by("bare"), made_by("full"), made_by("packages")
+bookworm, trixie = made_by("bookworm"), made_by("trixie")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import zipfile
 
 import harness
 import pytest
-from conftest import mmdebstrap_and_wait
 from test_packages import VERSION, built
 
 pytestmark = pytest.mark.timeout(1500)  # with all that contrib/package builds before
@@ -55,10 +54,8 @@ def script(before="", after="fusermount3 -u kx", namespaces=""):
 
 
 @pytest.fixture(scope="module", params=["bookworm", "trixie"])
-def root(request, tmp_path_factory):
-    path = tmp_path_factory.mktemp(request.param) / "root.tar"
-    mmdebstrap_and_wait(path, "apt", ["fuse3", "mount", "python3-venv", "passwd"], request.param)
-    return path
+def root(request):
+    return request.getfixturevalue(request.param)
 
 
 def wheel(packages):
