@@ -172,6 +172,14 @@ def test_poll(kx, name):
         os.close(fd)
 
 
+def test_poll_of_a_text(kx):
+    """What never blocks is always ready."""
+    with open(kx / ".kxfs/info", "rb") as f:
+        poll = select.poll()
+        poll.register(f, select.POLLIN | select.POLLOUT)
+        assert poll.poll(0) == [(f.fileno(), select.POLLIN | select.POLLOUT)]
+
+
 def test_poll_of_changes(kx):
     fd = os.open(kx / "changes", os.O_RDONLY)
     try:

@@ -265,6 +265,8 @@ def test_read_only_files(job, name):
     for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND):
         assert err_of(os.open, job / name, flags) == "EPERM"
     assert err_of(os.truncate, job / name, 0) == "EPERM"
+    assert err_of(os.chmod, job / name, 0o600) == err_of(os.chown, job / name, 1, 1) == "EPERM"
+    os.utime(job / name)  # cp -p and tar ask for no more
 
 
 def test_what_is_not_allowed(kx, job):
@@ -281,6 +283,7 @@ def test_what_is_not_allowed(kx, job):
     assert err_of(os.unlink, kx / ".kxfs/info") == "EPERM"
     assert err_of(os.link, job / "state", kx / "submit/state") in ("EPERM", "EXDEV", "ENOSYS")
     assert err_of(os.mkdir, kx / "submit/directory") == "EPERM"
+    assert err_of(os.readlink, job / "state") == "EINVAL"
     assert err_of(os.mknod, kx / "submit/fifo", stat.S_IFIFO | 0o600) in ("EPERM", "ENOSYS")
 
 
