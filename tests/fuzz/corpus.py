@@ -1,45 +1,51 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Inputs of the fuzz targets: corpus/TARGET.jsonl, an input a line.
+"""Inputs of the fuzz targets: corpus.jsonl, an input a line, those of a target side by side.
 
 	tests/fuzz/corpus.py unpack TARGET DIRECTORY      write each input into a file of its own, as a fuzzer wants them
 	tests/fuzz/corpus.py add TARGET FILE...           add inputs, such as what a search has found, under their files' names
 
-A line is {"name": NAME, "text": TEXT}, or, if the input is not UTF-8, {"name": NAME, "latin1": TEXT}, in which each character is
-the byte of its number. replay.c reads the same files.
+A line is {"target": TARGET, "name": NAME, "text": TEXT}, or, if the input is not UTF-8, "latin1" instead of "text", in which each
+character is the byte of its number. replay.c reads the same file.
 """
 
 import json
 import pathlib
 import sys
 
-CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+CORPUS = pathlib.Path(__file__).resolve().with_name("corpus.jsonl")
+
+
+def all_inputs():
+    """{(target, name): bytes}"""
+    found = {}
+    for line in CORPUS.read_text(encoding="utf-8").split("\n")[:-1]:
+        row = json.loads(line)
+        key = row["target"], row["name"]
+        assert key not in found, key
+        found[key] = row["text"].encode() if "text" in row else row["latin1"].encode("latin-1")
+    return found
 
 
 def inputs(target):
     """{name: bytes} of a target."""
-    found = {}
-    for line in (CORPUS / f"{target}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]:
-        row = json.loads(line)
-        assert row["name"] not in found, row["name"]
-        found[row["name"]] = row["text"].encode() if "text" in row else row["latin1"].encode("latin-1")
-    return found
+    return {name: data for (its, name), data in all_inputs().items() if its == target}
 
 
-def line_of(name, data):
+def line_of(target, name, data):
+    row = {"target": target, "name": name}
     try:
-        row = {"name": name, "text": data.decode()}
+        row["text"] = data.decode()
     except UnicodeDecodeError:
-        row = {"name": name, "latin1": data.decode("latin-1")}
+        row["latin1"] = data.decode("latin-1")
     # Characters that end a line or can't be seen are escaped too.
     text = json.dumps(row, ensure_ascii=False)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n"
 
 
 def add(target, files):
-    known = inputs(target) if (CORPUS / f"{target}.jsonl").exists() else {}
-    known |= {pathlib.Path(file).name: pathlib.Path(file).read_bytes() for file in files}
-    (CORPUS / f"{target}.jsonl").write_text("".join(line_of(*row) for row in sorted(known.items())), encoding="utf-8")
+    known = all_inputs() | {(target, pathlib.Path(file).name): pathlib.Path(file).read_bytes() for file in files}
+    CORPUS.write_text("".join(line_of(*key, data) for key, data in sorted(known.items())), encoding="utf-8")
 
 
 def unpack(target, directory):

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main program of a fuzz target where no fuzzer is built in: gives each input of the files
- * named on the command line to the target (corpus.py says what is in them). A file without
- * inputs is an error, so that a corpus that is not found does not pass as one that holds nothing
- * bad.
+ * The main program of a fuzz target where no fuzzer is built in: gives the inputs that a file has
+ * for the target to it (corpus.py says what is in the file). If there are none, that is an error,
+ * so that a corpus that is not found does not pass as one that holds nothing bad.
  */
 #include <err.h>
 #include <json-c/json.h>
@@ -54,36 +53,46 @@ static void replay(struct json_object *row)
 	LLVMFuzzerTestOneInput(data, size);
 }
 
-static size_t replay_file(const char *path)
+static bool is_of(struct json_object *row, const char *target)
+{
+	struct json_object *its = json_object_object_get(row, "target");
+
+	return its && streq(json_object_get_string(its), target);
+}
+
+/* How many inputs of TARGET were replayed. */
+static size_t replay_file(const char *path, const char *target)
 {
 	cleanup_file FILE *f = fopen(path, "re");
 	cleanup_free char *line = NULL;
-	size_t size = 0, n = 0;
+	size_t size = 0, n = 0, number = 0;
 
 	if (!f)
 		err(1, "%s", path);
 	while (getline(&line, &size, f) > 0) {
 		struct json_object *row = json_tokener_parse(line);
 
+		number++;
 		if (!row)
-			errx(1, "%s:%zu: not JSON", path, n + 1);
-		replay(row);
+			errx(1, "%s:%zu: not JSON", path, number);
+		if (is_of(row, target)) {
+			replay(row);
+			n++;
+		}
 		json_object_put(row);
-		n++;
 	}
 	return n;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		errx(2, "usage: %s FILE...", argv[0]);
-	for (int i = 1; i < argc; i++) {
-		size_t n = replay_file(argv[i]);
+	size_t n;
 
-		if (n == 0)
-			errx(1, "%s: no inputs", argv[i]);
-		printf("%s: %zu inputs\n", argv[i], n);
-	}
+	if (argc != 3)
+		errx(2, "usage: %s FILE TARGET", argv[0]);
+	n = replay_file(argv[1], argv[2]);
+	if (n == 0)
+		errx(1, "%s: no inputs of %s", argv[1], argv[2]);
+	printf("%zu inputs\n", n);
 	return 0;
 }

@@ -20,7 +20,7 @@ def all_files():
 
 
 def is_text(path):
-    if "/corpus/" in str(path):
+    if path.name == "corpus.jsonl":
         return False
     try:
         path.read_text(encoding="utf-8")

@@ -126,7 +126,7 @@ NO_LICENCE_LINE = {"LICENSE", ".clang-format", ".clang-tidy", ".editorconfig", "
 
 
 # Files of test data that are as somebody else's program made them.
-RAW = ("/corpus/", "/golden/", "/replay/data/", "/faults.patch")
+RAW = ("/corpus.jsonl", "/golden/", "/replay/data/", "/faults.patch")
 
 
 def is_raw(path):
