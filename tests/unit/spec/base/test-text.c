@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Small functions of bytes and texts, a module each: how something is written, and how it is read. */
+#include "spec/base/amount.h"
+#include "spec/base/base64.h"
+#include "spec/base/sha256.h"
+#include "spec/base/time.h"
+#include "spec/base/tree.h"
+#include "spec/base/url.h"
+#include "spec/base/utf8.h"
+#include "tests/unit/unit.h"
+
+/* --- amounts of resources: what the server writes, and what a person reads --- */
+
+static void test_amount(void **state)
+{
+	static const struct {
+		const char *text;
+		double value;
+	} table[] = {
+		{"0", 0},
+		{"2400m", 2.4},
+		{"3", 3},
+		{"456M", 456e6},
+		{"1Gi", 1073741824},
+		{"1.5Ki", 1536},
+		{".5", 0.5},
+		{"5.", 5},
+		{"1e3", 1000},
+		{"25E-1", 2.5},
+		{"2E", 2e18},
+		{"100n", 1e-7},
+		{"", -1},
+		{"m", -1},
+		{"1.2.3", -1},
+		{"0x10", -1},
+		{"1e99", -1},
+		{"1 Gi", -1},
+		{"-1", -1},
+		{"nan", -1},
+		{"12345678901234567890123456789012345678901", -1},
+		{"1e", -1},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		double got = spec_amount_value(table[i].text);
+		double off = got - table[i].value;
+
+		if (off > 1e-9 || off < -1e-9)
+			fail_msg("%s: %f", table[i].text, got);
+	}
+}
+
+static void test_amount_print(void **state)
+{
+	static const struct {
+		const char *name;
+		double value;
+		const char *text;
+	} table[] = {
+		{"cpu", 2.4, "2.4"},
+		{"cpu", 100, "100"},
+		{"cpu", 0, "0"},
+		{"cpu", 0.0001, "0"},
+		{"memory", 1610612736, "1.5 GiB"},
+		{"limits.memory", 512, "512 bytes"},
+		{"ephemeral-storage", 1024, "1 KiB"},
+		{"nvidia.com/gpu", 8, "8"},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *text cleanup_free = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		spec_amount_print(out, table[i].name, table[i].value);
+		fclose(out);
+		assert_string_equal(text, table[i].text);
+	}
+}
+
+/* --- bytes as base64, and back --- */
+
+static void test_base64(void **state)
+{
+	static const char *const pairs[][2] = {
+		{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob\xff", "Zm9vYv8="},
+	};
+	static const char *const bad[] = {"Z",	      "Zg",   "Zg=",  "Zm9v=", "Zh==",	  "Z===",
+					  "Zg==Zg==", "Zm9*", "====", "Zm 9v", "Zm9v\x80"};
+	size_t n;
+
+	for (size_t i = 0; i < array_size(pairs); i++) {
+		cleanup_free char *to = spec_base64_encode(pairs[i][0], strlen(pairs[i][0]));
+		cleanup_free char *from = spec_base64_decode(pairs[i][1], strlen(pairs[i][1]), &n);
+
+		assert_string_equal(to, pairs[i][1]);
+		assert_string_equal(from, pairs[i][0]);
+		assert_int_equal(n, strlen(pairs[i][0]));
+	}
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_null(spec_base64_decode(bad[i], strlen(bad[i]), &n));
+	free(spec_base64_decode("Zm\r\n9v\n", 7, &n));
+	assert_int_equal(n, 3);
+}
+
+/* --- SHA-256: the examples of FIPS 180-4, and lengths near where padding needs another block --- */
+
+static void check(const char *text, size_t len, const char *expected)
+{
+	char got[65];
+
+	spec_sha256(text, len, got);
+	assert_string_equal(got, expected);
+}
+
+static void test_sha256(void **state)
+{
+	char *million cleanup_free = malloc(1000000);
+
+	check("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	check("abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	check("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
+	      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+	check("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopq"
+	      "klmnopqrlmnopqrsmnopqrstnopqrstu",
+	      112, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+	assert_non_null(million);
+	memset(million, 'a', 1000000);
+	check(million, 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void test_sha256_padding(void **state)
+{
+	static const struct {
+		size_t len;
+		const char *digest;
+	} table[] = {
+		{55, "d5e285683cd4efc02d021a5c62014694958901005d6f71e89e0989fac77e4072"},
+		{56, "04c26261370ee7541549d16dee320c723e3fd14671e66a099afe0a377c16888e"},
+		{63, "75220b47218278e656f2013bb8f0c455a25eaf01e86c64924e9d48d89776d6f2"},
+		{64, "7ce100971f64e7001e8fe5a51973ecdfe1ced42befe7ee8d5fd6219506b5393c"},
+		{65, "9537c5fdf120482f7d58d25e9ed583f52c02b4e304ea814db1633ad565aed7e9"},
+		{119, "000b48d4edf0fa7bee3c6236ecd2785baa5db4eeb8bb54341b029e0d9fa5fb0c"},
+		{120, "13f05a0b594787f5ecd315edc96141bd3243203d1b7d4f0836f37308b276ba98"},
+		{128, "24da1b81d0b16df6428eee73c69fcb2a93c76bc6df706f0c6670fe6bfe800464"},
+	};
+	char text[128];
+
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i < array_size(table); i++)
+		check(text, table[i].len, table[i].digest);
+}
+
+/* --- times of RFC 3339: which texts are such a time, and what they mean --- */
+
+static void test_time(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		int64_t ns;
+	} good[] = {
+		{"1970-01-01T00:00:00Z", 20, 0},
+		{"2026-11-21T09:08:40.123456789Z x", 30, 1795252120123456789},
+		{"2026-11-21T09:08:40.5+02:30 x", 27, 1795243120500000000},
+		{"2026-11-21t09:08:40.1234567891z", 31, 1795252120123456789},
+		{"1969-12-31T23:59:59.75-00:00", 28, -250000000},
+		{"0001-01-01T00:00:00Z", 20, INT64_MIN},
+		{"9999-12-31T23:59:60Z", 20, INT64_MAX},
+		{"2028-02-29T00:00:00Z", 20, 1835395200000000000},
+		{"2000-02-29T00:00:00Z", 20, 951782400000000000},
+		{"2026-01-31T00:00:00Z", 20, 1769817600000000000},
+	};
+	static const char *const bad[] = {
+		"",
+		"2026-11-21",
+		"2026-11-21 09:08:40Z",
+		"2026-11-21T09:08:40",
+		"2026-11-21T09:08:40.Z",
+		"2026-13-21T09:08:40Z",
+		"2026-11-21T24:08:40Z",
+		"2026-11-31T09:08:40Z",
+		"2026-12-32T09:08:40Z",
+		"2026-02-29T09:08:40Z",
+		"2100-02-29T09:08:40Z",
+		"2026-11-21T09:08:40+1:00",
+		"+026-11-21T09:08:40Z",
+	};
+	int64_t ns;
+
+	for (size_t i = 0; i < array_size(good); i++) {
+		assert_int_equal(spec_time_parse(good[i].text, strlen(good[i].text), &ns),
+				 good[i].len);
+		assert_true(ns == good[i].ns);
+	}
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_int_equal(spec_time_parse(bad[i], strlen(bad[i]), &ns), 0);
+	for (size_t n = 0; n < 30; n++)
+		assert_int_equal(spec_time_parse(good[1].text, n, &ns), 0);
+}
+
+/* --- JSON trees: how a text becomes a tree, and its numbers --- */
+
+/* Each text, and how its tree is printed; NULL: it is null, or no JSON. */
+static void test_tree(void **state)
+{
+	static const struct {
+		const char *json, *again;
+	} table[] = {
+		{" {\"a\" : [1, {\"b\": null}, \"x/\\u0000\\u00e4\"], \"c\": {}, \"d\": []} ",
+		 "{\"a\":[1,{\"b\":null},\"x/\\u0000\xc3\xa4\"],\"c\":{},\"d\":[]}"},
+		{"{\"a\":1,\"b\":true,\"a\":false}", "{\"a\":false,\"b\":true}"},
+		{"[-0, 9223372036854775807, -9223372036854775808]",
+		 "[0,9223372036854775807,-9223372036854775808]"},
+		/* Whole numbers have up to 64 bits; larger ones are doubles, which are printed in the shortest way. */
+		{"[9223372036854775808, 18446744073709551615]",
+		 "[9223372036854775808,18446744073709551615]"},
+		{"[18446744073709551616, -9223372036854775809]",
+		 "[1.8446744073709552e+19,-9.223372036854776e+18]"},
+		{"[0.10, 2.0, 1e22, -1.5E-3]", "[0.1,2.0,1.0e+22,-0.0015]"},
+		{"[1e999]", "[\"1e999\"]"},
+		{"\"text\"", "\"text\""},
+		{"null", NULL},
+		{"{\"a\":1,}", NULL},
+		{"", NULL},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct json_object *tree cleanup_json = spec_tree_parse(table[i].json);
+		char *again cleanup_free = tree ? spec_tree_print(tree) : NULL;
+
+		if (table[i].again)
+			assert_string_equal(again, table[i].again);
+		else
+			assert_null(again);
+	}
+}
+
+/* --- what is escaped in a URL --- */
+
+static void test_url(void **state)
+{
+	static const char *const cases[][2] = {
+		{"", ""},
+		{"eyJ2IjoibWV0YS5rOHMuaW8_-~.", "eyJ2IjoibWV0YS5rOHMuaW8_-~."},
+		{"a=b,c in (d)", "a%3Db%2Cc%20in%20%28d%29"},
+		{"50%&x#\n", "50%25%26x%23%0A"},
+		{"\xc3\xa4\xff", "%C3%A4%FF"},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		cleanup_free char *got = spec_url_escape(cases[i][0]);
+
+		assert_string_equal(got, cases[i][1]);
+	}
+}
+
+/* --- texts without what moves a cursor --- */
+
+static void test_utf8(void **state)
+{
+	static const struct {
+		const char *text, *keep, *want;
+	} cases[] = {
+		{"", "", ""},
+		{"plain, \xc3\xa4, \xe2\x82\xac, \xf0\x9f\x98\x80", "", NULL},
+		{"a\nb\tc\rd", "", "a\\nb\\tc\\rd"},
+		{"a\nb\tc\rd", "\n\t", "a\nb\tc\\rd"},
+		{"\x1b[31mred\x7f\x07", "\n\t", "\\x1b[31mred\\x7f\\x07"},
+		/* C1 controls, as one byte and as a character: a terminal obeys both. */
+		{"\x9b 2J", "", "\\x9b 2J"},
+		{"\xc2\x9b 2J", "", "\\x9b 2J"},
+		{"\xc2\xa0", "", NULL},
+		/* These are cut off, overlong, a surrogate, and too high. */
+		{"\xe2\x82", "", "\\xe2\\x82"},
+		{"\xc0\xafx", "", "\\xc0\\xafx"},
+		{"\xed\xa0\x80", "", "\\xed\\xa0\\x80"},
+		{"\xf5\x80", "", "\\xf5\\x80"},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		const char *want = cases[i].want ? cases[i].want : cases[i].text;
+		cleanup_free char *got = spec_utf8_clean_copy(cases[i].text, cases[i].keep);
+
+		assert_string_equal(got, want);
+		assert_int_equal(spec_utf8_is_clean(cases[i].text, cases[i].keep),
+				 strcmp(cases[i].text, want) == 0);
+		assert_true(spec_utf8_is_clean(got, cases[i].keep));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_amount),	       cmocka_unit_test(test_amount_print),
+		cmocka_unit_test(test_base64),	       cmocka_unit_test(test_sha256),
+		cmocka_unit_test(test_sha256_padding), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_tree),	       cmocka_unit_test(test_url),
+		cmocka_unit_test(test_utf8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
