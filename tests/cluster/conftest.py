@@ -21,7 +21,7 @@
 
 The image that there is: docker.io/library/busybox:1.35. The node has as many CPUs as the machine,
 so ask for little (cpu 0.1) unless waiting for room is the point. Test files that are collected
-together run with `pytest -n N` on one cluster.
+together run with `pytest -n N --dist loadfile` on one cluster, but for those that have their own.
 
 With KXFS_CLUSTER_NAMESPACE the same tests run in that namespace of the cluster of KUBECONFIG (or
 kubectl's default), which has Volcano; it must be ours alone while they run, so no -n. Tests that

@@ -275,7 +275,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 def web(top):
     """The directory of documents, and its address."""
     path = pathlib.Path(top, "web")
-    path.mkdir()
+    path.mkdir(exist_ok=True)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=path))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
