@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The real TorchX, from PyPI, in a Python environment of its own: 0.7.0, which manifests equal, and a later version,
 which has a JSON output. KXFS_TORCHX_PYTHON and KXFS_TORCHX_LATER_PYTHON name a Python that has it already;
-KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" for the newest."""
+KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" for the newest; KXFS_TORCHX_ENVIRONMENTS
+a directory in which environments are shared, and kept."""
 
+import fcntl
+import hashlib
 import os
 import pathlib
 import sys
@@ -27,7 +30,19 @@ def python(where, version=FIRST):
     given = os.environ.get(PYTHONS[version])
     if given:
         return pathlib.Path(given)
-    venv.create(where, with_pip=True)
-    program = pathlib.Path(where) / "bin/python"
-    pypi.install(program, *PACKAGES[version], constrained=version == FIRST or TRIED == LATER)
-    return program
+    shared = os.environ.get("KXFS_TORCHX_ENVIRONMENTS")
+    if not shared:
+        return make(pathlib.Path(where), version)
+    wanted = hashlib.sha256(f"{PACKAGES[version]} {pypi.CONSTRAINTS.read_text()}".encode()).hexdigest()
+    path = pathlib.Path(shared, f"plain-{version}-{wanted[:8]}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return path / "bin/python" if (path / "complete").exists() else make(path, version)
+
+
+def make(path, version):
+    venv.create(path, clear=True, with_pip=True)
+    pypi.install(path / "bin/python", *PACKAGES[version], constrained=version == FIRST or TRIED == LATER)
+    (path / "complete").touch()
+    return path / "bin/python"
