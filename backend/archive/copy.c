@@ -28,7 +28,8 @@
 #define LONG_ID	 246 /* so that "~UID8" fits into the name of a file */
 #define STALE_NS (86400 * NS_PER_S)
 
-static int say(char **why, int err, const char *dir, const char *name)
+/* Return ERR, and set *WHY, unless it is set, to a sentence about it. */
+static int explain(char **why, int err, const char *dir, const char *name)
 {
 	if (err < 0 && !*why)
 		*why = text_print("%s%s%s: %s", dir, *name ? "/" : "", name, strerror(-err));
@@ -40,12 +41,12 @@ static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
 	atomic_store(&c->answered, loop_now_ms());
-	return say(&c->why, err, c->config->dir, name);
+	return explain(&c->why, err, c->config->dir, name);
 }
 
 static int here(struct copy *c, int err, const char *name)
 {
-	return say(&c->why, err, c->job->id, name);
+	return explain(&c->why, err, c->job->id, name);
 }
 
 /* --- DIR --- */
@@ -63,12 +64,12 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 	size_t len = 0;
 
 	if (err && !lacks)
-		return say(why, err, dir, "");
+		return explain(why, err, dir, "");
 	if (!state_dir) {
 		err = disk_mkdir(fd, ".kxfs-doctor");
 		if (!err || err == -EEXIST)
 			err = disk_rmdir(fd, ".kxfs-doctor");
-		return err ? say(why, err, dir, "") : take_fd(&fd);
+		return err ? explain(why, err, dir, "") : take_fd(&fd);
 	}
 	if (file_read(record, PATH_MAX, &known, &len) == 0 && streq(known, dir) && lacks) {
 		*why = text_print("%s is not the archive of the last start, because it has no " MARK
@@ -82,7 +83,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 				  : disk_sync(fd);
 	if (!err && !streq(known, dir))
 		err = file_write(state_dir, KNOWN, dir, strlen(dir));
-	return err ? say(why, err, dir, MARK) : take_fd(&fd);
+	return err ? explain(why, err, dir, MARK) : take_fd(&fd);
 }
 
 /* Open the directory NAME in AT, and create it if needed. */
@@ -197,7 +198,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	/* Output that was removed may be there again after a power cut. */
 	if (c->job->dropped)
 		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
-	err = output_log_kept(c->config->output, spec_job_key(c->job), key, &log);
+	err = output_log_kept(c->config->output, spec_job_key(c->job), key, LOG_PLAIN, &log);
 	if (err)
 		return err == -ENOENT ? 0 : here(c, err, name);
 	fd = new_file(c, at, name, 0644);

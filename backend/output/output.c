@@ -93,8 +93,8 @@ struct output_log {
 	/* kxfs writes it (writer.h): its pieces have times, and SIZE is its whole size. */
 	bool fetched;
 	/*
-	 * Its contents when its file is opened were printed since kxfs started, so room_count has
-	 * not counted them.
+	 * Its contents when its file is opened were printed since kxfs started; of any other log,
+	 * room_count counts these contents.
 	 */
 	bool anew;
 	bool expected;
@@ -105,7 +105,6 @@ struct output_log {
 	uint64_t given;	    /* bytes that were passed to the order */
 	uint64_t readings;  /* how often it was read to its end */
 	uint64_t due;	    /* how often it must be, unless it is fetched */
-	uint64_t counted;   /* how many of its bytes are counted in the room */
 	uint64_t whole;	    /* FED: the number of index records that include all of it */
 	struct stash stash; /* READING */
 	loop_fn opened;	    /* called when its file exists or is refused; or NULL */
@@ -443,12 +442,9 @@ static void log_call_opened(struct output_log *l)
 
 static void log_set_size(struct output_log *l, uint64_t size)
 {
-	if (size > l->counted) {
-		room_add(l->job->output->room, (int64_t)(size - l->counted));
-		l->counted = size;
-	}
 	if (size <= l->size)
 		return;
+	room_add(l->job->output->room, (int64_t)(size - l->size));
 	l->size = size;
 	file_grow(l->file, size);
 	file_notify(l->file);
@@ -461,8 +457,8 @@ static void make_done(void *data)
 
 	l->life = m->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
 	if (m->work.err == 0) {
-		if (!l->anew)
-			l->counted = m->size; /* by room_count, when the room was counted */
+		if (!l->anew && m->size > l->size)
+			room_add(l->job->output->room, (int64_t)l->size - (int64_t)m->size);
 		log_set_size(l, m->size);
 		log_need_reading(l);
 	} else {
@@ -1348,23 +1344,23 @@ static void fetch_here(void *data)
 	return o->fetch(o->fetch_data, file_id(f), file_key(f), fetched, f);
 }
 
-static bool log_is_named(const char *id, const char *key)
+/* Return the file of a log, a new reference; NULL if no file can have this name. */
+static struct file *find_file(struct output *o, const char *id, const char *key)
 {
 	char path[FOLDER_PATH_MAX];
 
-	return spec_name_is_file(id) && (!key || spec_name_is_file(key)) &&
-	       folder_path(path, id, "lines", key ? key : "");
+	if (!spec_name_is_file(id) || (key && !spec_name_is_file(key)) ||
+	    !folder_path(path, id, "lines", key ? key : ""))
+		return NULL;
+	return file_get(o->files, id, key);
 }
 
-/* Open F; the reference to it is taken over. */
-static int open_file(struct output *o, struct file *f, enum log_form form, struct log **ret)
+int output_log_kept(struct output *o, const char *id, const char *key, enum log_form form,
+		    struct log **ret)
 {
-	int err = file_open(f, form, ret);
+	struct file *f = find_file(o, id, key);
+	int err = f ? file_open(f, form, ret) : -ENOENT;
 
-	if (err == 0 && o->fetch) {
-		file_fetch(f, 1);
-		loop_post(o->loop, fetch_here, file_ref(f));
-	}
 	file_unref(f);
 	return err;
 }
@@ -1372,48 +1368,28 @@ static int open_file(struct output *o, struct file *f, enum log_form form, struc
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret)
 {
-	if (!log_is_named(id, key))
-		return -ENOENT;
-	return open_file(o, file_get(o->files, id, key), form, ret);
-}
-
-int output_log_kept(struct output *o, const char *id, const char *key, struct log **ret)
-{
+	int err = output_log_kept(o, id, key, form, ret);
 	struct file *f;
-	int err;
 
-	if (!log_is_named(id, key))
-		return -ENOENT;
-	f = file_get(o->files, id, key);
-	err = file_open(f, LOG_PLAIN, ret);
-	file_unref(f);
-	return err;
+	if (err || !o->fetch)
+		return err;
+	f = file_ref(log_file(*ret));
+	file_fetch(f, 1);
+	loop_post(o->loop, fetch_here, f);
+	return 0;
 }
 
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret)
 {
-	struct file *f;
-	int err;
+	struct file *f = find_file(o, id, key);
+	int err = f ? file_stat(f, form, ret) : -ENOENT;
 
-	if (!log_is_named(id, key))
-		return -ENOENT;
-	f = file_get(o->files, id, key);
-	err = file_stat(f, form, ret);
 	file_unref(f);
 	return err;
 }
 
 /* --- all of it --- */
-
-static void on_counted(void *data)
-{
-	struct output *o = data;
-
-	for (struct output_job *j = o->jobs; j; j = j->hh.next)
-		for (struct output_log *l = j->logs; l; l = l->hh.next)
-			l->counted = l->size;
-}
 
 static int open_dir(const char *dir)
 {
@@ -1441,7 +1417,7 @@ int output_new(struct loop *loop, const char *state_dir, const struct output_eve
 	o = new0(struct output);
 	o->loop = loop;
 	o->files = files_new(o, fd, events);
-	o->room = room_new(loop, o->files, &(struct room_events){on_counted, o});
+	o->room = room_new(loop, o->files);
 	*ret = o;
 	return 0;
 }

@@ -120,7 +120,8 @@ void output_job_remove(struct output *o, const char *id, void (*done)(void *data
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret);
 /* Like output_log, with the present contents of its files: nothing is fetched. */
-int output_log_kept(struct output *o, const char *id, const char *key, struct log **ret);
+int output_log_kept(struct output *o, const char *id, const char *key, enum log_form form,
+		    struct log **ret);
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret);
 /*

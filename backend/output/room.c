@@ -23,19 +23,17 @@
 struct room {
 	struct loop *loop;
 	struct files *files; /* a reference of the owner's */
-	struct room_events events;
 	atomic_llong bytes;
 	bool counting;
 	bool recount; /* something was removed during the count, which may have counted it or not */
 };
 
-struct room *room_new(struct loop *loop, struct files *files, const struct room_events *events)
+struct room *room_new(struct loop *loop, struct files *files)
 {
 	struct room *room = new0(struct room);
 
 	room->loop = loop;
 	room->files = files;
-	room->events = *events;
 	return room;
 }
 
@@ -139,7 +137,6 @@ static void count_done(void *data)
 	room->counting = false;
 	if (room->recount || again)
 		count(room, again);
-	return room->events.counted(room->events.data);
 }
 
 static void count(struct room *room, bool again)

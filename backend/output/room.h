@@ -10,13 +10,7 @@
 
 struct room;
 
-struct room_events {
-	/* All output was counted again, including the present size of growing logs. */
-	void (*counted)(void *data);
-	void *data;
-};
-
-struct room *room_new(struct loop *loop, struct files *files, const struct room_events *events);
+struct room *room_new(struct loop *loop, struct files *files);
 void room_free(struct room *room); /* Call this after the loop has stopped; NULL is allowed. */
 void room_count(struct room *room);
 /* Count BYTES more (or fewer) on disk. Any thread. */
