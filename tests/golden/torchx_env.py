@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The real TorchX, from PyPI, in a Python environment of its own: 0.7.0, which manifests equal, and a later version,
 which has a JSON output. KXFS_TORCHX_PYTHON and KXFS_TORCHX_LATER_PYTHON name a Python that has it already;
-KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" for the newest; KXFS_TORCHX_ENVIRONMENTS
-a directory in which environments are shared, and kept."""
+KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" for the newest; KXFS_TORCHX_DIR a
+directory in which the environments of several runs are."""
 
 import fcntl
 import hashlib
@@ -30,11 +30,11 @@ def python(where, version=FIRST):
     given = os.environ.get(PYTHONS[version])
     if given:
         return pathlib.Path(given)
-    shared = os.environ.get("KXFS_TORCHX_ENVIRONMENTS")
+    shared = os.environ.get("KXFS_TORCHX_DIR")
     if not shared:
         return make(pathlib.Path(where), version)
     wanted = hashlib.sha256(f"{PACKAGES[version]} {pypi.CONSTRAINTS.read_text()}".encode()).hexdigest()
-    path = pathlib.Path(shared, f"plain-{version}-{wanted[:8]}")
+    path = pathlib.Path(shared, f"{version}-{wanted[:8]}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{path}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
