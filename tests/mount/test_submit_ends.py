@@ -11,8 +11,9 @@ import pytest
 import submitting
 from submitting import GOOD
 
-sys.path.insert(1, str(harness.ROOT / "tests/cluster"))
-import build  # noqa: E402
+sys.path.insert(1, str(harness.ROOT / "tests/mount/ways"))
+import programs as ways  # noqa: E402
+from programs import build  # noqa: E402
 
 # Its first half is a document, too, so that a launch of a part is seen.
 LONG = GOOD + "# and so on\n" * 50
@@ -131,10 +132,11 @@ def test_the_table():
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """What $ENDS, of ends.c, and $GO are."""
+    """What $ENDS, of ends.c, and $GO are. Some lines run node."""
     top = pathlib.Path(tmp_path_factory.mktemp("ends"))
     harness.run(["gcc", "-O1", "-pthread", "-o", str(top / "ends"), str(harness.ROOT / "tests/mount/ends.c")])
     (top / "main.go").write_text(GO)
+    ways.need("node", "node")
     go, env = build.find_go()
     harness.run([go, "build", "-o", str(top / "go"), "main.go"], cwd=top, timeout=600, env={**env, "GO111MODULE": "off"})
     return {"ENDS": str(top / "ends"), "GO": str(top / "go")}

@@ -4,8 +4,8 @@ file; or it launches nothing, and the command fails if it looks at what close re
 
 In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the document
 as YAML, $JSON, the same as JSON (both are the command's to remove), and $T, an empty directory. $URL/doc is $DOC by
-HTTP; $SSH is a configuration file of ssh for the host "here"; $GO is a directory of programs (ways/programs.py), and $JAVA
-the program ways/Write.java.
+HTTP; $SSH is a configuration file of ssh for the host "here"; $GO and $NPM are directories of programs (ways/programs.py), and
+$JAVA the program ways/Write.java.
 """
 
 import contextlib
@@ -188,6 +188,9 @@ SILENT = {
     "yq in Go >": "$GO/yq . $DOC > $F",
     "ytt >": "$GO/ytt -f a.yaml=$DOC > $F",
     "Java >": "java $JAVA print > $F",
+    "js-yaml >": "$NPM/js-yaml $DOC > $F",
+    "mustache >": "sed 's/: app/: {{who}}/' $DOC > $T/x; echo '{\"who\": \"app\"}' | $NPM/mustache - $T/x > $F",
+    "prettier >": "$NPM/prettier --parser yaml < $DOC > $F",
     "node >": "node -e 'console.log(fs.readFileSync(process.env.DOC, \"utf8\"))' > $F",
     "rclone cat": "rclone cat --config=$T/conf $DOC > $F",
     "nano": r"""(until grep -q nano $T/tty; do sleep 0.05; done; printf '\x12%s\r\x13\x18n' $DOC) 2> /dev/null |
@@ -347,6 +350,12 @@ class Way:
             env["SSH"] = str(self.request.getfixturevalue("ssh"))
         if "$GO" in line:
             env["GO"] = str(programs.programs())
+        if "$NPM" in line:
+            env["NPM"] = str(programs.node_programs())
+        if line.startswith("node "):
+            programs.need("node", "node")
+        if "$JAVA" in line:
+            programs.need("java", "java")
         env["JAVA"] = str(harness.ROOT / "tests/mount/ways/Write.java")
         p = harness.run(line, check=False, cwd=self.kx / "submit", env=env)
         return p.returncode, p.stdout + p.stderr

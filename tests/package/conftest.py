@@ -31,7 +31,7 @@ LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
 DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
                "uthash-dev"]
 PYTHON = ["fuse3", "mount", "python3-venv", "passwd"]
-TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
+TOOLS = ["at", "bash-completion", "cron", "man-db", "mount", "rpm", "systemd"]
 
 # What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
 # The pid namespace ends whatever is left running, the mount namespace every mount and the tmpfs itself.

@@ -144,6 +144,17 @@ systemctl start timed.timer
 until_true test -L timed.yaml.job
 test "$(cat timed.yaml.job/wait)" = SUCCEEDED
 test $(count) = $((before + 1))
+
+# cron and at, which have their daemons.
+echo '* * * * * root rm /kx/armed && cp /kx/app.yaml /mnt/kx/submit/cron.yaml' > /etc/cron.d/kxfs
+touch /kx/armed
+systemctl start cron atd
+echo 'cat /kx/app.yaml > /mnt/kx/submit/at.yaml' | at now
+for name in at cron; do
+	until_true test -L $name.yaml.job
+	test "$(cat $name.yaml.job/wait)" = SUCCEEDED
+done
+test $(count) = $((before + 3))
 cd /
 systemctl stop kxfs@mnt-kx.service
 """

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Programs that write job files and that Debian does not have: mikefarah's yq, ytt, and write.go. `python3 programs.py` builds
-them into the cache outside the repository that tests/cluster/build.py has, and prints where they are."""
+"""Programs that write job files and that Debian does not have: of Go mikefarah's yq, ytt and write.go, of npm js-yaml, mustache and
+prettier. `python3 programs.py` builds and fetches them into the cache outside the repository that tests/cluster/build.py has, and
+prints where they are."""
 
+import fcntl
+import hashlib
 import pathlib
+import shutil
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "cluster"))
+import build  # noqa: E402
 import gobuild  # noqa: E402
 
 
@@ -15,5 +21,32 @@ def programs():
                             note="Building yq and ytt for the tests; on two cores this takes about a minute.")
 
 
+def need(program, group):
+    """Debian's packages of GROUP have PROGRAM, for machines where nobody has installed another one."""
+    if not shutil.which(program):
+        subprocess.run([build.ROOT / "contrib/packages", group], check=True, stdout=sys.stderr, timeout=1200)
+
+
+def node_programs():
+    """The directory with the programs of npm."""
+    need("npm", "node")
+    files = [HERE / "package.json", HERE / "package-lock.json"]
+    done = build.cache_dir() / f"node-{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}"
+    done.parent.mkdir(parents=True, exist_ok=True)
+    with open(done.parent / "lock-node", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.is_dir():
+            new = done.with_name("node-new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir()
+            for path in files:
+                shutil.copy(path, new)
+            subprocess.run(["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=new, check=True,
+                           timeout=1200, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+            new.rename(done)
+    return done / "node_modules/.bin"
+
+
 if __name__ == "__main__":
     print(programs())
+    print(node_programs())
