@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A disk that hangs or fails where a test says, for the state directory of a mount or for what its jobs use."""
+"""A disk that hangs or fails where a test requests it, for the state directory of a mount or for files of its jobs."""
 
 import contextlib
 import itertools
@@ -26,15 +26,16 @@ class Disk:
         harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
     def hang(self, call, part, error=0, times=0):
-        """From now on each CALL (or "one|another") on a path that matches PART waits, or fails with ERROR; at most TIMES times, if
-        that is not 0."""
+        """From now on, each CALL (or "one
+
+        another") on a path that matches PART waits, or fails with ERROR; at most TIMES times, unless that is 0."""
         new = self.which.with_suffix(".new")
         new.write_text(f"^({call})$ {part} {error} {times} {next(self.serial)}\n")
         self.told.unlink(missing_ok=True)
         new.rename(self.which)
 
     def hangs(self, part):
-        """Somebody waits for it."""
+        """True if a call waits."""
         with contextlib.suppress(FileNotFoundError):
             return any(part in line for line in self.told.read_text().splitlines())
         return False
@@ -43,7 +44,7 @@ class Disk:
         self.which.unlink(missing_ok=True)
 
     def calls(self):
-        """All that were made since `record`, as (call, path)."""
+        """Return all calls since `record`, as (call, path)."""
         return [tuple(line.split(" ", 1)) for line in self.seen.read_text().splitlines()]
 
     def record(self):
@@ -51,7 +52,8 @@ class Disk:
 
     @contextlib.contextmanager
     def still(self):
-        """It hangs all the while; but not for ever, since calls on a mount that hangs can't be interrupted."""
+        """Let the disk hang during the block, but not for ever, since calls on a mount that hangs can't be
+        interrupted."""
         timer = threading.Timer(harness.LIMIT / 2, self.go_on)
         timer.start()
         try:
@@ -69,7 +71,7 @@ class Disk:
 
 @contextlib.contextmanager
 def started(kx):
-    """(KX, its disk): it is started on one."""
+    """Yield (KX, its disk); KX is started on it."""
     disk = Disk(kx)
     try:
         yield kx.start(), disk

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A writer with threads, for test_submit_ends.py: "ends THREAD STEP..." has $DOC at its standard output. All steps run
- * in THREAD: "main"; "second", beside the main thread and idle ones; or "last", when the main thread has ended. A step
- * that fails ends the program with status 99, but for the close, which ends it with the errno.
+ * A writer with threads, for test_submit_ends.py: "ends THREAD STEP..." with $DOC at its standard
+ * output. All steps run in THREAD: "main"; "second", beside the main thread and idle ones; or
+ * "last", after the main thread has ended. A step that fails ends the program with status 99,
+ * except for the close, which ends it with the errno.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -57,7 +58,7 @@ static void spawn(void)
 	wait_for(pid);
 }
 
-/* A child writes the second half, and a signal ends it. */
+/* A child writes the second half, and is killed by a signal. */
 static void lose_child(void)
 {
 	pid_t pid = fork();

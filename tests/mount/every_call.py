@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A day on a disk of which one call hangs or fails: a job prints, one is submitted, one is cancelled, two that are over are
-removed from jobs/ and from history/, and another is followed; the last one's files are not touched. Whoever copies one more while a call hangs
-gives up. All that the mount does to its state directory meanwhile is recorded once, as (call, class of path); then each of these is broken in turn."""
+"""A day on a disk on which one call hangs or fails. A job prints, one is submitted, one is cancelled, two finished ones
+are removed from jobs/ and from history/, and another is followed; the files of the last one are not touched. While the
+call hangs, a user copies one more file, and gives up. All calls of the mount on its state directory are recorded once,
+as (call, class of path); then each of them is made to fail in turn."""
 
 import contextlib
 import errno
@@ -23,12 +24,12 @@ ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
 MINE = "(printed|submitted|interrupted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
 SEED = 1  # the errors are the same each time, so that what fails has come with a change; tests/soak/run chooses others
 PARTS = 4  # of the cases, so that they run side by side; with a sanitizer two are chosen in each run
-# What is not of one job: whoever follows another needs it too.
+# calls that concern all jobs: following another job needs them too
 OF_ALL = {("getattr", "/"), ("getattr", "/output")}
 
 
 def class_of(path, spared):
-    """PATH without what differs from job to job; None: it is of the other job, whose folder is called SPARED."""
+    """PATH without the parts that differ between jobs; None if it belongs to the other job, whose folder is SPARED."""
     if "other" in path or spared in path:
         return None
     path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "JOB", path)
@@ -38,7 +39,7 @@ def class_of(path, spared):
 
 
 def pattern_of(kind, spared):
-    """All paths of a class, as slow_disk.c wants them; those of the folder SPARED are not among them."""
+    """All paths of a class, as patterns for slow_disk.c, without those of the folder SPARED."""
     number = spared[:13]  # of the launch; each has another one
     others = "|".join(f"{number[:i]}[^{c}]" for i, c in enumerate(number))
     path = re.sub(r"[.~]", r"\\\g<0>", kind)
@@ -48,7 +49,7 @@ def pattern_of(kind, spared):
 
 
 class Follower(threading.Thread):
-    """Who reads `follow` of a job to its end."""
+    """A process that reads `follow` of a job to its end."""
 
     def __init__(self, job):
         super().__init__(daemon=True)
@@ -66,7 +67,7 @@ class Follower(threading.Thread):
 
 
 def counted(text):
-    """How far TEXT counts; all of it must be whole numbers, each once, in order."""
+    """Return how far TEXT counts. It must consist of whole numbers, each once, in order."""
     lines = text.decode().splitlines(True)
     assert lines == [f"{i}\n" for i in range(1, len(lines) + 1)], text
     return len(lines)
@@ -83,20 +84,20 @@ def opened(read, *args):
 
 
 class Day:
-    """One round on a mount KX with its DISK; the fault is told by (call, class, error, times), None: all is well."""
+    """One round on a mount KX with its DISK. The fault is (call, class, error, times), or None."""
 
     def __init__(self, kx, disk, number, fault):
         self.kx, self.disk, self.fault = kx, disk, fault
         self.number = number
         self.call, self.kind, self.error, self.times = fault or (None, None, 0, 0)
 
-    # --- jobs, which run on this machine; a cluster has others ---
+    # --- jobs on this machine, unlike those of a cluster ---
 
     def file(self, name):
         return self.kx.work / f"{name}-{self.number}"
 
     def text(self, name):
-        """An AppDef: one counts until it is let go, another hangs, all others print 1 and end."""
+        """An AppDef. One job counts until it may end, another hangs, all others print 1 and end."""
         script = f"echo run >> {self.file(f'{name}.runs')}; echo 1"
         if name in ("printed", "other"):
             script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done; echo $i > {self.file(name)}.n"
@@ -108,11 +109,11 @@ class Day:
         self.file("printed" if job is self.printed else "other").touch()
 
     def count(self, job):
-        """How far JOB, which has succeeded, has counted, whatever has become of its output."""
+        """How far JOB, which has succeeded, has counted, whatever happened to its output."""
         return int(pathlib.Path(f"{self.file('printed' if job is self.printed else 'other')}.n").read_text())
 
     def runs(self, name):
-        """How often what was submitted as NAME today has run, whoever has been told of that."""
+        """How often the job submitted as NAME today has run, whether or not the writer got an answer."""
         with contextlib.suppress(FileNotFoundError):
             return self.file(f"{name}.runs").read_text().count("run")
         return 0
@@ -163,7 +164,7 @@ class Day:
         return met
 
     def copy(self, name):
-        """Who copies what is called NAME into submit/."""
+        """A process that copies the file NAME into submit/."""
         source = self.kx.base / f"{name}-{self.number}.yaml"
         source.write_text(self.text(name))
         return self.popen(["cp", source, self.kx / "submit" / source.name])
@@ -172,14 +173,14 @@ class Day:
         return harness.popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def settle(self):
-        """Until what is done later, as syncing, is done."""
+        """Wait for delayed work, such as syncing."""
         before, now = None, self.pairs()
         while now != before:
             time.sleep(2)
             before, now = now, self.pairs()
 
     def pairs(self):
-        """All (call, class of path) since `record`."""
+        """Return all (call, class of path) since `record`."""
         found = {(call, class_of(path, self.spared)) for call, path in self.disk.calls()}
         return sorted(pair for pair in found if pair[1])
 
@@ -187,7 +188,7 @@ class Day:
         return all(p.poll() is not None for p in self.all)
 
     def meanwhile(self, given_up):
-        """Others go on while it hangs, or is refused; and whoever waits can give up."""
+        """While it hangs or fails, other work continues, and a waiting process can give up."""
         end = time.monotonic() + 3
         while time.monotonic() < end and not (self.disk.hangs("") and (self.fault and not self.error or self.ended())):
             time.sleep(0.02)
@@ -195,7 +196,8 @@ class Day:
             begun = time.monotonic()
             given_up.send_signal(signal.SIGINT)
             given_up.wait(timeout=harness.LIMIT)
-            # It takes 0.2 s where nothing else runs; a close would answer by itself after 30 s, and an open after 10 s.
+            # This takes 0.2 s on an idle machine. Without an interrupt, a close would be answered after 30 s, and an
+            # open after 10 s.
             assert time.monotonic() - begun < 5, "an interrupt did not end cp"
         before = self.follower.lines()
         assert self.other.id in self.kx.call("ls jobs").stdout.split()
@@ -219,7 +221,7 @@ class Day:
         assert self.wait_over(again) == "SUCCEEDED", again.explain()
         again.until_logged("1\n")
         self.wait_merged(again)
-        # The merged log that could not be made is tried again each second.
+        # kxfs retries each second to make the merged log.
         for job, state in ((self.cancelled, "CANCELLED"), (self.removed, "SUCCEEDED")):
             harness.wait_for(lambda job=job: opened((job.old / "log").read_bytes) == b"main/0 1\n", what="the merged log")
             assert (job.old / "state").read_text() == f"{state}\n"
@@ -232,11 +234,11 @@ class Day:
                                  if before.get(key) != after.get(key)}
 
     def wait_over(self, job):
-        """Its last state, in jobs/ or in history/."""
+        """Its final state, in jobs/ or in history/."""
         return harness.wait_for(lambda: (state := job.state()) in harness.FINAL and state, what=f"the end of {job.id}")
 
     def said(self, job):
-        """Has JOB failed for what was broken, and says that?"""
+        """True if JOB has failed because of the fault, and reports that."""
         replica = job.replica()
         return self.error and replica["reason"] in ("OutputLost", "StartError") and os.strerror(self.error) in replica["message"]
 
@@ -245,13 +247,13 @@ class Day:
         counted(opened(self.printed.log))
         assert state == "SUCCEEDED" or self.said(self.printed), self.printed.explain()
         if state == "SUCCEEDED":
-            # What the disk did not take is fetched again, seconds later.
+            # kxfs fetches output again, seconds later, if the disk refused it.
             harness.wait_for(lambda: counted(opened(self.printed.log)) == self.count(self.printed) or self.said(self.printed),
                              what="all that it printed")
         self.wait_merged(self.printed)
 
     def wait_merged(self, job):
-        """Its lines are in the merged log; if that could not be made at first, it is tried again each second."""
+        """Its lines are in the merged log; if that could not be made at first, kxfs retries each second."""
         def merged():
             lines = opened(job.log).decode().splitlines(True)
             return opened(job.read, "log") == "".join(f"main/0 {line}" for line in lines)
@@ -267,7 +269,7 @@ class Day:
         return None, None
 
     def nothing_written(self, name):
-        """Whoever copied it has given up before."""
+        """The process that copied it has given up."""
         with contextlib.suppress(FileNotFoundError):
             return (self.kx / f"submit/{name}-{self.number}.yaml").stat().st_size == 0
         return True
@@ -304,7 +306,7 @@ class Day:
         if status and "timed out" not in said:
             assert self.fault and self.error, said
             if path.exists():
-                # What it has ended is tried again until the disk takes it.
+                # kxfs retries to end it until the disk allows that.
                 with contextlib.suppress(FileNotFoundError):
                     assert (path / "state").read_text() in (("RUNNING\n", "CANCELLED\n") if path == self.cancelled.dir else ("SUCCEEDED\n",))
                     harness.rmdir(path)
@@ -313,7 +315,7 @@ class Day:
         assert not path.exists(), said
 
     def everything(self):
-        """What a mount shows of the jobs of this day."""
+        """What a mount shows of today's jobs."""
         found = {}
         for place in ("jobs", "history"):
             for ident in sorted(os.listdir(self.kx / place)):
@@ -324,7 +326,7 @@ class Day:
         return found
 
     def clean(self):
-        """Nothing is left but what the next day needs."""
+        """Remove everything that the next day does not need."""
         for place in ("jobs", "history"):
             for ident in os.listdir(self.kx / place):
                 if ident not in ("list", "list.jsonl"):
@@ -335,10 +337,8 @@ class Day:
 
 
 def cases(pairs, seed, whole):
-    """
-    All faults for PAIRS: each hangs, and (WHOLE) fails with each error, once and always, else with one that SEED chooses
-    for one pair in ten, whatever the other pairs are.
-    """
+    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, once and always; otherwise with one error
+    that SEED chooses, for one pair in ten, independent of the other pairs."""
     found = [(*pair, 0, 0) for pair in pairs]
     for pair in pairs:
         errors = [(getattr(errno, name), times) for name in ERRORS for times in (0, 1)]
@@ -353,7 +353,7 @@ def text_of(case):
 
 
 class Mounts:
-    """A mount on such a disk, and another when that was not well."""
+    """A mount on such a disk; a new one if the last round failed."""
 
     def __init__(self, make, day):
         self.make, self.new_day = make, day
@@ -381,7 +381,7 @@ class Mounts:
 
 
 def each(mounts, part, seed):
-    """All cases that are of PART."""
+    """All cases of PART."""
     which = os.environ.get("KXFS_EVERY_CALL", "")
     seed = SEED if seed is None else seed
     wrong, unmet = [], []
@@ -389,7 +389,7 @@ def each(mounts, part, seed):
         day = mounts.day(None)
         day.go()
         day.clean()
-        # Each part records a day of its own, which may have other calls; still each call is of one part alone.
+        # Each part records a day of its own, which may have other calls, but each call belongs to one part only.
         pairs = [pair for pair in day.found if zlib.crc32(" ".join(pair).encode()) % PARTS == part]
         found = cases(pairs, seed, bool(which))
         found = [case for case in found if which in ("", "all") or which in text_of(case)]

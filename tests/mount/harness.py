@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What the mounted tests stand on: private mounts, jobs, tools run with a limit, clean-up.
+"""The base of the mounted tests: private mounts, jobs, tools run with a timeout, clean-up.
 
-Every process that a test starts, and every process that those start (jobs too), carries
-KXFS_TEST_MARK in its environment, so whatever a failing test leaves is found and ended by its
-process id. `python3 harness.py --clean RUN DIR` does that for a whole run (tests/run).
+Every process that a test starts, and all their children (jobs too), have KXFS_TEST_MARK in their environment, so
+everything that a failing test leaves is found and ended by its process id. `python3 harness.py --clean RUN DIR` does
+that for a whole run (tests/run).
 
-KXFS_BINARY names the program to test (default: build/fs/kxfs). KXFS_TEST_DIR is where
-the temporary directory is made; an ordinary user must be able to reach it.
-"""
+KXFS_BINARY names the program to test (default: build/fs/kxfs). KXFS_TEST_DIR is where the temporary directory is made;
+an ordinary user must be able to reach it."""
 
 import contextlib
 import errno
@@ -38,7 +37,8 @@ TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
-    """Poll COND until it is true and return what it gave; fail after TIMEOUT seconds, with WHAT, or what that gives."""
+    """Poll COND until it is true, and return its value. Fail after TIMEOUT seconds, with WHAT or its result as
+    message."""
     end = time.monotonic() + timeout
     while True:
         value = cond()
@@ -53,7 +53,7 @@ def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
 
 
 def base_env(**more):
-    """The environment of everything that tests start: small, fixed, marked."""
+    """Return the environment of everything that tests start: small, fixed, marked."""
     env = {
         "PATH": TOOL_PATH,
         "LC_ALL": "C.UTF-8",
@@ -68,7 +68,7 @@ def base_env(**more):
 
 
 def marked_pids(mark=MARK, entries=None):
-    """Processes whose mark begins with MARK (pytest itself has none); of all, or of those in ENTRIES."""
+    """Return the processes whose mark begins with MARK (pytest itself has none), among all or among ENTRIES."""
     needle = f"\0KXFS_TEST_MARK={mark}".encode()
     found = []
     for entry in entries or filter(str.isdigit, os.listdir("/proc")):
@@ -79,7 +79,7 @@ def marked_pids(mark=MARK, entries=None):
 
 
 def alive(pid):
-    """Does process PID run (a zombie does not)?"""
+    """True if process PID runs; false for a zombie."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -93,7 +93,7 @@ def kill(pid, sig=signal.SIGKILL):
 
 
 def kill_marked(pid, mark):
-    """Kill process PID if it still is one of MARK's, and not another that has got its number meanwhile."""
+    """Kill process PID if it has MARK. Its number may have been reused."""
     with contextlib.suppress(OSError):
         fd = os.pidfd_open(pid)
         try:
@@ -111,8 +111,8 @@ def describe(pid):
 
 
 def end_marked(mark=MARK, patience=10):
-    """What blocked in a mount ends with it, but may need a moment: kill what still runs after PATIENCE seconds, and what that has
-    started meanwhile. A list of it."""
+    """Processes that blocked in a mount end with it, but may need a moment. After PATIENCE seconds, kill those that
+    still run, and their new children. Return their list."""
     found = {}
     end = time.monotonic() + patience
     while marked_pids(mark) and time.monotonic() < end:
@@ -127,7 +127,7 @@ def end_marked(mark=MARK, patience=10):
 
 
 def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
-    """subprocess.run of a list or a shell line, with a limit, output captured, marked."""
+    """Run a list or a shell line like subprocess.run, with a timeout, captured output, and the mark."""
     shell = isinstance(cmd, str)
     if shell:
         cmd = ["/bin/bash", "-c", cmd]
@@ -146,7 +146,7 @@ def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
 
 
 def popen(cmd, user=None, **kwargs):
-    """subprocess.Popen of a list or a shell line, marked; ended after the test if it still runs."""
+    """Start a list or a shell line like subprocess.Popen, marked. It is ended after the test if it still runs."""
     if isinstance(cmd, str):
         cmd = ["/bin/bash", "-c", cmd]
     env = base_env(**kwargs.pop("env", {}))
@@ -157,7 +157,7 @@ def popen(cmd, user=None, **kwargs):
 
 
 def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
-    """Run CMD on a terminal of its own; nobody answers what it may ask. (status, output)."""
+    """Run CMD on a terminal of its own, without input. Return (status, output)."""
     if isinstance(cmd, str):
         cmd = ["/bin/bash", "-c", cmd]
     master, slave = os.openpty()
@@ -200,7 +200,7 @@ def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
 
 
 def mounts(kind="fuse.kxfs"):
-    """Mount points of this machine's mounts of that type (None: of any), in the order in which they were made."""
+    """Return the mount points of that type (None: any) on this machine, in the order in which they were made."""
     found = []
     for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
@@ -215,7 +215,7 @@ def is_mounted(path):
 
 
 def fuse_connection(path):
-    """The directory of PATH's connection in /sys/fs/fuse; None: it is not mounted."""
+    """Return the directory of PATH's connection in /sys/fs/fuse, or None if it is not mounted."""
     for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         fields = line.split()
         if fields[4] == str(path):
@@ -232,8 +232,7 @@ def remove_tree(path):
 
 
 def clean(mark, directory):
-    """End every marked process, take away every mount below DIRECTORY, then DIRECTORY itself.
-    Returns what there was."""
+    """End every marked process, unmount everything below DIRECTORY, and remove DIRECTORY. Return what was left."""
     left = []
     directory = os.path.realpath(directory)
     for path in reversed(mounts(None)):  # also the small disks that tests make
@@ -283,33 +282,33 @@ class Kxfs:
         return self.mnt / name
 
     def folder(self, job):
-        """The folder in STATE/output of the job that is called JOB; a path that is not there if there is none."""
+        """Return the folder of the job JOB in STATE/output; a path that does not exist if there is none."""
         disk = self.base / "disk"  # what is behind a slow disk (disk.py)
         return self.state / "output" / folder(disk if disk.exists() else self.state, job).name
 
     def record(self, job):
-        """The record of the job that is called JOB; a path that is not there if there is none."""
+        """Return the record of the job JOB; a path that does not exist if there is none."""
         return self.state / "jobs" / self.folder(job).name
 
     def env(self):
-        """The environment that the program is started with."""
+        """Return the environment of the program."""
         env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
         env["TSAN_OPTIONS"] += f":suppressions={self.base.parent}/tsan.supp"
         return base_env(**{**env, **self.more_env})
 
     def command(self, *args):
-        """The command line; ARGS come first."""
+        """Return the command line, with ARGS first."""
         opts = f"state={self.state}" + ("," + self.options if self.options else "")
         return [self.binary, *args, *self.args, "-o", opts, self.source, str(self.mnt)]
 
     def identity(self):
-        """What makes a child an ordinary user's process, for subprocess."""
+        """Return subprocess's arguments that make a child an ordinary user's process."""
         if not self.user:
             return {}
         return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
 
     def start(self):
-        """Mount; return when it answers."""
+        """Mount; return when the mount answers."""
         assert self.proc is None
         if self.user and not os.stat("/dev/fuse").st_mode & 0o002:
             os.chmod("/dev/fuse", 0o666)  # as udev makes it; without udev it is root's alone
@@ -322,18 +321,18 @@ class Kxfs:
             if self.proc.poll() is not None:
                 code, self.proc = self.proc.returncode, None
                 raise AssertionError(f"kxfs ended with {code}:\n{self.said()}")
-            # Not is_mounted(): a dead mount of the last run may still be there.
+            # Not is_mounted(): a dead mount of the last run may exist.
             with contextlib.suppress(FileNotFoundError):
                 return (self.state / "lock").read_text().startswith(f"pid {self.pid}\nphase mounted\n")
             return False
 
         wait_for(up, what="the mount")
-        # The FUSE loop may still be on its way into its first request; this waits for it.
+        # The FUSE loop may not have served its first request yet; this waits for that.
         self.call("test -e .kxfs/info")
         return self
 
     def call(self, line, **kwargs):
-        """A shell line in the mount point, as the user of the mount."""
+        """Run a shell line in the mount point, as the user of the mount."""
         return run(line, cwd=None, user=self.user, **kwargs) if not line else run(
             f"cd {self.mnt} && {line}", user=self.user, **kwargs)
 
@@ -342,11 +341,11 @@ class Kxfs:
         return self.proc.pid
 
     def said(self):
-        """What the program printed."""
+        """Return what the program printed."""
         return self.messages.read_text(errors="replace") if self.messages.exists() else ""
 
     def end(self, sig=signal.SIGTERM, timeout=60):
-        """End it with SIG and return its status. With SIGKILL the dead mount stays."""
+        """End it with SIG and return its status. After SIGKILL the dead mount remains."""
         proc, self.proc = self.proc, None
         proc.send_signal(sig)  # unless it was waited for: its number may be another's by now
         try:
@@ -360,7 +359,7 @@ class Kxfs:
 
     @staticmethod
     def stacks(pid):
-        """Where its threads stand, for the report of a failure."""
+        """Return the stacks of its threads, for the report of a failure."""
         if not shutil.which("gdb"):
             return ""
         p = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"],
@@ -369,7 +368,7 @@ class Kxfs:
         return p.stdout.decode(errors="replace")
 
     def helpers(self):
-        """The processes that keep the output of this mount's jobs."""
+        """Return the processes that store the output of this mount's jobs."""
         found = []
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -385,7 +384,7 @@ class Kxfs:
         return self.start()
 
     def abort(self):
-        """Take the mount away whatever its daemon does."""
+        """Unmount, whatever the daemon does."""
         conn = fuse_connection(self.mnt)
         if conn:
             with contextlib.suppress(OSError):
@@ -394,7 +393,7 @@ class Kxfs:
             subprocess.run(["umount", "-l", str(self.mnt)], check=False)
 
     def close(self):
-        """After a test: everything away. Returns a list of complaints."""
+        """Clean up after a test. Return a list of complaints."""
         wrong = []
         if self.proc is not None and self.proc.poll() is not None:
             wrong.append(f"kxfs ended by itself with {self.proc.returncode}:\n{self.said()}")
@@ -429,11 +428,11 @@ class Kxfs:
         return sorted(os.listdir(self.mnt.joinpath(*names)))
 
     def history(self):
-        """The jobs of history/; it has a list of them too."""
+        """Return the jobs in history/, without its lists."""
         return [name for name in self.ls("history") if name not in ("list", "list.jsonl")]
 
     def write(self, name, text):
-        """As cp does: open, write, close; OSError is what close() said."""
+        """Open, write and close, as cp does; raise the OSError of close()."""
         data = text.encode() if isinstance(text, str) else text
         fd = os.open(self.mnt / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
@@ -447,7 +446,7 @@ class Kxfs:
         os.close(fd)
 
     def submit(self, text, name=None):
-        """Write TEXT under submit/ and give the job that it launched."""
+        """Write TEXT under submit/ and return the job that it launched."""
         name = name or f"app-{uuid.uuid4().hex[:8]}.yaml"
         self.write(f"submit/{name}", text)
         return self.job_of(name)
@@ -495,7 +494,7 @@ class Job:
         return json.loads((self.dir / "status.json").read_text())
 
     def replica(self, name="main-0"):
-        """The status of one replica, by the name of its directory."""
+        """Return the status of the replica with this directory."""
         for role in self.status()["roles"]:
             for rep in role["replicas"]:
                 if f"{role['name']}-{rep['id']}" == name:
@@ -503,7 +502,8 @@ class Job:
         raise KeyError(name)
 
     def gap(self, replica="main-0", where=None):
-        """How often output of it was lost, as its status says; WHERE: its directory, if that is not in jobs/."""
+        """Return how many gaps its output has, according to its status. WHERE: its directory, if that is not in
+        jobs/."""
         text = ((where or self.dir) / replica / "status").read_text()
         return int(re.search(r"^gap: (\d+)$", text, re.MULTILINE)[1])
 
@@ -511,13 +511,13 @@ class Job:
         return (self.dir / replica / name).read_bytes()
 
     def never(self, state="CANCELLED"):
-        """Wait until it is in history/ in STATE, since it is never launched."""
+        """Wait until it is in history/ in STATE. It is never launched."""
         self.place = "history"
         wait_for(self.old.exists, what=f"{self.id} in history")
         return self.until(state)
 
     def until(self, *states, timeout=LIMIT):
-        """Wait until it is in one of STATES; a final one that is none of them fails at once."""
+        """Wait until it is in one of STATES; another final state fails immediately."""
 
         def reached():
             state = self.state()
@@ -530,7 +530,7 @@ class Job:
         return wait_for(reached, timeout, f"{self.id} in {states}")
 
     def finish(self, *states, timeout=LIMIT):
-        """Wait for its end; STATES (default: SUCCEEDED) are the ones that are right."""
+        """Wait for its end; STATES (default: SUCCEEDED) are the expected ones."""
         return self.until(*(states or ("SUCCEEDED",)), timeout=timeout)
 
     def until_logged(self, text, replica="main-0", timeout=LIMIT):
@@ -538,7 +538,7 @@ class Job:
         data = text.encode() if isinstance(text, str) else text
 
         def logged():
-            # An open that has waited for 10 s for what is on its way fails.
+            # An open fails after waiting 10 s for output.
             with contextlib.suppress(FileNotFoundError, TimeoutError):
                 return data in self.log(replica)
             return False
@@ -566,14 +566,14 @@ def sh_role(script, role="main", **fields):
 
 
 def python_app(script, **fields):
-    """The same for Python."""
+    """Like app(), for Python."""
     return app("", roles=[{"name": fields.pop("role", "main"), "image": "none",
                            "entrypoint": "/usr/bin/python3",
                            "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
 
 
 def record(state, job):
-    """The record in STATE/jobs of the job that is called JOB; a path that is not there if there is none."""
+    """Return the record of the job JOB in STATE/jobs; a path that does not exist if there is none."""
     for path in (state / "jobs").glob("[!.]*"):
         with contextlib.suppress(OSError):
             if path.is_file() and f'"id":"{job}"' in path.read_text(errors="replace"):
@@ -582,18 +582,18 @@ def record(state, job):
 
 
 def folder(state, job):
-    """The folder in STATE/output of the job that is called JOB; a path that is not there if there is none."""
+    """Return the folder of the job JOB in STATE/output; a path that does not exist if there is none."""
     return state / "output" / record(state, job).name
 
 
 def decided(kx):
-    """The ids of the jobs in jobs/, without those whose launch a kill has cut off, and which the server does not have yet."""
+    """Return the ids in jobs/, without launches that a kill has interrupted before the server had the job."""
     jobs = map(json.loads, (kx / "list.jsonl").read_text().splitlines())
     return {job["id"] for job in jobs if job["reason"] != "Submitting"}
 
 
 def write_ctl(job, word):
-    """One write; OSError is the action's."""
+    """Write ACTION once to ctl; raise its OSError."""
     fd = os.open(job / "ctl", os.O_WRONLY)
     try:
         os.write(fd, word.encode())
@@ -602,19 +602,19 @@ def write_ctl(job, word):
 
 
 def grows(job):
-    """Does a job print that prints all the time?"""
+    """True if a job that prints all the time still prints."""
     before = len(job.log())
     time.sleep(0.3)
     return len(job.log()) != before
 
 
 def actions(job):
-    """What its ctl would do now."""
+    """Return the actions that its ctl lists."""
     return job.read("ctl").splitlines()
 
 
 def err_of(fn, *args, **kwargs):
-    """The name of the errno that FN fails with ("" when it does not)."""
+    """Return the name of the errno that FN fails with; "" if it succeeds."""
     try:
         fn(*args, **kwargs)
     except OSError as e:
@@ -623,7 +623,7 @@ def err_of(fn, *args, **kwargs):
 
 
 def rmdir(path):
-    """Remove the directory of a job. That waits for the disk, but at most 3 s; it is done all the same."""
+    """Remove the directory of a job. That waits for the disk, for at most 3 s; the removal continues anyway."""
     try:
         os.rmdir(path)
     except TimeoutError:
@@ -631,14 +631,14 @@ def rmdir(path):
 
 
 def removed(p, *paths):
-    """The command P was to remove the directories PATHS of jobs. Nothing is in its way but a slow disk, as in rmdir()."""
+    """The command P removed the directories PATHS of jobs. Only a slow disk may delay it, as in rmdir()."""
     if p.returncode != 0:
         assert p.stderr and all("timed out" in line for line in p.stderr.splitlines()), p.stderr
         wait_for(lambda: not any(os.path.lexists(path) for path in paths), what=f"{paths} to go")
 
 
 def remove(path):
-    """The same by the usual command."""
+    """Like rmdir(), with rm -r."""
     removed(run(["rm", "-r", str(path)], check=False), path)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What .kxfs/metrics says, as Prometheus itself would read it; a text that breaks its rules is an error."""
+"""The contents of .kxfs/metrics, parsed as Prometheus does; a text that breaks its rules is an error."""
 
 import collections
 
@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 class Metrics:
-    """The numbers of a mount now: metrics("jobs", state="RUNNING"); 0 of what is not there."""
+    """The present values of a mount: metrics("jobs", state="RUNNING"); 0 for an absent one."""
 
     def __init__(self, kx):
         self.labels = {}  # of each metric, a set of names; None: it has no samples
@@ -29,6 +29,6 @@ class Metrics:
         return self._values[(f"kxfs_{name}", *sorted(labels.items()))]
 
     def sum(self, name, **labels):
-        """Of all that have these labels, whatever others they have."""
+        """Return the sum over all samples with these labels, whatever other labels they have."""
         return sum(value for (has, *pairs), value in self._values.items()
                    if has == f"kxfs_{name}" and labels.items() <= dict(pairs).items())

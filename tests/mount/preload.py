@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Functions of the C library that a test puts in the place of the real ones, in a kxfs that is started with an
-environment of preload()."""
+"""Replacements of functions of the C library, for a kxfs that is started with the environment of preload()."""
 
 import harness
 
@@ -11,7 +10,7 @@ CLOCK = r"""
 #include <stdlib.h>
 #include <time.h>
 
-/* The clock KXFS_TEST_CLOCK is as many seconds ahead as the file KXFS_TEST_AHEAD says. */
+/* The clock KXFS_TEST_CLOCK is ahead by the number of seconds in the file KXFS_TEST_AHEAD. */
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	static int (*real)(clockid_t, struct timespec *);
@@ -52,7 +51,8 @@ int getpwuid_r(uid_t uid, struct passwd *pw, char *buf, size_t size, struct pass
 
 
 def preload(directory, text, **variables):
-    """The environment of a program that has the functions of TEXT, which read VARIABLES. DIRECTORY is for its library."""
+    """Return the environment of a program with the functions of TEXT, which read VARIABLES. DIRECTORY is for its
+    library."""
     source, library = directory / "preloaded.c", directory / "preloaded.so"
     source.write_text(text)
     harness.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
@@ -62,14 +62,14 @@ def preload(directory, text, **variables):
 
 
 class Clock:
-    """A clock (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC) of who is started with ENV, set by hand."""
+    """A clock (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC) that tests set, for processes started with ENV."""
 
     def __init__(self, directory, clock):
         self.file, self.ahead = directory / "ahead", 0
         self.env = preload(directory, CLOCK, KXFS_TEST_CLOCK=clock, KXFS_TEST_AHEAD=self.file)
 
     def set(self, seconds):
-        """It is so many seconds ahead of the machine's from now on."""
+        """Set it this many seconds ahead of the machine's clock."""
         new = self.file.with_suffix(".new")
         new.write_text(str(seconds))
         new.rename(self.file)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What tests take from PyPI, into Python environments of their own."""
+"""Installs packages of PyPI into Python environments of the tests."""
 
 import subprocess
 import time
 
 from harness import ROOT
 
-# What TorchX and others need, in the versions that the tests were written with.
+# Packages of TorchX and others, in the versions that the tests were written with.
 CONSTRAINTS = ROOT / "tests/torchx/constraints.txt"
 TRIES = 3
 
 
 def install(python, *packages, constrained=True):
-    """Install PACKAGES for PYTHON. A connection that can't be made pip tries again by itself, one that breaks off in
-    the middle of a file it doesn't."""
+    """Install PACKAGES for PYTHON. pip itself retries a failed connection, but not one that breaks in the middle of a
+    file."""
     options = ["-q", "--retries", "8", "--timeout", "30", *(["-c", CONSTRAINTS] if constrained else [])]
     for n in range(TRIES):
         if n:

@@ -26,22 +26,22 @@ def head_of(path):
 
 
 def of(kx, job):
-    """The record of the job that is called JOB."""
+    """Return the record of the job JOB."""
     return harness.record(kx.state, job)
 
 
 def snapshot_of(path):
-    """The job as it was when the record was written; {}: not yet."""
+    """Return the job as it was when the record was written; {} if there is none yet."""
     return head_of(path).get("snapshot", {}) if path.exists() else {}
 
 
 def is_history(path):
-    """Has the job of the record left jobs/?"""
+    """True if the job of the record has left jobs/."""
     return path.read_bytes()[11:12] == b"h"
 
 
 def sealed(head, document=b"", letter=b"j"):
-    """The bytes of a record."""
+    """Return the bytes of a record."""
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     lengths = b"%08d %08d %08d " % (len(text), len(document), 0)
     return b"kxfs job 1 %s %s%016x %016x\n" % (letter, lengths, fnv(lengths + text), fnv(document)) + text + document
@@ -60,13 +60,13 @@ def add(kx, head, document):
 
 
 def copy_of(head, key, ident):
-    """HEAD for another local job: its UUID is KEY, and it is called IDENT."""
+    """Return HEAD for another local job, with the UUID KEY and the id IDENT."""
     return head | {"job": head["job"] | {"key": key, "id": ident},
                    "snapshot": head["snapshot"] | {"id": ident, "uid": key, "submission": key}}
 
 
 def rewrite(path, head):
-    """Give the record another head."""
+    """Replace the head of a record."""
     data = path.read_bytes()
     rest = data[LINE + int(data[13:21]):]
     text = json.dumps(head, separators=(",", ":")).encode() + b"\n"

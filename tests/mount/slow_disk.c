@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file system that shows a directory, and hangs or fails where a test says. The file HANG has one line,
+ * A file system that shows a directory, and hangs or fails where a test requests it. The file HANG
+ * has one line,
  *
- *	CALL PATTERN ERRNO TIMES SERIAL
+ *         CALL PATTERN ERRNO TIMES SERIAL
  *
- * both first words being extended regular expressions, that of the call for all of it. While it is there, what matches
- * waits until the line has changed (ERRNO 0), or fails with ERRNO, but (TIMES > 0) no more than TIMES times; another
- * SERIAL begins to count again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in
- * HANG.seen if a test has made that. Nothing is done for a process that is killed while it waits; other signals end no
- * wait.
+ * where the first two words are extended regular expressions; CALL must match the whole name of the
+ * call. While the line exists, matching calls wait until it has changed (ERRNO 0), or fail with
+ * ERRNO; if TIMES > 0, at most TIMES of them, counted again for each new SERIAL. HANG.told gets a
+ * line "CALL PATH" for each. If a test has created HANG.seen, it gets all calls. A process that is
+ * killed while it waits gets no answer; other signals don't end the wait.
  *
- *	slow_disk DIRECTORY HANG MOUNTPOINT
+ *         slow_disk DIRECTORY HANG MOUNTPOINT
  */
 #define FUSE_USE_VERSION 314
 
@@ -39,7 +40,7 @@ struct rule {
 static int dir_fd;
 static const char *hang, *told, *seen;
 
-/* A path as the *at calls want it. */
+/* Return a path for the *at calls. */
 static const char *below(const char *path)
 {
 	return path[1] ? path + 1 : ".";
@@ -73,7 +74,7 @@ static bool matches(const char *text, const char *pattern)
 	return found;
 }
 
-/* Does R say something of this call? *R is then one of the times that it may. */
+/* True if R matches this call. Then count it in *R. */
 static bool is_met(const struct rule *r, const char *call, const char *path)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -90,7 +91,9 @@ static bool is_met(const struct rule *r, const char *call, const char *path)
 	return may;
 }
 
-/* Is the thread TID about to end? The kernel lets it only when its call has been answered. */
+/*
+ * True if the thread TID is about to end, which the kernel allows only once its call was answered.
+ */
 static bool is_killed(pid_t tid)
 {
 	char path[64], line[128];
@@ -105,7 +108,9 @@ static bool is_killed(pid_t tid)
 	return true;
 }
 
-/* Wait or fail, as the test says: 0, or a negative errno instead of the call. */
+/*
+ * Wait or fail as the test requests: return 0, or a negative errno to return instead of the call.
+ */
 static int meet(const char *call, const char *path)
 {
 	const struct timespec t = {.tv_nsec = WAIT_NS};
@@ -204,7 +209,7 @@ static int on_release(const char *path, struct fuse_file_info *fi)
 	return result(close((int)fi->fh));
 }
 
-/* What was written is on its way already; so nothing is lost by it. */
+/* Everything written was sent already, so there is nothing to do. */
 static int on_flush(const char *path, struct fuse_file_info *fi)
 {
 	return (fcntl((int)fi->fh, F_GETFL) & O_ACCMODE) != O_RDONLY ? meet("close", path) : 0;
@@ -337,14 +342,14 @@ static int on_statfs(const char *path, struct statvfs *st)
 	return err ? err : result(fstatvfs(dir_fd, st));
 }
 
-/* Nothing is remembered by the kernel: each look is a call. */
+/* The kernel caches nothing, so each access is a call. */
 static void *on_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	(void)conn;
 	config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
 	config->direct_io = 1;
 	config->nullpath_ok = 0;
-	/* A file keeps its number over its names, of which it may have two. */
+	/* A file keeps its inode number over its names, of which it may have two. */
 	config->use_ino = 1;
 	return NULL;
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit/ on a backend of the tests' own, which takes as long and answers as the document says:
- * what waits for a slow cluster can be tested without one. Lines of a document that it knows:
+ * submit/ on a backend for tests, which answers when and how the document requests, so that waits
+ * for a slow cluster can be tested without one. It knows these lines of a document:
  *
- *	# delay MS	answer after MS milliseconds
- *	# held		answer at SIGUSR2
- *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
- *	# running	the job does not finish; others have finished when they are launched
+ *         # delay MS      answer after MS milliseconds
+ *         # held          answer at SIGUSR2
+ *         # refuse ERRNO  refuse it with ERRNO; a document without "roles" is refused with EINVAL
+ *         # running       the job does not finish; others have finished when they are launched
  *
- * It says "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when a job is made of one
- * that has "# tell". One in dryrun/ becomes "kind: Made".
+ * It prints "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when
+ * it makes a job of one that has "# tell". A document in dryrun/ becomes "kind: Made".
  *
- * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: what was launched until now has been there for
- * eight days.
+ * MOUNT/jobs lists the jobs in the order of their launch. At SIGWINCH, all jobs launched so far
+ * become eight days old.
  *
- *	slow_kxfs MOUNTPOINT STATE [allow_other]
+ *         slow_kxfs MOUNTPOINT STATE [allow_other]
  */
 #include <errno.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static struct spec_job *jobs[MAX_JOBS];
 static size_t n_jobs;
 static struct request *waiting; /* I/O thread */
 
-/* The number after WORD in TEXT; 0: it is not there. */
+/* Return the number after WORD in TEXT; 0 if there is none. */
 static int number(const char *text, const char *word)
 {
 	const char *p = strstr(text, word);
@@ -133,7 +133,7 @@ static void ask(const struct backend_submission *s, bool dry, backend_reply_fn r
 	loop_post(loop, begin, r);
 }
 
-/* Of backend.h, what submit/ uses. */
+/* The part of backend.h that submit/ uses. */
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data)
 {
@@ -158,7 +158,7 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 	return NULL;
 }
 
-/* Jobs of this rig do not outlive it, so nobody asks for the file of one. */
+/* Jobs of this rig do not outlive it, so their text is never requested. */
 int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
 		 size_t *ret_len)
 {
@@ -166,7 +166,7 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 	return -ENOENT;
 }
 
-/* At SIGUSR2, and as a backend does when the mount ends. */
+/* Called at SIGUSR2, and at the end of the mount, as a backend does. */
 static void answer_all(void *data)
 {
 	(void)data;
@@ -236,7 +236,7 @@ static int mount_it(struct mount *m, bool others)
 	return fuse_session_mount(m->session, m->mountpoint);
 }
 
-/* Whoever reads requests is woken again and again, since a signal right before the read is lost. */
+/* Wake the thread that reads requests repeatedly, since a signal right before the read is lost. */
 static void wake(void *data)
 {
 	struct mount *m = data;
@@ -272,7 +272,7 @@ static void serve(struct mount *m)
 	sigset_t asked;
 
 	sigaction(SIGUSR1, &woken, NULL);
-	/* Only the loop takes them. */
+	/* Only the loop receives them. */
 	sigemptyset(&asked);
 	sigaddset(&asked, SIGWINCH);
 	sigaddset(&asked, SIGUSR2);

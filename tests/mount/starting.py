@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starting the daemon in all ways, for test_life.py, test_end.py and test_mounting.py."""
+"""Starts the daemon in all ways, for test_life.py, test_end.py and test_mounting.py."""
 
 import contextlib
 import pathlib
@@ -10,20 +10,20 @@ from harness import alive, app, kill, mounts, run, wait_for
 
 
 def lock_file(state):
-    """{"pid": ..., "phase": ..., "mountpoint": ...} of a state directory."""
+    """Return {"pid": ..., "phase": ..., "mountpoint": ...} of a state directory."""
     text = pathlib.Path(state, "lock").read_text()
     return dict(line.split(" ", 1) for line in text.splitlines())
 
 
 def attempt(kx, *args, command=None, **kwargs):
-    """The command line as a user gives it: in the background, waited for."""
+    """Run the command line as a user does: in the background, and wait for it."""
     kwargs.setdefault("cwd", kx.work)
     kwargs.setdefault("user", kx.user)
     return run(command or kx.command(*args), check=False, **{"env": kx.env(), **kwargs})
 
 
 def refused(kx, *args, **kwargs):
-    """It does not start: status 1, nothing mounted, nothing left running. What it said."""
+    """The start fails: status 1, nothing mounted, no process left. Return its messages."""
     before = mounts().count(str(kx.mnt))
     p = attempt(kx, *args, **kwargs)
     assert p.returncode == 1, p
@@ -35,7 +35,7 @@ def refused(kx, *args, **kwargs):
 
 @contextlib.contextmanager
 def background(kx, *args, **kwargs):
-    """A daemon in the background; gives its process id, ends it."""
+    """Start a daemon in the background; yield its process id; end it."""
     p = attempt(kx, *args, **kwargs)
     assert p.returncode == 0, p.stderr
     pid = int(lock_file(kx.state)["pid"])
@@ -48,7 +48,7 @@ def background(kx, *args, **kwargs):
 
 
 def started(kx, script="echo $$; exec sleep 1000", **fields):
-    """A job that runs, and its process."""
+    """Submit a job, wait until it runs, and return it with its process."""
     job = kx.submit(app(script, **fields))
     job.until_logged("\n")
     job.until("RUNNING")  # output may be there first

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of submit/ share: documents, counting launches, and a mount whose backend is
-slow_kxfs.c, which answers as late and as badly as a document asks for."""
+"""Common code of the tests of submit/: documents, counting launches, and a mount with the backend slow_kxfs.c, which
+answers as late and as badly as a document requests."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ BAD = '{"name": "app", "nonsense": 1}\n'
 
 
 def asking(*lines):
-    """A document for slow_kxfs: YAML with LINES as comments."""
+    """Return a document for slow_kxfs: YAML with LINES as comments."""
     return "".join(f"# {line}\n" for line in lines) + "name: app\nroles: []\n"
 
 
@@ -36,18 +36,18 @@ class Slow(harness.Kxfs):
         return self
 
     def answer(self):
-        """Answer what is held."""
+        """Answer the held documents."""
         harness.kill(self.pid, signal.SIGUSR2)
 
 
 def slow_binary():
-    """Beside the program that is tested."""
+    """slow_kxfs is beside the tested program."""
     program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
     return program.parents[1] / "tests/mount/slow_kxfs"
 
 
 def launched(kx):
-    """The ids of all jobs that there are."""
+    """Return the ids of all existing jobs."""
     ids = set(kx.ls("jobs"))
     with contextlib.suppress(FileNotFoundError):
         ids |= set(kx.history())
@@ -55,7 +55,7 @@ def launched(kx):
 
 
 def job_of(kx, name):
-    """The id that NAME.job points at; None: there is no such link."""
+    """Return the id that NAME.job points to, or None."""
     try:
         return os.path.basename(os.readlink(kx / f"submit/{name}.job"))
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def error_of(kx, name):
 
 
 def launched_once(kx, name, before=()):
-    """Exactly one job has come since BEFORE: that of NAME, which has no error."""
+    """Exactly one job was launched since BEFORE: that of NAME, which has no error."""
     harness.wait_for(lambda: job_of(kx, name) not in (None, *before) or error_of(kx, name),
                      what=f"the verdict on {name}")
     assert error_of(kx, name) is None
@@ -78,7 +78,7 @@ def launched_once(kx, name, before=()):
 
 
 def refused(kx, name, text=""):
-    """No job was launched, and NAME.error says TEXT."""
+    """No job was launched, and NAME.error contains TEXT."""
     harness.wait_for(lambda: error_of(kx, name), what=f"{name}.error")
     assert text in error_of(kx, name)
     assert not launched(kx)
@@ -86,5 +86,5 @@ def refused(kx, name, text=""):
 
 
 def put(kx, name, text):
-    """The errno name of writing TEXT as NAME, as cp does ("": it worked)."""
+    """Write TEXT as NAME, as cp does. Return the name of its errno; "" on success."""
     return harness.err_of(kx.write, f"submit/{name}", text)

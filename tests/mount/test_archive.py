@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""-o archive=DIR with local jobs: copies of what has ended, beside the mount."""
+"""-o archive=DIR with local jobs: copies of finished jobs, beside the mount."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def folder(place, job):
 
 
 def test_a_job(make_kx, place):
-    """All that the mount has of a job that has ended is there, byte for byte, and `archive` leads to it."""
+    """The archive has all files of a finished job, byte for byte, and the link `archive` leads to it."""
     kx = make_kx(options=f"archive={place}")
     job = kx.submit(app("echo out; echo err >&2; exit $(( TRY ))", num_replicas=2, env={"TRY": "3"}))
     job.finish("FAILED")
@@ -48,7 +48,7 @@ def test_attempts(make_kx, place):
 
 
 def test_end_of_the_mount(make_kx, place):
-    """What ends with the mount is still copied; what a kill has left is copied by the next mount."""
+    """Jobs that end with the mount are archived; after a kill, the next mount does that."""
     kx = make_kx(options=f"archive={place}")
     job = kx.submit(app("echo runs; sleep 1000"))
     job.until_logged("runs\n")
@@ -64,7 +64,7 @@ def test_end_of_the_mount(make_kx, place):
 
 
 def test_ro(make_kx, place):
-    """A read-only mount shows where the archive is, and writes nothing there."""
+    """A read-only mount shows the archive's location, and writes nothing there."""
     kx = make_kx(options=f"archive={place},ro")
     assert os.readlink(kx / "archive") == str(place / "local")
     kx.end()
@@ -82,7 +82,7 @@ def test_not_there(make_kx, place):
 
 
 def test_reported(make_kx, place):
-    """An archive that can't be written to is reported, the job waits, and no other file is held up."""
+    """A failing archive is reported, the job waits, and no other file is delayed."""
     kx = make_kx(options=f"archive={place}")
     (place / ".kxfs-archive").rename(place / "hidden")
     job = kx.submit(app("echo text"))
@@ -96,7 +96,7 @@ def test_reported(make_kx, place):
 
 
 def test_removed_before(make_kx, place):
-    """rm -r history/ID removes a job for good, also if it is not archived yet."""
+    """rm -r history/ID removes a job for good, even if it is not archived yet."""
     kx = make_kx(options=f"archive={place}")
     (place / ".kxfs-archive").rename(place / "hidden")
     job = kx.submit(app("echo text"))
@@ -107,7 +107,7 @@ def test_removed_before(make_kx, place):
 
 
 def test_does_not_answer(make_kx, place):
-    """An archive that hangs holds nobody up: it is reported, and the job gets there when it answers again."""
+    """A hanging archive delays nothing: it is reported, and the job is archived when it answers again."""
     kx = make_kx(options=f"archive={place}", start=False)
     disk = Disk(kx, place)
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nothing ever hangs: hundreds of blocked readers, Ctrl-C, poll(2), unmounting under them, and slow
-requests that are parked while others are answered."""
+"""Nothing ever hangs: hundreds of blocked readers, Ctrl-C, poll(2), unmounting, and slow requests that are parked while
+others are answered."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ N_EACH = 100
 
 
 def blocked(p):
-    """Does this cat sleep in a read of the mount?"""
+    """True if this cat sleeps in a read of the mount."""
     try:
         has_file = os.path.lexists(f"/proc/{p.pid}/fd/3")
         state = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -45,7 +45,7 @@ def readers(kx, running):
         for _ in range(N_EACH):
             all_of_them.append(popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
     wait_for(lambda: all(blocked(p) for p in all_of_them), what="all readers to block")
-    # follow and changes have to give what there is, and then block.
+    # follow and changes first return what exists, and then block.
     wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == len(all_of_them), what="all reads to wait")
     assert all(p.poll() is None for p in all_of_them)
     yield all_of_them
@@ -62,7 +62,7 @@ def seconds(fn, *args):
 
 
 def look(kx, job):
-    """ls -l of the job, its state, its status."""
+    """List the job, and read its state and status."""
     for name in os.listdir(job.dir):
         os.lstat(job / name)
     assert job.state() == "RUNNING"
@@ -72,7 +72,7 @@ def look(kx, job):
 
 @pytest.mark.usefixtures("readers")
 def test_others_are_not_slowed(kx, running, make_kx):
-    """Measured in turns with a mount where nobody waits, so that a busy machine slows both."""
+    """Measured alternately with a mount without readers, so that a busy machine slows both."""
     quiet = make_kx()
     other = quiet.submit(app("exec sleep 10000"))
     other.until("RUNNING")
@@ -128,7 +128,7 @@ def test_wait_in_a_script(kx):
 
 @pytest.mark.parametrize("tool", ["head -n 1 {}", "dd if={} status=none", "busybox head -n 1 {}", "busybox dd if={} status=none"])
 def test_tools_that_read(kx, tool):
-    """Those that kxfs-layout(5) names wait; busybox's cat, which does not read, is why it names them."""
+    """The files that kxfs-layout(5) lists as waiting do; it names them for busybox's cat, which does not read."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done"))
     with popen(tool.format(f"{job.dir}/wait"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
         wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1, what="the tool to wait")
@@ -137,13 +137,13 @@ def test_tools_that_read(kx, tool):
 
 
 def test_timeout_of_a_shell(kx, running):
-    """`timeout 1 cat wait`: the usual way to wait not for ever."""
+    """`timeout 1 cat wait` waits for a limited time."""
     assert run(["timeout", "0.5", "cat", str(running / "wait")], check=False).returncode == 124
 
 
 def woken(poll):
-    """Is a reader that waits in poll(2) told? When its time is over the kernel asks once more, which
-    would find what nobody was told of."""
+    """True if a reader that waits in poll(2) is woken. At its timeout the kernel polls once more, which would find data
+    without a wake-up."""
     begin = time.monotonic()
     return poll.poll(LIMIT * 1000) and time.monotonic() - begin < LIMIT / 2
 
@@ -166,7 +166,7 @@ def test_poll(kx, name):
         waker.start()
         assert woken(poll) and os.read(fd, 4096) in (b"SUCCEEDED\n", b"more\n", b"main/0 more\n")
         waker.join()
-        # At the end: readable, and nothing more to read.
+        # At the end: readable, and no more data.
         wait_for(lambda: woken(poll) and os.read(fd, 4096) == b"")
     finally:
         os.close(fd)
@@ -204,7 +204,7 @@ def test_poll_of_changes(kx):
 
 @pytest.mark.parametrize("name", ["wait", "main-0/follow"])
 def test_nonblocking(running, name):
-    """With O_NONBLOCK: EAGAIN instead of blocking."""
+    """With O_NONBLOCK, a read returns EAGAIN instead of blocking."""
     fd = os.open(running / name, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if name != "wait":
@@ -224,7 +224,7 @@ def read_or_nothing(fd):
 
 # --- slow requests ---------------------------------------------------------------------------
 
-# In the daemon, fsync(2) of the state directory's files waits while this file is there.
+# In the daemon, fsync(2) of the state directory's files waits while this file exists.
 STALL = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -254,7 +254,7 @@ int fdatasync(int fd)
 
 @pytest.fixture
 def slow_disk(make_kx, top, sanitized):
-    """A mount whose state directory's disk can be made to stand still."""
+    """A mount whose state directory is on a disk that can be stalled."""
     if sanitized == "thread":
         options = {}
     else:
@@ -271,7 +271,7 @@ def slow_disk(make_kx, top, sanitized):
 
 
 def in_background(fn, *args):
-    """Run FN; .result is the errno's name or "", None while it runs."""
+    """Run FN; .result is the errno's name or "", and None while FN runs."""
 
     class Call(threading.Thread):
         result = None
@@ -285,7 +285,7 @@ def in_background(fn, *args):
 
 
 def test_parked_requests_do_not_stall_others(slow_disk):
-    """While close, rename and rmdir wait for a disk that stands still, the rest is answered."""
+    """While close, rename and rmdir wait for a stalled disk, all other requests are answered."""
     kx = slow_disk
     done = kx.submit(app("echo hello"))
     done.finish()
@@ -310,7 +310,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
     assert answered == 20, f"the close had ended with {close.result!r}"
 
     def others_are_answered(n):
-        """Their deadline is 3 s, since they block their directories; what becomes of them shows later."""
+        """Their deadline is 3 s, since they block their directories; their result appears later."""
         calls = [in_background(os.rename, kx / f"submit/scratch{n}", kx / f"submit/renamed{n}.yaml"),
                  in_background(os.rmdir, going[n].dir)]
         during = 0
@@ -336,7 +336,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
 
 
 def test_close_has_a_deadline(slow_disk):
-    """After 30 s close() fails with ETIMEDOUT; whether there is a job is found out all the same."""
+    """After 30 s close() fails with ETIMEDOUT; kxfs still finds out whether there is a job."""
     kx = slow_disk
     kx.stall.touch()
     assert err_of(kx.write, "submit/late.yaml", app("true")) == "ETIMEDOUT"
@@ -363,12 +363,12 @@ def test_ctrl_c_on_a_parked_close(slow_disk):
 
 
 def test_parked_ctl(make_kx):
-    """A restart waits for processes to end; others don't."""
+    """A restart waits for processes to end; other actions don't."""
     kx = make_kx("grace=3")
     job = kx.submit(app('trap "" TERM; echo ready; while :; do sleep 0.1; done'))
 
     def others_are_answered():
-        """The grace may pass while the machine has other things to do."""
+        """The grace may pass while the machine is busy."""
         job.until_logged("ready")
         call = in_background(pathlib.Path(job / "ctl").write_text, "restart")
         during = 0
@@ -427,7 +427,7 @@ def test_everything_at_once(kx):
     def submitter(n):
         for i in range(15):
             kx.write(f"submit/s{n}-{i}.yaml", app(f"echo {n}-{i}"))
-            # In jobs/, or in history/ by now.
+            # in jobs/, or in history/ by now
             jobs.append((Job(kx, job_of(kx, f"s{n}-{i}.yaml")), f"{n}-{i}\n"))
 
     submitters = [threading.Thread(target=submitter, args=(n,)) for n in range(4)]
@@ -456,10 +456,10 @@ def test_everything_at_once(kx):
 
 
 def test_head(kx, running):
-    """head goes back to the end of what it has shown; nobody minds."""
+    """head seeks back to the end of what it has shown; nothing breaks."""
     for path in (running / "follow", running / "main-0/follow", kx / "changes"):
         p = run(["head", "-n", "1", str(path)])
         assert p.stderr == "" and p.stdout.count("\n") == 1
-    # What is left is there for who reads on.
+    # The next reader gets the rest.
     out = run(f"{{ head -n 1 >/dev/null; head -n 1; }} < {kx}/changes".replace(f"{kx}", str(kx.mnt))).stdout
     assert out.split("\t")[2].strip() == "SYNC"

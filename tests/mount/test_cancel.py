@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Removing a job's directory cancels it: whatever removes it, without a question, once."""
+"""Removing a job's directory cancels it: with any command, without a question, once."""
 
 import os
 
@@ -45,13 +45,13 @@ def test_tools(kx_of_each, tool, sanitized):
     assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident, "list", "list.jsonl"]
     assert run(["cat", f"{kx.mnt}/history/{ident}/state"], user=kx.user).stdout == "CANCELLED\n"
     assert run(["cat", f"{kx.mnt}/history/{ident}/main-0/log"], user=kx.user).stdout == f"{pid}\n"
-    # Once: its changes name one end.
+    # Once: its changes show one end.
     changes = f"timeout 1 cat {kx.mnt}/changes"
     assert ident not in run(changes, check=False, user=kx.user).stdout
 
 
 def test_one_cancel(kx):
-    """Changes tell of one end, and a second rmdir finds nothing."""
+    """changes shows one end, and a second rmdir finds nothing."""
     job, _ = started(kx)
     with open(kx / "changes", encoding="utf-8") as f:
         while "SYNC" not in f.readline():
@@ -73,13 +73,13 @@ def test_wait_of_a_cancelled_job(kx):
     with open(job / "wait", encoding="utf-8") as f:
         remove(job.dir)
         assert f.read() == "CANCELLED\n"
-    # Who comes later, by the name of its file, finds both in history/.
+    # A later reader, by the name of its file, finds both in history/.
     assert (job.old / "wait").read_text() == "CANCELLED\n"
     assert (job.old / "main-0/follow").read_bytes() == (job.old / "main-0/log").read_bytes() != b""
 
 
 def test_mv_out_of_the_mount_is_rm(kx):
-    """mv to another file system copies and then removes: the job ends, the copy stays."""
+    """mv to another file system copies and then removes: the job ends, and the copy remains."""
     job, pid = started(kx)
     target = kx.base / "moved"
     removed(run(["mv", str(job.dir), str(target)], check=False), job.dir)
@@ -97,7 +97,7 @@ def test_finished_job_is_cleared_away(kx):
 
 
 def test_log_without_its_file(kx):
-    """Opening it says so; rm does not stumble over it."""
+    """Opening it fails; rm does not."""
     job = kx.submit(app("echo out"))
     job.finish()
     (kx.folder(job.id) / "logs/main-0.0").unlink()
@@ -123,7 +123,7 @@ def test_all_at_once(kx):
 
 @pytest.mark.parametrize("what", ["jobs/*", ""])
 def test_what_was_cancelled_stays_in_history(kx, what):
-    """Also where the whole mount is removed: history/ is listed, and emptied, before the jobs come there."""
+    """Removing the whole mount works, too: rm lists and empties history/ before the jobs get there."""
     ids = {started(kx)[0].id for _ in range(4)}
     run(f"rm -rf {kx / what}", check=False)
     wait_for(lambda: kx.ls("jobs") == [])  # what a slow disk has not removed at once, see rmdir()
@@ -132,7 +132,7 @@ def test_what_was_cancelled_stays_in_history(kx, what):
 
 
 def test_open_files_survive(kx):
-    """Who reads a log while its job is removed reads on."""
+    """A reader of a log continues when the job is removed."""
     job, pid = started(kx)
     with open(job / "main-0/log", "rb") as f:
         remove(job.dir)
@@ -144,7 +144,7 @@ def test_open_files_survive(kx):
 
 
 def test_find_all_jobs(kx):
-    """find jobs -mindepth 1 -delete: it goes through all of each before it comes to the job."""
+    """find jobs -mindepth 1 -delete removes everything in a job before the job."""
     jobs = [started(kx)[0] for _ in range(3)]
     removed(run(f"find {kx.mnt}/jobs -mindepth 1 -delete", check=False), *(job.dir for job in jobs))
     assert kx.ls("jobs") == []
@@ -158,7 +158,7 @@ def test_cancel_none(make_kx, tool):
     p = run(TOOLS[tool].format(job.dir), check=False)
     assert p.returncode != 0 and ("not permitted" in p.stderr or tool == "perl")
     assert alive(pid) and job.state() == "RUNNING"
-    # It is still there, whole.
+    # It still exists, complete.
     wait_for(lambda: {"main-0", "logs", "state", "ctl"} <= set(os.listdir(job.dir)))
     wait_for(lambda: "log" in os.listdir(job / "main-0"))
     assert "cancel=none" in kx.read(".kxfs", "log")
@@ -188,7 +188,7 @@ def test_read_only_mount(make_kx):
 
 
 def test_job_of_the_same_name_again(kx):
-    """History does not stand in the way of new jobs of the same app."""
+    """A job in history/ does not prevent new jobs of the same app."""
     first = kx.submit(app("true", name="again"), "again.yaml")
     first.finish()
     remove(first.dir)
@@ -199,5 +199,5 @@ def test_job_of_the_same_name_again(kx):
 
 
 def test_user_exists():
-    """The ordinary user of these tests is one."""
+    """These tests run as an ordinary user."""
     assert run(["id", "-u"], user=USER).stdout.strip() != "0"

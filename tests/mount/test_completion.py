@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What shells complete, typed as a user does: the options of --help, the sources of the kubeconfig, directories."""
+"""Shell completion, typed as a user does: the options of --help, the sources of the kubeconfig, directories."""
 
 import os
 import pathlib
@@ -41,12 +41,12 @@ def heads(binary):
 
 
 def words(binary):
-    """What follows -o, as it is completed: a word that takes a value ends with '='."""
+    """The completed words after -o: a word that takes a value ends with '='."""
     return {re.sub(r"=.*", "=", h) for h in heads(binary) if not h.startswith("-")}
 
 
 def choices(binary):
-    """{"cancel=": {"own", ...}} of the options whose values are words."""
+    """{"cancel=": {"own", ...}} for the options whose values are words."""
     return {h[:h.index("=") + 1]: set(h[h.index("=") + 1:].split("|")) for h in heads(binary) if "|" in h}
 
 
@@ -81,7 +81,7 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
     assert complete("kxfs -o ro,st") == {"ro,state="}
     for name, values in choices(binary).items():
         assert complete(f"kxfs -o {name}") == values
-        # Readline replaces what follows the last '='.
+        # Readline replaces the text after the last '='.
         assert complete(f"kxfs -o ro,{name}") == values
     assert complete("kxfs ") == SOURCES | {"doctor", "capture"} and complete("kxfs pr") == {"prod/training"}
     assert complete("kxfs volcano:pr") == {"prod/training"}
@@ -116,7 +116,7 @@ def test_fish(binary, shell):
 
 
 class Zsh:
-    """zsh on a terminal, for its completion works only there."""
+    """zsh on a terminal, since its completion only works there."""
 
     def __init__(self, binary, base, env):
         self.master, slave = pty.openpty()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Local jobs run under helpers: a crash of kxfs ends none of them, and nothing that a job does to its parent, its
-session or its environment reaches kxfs or another job, or outlives the job.
+"""Local jobs run under helpers: a crash of kxfs ends none of them. Nothing that a job does to its parent, its session
+or its environment reaches kxfs or another job, or outlives the job.
 
-KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under KXFS_TEST_CRASH_JOBS jobs (10).
-"""
+KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), with KXFS_TEST_CRASH_JOBS jobs (10)."""
 
 import json
 import os
@@ -20,7 +19,7 @@ from harness import Job, alive, app, err_of, kill, popen, remove, rmdir, run, wa
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
 
-# Prints its pid, that of a process in another session without its environment, and then waits.
+# Prints its pid and that of a process in another session without its environment, and then waits.
 FAMILY = """
 echo $$
 env -i setsid /bin/sh -c 'echo $$ > .pid; mv .pid pid; exec sleep 10000' &
@@ -72,7 +71,7 @@ def test_killed_before_the_start(make_kx):
 
 
 def test_jobs_run_on(kx):
-    """What runs goes on over a crash, in its log too; `wait` and `follow` of the next mount end with it."""
+    """Jobs continue over a crash, and so do their logs; `wait` and `follow` of the next mount end with them."""
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last; exit 3"))
     pids = pids_of(job)
     kx.end(signal.SIGKILL)
@@ -101,7 +100,7 @@ def test_jobs_run_on(kx):
 @pytest.mark.parametrize("script, code, sig, state", [
     ("exit 0", 0, None, "SUCCEEDED"), ("exit 7", 7, None, "FAILED"), ("kill -TERM $$", None, 15, "FAILED")])
 def test_ends_meanwhile(kx, script, code, sig, state):
-    """How a job ended while no daemon ran is known at the next start."""
+    """The next start learns how a job ended while no daemon ran."""
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last; " + script))
     pids = pids_of(job)
     kx.end(signal.SIGKILL)
@@ -120,7 +119,7 @@ def test_ends_meanwhile(kx, script, code, sig, state):
 
 
 def test_retries_go_on(kx):
-    """Over each crash what is left of the retries is left, and each attempt keeps its log."""
+    """Each crash preserves the remaining retries, and each attempt keeps its log."""
     job = kx.submit(app("echo try $$; while [ ! -e go ]; do sleep 0.02; done; rm go; exit 1", max_retries=3))
     for attempt in range(4):
         job.until_logged(b"try ")
@@ -167,7 +166,7 @@ def test_cancel_and_ctl(make_kx):
 
 
 def test_crash_while_cancelling(make_kx):
-    """What was on its way out when kxfs was killed goes there."""
+    """Jobs that were being removed when kxfs was killed are removed."""
     kx = make_kx("grace=1")
     job = kx.submit(app(FAMILY + "trap '' TERM\n" + UNTIL_END))
     pids = pids_of(job)
@@ -180,7 +179,7 @@ def test_crash_while_cancelling(make_kx):
 
 
 def test_removed_jobs_stay_removed(kx):
-    """Finished jobs that were removed are history after a crash too, with the times and states that they had."""
+    """Finished jobs that were removed are in history/ after a crash too, with their times and states."""
     jobs = [kx.submit(app("true"), name=f"{i}.yaml") for i in range(5)]
     for job in jobs:
         job.finish()
@@ -195,12 +194,12 @@ def test_removed_jobs_stay_removed(kx):
 
 
 def test_many_crashes(kx, pytestconfig):
-    """kxfs is killed again and again at random: all jobs succeed, and their logs are exact. Half of the jobs fail in the middle
-    of it, once, and are tried again."""
+    """kxfs is killed repeatedly at random: all jobs succeed, and their logs are exact. Half of the jobs fail once in
+    the middle, and are retried."""
     seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     rng = random.Random(seed)
     print(f"seed {seed}, {CRASHES} kills")
-    # Each attempt prints until it is told to stop, and leaves behind how much it has printed.
+    # Each attempt prints until it is stopped, and leaves the number of lines it has printed.
     script = ("end=end; [ $N = 0 ] || [ -e $KXFS_JOB.0 ] || end=middle; i=0; "
               "while [ ! -e $end ]; do echo line $i; i=$((i + 1)); sleep 0.05; done; "
               "[ $end = end ] || { echo $i > $KXFS_JOB.0; exit 1; }; echo $i > $KXFS_JOB.$N")
@@ -227,7 +226,8 @@ def test_many_crashes(kx, pytestconfig):
 
 
 def test_attempts_in_order(make_kx):
-    """kxfs is killed while the end of an attempt is on its way into the merged log: the next attempt comes after it."""
+    """kxfs is killed while the end of an attempt is being written to the merged log: the next attempt follows it
+    there."""
     with started(make_kx(start=False)) as (kx, disk):
         job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
                             max_retries=1))
@@ -255,7 +255,7 @@ def test_attempts_in_order(make_kx):
         assert job.read("log") == "main/0 one\nmain/0 two\nmain/0 one\n"
 
 
-# --- what a job does to its parent ----------------------------------------------------------------
+# --- what a job does to its helper ---
 
 
 @pytest.mark.parametrize("sig", ["TERM", "HUP", "INT", "USR1"])
@@ -268,7 +268,7 @@ def test_signal_to_the_parent(kx, sig):
 
 
 def test_kill_of_the_parent(kx):
-    """That ends the replica with all that it has started, and nothing else; and it is told."""
+    """That ends the replica and all its processes, and nothing else; and it is reported."""
     other = kx.submit(app("echo $$; exec sleep 10000", name="other"))
     job = kx.submit(app(FAMILY + "kill -9 $PPID\nexec sleep 10000"))
     pids = pids_of(job)
@@ -286,7 +286,7 @@ def parent(pid):
 
 @pytest.mark.parametrize("down", [False, True])
 def test_kill_of_the_helper(kx, down):
-    """The same by anybody's hand, and while no daemon runs."""
+    """The same if another process does it, and while no daemon runs."""
     job = kx.submit(app(FAMILY + "exec sleep 10000"))
     pids = pids_of(job)
     guard = parent(pids[0])
@@ -303,7 +303,7 @@ def test_kill_of_the_helper(kx, down):
 
 
 def test_kill_of_helper_and_guard(kx):
-    """Both at once, and kxfs before, so that nobody can end the program: it ends all the same."""
+    """Both at the same time, and kxfs before, so that nothing is left to end the program: it ends anyway."""
     job = kx.submit(app("echo $$; exec sleep 10000"))
     [pid] = pids_of(job, 1)
     guard = parent(pid)
@@ -344,7 +344,7 @@ def test_unmount_ends_all(kx):
 
 
 def test_unmount_waits_only_so_long(make_kx):
-    """What does not end is left to the next mount: here a helper that was stopped."""
+    """Processes that do not end are left to the next mount: here a stopped helper."""
     kx = make_kx("grace=1")
     job = kx.submit(app("echo $$; exec sleep 10000"))
     (pid,) = pids_of(job, 1)
@@ -386,7 +386,7 @@ def test_linger(make_kx):
 
 
 def test_launch_that_was_cut_off(kx):
-    """A crash in the middle of making a record leaves nothing; what has no record is not removed."""
+    """A crash while a record is made leaves nothing; files without a record are not removed."""
     job = kx.submit(app("true"), "app.yaml")
     job.finish()
     kx.end()

@@ -80,7 +80,7 @@ def test_terminate(ticking):
 
 
 def test_suspended_job_can_be_cancelled(make_kx):
-    """It is woken to hear SIGTERM: what it prints then is kept, and the grace is not waited for."""
+    """A suspended job is woken for SIGTERM: its output is kept, and the job does not wait for the grace."""
     kx = make_kx("grace=60")
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
     pid = pid_of(job)

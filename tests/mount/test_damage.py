@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The state directory is damaged, by a disk or a hand, between two mounts or under one. A start shows what is whole,
-starts no program again, and says what it can't read; or it ends with words that name the file.
+"""A disk or a user damages the state directory, between two mounts or during one. A start shows what is intact, starts
+no program again, and reports what it can't read; or it fails with a message that names the file.
 
     KXFS_TEST_DAMAGES=N pytest test_damage.py --seed N          so many damaged states, from that seed
 """
@@ -14,15 +14,15 @@ import signal
 from harness import FINAL, alive, app, err_of, kill, rmdir, wait_for
 
 DAMAGES = int(os.environ.get("KXFS_TEST_DAMAGES", "30"))
-SEED = 1  # the search is the same each time, unless `--seed` says another
+SEED = 1  # the search is the same each time, unless `--seed` selects another
 
-# Each says that it has begun; one that is to wait waits.
+# Each prints that it has begun; one that should wait waits.
 RAN = "echo $KXFS_JOB >> ran; echo one; echo two"
 WAITS = f"echo $$ > pid; {RAN}; exec sleep 1000"
 
 
 class State:
-    """A state directory of jobs that have ended in all ways, and as many copies of it as are wanted."""
+    """A state directory of jobs that have ended in all ways, and copies of it."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -47,7 +47,7 @@ class State:
         return sorted((self.kx.work / "ran").read_text().split())
 
     def show(self, ident):
-        """What is shown of a job; None: it is not there."""
+        """Return what is shown of a job, or None."""
         for place in ("jobs", "history"):
             where = self.kx / place / ident
             if where.exists():
@@ -55,7 +55,7 @@ class State:
         return None
 
     def fresh(self):
-        """The state again as it was, but for the numbers of its inodes, which a record names."""
+        """Restore the state, except for inode numbers, which a record names."""
         def gone():
             shutil.rmtree(self.kx.state, ignore_errors=True)  # a helper that is about to end may still leave something
             return not self.kx.state.exists()
@@ -69,8 +69,8 @@ class State:
                 record.write_text(" ".join(words))
 
     def some(self, n, chance):
-        """N files or directories of it, each kind as likely as the others; not the lock, which is nobody's data, nor what is being
-        written, which is gone in a moment."""
+        """Choose N of its files or directories, each kind equally likely. Not the lock, which nothing depends on, nor
+        files that are being written, which disappear in a moment."""
         kinds = {}
         for path in sorted(self.kx.state.rglob("*")):
             if path.name != "lock" and not path.name.endswith(".new") and not path.is_socket():
@@ -80,7 +80,7 @@ class State:
 
 
 def damage(path, chance):
-    """What it did, as words."""
+    """Damage it; return what was done, as words."""
     def bits(text):
         at = chance.randrange(len(text))
         return text[:at] + bytes([text[at] ^ 1 << chance.randrange(8)]) + text[at + 1:]
@@ -104,7 +104,7 @@ def damage(path, chance):
 
 
 def remove(path):
-    """Remove it; a mount may be writing to a directory meanwhile."""
+    """Remove it; a mount may be writing to the directory."""
     def gone():
         shutil.rmtree(path, ignore_errors=True)
         return not path.exists()
@@ -112,7 +112,7 @@ def remove(path):
 
 
 def start(kx):
-    """True: it is mounted; False: it has named what is wrong, and ended."""
+    """Return true if it was mounted; false if it has named the error, and ended."""
     before = len(kx.said())
     try:
         kx.start()
@@ -123,19 +123,19 @@ def start(kx):
 
 
 def look(kx):
-    """Whatever is damaged, all can be listed and read, or says why not."""
+    """Whatever is damaged, all files can be listed and read, or report the reason."""
     kx.call("ls -lR . > /dev/null; cat .kxfs/* submit/* jobs/*/*/log* history/*/*/log* > /dev/null 2>&1; true")
 
 
 def is_over(job):
-    """It has ended, or is not there, so that nothing of it is started any more."""
+    """End the job, or find that it does not exist, so that nothing of it is started any more."""
     with contextlib.suppress(OSError):
         return job.state() in FINAL
     return True
 
 
 def one(kx, state, chance, done):
-    """One damaged state; what was done is added to DONE."""
+    """Test one damaged state, and append what was done to DONE."""
     state.fresh()
     running = None
     if chance.random() < 0.5:
@@ -176,7 +176,7 @@ def one(kx, state, chance, done):
         assert kx.end() == 0, kx.said()
     kx.abort()
     if running:
-        # What ran of a job whose record is damaged goes on, and its helper waits for a mount that knows the job.
+        # Processes of a job whose record is damaged continue, and the helper waits for a mount that knows the job.
         for helper in [pid, *kx.helpers()] if running.id in hurt or not mounted else []:
             kill(helper)
         wait_for(lambda: mounted or not kx.helpers(), what="the helpers to end")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The state directory on a disk that hangs: who needs the file that hangs waits, and can be interrupted; all else goes on."""
+"""The state directory on a disk that hangs: a request that needs the hanging file waits, and can be interrupted; all
+else continues."""
 
 import contextlib
 import errno
@@ -35,7 +36,8 @@ def others_go_on(kx, job):
 
 @pytest.mark.parametrize("call, part", [("read", "logs/"), ("open", "logs/"), ("getattr", "logs/"), ("open", "app.yaml")])
 def test_a_reader_hangs_alone(slow, call, part):
-    """Many hang; others go on, an interrupt ends a reader at once, and in the end each has its answer."""
+    """Many readers hang; other requests continue, an interrupt ends a reader immediately, and in the end each has its
+    answer."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
@@ -53,7 +55,7 @@ def test_a_reader_hangs_alone(slow, call, part):
         took = time.monotonic() - begun
         readers = [reader(kx, f"jobs/{job.id}/{file}") for _ in range(4)]
         others_go_on(kx, job)
-        # Nobody waits for ever.
+        # Nothing waits for ever.
         assert "timed out" in readers[0].communicate(timeout=harness.LIMIT)[1]
         others_go_on(kx, job)
     assert took < 5, took
@@ -66,7 +68,7 @@ def test_a_reader_hangs_alone(slow, call, part):
 
 
 def test_more_hang_than_may(slow):
-    """So many readers that no thread is left for more: these are refused, and all else goes on."""
+    """With so many readers that no thread is left, further ones are refused, and all else continues."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
@@ -90,8 +92,8 @@ def test_more_hang_than_may(slow):
     ("read", "merged", "follow"),
 ])
 def test_a_follower_hangs_alone(slow, call, part, file):
-    """Who follows a log that hangs can be interrupted, and has all of it, once, when the disk is well. Meanwhile another
-    job's `follow` goes on, one is submitted, and `follow` of that one comes to its end."""
+    """A `follow` of a hanging log can be interrupted, and gets all of it, once, when the disk recovers. Meanwhile
+    another job's `follow` continues, a job is submitted, and its `follow` ends."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; until [ -e go ]; do sleep 0.02; done; echo two"))
     ticks = kx.submit(harness.app("while :; do echo tick; sleep 0.02; done"))
@@ -120,7 +122,7 @@ def test_a_follower_hangs_alone(slow, call, part, file):
         others.kill()
 
 
-# --- what became of a submission ---
+# --- the outcome of a submission ---
 
 
 def copier(kx, text):
@@ -138,8 +140,8 @@ def verdict(kx):
 
 
 def test_a_record_that_cannot_be_taken_away(slow):
-    """The disk turns read-only when the job's record has got its name: nobody says that nothing was launched, and after the
-    next start it is known."""
+    """The disk becomes read-only after the job's record was renamed: no message claims that nothing was launched, and
+    the next start knows the outcome."""
     kx, disk = slow
     disk.hang("fsyncdir|unlink", "^/jobs(/[^/.]*)?$", errno.EROFS)
     text = harness.app(f"echo run >> {kx.work}/runs")
@@ -159,7 +161,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
 
 
 def start_without(slow, path):
-    """A job has ended and its mount too; at the next start PATH can't be read."""
+    """A job and its mount have ended; at the next start PATH can't be read."""
     kx, disk = slow
     job = kx.submit(harness.app("true"), "x.yaml")
     job.finish()
@@ -169,7 +171,7 @@ def start_without(slow, path):
 
 
 def test_a_record_that_cannot_be_read(slow):
-    """The disk does not give what became of a file: the start fails, and names the file and what to do."""
+    """If the record of a file can't be read, the start fails, and names the file and the remedy."""
     kx, disk, job = start_without(slow, "^/submit.records/x.yaml$")
     record, file = kx.state / "submit.records/x.yaml", kx.state / "submit/x.yaml"
     with pytest.raises(AssertionError) as refused:
@@ -187,7 +189,7 @@ def test_a_record_that_cannot_be_read(slow):
 
 
 def test_until_when_all_is_told_cannot_be_read(slow):
-    """Names whose verdict is not on disk would be left without it: such a mount refuses, and names the file."""
+    """If results that are not on disk would be lost, the start fails, and names the file."""
     kx, disk, job = start_without(slow, "^/submit.reported$")
     with pytest.raises(AssertionError, match="submit.reported can't be read: Input/output error; to start without it, mv it"):
         kx.start()
@@ -198,8 +200,8 @@ def test_until_when_all_is_told_cannot_be_read(slow):
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_the_clock_of_the_disk_decides_nothing(slow, hours):
-    """kxfs is killed when the program runs and the verdict is not on disk yet, and the disk's clock goes otherwise than ours:
-    the next start tells that it was launched."""
+    """kxfs is killed when the program runs and the result is not on disk yet, and the disk's clock differs from ours:
+    the next start reports the launch."""
     kx, disk = slow
     disk.hang("mkdir", "^/output/[0-9a-f]")
     cp = copier(kx, harness.app(f"echo run >> {kx.work}/runs; exec sleep 1000"))
@@ -221,7 +223,7 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
 
 
 def test_what_can_t_be_removed(slow):
-    """A rmdir that has removed nothing fails, and the job is still there, whole."""
+    """A rmdir that has removed nothing fails, and the job still exists, complete."""
     kx, disk = slow
     job = kx.submit(harness.app("echo kept"))
     job.finish()
@@ -240,7 +242,7 @@ def outputs_removed(kx):
 
 
 def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
-    """Also when its bytes are on their way already: a crash after the close does not cost them."""
+    """Data is safe even if it is still being written when close returns: a crash afterwards does not lose it."""
     kx, disk = slow
     disk.hang("write", "/submit/scratch")
     fd = os.open(kx / "submit/scratch", os.O_WRONLY | os.O_CREAT)
@@ -258,7 +260,7 @@ def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
 def test_the_limit_makes_room_on_a_full_disk(slow, error):
-    """That output is removed can't be noted before it is; what was done is said once, when it is done."""
+    """The removal of output can't be noted before it happens; it is reported once, when it has happened."""
     kx, disk = slow
     kx.end()
     kx.options = "spool_limit=4M"
@@ -279,7 +281,7 @@ def test_the_limit_makes_room_on_a_full_disk(slow, error):
 
 
 def test_the_limit_can_t_make_room(slow):
-    """Output that can't be removed is told of once, not each second."""
+    """Output that can't be removed is reported once, not each second."""
     kx, disk = slow
     kx.end()
     kx.options = "spool_limit=4M"
@@ -296,7 +298,7 @@ def test_the_limit_can_t_make_room(slow):
 
 
 def test_last_words_that_hang(slow):
-    """The end of a job waits for what was said last before it failed, but not for a disk that does not tell."""
+    """The end of a failed job waits for its last words, but not for a disk that does not return them."""
     kx, disk = slow
     job = kx.submit(harness.app("echo {} > $TORCHELASTIC_ERROR_FILE; echo one; sleep 1; exit 3"))
     job.until_logged("one\n")
@@ -308,8 +310,8 @@ def test_last_words_that_hang(slow):
 
 
 def test_a_large_pipe_and_a_slow_disk(slow):
-    """What a program has printed is in its log, also when its pipe holds more than usual, somebody who is not of the job has that
-    open, and the disk is slower than the end of a job waits for the latter."""
+    """A program's whole output is in its log, even if its pipe has more than usual, an unrelated process has the pipe
+    open, and the disk is slower than the time for which the end of a job waits for that process."""
     kx, disk = slow
     job = kx.submit(harness.app("echo $$; while [ ! -e go ]; do sleep 0.02; done; seq 1 100000"))
     job.until_logged("\n")
@@ -322,7 +324,8 @@ def test_a_large_pipe_and_a_slow_disk(slow):
         with disk.still():
             harness.wait_for(lambda: disk.hangs("logs/"), what="a hanging disk")
             harness.wait_for(lambda: ") Z " in pathlib.Path(f"/proc/{guard}/stat").read_text(), what="the end of all processes")
-            # The disk takes a piece at a time, until the helper has seen that end and waits two seconds for the pipe's.
+            # The disk accepts one chunk at a time, until the helper has seen that end and waits two seconds for the
+            # pipe's.
             while os.path.exists(f"/proc/{guard}"):
                 disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
                 harness.wait_for(lambda: disk.hangs("logs/"), what="the next piece")
@@ -333,7 +336,7 @@ def test_a_large_pipe_and_a_slow_disk(slow):
 
 
 def test_what_a_power_cut_leaves(slow):
-    """The order of syncs, by which a job that was accepted is there after a power cut, and knows how it ended."""
+    """The order of syncs, which preserves an accepted job, and how it ended, over a power cut."""
     kx, disk = slow
     disk.record()
     job = kx.submit(harness.app("exit 3"))
@@ -347,12 +350,12 @@ def test_what_a_power_cut_leaves(slow):
                  ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
                  ("fsync", record), ("rename", record), ("fsyncdir", "/jobs")]:
         assert call in calls, call
-    # What the helper has left is taken away when the record has it.
+    # The helper's files are removed after the record has their contents.
     assert any(call == ("rmdir", f"{top}/tasks") for call in calls)
 
 
 def test_a_mended_record_is_synced(slow):
-    """What a power cut has damaged is not damaged by each of the next ones, too, also before anybody has mounted it."""
+    """A power cut's damage is not repeated by each further one, even before a mount."""
     kx, disk = slow
     kx.submit(harness.app("true"), "a.yaml").finish()
     kx.end()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the documentation says holds: README's examples, the options and the tree in the man pages,
-the examples of appdef(5), the quickstart."""
+"""The documents are true: README's examples, the options and the tree in the man pages, the examples of appdef(5), the
+quickstart."""
 
 import os
 import pathlib
@@ -23,8 +23,8 @@ def test_matching():
 @pytest.mark.parametrize("first", ["", f"mkdir kx; kxfs local: kx; cp {ROOT}/contrib/examples/hello.yaml kx/submit/"],
                          ids=["alone", "after quickstart"])
 def test_readme(make_kx, first):
-    """Every example of README.md but those of a cluster, in their order, in one shell; also where a mount of the
-    quickstart is up, with its job."""
+    """Every example of README.md except those of a cluster, in order, in one shell; also while a mount of the
+    quickstart, with its job, is up."""
     kx = make_kx(start=False)  # for its directories and its clean-up
     mount_point = play(kx, readme()[0], first)
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
@@ -38,7 +38,7 @@ def test_scripts(make_kx):
 
 
 def test_readme_shows_all_on_its_first_screen():
-    """What it is for, a picture of it, and both commands."""
+    """The first screen has the purpose, the picture, and both commands."""
     first_screen = (ROOT / "README.md").read_text().splitlines()[:18]
     wanted = ("`cp` a YAML file, and a batch job runs", "<picture>", "    contrib/quickstart", "    tests/run")
     assert [line for want in wanted for line in first_screen if line.startswith(want)][3:]
@@ -46,7 +46,7 @@ def test_readme_shows_all_on_its_first_screen():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/scripts.md", "docs/cluster.md"])
 def test_examples_can_be_pasted(page):
-    """No block has prompts, which a paste would take along."""
+    """No block has prompts, which a paste would include."""
     text = (ROOT / page).read_text()
     assert text.count("```") == 2 * len(BLOCK.findall(text)) > 2
     assert not [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith(("$ ", "> "))]
@@ -85,7 +85,7 @@ def test_options(binary):
 
 
 def test_tree(kx):
-    """kxfs-layout(5) and .kxfs/help name every file that there is."""
+    """kxfs-layout(5) and .kxfs/help name every existing file."""
     job = kx.submit(app("[ -e again ] || { touch again; exit 1; }", name="all", max_retries=1), "all.yaml")
     job.finish()
     assert err_of(kx.write, "submit/bad.yaml", "[") == "EINVAL"
@@ -126,7 +126,7 @@ def unescape(text):
 
 
 def test_appdef_examples(kx):
-    """Whole AppDefs among the examples of appdef(5) are accepted."""
+    """Complete AppDefs among the examples of appdef(5) are accepted."""
     blocks = [b for b in blocks_of_man_page(ROOT / "docs/appdef.5")
               if re.search(r"^roles:", b, re.M) and re.search(r"^name:", b, re.M)]
     assert blocks, "appdef(5) has no whole example"
@@ -147,7 +147,8 @@ def test_examples(kx, path):
 
 
 def test_quickstart(make_kx):
-    """contrib/quickstart as it is, twice, and ended the way it says; the usual state directory belongs to another version."""
+    """contrib/quickstart unchanged, twice, ended as it describes; the usual state directory belongs to another
+    version."""
     kx = make_kx(start=False)
     directory = kx.base / "home/ada's kx"
     kx.mnt = directory
@@ -169,13 +170,13 @@ def test_quickstart(make_kx):
         assert is_mounted(directory)
     [line] = [line.strip() for line in out.splitlines() if line.strip().startswith(("umount", "fusermount3"))]
     run(line)
-    # The daemon changes its state directory to its very end, which comes after the unmount.
+    # The daemon writes to its state directory until its very end, after the unmount.
     wait_for(lambda: not is_mounted(directory) and not marked_pids(), what="the umount")
     shutil.rmtree(kx.base / "home")
 
 
 def test_settings_of_jupyter():
-    """The notebook has the settings that Jupyter needs in a mount, and docs/pods.md says why."""
+    """The notebook has the settings that Jupyter needs in a mount; docs/pods.md has the reasons."""
     pod = yaml.safe_load((ROOT / "contrib/kubernetes/notebook.yaml").read_text())
     args = pod["spec"]["containers"][0]["args"]
     page = (ROOT / "docs/pods.md").read_text()

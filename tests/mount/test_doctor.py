@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kxfs doctor on a machine without a cluster: what it says of FUSE and of the state directory."""
+"""kxfs doctor on a machine without a cluster: its report on FUSE and on the state directory."""
 
 import os
 import re
@@ -32,7 +32,7 @@ Mounting will work\.
 
 
 def test_no_cluster(make_kx, tmp_path):
-    """Who has none is told what works without."""
+    """Without FUSE, the report names what works without it."""
     kx = make_kx(start=False)
     env = {"KUBECONFIG": "", "HOME": str(tmp_path)}
     status, said = doctor(kx, "-o", f"state={tmp_path}/state", env=env)
@@ -43,7 +43,7 @@ def test_no_cluster(make_kx, tmp_path):
 
 
 def test_while_mounted(kx):
-    """A report is made when something is odd, which is when the state directory is in use."""
+    """A report is needed when something is wrong, which is when the state directory is in use."""
     status, said = doctor(kx, "-o", f"state={kx.state}", "local:")
     assert status == 0 and f"  ok       {kx.state} can be written, " in said
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""dryrun/: what is written there becomes the manifest it would make, by the rules of submit/, and nothing
-is launched. When the answer takes long: test_submit_slow.py."""
+"""dryrun/: a document written there becomes its manifest, by the rules of submit/, and nothing is launched. Slow
+answers: test_submit_slow.py."""
 
 import json
 import os
@@ -17,7 +17,7 @@ BAD = '{"name": "app", "nonsense": 1}\n'
 
 
 def for_kind(kind, args=None, text=GOOD, **fields):
-    """The document for another scheduler."""
+    """Return the document for another scheduler."""
     app = {**json.loads(text), "scheduler": kind, "scheduler_args": args or {}, **fields}
     return json.dumps(app, indent=1) + "\n"
 
@@ -30,7 +30,7 @@ def put(kx, name, text):
 
 
 def made(kx, name="x.yaml"):
-    """The manifest in NAME, once it is one."""
+    """Return the manifest in NAME, once it is one."""
     def ready():
         try:
             value = yaml.safe_load(kx.read("dryrun", name))
@@ -43,7 +43,7 @@ def made(kx, name="x.yaml"):
 
 
 def nothing_runs(kx):
-    """No job, and GOOD's program, which would leave a file, was not started."""
+    """True if there is no job, and GOOD's program, which would leave a file, was not started."""
     return kx.ls("jobs") == kx.history() == [] and not (kx.work / "started").exists()
 
 
@@ -56,14 +56,14 @@ def on_command_line(kx, text, *words):
 
 
 def without_chance(manifest):
-    """What is the same for the same document, whenever it is made."""
+    """Return the parts that are equal for each run of a document."""
     text = json.dumps(manifest).replace(manifest["metadata"]["name"], "ID")
     manifest = json.loads(text)
     del manifest["metadata"]["annotations"]["kxfs/submission"]
     return manifest
 
 
-# --- what comes out ---
+# --- the result ---
 
 
 @pytest.mark.parametrize("tool", [*REPORT, *SILENT])
@@ -106,7 +106,7 @@ def test_the_command_reads_standard_input(kx):
 
 
 def test_true_size_at_once(kx):
-    """Not a second later, when the kernel has forgotten that of the document."""
+    """Immediately, not a second later, when the kernel has dropped the attributes of the document."""
     for _ in range(5):
         assert put(kx, "x.yaml", VOLCANO) == ""
         size = (kx / "dryrun/x.yaml").stat().st_size
@@ -137,7 +137,7 @@ def test_written_again(kx):
 
 
 def test_a_manifest_is_not_made_again(kx):
-    """Renamed, touched or copied: a manifest of a cluster stays what it is."""
+    """A manifest of a cluster remains unchanged when it is renamed, touched or copied."""
     put(kx, "x.yaml", VOLCANO)
     text = kx.read("dryrun/x.yaml")
     kx.call("touch dryrun/x.yaml && chmod 600 dryrun/x.yaml && mv dryrun/x.yaml dryrun/y.yaml")
@@ -159,7 +159,7 @@ def test_scratch(kx, name):
 
 
 def test_move_to_submit(kx):
-    """mv copies from one directory to the other, which submits, and removes the file only when that has succeeded."""
+    """mv copies from one directory to the other, which submits, and removes the file only if that has succeeded."""
     kx.write("dryrun/tmp", GOOD)
     kx.call("mv dryrun/tmp submit/x.yaml")
     assert kx.ls("dryrun") == [] and kx.read("submit/x.yaml") == GOOD
@@ -221,7 +221,7 @@ def test_a_full_disk_keeps_the_document(make_kx):
 
 
 def test_options_of_the_mount(make_kx):
-    """They are for documents of every kind: each gets those that its kind has."""
+    """Run options are for documents of every kind: each gets those of its kind."""
     kx = make_kx("queue=research,network=net,service_account=robot,reserved_memmb=5,no_annotations")
     assert put(kx, "v.yaml", for_kind("volcano", {"reserved_memmb": 7})) == ""
     assert put(kx, "m.yaml", for_kind("mcad", {"network": None})) == ""
@@ -259,7 +259,7 @@ def test_options_that_are_refused(kx, kind, args, text):
 
 @pytest.mark.parametrize("kind, args", [("volcano", {"queue": "q"}), ("mcad", {})])
 def test_too_large(kx, kind, args):
-    """Refused alike wherever it is written, with the bytes, the limit, and the bytes a replica."""
+    """A too large document is refused alike everywhere, with the bytes, the limit, and the bytes a replica."""
     text = for_kind(kind, args, harness.app("true", num_replicas=3000))
     assert put(kx, "x.yaml", text) == "EFBIG"
     assert kx.read("dryrun/x.yaml") == text
@@ -274,7 +274,7 @@ def test_too_large(kx, kind, args):
 
 
 def numbers(words):
-    """Bytes, limit and bytes a replica of a refusal."""
+    """Return bytes, limit and bytes a replica from a refusal."""
     found = re.search(r"would have (\d+) bytes, and the cluster stores at most (\d+); with (\d+) bytes a replica",
                               words)
     assert found, words
@@ -282,7 +282,7 @@ def numbers(words):
 
 
 def test_too_large_manifest(kx):
-    """A ready manifest has no replicas that could be counted."""
+    """A ready manifest has no replicas to count."""
     head = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
     assert put(kx, "x.yaml", head + "spec: {}\n") == ""
     # A control character is longer in JSON.

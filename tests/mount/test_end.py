@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the daemon ends and begins again: signals, unmounting from outside, crashes, and what is at its place."""
+"""How the daemon ends and restarts: signals, unmounting from outside, crashes, and other mounts at the same path."""
 
 import contextlib
 import os
@@ -13,12 +13,12 @@ from disk import Disk
 from harness import USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
 from starting import background, lock_file, refused, started
 
-# Ignores SIGTERM, so that ending it takes the grace; it is there when it has printed a line.
+# Ignores SIGTERM, so that ending it takes the grace; it runs once it has printed a line.
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 1000 & wait; done"
 
 
 def blocked_readers(kx, job):
-    """One process at each kind of file whose reading blocks; they wait when this returns."""
+    """Start one process at each kind of blocking file; return when they wait."""
     readers = [popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=kx.user)
                for path in (job / "wait", job / "follow", job / "main-0/follow", kx / "changes")]
     wait_for(lambda: f'kind="read"}} {len(readers)}' in kx.read(".kxfs", "metrics")
@@ -27,7 +27,7 @@ def blocked_readers(kx, job):
 
 
 def waits(pid):
-    """Does PID wait for an answer of a file system?"""
+    """True if PID waits for an answer of a file system."""
     with contextlib.suppress(OSError):
         return "fuse" in pathlib.Path(f"/proc/{pid}/wchan").read_text() or \
             pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith("0 ")
@@ -54,7 +54,7 @@ def test_signal_with_blocked_readers(kx, sig):
 
 @pytest.mark.concurrent
 def test_signal_while_busy(kx):
-    """Open files and a working directory in the mount do not hinder it."""
+    """Open files and a working directory in the mount do not prevent its end."""
     job, pid = started(kx)
     with open(job / "main-0/log", "rb") as f:
         inside = popen(["sleep", "1000"], cwd=kx.mnt)
@@ -102,7 +102,7 @@ def test_umount_when_nobody_is_in_it(kx):
 
 @pytest.mark.concurrent
 def test_leaves_a_newer_mount_alone(make_kx):
-    """One that ends its jobs does not take away what was mounted there meanwhile."""
+    """A mount that is ending its jobs does not unmount another one mounted there meanwhile."""
     old = make_kx("grace=5")
     _, pid = started(old, STUBBORN)
     with open(old / ".kxfs/help", "rb"):  # so that it is not gone at once
@@ -119,7 +119,7 @@ def test_leaves_a_newer_mount_alone(make_kx):
 
 @pytest.mark.concurrent
 def test_waits_for_one_that_is_ending(kx):
-    """The same state directory again while its last holder still ends jobs."""
+    """Mount the same state directory while its last holder still ends jobs."""
     job, pid = started(kx, STUBBORN)
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])
@@ -130,7 +130,7 @@ def test_waits_for_one_that_is_ending(kx):
 
 
 def test_says_what_it_waits_for(make_kx):
-    """Who mounts again within the grace is told why that takes a while."""
+    """A user who mounts again within the grace gets the reason for the delay."""
     kx = make_kx("grace=1000")
     _, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
     old, kx.proc = kx.proc, None
@@ -152,7 +152,7 @@ def test_says_what_it_waits_for(make_kx):
 
 
 def test_lock_that_hangs(make_kx):
-    """A disk that hangs where the end of the mount is noted does not keep it from ending."""
+    """If the disk hangs where the end of the mount is recorded, the mount ends anyway."""
     kx = make_kx(start=False)
     disk = Disk(kx)
     try:
@@ -166,7 +166,7 @@ def test_lock_that_hangs(make_kx):
 
 
 def test_many_at_once_on_one_mount_point(make_kx):
-    """Eight at the same time, each with a state directory of its own: one is mounted, the others are refused."""
+    """Eight at the same time, each with its own state directory: one is mounted, the others are refused."""
     kx = make_kx(start=False)
     states = [kx.base / f"state{i}" for i in range(8)]
     all_ = [popen([kx.binary, "-f", "-o", f"state={state}", "local:", str(kx.mnt)], stdout=subprocess.PIPE,
@@ -181,7 +181,7 @@ def test_many_at_once_on_one_mount_point(make_kx):
                 said = p.communicate()[0]
                 assert p.returncode == 1 and said.count("\n") == 1, said
                 assert "about to mount here" in said or "is mounted here already" in said, said
-        # Nothing is left of those that were refused.
+        # The refused ones leave nothing.
         assert [state for state in states if state.exists()] == [states[all_.index(one)]]
         assert (kx / ".kxfs/info").read_text()
     finally:
@@ -199,7 +199,7 @@ def test_jobs_end_with_the_mount_within_grace(make_kx):
     assert not alive(pid)
 
 
-# --- crashes, and others at the same place ---------------------------------------------------------
+# --- crashes, and other mounts at the same path ---
 
 
 def test_replaces_its_own_dead_mount(kx):
@@ -212,7 +212,7 @@ def test_replaces_its_own_dead_mount(kx):
 
 
 def test_mounts_that_lie_on_each_other(kx):
-    """A mount that was bound onto itself: all of them are taken away, at the end and after a crash."""
+    """A mount that was bound onto itself: all of its mounts are removed, at the end and after a crash."""
     for end in (signal.SIGKILL, signal.SIGTERM):
         for _ in range(2):
             run(["mount", "--bind", str(kx.mnt), str(kx.mnt)])
@@ -254,7 +254,8 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
 
 
 def test_one_in_another_mount_namespace(kx, make_kx):
-    """A mount that only its own namespace shows, as in a container, is one that is in use; and one that ends is waited for there too."""
+    """A mount that is only visible in its own namespace, as in a container, is in use; a new mount waits for it there
+    too while it ends."""
     other = make_kx(start=False)
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
@@ -268,7 +269,7 @@ def test_one_in_another_mount_namespace(kx, make_kx):
 
 
 def test_the_lock_is_removed(kx, make_kx):
-    """By who clears /tmp: no second mount starts the jobs again that run."""
+    """The state directory is removed, as a cleaner of /tmp does: no second mount starts the running jobs again."""
     job, pid = started(kx)
     os.unlink(kx.state / "lock")
     other = make_kx(start=False)
@@ -278,7 +279,7 @@ def test_the_lock_is_removed(kx, make_kx):
 
 
 def test_on_another_file_system(make_kx):
-    """An empty directory of any file system will do, the root of a mount too."""
+    """An empty directory of any file system is accepted, the root of a mount too."""
     kx = make_kx(start=False)
     run(["mount", "-t", "tmpfs", "kxfs-test", str(kx.mnt)])
     try:
@@ -305,7 +306,7 @@ def test_names_with_blanks(make_kx):
 
 
 def test_ordinary_user(make_kx):
-    """Mount, crash, mount again, unmount, all of it without root."""
+    """Mount, crash, mount again, unmount, all without root."""
     kx = make_kx(user=USER)
     job, pid = started_by(kx)
     kx.end(signal.SIGKILL)
@@ -325,7 +326,7 @@ def test_ordinary_user(make_kx):
 
 
 def started_by(kx):
-    """As started(), by the user of the mount: root is kept out."""
+    """Like started(), as the user of the mount: root has no access."""
     run(f"cat > {kx.mnt}/submit/a.yaml", user=kx.user, input=app("echo $$; exec sleep 1000"))
     link = run(["readlink", f"{kx.mnt}/submit/a.yaml.job"], user=kx.user).stdout.strip()
     job = kx.mnt / "jobs" / os.path.basename(link)

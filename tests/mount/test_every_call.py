@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Each call on each sort of path of the state directory hangs or fails, one after the other: what does not need it goes
-on, what is refused says so, and when the disk is well again all is as if nothing had been (every_call.py).
+"""Each call on each class of path of the state directory hangs or fails, one after the other: unaffected work
+continues, refused work reports that, and when the disk recovers everything is as before (every_call.py).
 
     KXFS_EVERY_CALL=all pytest test_every_call.py           each with each error, twenty minutes
     KXFS_EVERY_CALL='mkdir /jobs' pytest test_every_call.py those whose text has this

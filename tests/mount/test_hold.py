@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that are held until they are released, a time comes, or others have ended.
+"""Jobs that are held until a user releases them, until a time, or until other jobs have ended.
 
-KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KILLS how often kxfs is killed meanwhile (6).
-"""
+KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KILLS how often kxfs is killed
+meanwhile (6)."""
 
 import datetime
 import json
@@ -31,13 +31,13 @@ def reason(job):
 
 
 def forgotten(kx, n=0):
-    """What was launched or removed is held no more."""
+    """Jobs that were launched or removed are not held any more."""
     wait_for(lambda: sum("hold" in records.head_of(record) or records.head_of(record)["state"]["state"] != "LIVE"
                          for record in records.files(kx)) == n, what="the records to go")
 
 
 def test_release(kx):
-    """It is there at once, says for what it waits, and runs when it is released: once, under the same name."""
+    """A held job appears immediately, shows its condition, and runs once when released, under the same name."""
     text = held("echo began; echo $KXFS_JOB >> began", hold=True)
     job = kx.submit(text)
     status = job.status()
@@ -69,7 +69,7 @@ def test_release_cancels_nothing(make_kx):
 
 
 def test_removed(kx):
-    """Removing it forgets it, at once and over a crash."""
+    """Removing it discards it, immediately and over a crash."""
     jobs = [kx.submit(held("touch began", hold=True)) for _ in range(2)]
     remove(jobs[0].dir)
     assert kx.ls("jobs") == [jobs[1].id]
@@ -82,7 +82,7 @@ def test_removed(kx):
 
 
 def test_readers(kx):
-    """Who waits for it, or follows it, does so through the launch."""
+    """Its `wait` and `follow` continue over the launch."""
     job = kx.submit(held("echo one; echo two", hold=True))
     readers = [popen(["cat", str(job.dir / "live" / name)], stdout=subprocess.PIPE, text=True)
                for name in ("wait", "follow")]
@@ -93,7 +93,7 @@ def test_readers(kx):
 
 
 def test_begin(kx):
-    """A span from now on, or a time of this machine; at that time it runs by itself."""
+    """A duration from now, or a time of this machine; then it runs automatically."""
     late = kx.submit(held(begin="2099-01-02T03:04"))
     soon = kx.submit(held("date +%s > began", begin="+2s"))
     began = datetime.datetime.fromisoformat(soon.status()["created"].replace("Z", "+00:00")).timestamp()
@@ -110,8 +110,8 @@ def test_begin(kx):
 
 
 def test_clock_steps(make_kx, tmp_path):
-    """A begin is a time of the wall clock: one that is put back makes it later, and one that is put on, or a machine that has
-    slept, has it begin at once; each job once."""
+    """A begin is a time of the wall clock: setting the clock back delays it; setting it forward, or suspending the
+    machine, launches it immediately. Each job runs once."""
     clock = Clock(tmp_path, time.CLOCK_REALTIME)
     kx = make_kx(env=clock.env)
     first = kx.submit(held("echo first >> began", begin="+1h"))
@@ -135,7 +135,7 @@ ENDS = {"ok": "true", "failed": "exit 1"}
     ("ok", "ok", True), ("ok", "failed", False), ("failed", "failed", True), ("failed", "ok", False),
     ("any", "ok", True), ("any", "failed", True)])
 def test_after(kx, wish, end, begins):
-    """After one that is to succeed, to fail, or to end; what can't come any more cancels it."""
+    """A job may wait for success, failure or any end of another; it is cancelled if that becomes impossible."""
     first = kx.submit(held(ENDS[end], name="first", hold=True), "first.yaml")
     second = kx.submit(held("touch began", after=[f"{wish}:first"]))
     third = kx.submit(held("touch third", after=[f"ok:{second.id}"]))
@@ -162,7 +162,7 @@ def test_after(kx, wish, end, begins):
 
 
 def test_after_names(kx):
-    """A name means the job that its file launched last, also of one that has ended; none is no job."""
+    """A name means the job that its file launched last, even one that has ended; a name without a job is refused."""
     first = kx.submit(app("exit 1", name="prep"), "prep.yaml")
     first.finish("FAILED")
     newest = kx.submit(app("true", name="prep"), "prep.yaml")
@@ -173,13 +173,13 @@ def test_after_names(kx):
         assert err_of(kx.write, "submit/self.yaml", held(after=[f"ok:{name}"])) == "EINVAL"
         text = kx.read("submit", "self.yaml.error")
         assert text.startswith("self.yaml:") and f"{name} is neither a job of jobs/ or history/, nor a file" in text
-    # After itself: after that which it was the last time.
+    # After itself: after the previous job of the same file.
     kx.submit(app("true", name="self"), "self.yaml").finish()
     kx.submit(held("true", name="self", after=["ok:self"]), "self.yaml").finish()
 
 
 def test_after_removed(kx):
-    """What is removed was cancelled; what is gone when kxfs comes back has an end that nobody knows."""
+    """A removed job was cancelled; a job that is gone when kxfs restarts has an unknown end."""
     first = kx.submit(held(hold=True))
     ok, failed = (kx.submit(held(after=[f"{wish}:{first.id}"])) for wish in ("ok", "failed"))
     remove(first.dir)
@@ -203,7 +203,7 @@ def test_after_removed(kx):
 
 
 def test_all_of_them(kx):
-    """Several conditions: all have to hold; what is missing is said."""
+    """With several conditions, all must be met; `why` names the missing ones."""
     first = kx.submit(held(hold=True))
     job = kx.submit(held(hold=True, begin="+1s", after=[f"ok:{first.id}", f"any:{first.id}"]))
     assert job.status()["message"].startswith(
@@ -215,7 +215,7 @@ def test_all_of_them(kx):
 
 
 def test_refused(kx):
-    """The whole file is checked at the close, as if it were launched; so it is in dryrun/."""
+    """The whole file is checked at the close, as for a launch, and in dryrun/ too."""
     for text, said in ((held(hold="yes"), "scheduler_args.hold: must be true or false"),
                        (held(begin="tomorrow"), "scheduler_args.begin: must be a time, like 2026-12-01T08:00"),
                        (held(begin="+2"), "scheduler_args.begin: must be a time"),
@@ -233,7 +233,7 @@ def test_refused(kx):
 
 
 def test_launch_refused(kx):
-    """What can't be launched any more when its time comes has failed, and says why."""
+    """A job that can't be launched when its time comes has failed, and reports the reason."""
     place = kx.work / "place"
     place.mkdir()
     job = kx.submit(held(hold=True, cwd=str(place)))
@@ -244,7 +244,7 @@ def test_launch_refused(kx):
 
 
 def test_read_only(make_kx):
-    """A mount that only reads launches nothing, and cancels nothing."""
+    """A read-only mount launches nothing, and cancels nothing."""
     kx = make_kx()
     jobs = [kx.submit(held(begin="+2s")), kx.submit(held(hold=True)), kx.submit(held(begin="+1h"))]
     kx.end(signal.SIGKILL)
@@ -262,7 +262,7 @@ def test_read_only(make_kx):
 
 @pytest.mark.parametrize("age", [7200, 600], ids=["older", "younger"])
 def test_pause(kx, age):
-    """Since when no kxfs had run is said, of the jobs that were held then: at the latest since the job was submitted."""
+    """Held jobs show since when no kxfs was running, at the earliest since their submission."""
     job = kx.submit(held(hold=True))
     kx.end()
     stamp = kx.state / "ran"
@@ -280,7 +280,7 @@ def test_pause(kx, age):
 
 
 def test_damaged(kx):
-    """A damaged record is moved to aside/, and its job never launched; the others are there."""
+    """A damaged record is moved to aside/, and its job is never launched; the others remain."""
     bad, flipped, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(4))
     kx.end()
     for record in records.files(kx):
@@ -302,7 +302,7 @@ def test_damaged(kx):
 
 
 def test_chain(kx):
-    """A hundred, each after the one before."""
+    """A hundred jobs, each after the previous one."""
     jobs = [kx.submit(held("echo 0 >> order", hold=True))]
     for i in range(1, 100):
         jobs.append(kx.submit(held(f"echo {i} >> order", after=[f"ok:{jobs[-1].id}"])))
@@ -313,7 +313,7 @@ def test_chain(kx):
 
 
 def test_queue(make_kx):
-    """What is held is not in the queue of the machine; when it is launched it is."""
+    """A held job is not in the queue of the machine until it is launched."""
     kx = make_kx("jobs=1")
     job = kx.submit(held(hold=True))
     kx.submit(app("true")).finish()
@@ -323,7 +323,7 @@ def test_queue(make_kx):
 
 
 def test_kills(kx, pytestconfig):
-    """Many that are held, and kxfs is killed again and again while they are launched: each is, once."""
+    """Many held jobs are launched while kxfs is killed repeatedly: each is launched once."""
     seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     print(f"seed {seed}, {KILLS} kills")
     rng = random.Random(seed)

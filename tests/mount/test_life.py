@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the daemon starts: in fore- and background, and with bad input. How it ends: test_end.py."""
+"""How the daemon starts: in foreground and background, and with bad input. Its end: test_end.py."""
 
 import os
 import pwd
@@ -29,7 +29,7 @@ def test_foreground(kx, sig):
 def test_background(make_kx):
     kx = make_kx(start=False)
     with background(kx) as pid:
-        # At once, not soon.
+        # immediately, not soon
         assert {"jobs", "submit", "dryrun", "history", "live", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         assert os.getsid(pid) == pid
@@ -72,7 +72,7 @@ def test_closed_standard_descriptors(make_kx):
 
 
 def test_jobs_inherit(make_kx):
-    """umask and limits are those of who mounted; SIGPIPE ends a process as usual."""
+    """umask and limits are those of the user who mounts; SIGPIPE ends a process as usual."""
     kx = make_kx(start=False)
     nice = min(os.nice(0) + 3, 19)
 
@@ -112,7 +112,7 @@ def test_notify(make_kx):
 
 
 def test_command_lines(make_kx):
-    """Exact words of all of them: tests/unit/fs/cli/test-options.c."""
+    """The exact texts of all messages: tests/unit/fs/cli/test-options.c."""
     kx = make_kx(start=False)
     for line, says in (
             ("-o stat=/x local: /m", "-o stat: unknown option; did you mean state?"),
@@ -199,7 +199,7 @@ def test_full_state_directory(make_kx):
                     f"state=DIR\n")
 
 
-# A /dev of its own, in a mount namespace of its own.
+# A /dev in a mount namespace of its own.
 DEV = """set -e
 mkdir {dir}; mknod -m 666 {dir}/null c 1 3
 {make}
@@ -209,7 +209,7 @@ exec {prefix} "$@"
 
 
 def with_dev(kx, make, prefix="", command=None):
-    """The command line that starts KX with only what MAKE makes in /dev."""
+    """Return the command line that starts KX with only those devices in /dev that MAKE makes."""
     script = DEV.format(dir=kx.base / "dev", make=make.format(dir=kx.base / "dev"), prefix=prefix)
     return ["unshare", "-m", "sh", "-c", script, "sh", *(command or kx.command())]
 
@@ -225,7 +225,7 @@ def test_no_fuse_device(make_kx):
 
 
 def test_no_fuse_module(make_kx):
-    """A device that no driver answers for."""
+    """A device without a driver."""
     kx = make_kx(start=False)
     assert "no FUSE here: as root, modprobe fuse" in refused(
         kx, command=with_dev(kx, "mknod -m 666 {dir}/fuse c 10 199"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""time_limit and ttl of local jobs: what runs too long is ended, also while no kxfs runs, and what is over goes by itself."""
+"""time_limit and ttl of local jobs: jobs that run too long are ended, even while no kxfs runs, and finished jobs
+leave jobs/ automatically."""
 
 import contextlib
 import datetime
@@ -19,11 +20,11 @@ SLEEP = "echo $$; exec sleep 10000"
 
 
 def limited(script, args=None, **fields):
-    """An AppDef whose job has run options."""
+    """Return an AppDef whose job has run options."""
     return json.dumps({**json.loads(app(script, **fields)), "scheduler_args": args or {}}, indent=1)
 
 
-# Seconds of a limit that a test has to be quicker than: on a machine that is busy it is tried again with the next.
+# Time limits in seconds that a test must beat; on a busy machine it retries with the next one.
 TRIES = (3, 15, 60)
 
 
@@ -37,7 +38,7 @@ def pid_of(job):
 
 
 def exceeded(job, limit, more=""):
-    """Its end is told right everywhere."""
+    """All files report its end correctly."""
     job.finish("FAILED")
     status, main = job.status(), job.replica()
     assert (status["reason"], main["reason"]) == ("DeadlineExceeded", "DeadlineExceeded")
@@ -47,7 +48,7 @@ def exceeded(job, limit, more=""):
 
 
 def caught(kx, script, extra=0):
-    """A job that has exceeded its limit after SCRIPT had set its trap and printed a line."""
+    """Return a job that exceeded its limit after SCRIPT had set its trap and printed a line."""
     for limit in TRIES:
         job = kx.submit(limited(script, {"time_limit": f"{limit}s"}))
         exceeded(job, f"{limit}s" if limit < 60 else "1m")
@@ -58,7 +59,7 @@ def caught(kx, script, extra=0):
 
 
 def test_time_limit(kx):
-    """SIGTERM goes to the whole group, and what the program says of its end does not count."""
+    """SIGTERM goes to the whole process group, and the program's own exit code does not count."""
     job = caught(kx, 'trap "echo bye; exit 0" TERM; echo $$; while :; do sleep 0.1; done')
     assert b"bye\n" in job.log() and not alive(pid_of(job))
     assert (job.replica()["exit_code"], job.replica()["signal"]) == (0, None)
@@ -66,14 +67,14 @@ def test_time_limit(kx):
 
 
 def test_deaf_program(make_kx):
-    """SIGKILL comes when the grace is over."""
+    """SIGKILL follows after the grace."""
     kx = make_kx("grace=2s")
     job = caught(kx, 'trap "" TERM; echo $$; while :; do sleep 0.1; done', extra=2)
     assert job.replica()["signal"] == 9 and not alive(pid_of(job))
 
 
 def test_option_of_the_mount(make_kx):
-    """It holds for all jobs that say nothing else; a stopped program is ended too."""
+    """It applies to all jobs without their own limit; a stopped program is ended too."""
     kx = make_kx("time_limit=1s")
     stopped = kx.submit(app("echo $$; kill -STOP $$; echo more; sleep 10000"))
     own = kx.submit(limited("sleep 2; echo done", {"time_limit": None}))
@@ -86,7 +87,7 @@ def test_option_of_the_mount(make_kx):
 
 
 def test_told_beforehand(kx):
-    """The limit and when it is over, over a crash too, in which it goes on."""
+    """The limit and its time are shown, also over a crash, during which it continues to count."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
     job.until("RUNNING")
     for _ in range(2):
@@ -101,7 +102,8 @@ def test_told_beforehand(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_no_kxfs(make_kx, sig):
-    """The limit holds while no kxfs runs, after kill -9 and after an unmount, and the next one tells why the job has ended."""
+    """The limit applies while no kxfs runs, after kill -9 and after an unmount, and the next mount reports why the
+    job has ended."""
     kx = make_kx("linger")
     for limit in TRIES:
         job = kx.submit(limited(SLEEP, {"time_limit": f"{limit}s"}))
@@ -119,14 +121,14 @@ def test_no_kxfs(make_kx, sig):
 
 
 def test_each_attempt(kx):
-    """Each attempt has all of its time, and the failure is one like others for the retry policy."""
+    """Each attempt has the full time, and the retry policy treats the failure like any other."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1s"}, max_retries=1, retry_policy="REPLICA"))
     exceeded(job, "1s", "Retries used: 1; max_retries is 1.")
     assert (job / "main-0" / "log.0").exists() and job.replica()["attempt"] == 1
 
 
 def test_cancelled_is_cancelled(kx):
-    """Who cancels before the limit is the one who has ended the job."""
+    """A cancel before the limit is the reported reason."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
     pid_of(job)
     job.cancel()
@@ -136,13 +138,13 @@ def test_cancelled_is_cancelled(kx):
 
 
 def launched(kx, name, text):
-    """The job of submit/NAME, which may be in history/ by now."""
+    """Return the job of submit/NAME, which may be in history/ by now."""
     kx.write(f"submit/{name}", text)
     return Job(kx, os.path.basename(os.readlink(kx / f"submit/{name}.job")))
 
 
 def test_ttl(make_kx):
-    """A finished job goes to history/ by itself when its ttl is over, with its output; others stay."""
+    """A finished job moves to history/ automatically after its ttl, with its output; others remain."""
     kx = make_kx("ttl=1s")
     gone = launched(kx, "gone.yaml", app("echo out"))
     stays = kx.submit(limited("echo out", {"ttl": None}))
@@ -156,7 +158,7 @@ def test_ttl(make_kx):
 
 
 def test_wait_after_ttl(make_kx):
-    """The manual's script is right for a job that has gone to history/ before, or while, its `wait` is read."""
+    """The manual's script works for a job that moves to history/ before, or while, its `wait` is read."""
     kx = make_kx("ttl=0s")
     gone = launched(kx, "gone.yaml", app("echo out"))
     wait_for(lambda: gone.id in kx.history(), what="the job to go to history/")
@@ -171,14 +173,15 @@ def test_wait_after_ttl(make_kx):
 
 
 def where(job):
-    """The place in which a job is that has ended; "" until then."""
+    """Return the directory of a finished job's; "" until then."""
     with contextlib.suppress(FileNotFoundError):
         return "jobs" if job.state() in FINAL else ""
     return "history" if job.old.exists() else ""
 
 
 def test_ttl_over_a_start(make_kx):
-    """Its time goes on while no kxfs runs, and the next one, whose options count for its own jobs alone, heeds it."""
+    """The ttl continues while no kxfs runs, and the next mount, whose options only apply to its own jobs, respects
+    it."""
     kx = make_kx()
     for ttl in TRIES:
         job = launched(kx, f"{ttl}.yaml", limited("exit 4", {"ttl": f"{ttl}s"}))

@@ -12,7 +12,7 @@ TITLES = ["ID", "STATE", "AGE", "QUEUE", "READY", "RETRIES", "SUBMITTER", "REASO
 
 
 def rows(text):
-    """The table as dictionaries; every line has as many words as there are titles."""
+    """Return the table as dictionaries. Every line has as many words as there are titles."""
     head, *lines = [line.split() for line in text.splitlines()]
     assert head == TITLES
     assert all(len(line) == len(head) for line in lines), text
@@ -27,7 +27,7 @@ def test_list(kx):
     wait_for(lambda: runs.status()["roles"][0]["running"] == 2)
     fails = kx.submit(app("exit 3", name="fails", num_replicas=2))
     fails.finish("FAILED")
-    # The last changed first.
+    # the last changed first
     assert [row["ID"] for row in rows(kx.read("list"))] == [fails.id, runs.id]
     by_id = {row["ID"]: row for row in rows(kx.read("list"))}
     assert re.fullmatch(r"\d+[sm]", by_id[runs.id].pop("AGE"))
@@ -35,7 +35,7 @@ def test_list(kx):
     assert by_id[runs.id] == {"ID": runs.id, "STATE": "RUNNING", "QUEUE": "-", "READY": "2/2", "RETRIES": "0",
                               "REASON": "-"}
     assert (by_id[fails.id]["STATE"], by_id[fails.id]["REASON"]) == ("FAILED", "Error")
-    # Columns stand below their titles.
+    # Columns are below their titles.
     head, *lines = kx.read("list").splitlines()
     for title in TITLES[1:]:
         at = head.index(title)
@@ -46,13 +46,13 @@ def test_list(kx):
 
 
 def test_jsonl(kx):
-    """Each line is status.json of a job, as it is at that moment."""
+    """Each line is the present status.json of a job."""
     jobs = [kx.submit(app("true", name=f"job{i}")) for i in range(3)]
     for job in jobs:
         job.finish()
     lines = kx.read("list.jsonl").splitlines()
     assert {json.loads(line)["id"]: json.loads(line) for line in lines} == {job.id: job.status() for job in jobs}
-    # Key by key: what a program has read from one it finds in the other.
+    # All keys are equal, so a program for one can read the other.
     for line in lines:
         job = json.loads(line)["id"]
         assert list(json.loads(line)) == list(json.loads(kx.read("jobs", job, "status.json")))
@@ -61,7 +61,7 @@ def test_jsonl(kx):
 
 
 def test_history(kx):
-    """A job goes from one list to the other, and removing the files of history/ changes nothing."""
+    """A job moves from one list to the other, and removing the files of history/ changes nothing."""
     job = kx.submit(app("true"))
     job.finish()
     job.cancel()
@@ -77,7 +77,7 @@ def test_history(kx):
 
 
 def test_made_anew_when_something_changed(kx):
-    """Who asks again while nothing happens gets the same file; one who holds it open sees no other text."""
+    """While nothing happens, a new reader gets the same file; an open file never changes."""
     first = kx.submit(app("true", name="first"))
     first.finish()
     times = {name: os.stat(kx / name).st_mtime_ns for name in ("list.jsonl", "history/list", "history/list.jsonl")}
@@ -93,7 +93,7 @@ def test_made_anew_when_something_changed(kx):
 
 
 def test_age_goes_on(kx):
-    """An age is right although nothing has happened to any job."""
+    """An age is correct although no job has changed."""
     job = kx.submit(app("true"))
     job.finish()
 

@@ -19,7 +19,7 @@ from metrics import Metrics
 
 
 def processes_of(ident):
-    """Processes that carry the job's mark."""
+    """Return the processes with the job's mark."""
     needle = f"KXFS_JOB={ident}".encode()
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -36,12 +36,12 @@ def gone(ident):
 
 
 def pid_from(job, replica="main-0"):
-    """The number that the replica prints on its first line."""
+    """Return the number that the replica prints on its first line."""
     job.until_logged("\n", replica)
     return int(job.log(replica).split()[0])
 
 
-# --- what a process gets ------------------------------------------------------------------------
+# --- a process's environment ---
 
 
 def test_environment(make_kx):
@@ -58,7 +58,7 @@ def test_environment(make_kx):
 @pytest.mark.parametrize("handle, seen", [(None, "kxfs://torchx/{}"), ("kxfs://mine/${app_id}", "kxfs://mine/{}"),
                                           ("kubernetes://torchx/${app_id}", "kxfs://torchx/{}")])
 def test_handle(kx, handle, seen):
-    """TorchX's name of the job: that of who has submitted it, if it is one of this mount."""
+    """The job's name for TorchX: that of its submitter, if it belongs to this mount."""
     job = kx.submit(app("echo $TORCHX_JOB_ID", env={"TORCHX_JOB_ID": handle} if handle else {}))
     job.finish()
     assert job.log().decode() == seen.format(job.id) + "\n"
@@ -96,7 +96,7 @@ def in_dir(path, script="pwd", **fields):
 
 
 def test_directory_of_a_job(kx, tmp_path):
-    """The run option cwd: programs are started there, whatever the mount's directory is."""
+    """The run option cwd: programs start there, whatever the mount's directory is."""
     tmp_path.chmod(0o755)
     for place in (tmp_path / "a b ü", tmp_path / "link"):
         if place.name == "link":
@@ -150,7 +150,7 @@ def test_resources_and_mounts_are_recorded(kx):
     assert "/nonexistent" in job.read("manifest.yaml")
 
 
-# --- how it ends ---------------------------------------------------------------------------------
+# --- the end of a job ---
 
 
 @pytest.mark.parametrize(("script", "state", "code", "sig"), [
@@ -171,7 +171,7 @@ def test_exit(kx, script, state, code, sig):
     if state == "SUCCEEDED":
         assert why == ""
     else:
-        # A person learns which replica and what became of it.
+        # A person learns which replica failed, and how.
         assert "main-0" in why or "main/0" in why
         assert str(code if sig is None else int(sig)) in why
 
@@ -184,7 +184,7 @@ def test_program_that_is_not_there(kx):
 
 
 def test_dies_at_once(kx):
-    """Twenty jobs whose program is gone before anybody could look."""
+    """Twenty jobs whose programs end before kxfs can sample them."""
     jobs = [kx.submit(app("exit 1")) for _ in range(20)]
     for job in jobs:
         job.finish("FAILED")
@@ -192,7 +192,7 @@ def test_dies_at_once(kx):
 
 
 def test_one_of_several_fails(kx):
-    """One failure ends the job; the others do not go on without it."""
+    """One failure ends the job; the other replicas do not continue."""
     job = kx.submit(app("""
 if [ "$N" = 1 ]; then echo failing; exit 5; fi
 echo $$; sleep 1000
@@ -205,8 +205,7 @@ echo $$; sleep 1000
 
 # --- retries -------------------------------------------------------------------------------------
 
-# Replica 1 fails in its first attempt, when all have spoken; replica 0 and the other role run until it has
-# come back.
+# Replica 1 fails in its first attempt, once all have printed; replica 0 and the other role run until it has restarted.
 FAIL_ONCE = """
 echo "attempt of $N"
 touch "said-$N"
@@ -264,7 +263,7 @@ def test_retries_are_used_up(kx):
 
 
 def test_cancel_is_sigterm(kx):
-    """The replica hears SIGTERM, and its last words are kept."""
+    """The replica receives SIGTERM, and its last words are kept."""
     job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
     job.until_logged("ready")
     rmdir(job.dir)
@@ -286,8 +285,8 @@ exit 1
 
 
 def test_directories_that_hang(make_kx):
-    """Documents that name a directory which does not answer are refused, and hold up nobody else, nor the end."""
-    # LeakSanitizer stops all threads at the end, and one that waits for this disk can't be stopped.
+    """Documents that name a directory which does not answer are refused, and delay nothing else, nor the end."""
+    # LeakSanitizer stops all threads at the end, which is impossible for one that waits for this disk.
     kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -312,7 +311,7 @@ def test_directories_that_hang(make_kx):
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
 def test_told_while_it_starts(make_kx, action):
-    """What is asked for while a program is being started is done as soon as it has been."""
+    """Actions requested while a program is being started are carried out as soon as it has started."""
     kx = make_kx("grace=1000")
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -343,7 +342,7 @@ def test_told_while_it_starts(make_kx, action):
 
 
 def test_many_last_words(kx):
-    """What is printed after SIGTERM is kept, to the last byte."""
+    """Output after SIGTERM is kept, to the last byte."""
     job = kx.submit(python_app("""
 import os, signal, sys, time
 def last(*_):
@@ -370,17 +369,17 @@ def test_cancel_of_one_that_ignores_sigterm(make_kx):
     pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
     begin = time.monotonic()
     rmdir(job.dir)
-    # rmdir returns when the cancel is accepted, not when all is over.
+    # rmdir returns when the cancel is accepted, not when everything has ended.
     assert kx.ls("jobs") == []
     gone(job.id)
     assert time.monotonic() - begin >= 0.9
-    # A process that dies has no environment a moment before it has no life.
+    # A dying process loses its environment a moment before it ends.
     wait_for(lambda: not any(alive(pid) for pid in pids), what="the processes to end")
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
 
 
 def test_cancel_takes_daemons_too(make_kx):
-    """Children in sessions of their own, whose parent is gone, are the job's too."""
+    """Orphaned children in sessions of their own belong to the job, too."""
     kx = make_kx("grace=1")
     job = kx.submit(app("setsid sh -c 'sleep 1000 & sleep 1000' & (setsid sleep 1000 &) ; echo ready; sleep 1000"))
     job.until_logged("ready")
@@ -390,7 +389,7 @@ def test_cancel_takes_daemons_too(make_kx):
 
 
 def test_daemons_do_not_outlive_the_replica(kx):
-    """What a finished replica leaves behind can't hold its end back, nor run on."""
+    """A finished replica's remaining processes can't delay its end, nor continue to run."""
     job = kx.submit(app("(setsid sleep 1000 &); echo done"))
     job.finish()
     gone(job.id)
@@ -398,8 +397,8 @@ def test_daemons_do_not_outlive_the_replica(kx):
 
 
 def test_who_is_not_of_the_job_holds_nothing_back(kx):
-    """A process that the job has not started has its output open: the job ends all the same, and the daemon's log
-    says what became of the output."""
+    """A process that does not belong to the job has its output open: the job ends anyway, and the daemon's log
+    reports what happened to the output."""
     job = kx.submit(app("echo $$; while [ ! -e go ]; do sleep 0.02; done; echo done"))
     pid = pid_from(job)
     fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY)
@@ -432,7 +431,7 @@ def test_no_newline(kx):
 
 
 def test_100_mb(kx):
-    """100 MB as fast as it goes: complete and exact, as one log and merged."""
+    """100 MB at full speed: complete and exact, as one log and merged."""
     job = kx.submit(python_app("""
 import sys
 block = b"".join(b"%011d\\n" % i for i in range(87382))[:1 << 20]
@@ -452,7 +451,7 @@ for i in range(100):
 
 
 def test_full_disk(kx):
-    """A log that takes no more ends who prints, and everybody is told why."""
+    """If a log can't grow any more, its writer is ended, and all files report the reason."""
     soft, hard = resource.prlimit(kx.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(kx.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
     job = kx.submit(app("exec yes"))
@@ -466,7 +465,7 @@ def test_full_disk(kx):
 
 
 def test_end_on_a_full_disk(make_kx):
-    """What `wait` has told is true for the next mount too: the room for it was taken when the job was launched."""
+    """The result that `wait` has returned is true for the next mount too: space for it was reserved at the launch."""
     kx = make_kx(start=False)
     run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -504,7 +503,7 @@ def test_many_replicas(kx):
 
 
 def test_jobs_side_by_side(kx):
-    """A hundred jobs at once: each its own result and output."""
+    """A hundred jobs at the same time: each has its own result and output."""
     jobs = [kx.submit(app(f"echo {i}; exit {i % 3}")) for i in range(100)]
     for i, job in enumerate(jobs):
         job.finish("FAILED" if i % 3 else "SUCCEEDED")

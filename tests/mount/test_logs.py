@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logs: with every tool exactly the bytes that the program printed, while it prints and after."""
+"""Logs: every tool reads exactly the bytes that the program printed, while it prints and afterwards."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ import time
 import pytest
 from harness import app, popen, python_app, rmdir, run, wait_for
 
-# The replica prints its part of BYTES whenever the test lets it go on, so that what a reader has
-# to see at each moment is known.
+# The replica prints its part of BYTES when the test lets it continue, so the expected contents are known at each
+# moment.
 BYTES = b"".join(b"line %05d %s\n" % (i, b"x" * (i % 97)) for i in range(3000))
 STEPS = 6
 STEPPER = """
@@ -32,7 +32,7 @@ for n in range(steps):
 
 
 def upto(n):
-    """What has been printed after step N."""
+    """Return the output after step N."""
     return BYTES[:len(BYTES) * (n + 1) // STEPS]
 
 
@@ -62,18 +62,18 @@ def stepper(kx):
 
 
 def last_line(data):
-    """The beginning of the last line that is whole."""
+    """Return the beginning of the last complete line."""
     return data[:data.rindex(b"\n")].rpartition(b"\n")[2][:10]
 
 
 def flat(shown):
-    """What is on a terminal, or in a file, without the ends of lines and without less's own words: when it has read a part of a
-    line, wherever that ended, it shows the rest below its prompt."""
+    """Return the text on a terminal, or in a file, without line ends and less's own words. If less has read a part
+    of a line, it shows the rest below its prompt."""
     return re.sub(rb"\x1b\[7m[^\x1b]*\x1b\[m|\x1b\[?[?0-9]*[a-zA-Z=]|[\r\n]", b"", shown)
 
 
 def prefixed(data, prefix=b"main/0 "):
-    """DATA as one replica's part of the merged log."""
+    """Return DATA as one replica's part of the merged log."""
     out = prefix + re.sub(rb"\n(?=.)|\r(?!\n)(?=.)", lambda m: m[0] + prefix, data, flags=re.S)
     return out
 
@@ -81,7 +81,7 @@ def prefixed(data, prefix=b"main/0 "):
 @pytest.mark.parametrize("tool", ["tail -n +1 -f", "tail -n +1 -F", "busybox tail -n +1 -f",
                                   "busybox tail -n +1 -F", "tail -c +1 -s 0.1 -f"])
 def test_tail(stepper, tool):
-    """From its start to its end, also what came while it ran."""
+    """From its start to its end, including output that arrives meanwhile."""
     stepper.step()
     out = stepper.kx.base / "out"
     with out.open("wb") as f, popen([*tool.split(), str(stepper.log)], stdout=f,
@@ -100,7 +100,7 @@ def test_tail(stepper, tool):
 
 
 def test_less_follows(stepper):
-    """less +F shows what comes, each line once."""
+    """less +F shows new output, each line once."""
     stepper.step()
     master, slave = os.openpty()
     env = {"TERM": "vt100", "LINES": "24", "COLUMNS": "200", "LESS": "-S"}
@@ -137,11 +137,11 @@ def test_less_follows(stepper):
 
 
 def test_one_shot_tools_while_it_prints(stepper):
-    """What cp, tar and the like take from a growing log is what was there: exact, to the byte."""
+    """cp, tar and similar tools copy the exact bytes that a growing log had."""
     kx, job = stepper.kx, stepper.job
     for n in range(STEPS):
         expected = stepper.step()
-        # tar finds fault with a file that grows while it is read, and the merged log comes a little later.
+        # tar complains about a file that grows while it is read, and the merged log is a little late.
         whole = prefixed(expected[:expected.rindex(b"\n") + 1])
         wait_for(lambda: job.read("log", binary=True) == whole, what="all whole lines in the merged log")
         assert stepper.log.read_bytes() == expected
@@ -187,7 +187,7 @@ def test_tools_after_the_end(stepper):
 
 
 def test_random_access(stepper):
-    """pread at any place, beyond the end too."""
+    """pread at any offset, also beyond the end."""
     stepper.rest()
     fd = os.open(stepper.log, os.O_RDONLY)
     try:
@@ -220,14 +220,14 @@ def test_bytes(kx, data):
     assert (job / "main-0/follow").read_bytes() == data
     merged = job.read("log", binary=True)
     expected = prefixed(data) if data else b""
-    # A last line without a newline may be ended, so that the next replica's begins a line.
+    # A last line without a newline may get one, so that the next replica's output begins a line.
     assert merged in (expected, expected + b"\n"), (merged[:200], expected[:200])
     rmdir(job.dir)
     assert (job.old / "main-0/log").read_bytes() == data
 
 
 def test_read_ahead(kx):
-    """A large log is the same in steps of any size, to several readers of one descriptor, and while it grows."""
+    """A large log is equal in steps of any size, for several readers of one descriptor, and while it grows."""
     job = kx.submit(app("seq -f %09.0f 1 800000; while ! [ -e go ]; do sleep 0.05; done; seq -f %09.0f 800001 2000000"))
     half, whole = (b"".join(b"%09d\n" % i for i in range(1, n + 1)) for n in (800000, 2000000))
     logs = {job / "main-0/log": b"", job / "log": b"main/0 "}
@@ -251,7 +251,7 @@ def test_read_ahead(kx):
 
 
 def read_from_several_places(fd, expected):
-    """Threads that share FD, each of which reads on from places of its own."""
+    """Threads that share FD, each reading at its own offsets."""
     wrong = []
 
     def reader(seed):
@@ -273,8 +273,7 @@ def read_from_several_places(fd, expected):
 
 
 def test_merged_log_of_several(kx):
-    """Whole lines, each with its replica's prefix, each replica's in their order; what has been
-    read never changes."""
+    """Complete lines, each with its replica's prefix, each replica's in order; bytes that were read never change."""
     job = kx.submit(python_app("""
 import os, sys, time
 me = os.environ["ME"]
@@ -300,7 +299,7 @@ for i in range(2000):
 
 
 def test_partial_lines_of_several(kx):
-    """Replicas that print half lines in turn: lines stay whole in the merged log."""
+    """Replicas that print half lines alternately: lines remain complete in the merged log."""
     job = kx.submit(python_app("""
 import os, sys, time
 me = os.environ["ME"]
@@ -315,7 +314,7 @@ for i in range(100):
 
 
 def test_follow_of_attempts(kx):
-    """A replica's follow goes through all its attempts to the end, also when it is opened after the first of them."""
+    """A replica's follow reads all its attempts to the end, even if it is opened after the first of them."""
     job = kx.submit(app("echo first line of an attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }",
                         max_retries=1))
     job.until_logged("first")
@@ -328,7 +327,7 @@ def test_follow_of_attempts(kx):
 
 
 def test_new_attempt_is_a_new_file(kx):
-    """tail -f stays with the old attempt, tail -F moves on."""
+    """tail -f stays with the old attempt, tail -F follows the new one."""
     job = kx.submit(app("echo attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }; sleep 1000",
                         max_retries=1))
     job.until_logged("attempt")
@@ -357,8 +356,8 @@ def test_output_of_both_streams_in_order(kx):
 
 
 def test_output_opened_anew(kx):
-    """Shell scripts print to /dev/stderr and /dev/stdout, which opens what is behind the descriptor
-    with O_TRUNC: nothing is cut, nothing changes places."""
+    """Shell scripts print to /dev/stderr and /dev/stdout, which opens the file of the descriptor with O_TRUNC:
+    nothing is truncated or reordered."""
     job = kx.submit(app("""
 i=0
 while [ $i -lt 100 ]; do
@@ -385,7 +384,7 @@ def test_logs_survive_a_remount(stepper):
 
 
 def test_progress_bar(kx):
-    """A line that only carriage returns end comes as it is drawn, in the merged log too."""
+    """A line that only ends in carriage returns appears as it is drawn, in the merged log too."""
     job = kx.submit(app(r"printf '\r10%%\r20%%\r30%%'; exec sleep 1000"))
     job.until_logged("30%")
     expected = b"main/0 \rmain/0 10%\rmain/0 20%\r"
@@ -397,7 +396,7 @@ def test_progress_bar(kx):
 
 
 def test_spool_limit(make_kx):
-    """Beyond it the oldest output goes; the jobs stay with how they have ended, in jobs/ and in history/."""
+    """Beyond the limit the oldest output is removed; the jobs and their results remain, in jobs/ and in history/."""
     kx = make_kx("spool_limit=1M")
     text = app("head -c 400000 /dev/zero; exit $N", env={"N": "${replica_id}"})
     old, cancelled = kx.submit(text), kx.submit(text)

@@ -31,7 +31,7 @@ class File:
 
 
 class Model:
-    """What the manual says, in as few words as possible."""
+    """The rules of the manual, as short as possible."""
 
     def __init__(self):
         self.files = {}
@@ -53,7 +53,8 @@ class Model:
         return base in (self.job if kind == "job" else self.error)
 
     def commit(self, name, file):
-        """A writer of FILE is done, or it is renamed to NAME. The errno, 0: accepted or nothing to do."""
+        """A writer of FILE is done, or it is renamed to NAME. Return the errno; 0 if it was accepted, or there was
+        nothing to do."""
         if name == "notes" and file.content:
             self.error.add(name)  # that it does not submit; the others are names of editors
         if not self.submits(name) or not file.content:
@@ -68,7 +69,7 @@ class Model:
 
     def write(self, name, content, append):
         if self.is_verdict(name):
-            # Through a link to a job that is there it is a directory that would be written.
+            # Through a link to an existing job, it would write a directory.
             return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs | self.history else errno.EPERM
         file = self.files.setdefault(name, File(""))
         file.content = file.content + content if append else content
@@ -109,7 +110,7 @@ class Model:
             if err:
                 return errno.EBADMSG  # mv takes EINVAL for something else
         elif file.launched and self.submits(old) and self.submits(new):
-            # It is not launched again: its verdict goes along.
+            # It is not launched again: its result moves along.
             if old in self.job or old in self.error:
                 self.job.pop(new, None)
                 self.error.discard(new)
@@ -148,7 +149,7 @@ class Walk:
             got = e.errno
         assert got == err, f"{errno.errorcode.get(got, 'success')} instead of {errno.errorcode.get(err, 'success')}"
 
-    # Each returns what it did, for the report.
+    # Each returns its description, for the report.
 
     def do_write(self):
         name = self.any_name()
@@ -233,7 +234,7 @@ class Walk:
         self.kx.restart()
 
     def learn(self):
-        """The id of a job that has just been accepted is the mount's to choose."""
+        """The mount chooses the id of an accepted job."""
         ident = os.path.basename(os.readlink(self.kx / "submit" / f"{self.model.new}.job"))
         assert ident not in self.model.jobs | self.model.history, "two submissions, one job"
         self.model.job[self.model.new] = ident
@@ -269,7 +270,7 @@ class Walk:
 
 
 def test_model(kx, request, sanitized):
-    """3000 operations, or as many as can be done in some minutes: each syncs files."""
+    """3000 operations, or as many as possible in some minutes: each syncs files."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000

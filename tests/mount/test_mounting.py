@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mount(8), fstab, options without a place of their own, and what is written of options by hand."""
+"""mount(8), fstab, options without a test of their own, and the lists of options in documents."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def test_fstab(make_kx, kind):
 
 
 def test_mount_helper_refuses(make_kx):
-    """mount(8) asks its helper for a pretence with -f: a mount that is none would be worse than a refusal."""
+    """mount(8) requests a pretended mount with -f, which kxfs refuses: pretending would be worse."""
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
     assert p.returncode == 1 and p.stderr == "kxfs: -f: a fake mount is not possible\n"
@@ -98,11 +98,11 @@ def test_debug_messages(make_kx):
     assert "is mounted on" in kx.said()
 
 
-# --- the table of options and what is written by hand ----------------------------------------------
+# --- the table of options and the documents ---
 
 
 def listed(binary):
-    """Options as --help lists them: {"-V, --version", "state=DIR", ...}."""
+    """Return the options as --help lists them: {"-V, --version", "state=DIR", ...}."""
     heads = re.findall(r"^  (\S.*?)  +\S", run([binary, "--help"]).stdout, re.M)
     return set(heads)
 
@@ -129,7 +129,7 @@ def test_generic_options_of_the_man_page(make_kx):
 
 
 def test_man_page_examples(make_kx):
-    """Each example of kxfs(1) works as it stands, with the mount points of this test."""
+    """Each example of kxfs(1) works unchanged, with the mount points of this test."""
     text = (ROOT / "docs/kxfs.1").read_text()
     examples = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text[text.index(".Sh EXAMPLES"):], re.M | re.S)
     shell = [e.replace("\\&", "") for e in examples if e.startswith("mkdir")]

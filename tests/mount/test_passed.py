@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A mount that another program has made, and whose descriptor it hands over as the mount point /dev/fd/N."""
+"""A mount that another program has made. It passes the descriptor to kxfs as the mount point /dev/fd/N."""
 
 import contextlib
 import ctypes
@@ -11,14 +11,14 @@ import pytest
 from harness import LIMIT, USER, app, run, wait_for
 
 NOBODY = pwd.getpwnam(USER).pw_uid
-# No /dev/fuse, no capability, and none to be had; with THERE, the mount is made after this, so it can't be seen from here.
+# No /dev/fuse and no capability. With THERE, the mount is made after this, so it is not visible from here.
 RESTRICTED = ["unshare", "-m", "sh", "-c", f"""mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 || exit 9
 if [ "$THERE" ]; then touch "$THERE"; read line; fi
 exec setpriv --reuid={USER} --regid=nogroup --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@" """, "sh"]
 
 
 class Passed:
-    """The program that mounts: FD is its descriptor."""
+    """The program that mounts; FD is its descriptor."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -66,8 +66,8 @@ def passed(make_kx):
 
 @pytest.mark.parametrize("how", ["signal", "umount"])
 def test_passed(passed, how):
-    """An ordinary user without any right serves it. Its jobs have no descriptor of it. It ends when it is told to, and the
-    mount is dead then; or when the mount is taken away."""
+    """An ordinary user without any rights serves it. Its jobs do not inherit the descriptor. It ends when requested,
+    and then the mount is dead; or when the mount is removed."""
     kx = passed.kx
     passed.start("allow_other")
     wait_for(lambda: f"local: is mounted on /dev/fd/{passed.fd}" in kx.said(), what="what it says when it is up")
@@ -76,7 +76,8 @@ def test_passed(passed, how):
     job = kx.job_of("a.yaml")
     job.finish()
     assert job.read("main-0", "log").endswith("done\n") and "fuse" not in job.read("main-0", "log")
-    # A shell that writes in several steps launches one job: its descriptors are seen though the mount's place is not.
+    # A shell that writes in several steps launches one job: kxfs sees its descriptors although it can't see the mount's
+    # path.
     kx.call("{ head -c 20; cat; } > submit/steps.yaml", input=text)
     assert len(kx.ls("jobs")) == 2
     said = passed.refused(passed.command(), pass_fds=[passed.fd])
@@ -93,7 +94,7 @@ def test_passed(passed, how):
 
 
 def test_refused(passed, tmp_path):
-    """What is no descriptor of a mount."""
+    """Descriptors that are not of a mount."""
     with open(tmp_path / "file", "wb") as f:
         number = f.fileno()
         said = passed.refused(passed.command(number=number), pass_fds=[number])

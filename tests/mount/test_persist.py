@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What outlives the daemon: a remount, and a daemon that is killed."""
+"""State that outlives the daemon: over a remount, and after a kill."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ from harness import Job, actions, alive, app, err_of, is_mounted, kill, rmdir, r
 
 
 def everything(job, where=None):
-    """The bytes of all files of a job that don't block."""
+    """Return the bytes of all files of a job that don't block."""
     top = where or job.dir
     return {os.path.relpath(os.path.join(path, name), top): pathlib.Path(path, name).read_bytes()
             for path, _, files in os.walk(top) for name in files
@@ -49,7 +49,7 @@ def several(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_finished_jobs(kx, several, sig):
-    """Byte for byte the same afterwards, history and submit/ too."""
+    """Everything is equal afterwards, byte for byte, history and submit/ too."""
 
     def look():
         files = {name: everything(job) for name, job in several.items() if name != "removed"}
@@ -69,7 +69,7 @@ def test_finished_jobs(kx, several, sig):
 
 
 def test_directory_that_is_not_utf8(make_kx):
-    """A job is known again whatever the directory is called that it ran in."""
+    """A job is recognized even if the directory that it ran in was renamed."""
     kx = make_kx(start=False)
     kx.work = pathlib.Path(os.fsdecode(os.fsencode(kx.work) + b"/caf\xe9"))
     kx.work.mkdir()
@@ -106,7 +106,7 @@ def test_refused_files(kx):
 
 
 def test_crash_loses_no_output(kx):
-    """What is printed while no daemon runs is in the log afterwards."""
+    """Output printed while no daemon runs is in the log afterwards."""
     job = kx.submit(app("echo before; while [ ! -e go ]; do sleep 0.02; done; echo between; touch said; "
                         "while [ ! -e end ]; do sleep 0.02; done; echo after"))
     job.until_logged("before")
@@ -122,7 +122,7 @@ def test_crash_loses_no_output(kx):
 
 
 def test_crash_while_it_prints(kx):
-    """SIGKILL of kxfs in the middle of much output, which is also opened anew: no byte is lost."""
+    """SIGKILL of kxfs during much output, in a file that is also reopened: no byte is lost."""
     job = kx.submit(app("""
 i=0
 while [ ! -e stop ]; do
@@ -151,7 +151,7 @@ done
 
 
 def test_other_processes_are_left_alone(kx, make_kx):
-    """Two mounts: the crash, restart and end of one does not touch the other's jobs."""
+    """Two mounts: crash, restart and end of one do not affect the other's jobs."""
     other = make_kx()
     theirs = other.submit(app("echo $$; exec sleep 10000"))
     theirs.until_logged("\n")
@@ -170,7 +170,7 @@ def test_other_processes_are_left_alone(kx, make_kx):
 
 
 def test_accepted_is_kept(kx):
-    """Killed in the middle of submissions: each that close() accepted is there afterwards, once."""
+    """A kill during submissions: each that close() accepted exists afterwards, once."""
     accepted = []
     stop = threading.Event()
 
@@ -202,7 +202,7 @@ def test_accepted_is_kept(kx):
 
 
 def test_damaged_record(kx):
-    """A job whose record is damaged is moved to aside/, with its output, and the others are there."""
+    """A job whose record is damaged is moved to aside/, with its output, and the others remain."""
     good = kx.submit(app("echo good"))
     bad = kx.submit(app("echo bad"))
     for job in (good, bad):
@@ -222,7 +222,7 @@ def test_damaged_record(kx):
 
 
 def planned(kx, job, name):
-    """The head of the record of a job that is about to be started, and would be by the next mount; made of that of JOB."""
+    """Return the head of the record of a job that the next mount would start, made from that of JOB."""
     head = records.copy_of(records.head_of(records.of(kx, job.id)), str(uuid.uuid4()), name)
     head["state"]["over"] = False
     head["snapshot"].update(state="PENDING", phase="Pending", reason="", started=0, finished=0)
@@ -236,8 +236,8 @@ def document(kx, job):
 
 
 def test_damaged_byte_of_a_record(kx, request):
-    """A bit of any byte of a record is wrong, or some bytes of it are missing, doubled or others: what it would have
-    started is not started, nor shown, and the mount says so of each. The job whose record is whole is started."""
+    """One bit of any byte of a record is wrong, or some bytes are missing, doubled or different: its job is not
+    started, nor shown, and the mount reports each record. The job whose record is intact is started."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000
@@ -251,7 +251,7 @@ def test_damaged_byte_of_a_record(kx, request):
     records.add(kx, planned(kx, job, "app-whole"), appdef)
     head = planned(kx, job, "app-00000")
     end = len(records.sealed(head))
-    # No checksum covers the letter; that of the document counts when the document is used.
+    # No checksum covers the letter; the document's checksum counts when the document is used.
     uncovered = {11, *range(56, 73)}
     for i in range(end + 300):
         key = str(uuid.uuid4())
@@ -277,7 +277,8 @@ def test_damaged_byte_of_a_record(kx, request):
 
 
 def test_many_attempts(kx):
-    """After days of failures a job has ten thousands of logs: a start that begins them all again does not hold up others."""
+    """After days of failures a job has ten thousands of logs: a start that opens them all does not delay other
+    requests."""
     (kx.work / "go").touch()
     job = kx.submit(app("until [ -e go ]; do sleep 0.05; done"))
     job.finish()
@@ -295,7 +296,7 @@ def test_many_attempts(kx):
 
 
 def refused(kx, job, text):
-    """Make the AppDef of JOB one that this version does not take, though it was submitted so, and start kxfs."""
+    """Make the AppDef of JOB one that this version refuses, although it was submitted, and start kxfs."""
     record = records.of(kx, job.id)
     record.write_bytes(records.sealed(records.head_of(record), text.encode()))
     kx.start()
@@ -305,7 +306,7 @@ WHY = "this version of kxfs does not take app.yaml: app.yaml:"
 
 
 def test_appdef_that_a_later_version_refuses(kx):
-    """Its job is shown and what runs of it goes on; but nothing of it is started again, and it says why."""
+    """Its job is shown and its processes continue; but nothing of it is started again, and it reports why."""
     job = kx.submit(app("[ -e go ] || echo begun; until [ -e go ]; do sleep 0.05; done; echo out; exit 3", max_retries=9))
     over = kx.submit(app("echo over"))
     job.until_logged("begun")
@@ -319,7 +320,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
     assert f"exit code 3; it is not restarted: {WHY}" in job.status()["message"]
-    # Of a job that is over the AppDef is shown alone.
+    # For a finished job, only the AppDef is shown.
     kx.end()
     refused(kx, over, text)
     assert over.state() == "SUCCEEDED" and over.log() == b"over\n" and over.read("app.yaml") == text
@@ -327,7 +328,7 @@ def test_appdef_that_a_later_version_refuses(kx):
 
 
 def test_damaged_appdef(kx):
-    """What was not submitted is not started."""
+    """A document that was not submitted is not started."""
     job = kx.submit(app("echo $KXFS_JOB >> started"))
     job.finish()
     kx.end()
@@ -343,8 +344,8 @@ def test_damaged_appdef(kx):
 
 
 def test_damaged_submission(kx):
-    """What is known of a file of submit/ can't be read: it is moved away, the others are not touched, and what
-    the file has launched is not launched again by a rename."""
+    """If the record of a file in submit/ is unreadable, it is moved away, other records are untouched, and a rename
+    does not launch the file's job again."""
     for name in ("good.yaml", "bad.yaml"):
         kx.submit(app("true"), name).finish()
     jobs = kx.ls("jobs")
@@ -369,11 +370,11 @@ def test_damaged_submission(kx):
 
 @pytest.mark.parametrize("left", [None, b"kxfs submit 2\nlaunched 10", b"kxfs submit 2\npending 0\n" + bytes(120)])
 def test_lost_record(kx, left):
-    """A power cut took the record of the last verdict with it, or left a part: the next mount tells it from the job. One
-    that was told before, and removed, does not come again."""
+    """A power cut has removed or truncated the record of the last result: the next mount derives it from the job. A
+    result that was reported before, and removed, does not reappear."""
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
     reported, records = kx.state / "submit.reported", kx.state / "submit.records"
-    # It is written in place.
+    # The record is written in place.
     wait_for(lambda: reported.exists() and int(reported.read_bytes() or 0) > 0, what="that it is told")
     until = reported.read_bytes()
     lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
@@ -390,15 +391,15 @@ def test_lost_record(kx, left):
         assert kx.job_of("lost.yaml").id == lost.id
         kx.restart()
     assert {job.id for job in kx.jobs()} == {told.id, lost.id}
-    # Neither is launched again by a rename.
+    # A rename launches neither again.
     for name in ("told", "lost"):
         os.rename(kx / f"submit/{name}.yaml", kx / f"submit/{name}2.yaml")
     assert len(kx.ls("jobs")) == 2
 
 
 def test_damaged_time(kx):
-    """A time up to which all is told that can't be read is mended by the next verdict. What was told before, and
-    removed, does not come again."""
+    """The time up to which results were reported is unreadable; the next result repairs it. A result that was
+    reported before, and removed, does not reappear."""
     kx.submit(app("exec sleep 10000"), "told.yaml")
     os.remove(kx / "submit/told.yaml.job")
     wait_for(lambda: "\njob " not in (kx.state / "submit.records/told.yaml").read_text())
@@ -413,7 +414,7 @@ def test_damaged_time(kx):
 
 
 def test_damaged_time_and_lost_record(kx):
-    """Where neither says that a file was launched, its job does: it is not said that nothing was."""
+    """If neither record shows that a file was launched, its job does: no message claims that nothing was launched."""
     job = kx.submit(app("exec sleep 10000"), "x.yaml")
     kx.end(signal.SIGKILL)
     (kx.state / "submit.records/x.yaml").unlink()
@@ -424,7 +425,7 @@ def test_damaged_time_and_lost_record(kx):
 
 
 def test_launched_and_renamed(kx):
-    """That a content was launched is known after a crash by whatever name, also in scratch files."""
+    """After a crash, kxfs knows that contents were launched, under any name, also in scratch files."""
     kx.submit(app("true"), "x.yaml").finish()
     os.rename(kx / "submit/x.yaml", kx / "submit/scratch")
     kx.restart(signal.SIGKILL)
@@ -437,7 +438,7 @@ def test_launched_and_renamed(kx):
 
 
 def test_launched_and_written_again(kx):
-    """An editor's file that was launched once and has been written again is launched, though its bytes are the same."""
+    """An editor's file that was launched and then written again is launched again, even with equal bytes."""
     kx.submit(app("true"), "x.yaml").finish()
     os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml.tmp")
     kx.write("submit/x.yaml.tmp", app("true"))
@@ -447,7 +448,7 @@ def test_launched_and_written_again(kx):
 
 
 def test_state_of_another_version(make_kx):
-    """It is refused with what to do, and left as it is."""
+    """It is refused with a remedy, and remains unchanged."""
     kx = make_kx(start=False)
     kx.state.mkdir(exist_ok=True)
     for name in ("jobs", "submit"):
@@ -466,7 +467,7 @@ def test_state_of_another_version(make_kx):
 
 
 def test_umount_from_outside(kx):
-    """umount ends the daemon, cleanly, and its jobs with it."""
+    """umount ends the daemon cleanly, with its jobs."""
     job = kx.submit(app("echo $$; exec sleep 10000"))
     job.until_logged("\n")
     pid = int(job.log())
@@ -479,7 +480,7 @@ def test_umount_from_outside(kx):
 
 
 def test_repeated_crashes(kx):
-    """Ten crashes in a row, one soon after the other."""
+    """Ten crashes in quick succession."""
     job = kx.submit(app("echo kept"))
     job.finish()
     for _ in range(10):
@@ -514,7 +515,8 @@ def test_transitions(kx):
 
 
 def test_state_directory_is_removed(kx):
-    """Somebody removes it under the mount: what is known of jobs is shown, output is an error, and one line says why."""
+    """A user removes it under the mount: known jobs are still shown, reading output fails, and one message has the
+    reason."""
     job = kx.submit(app("echo hello"), "app.yaml")
     job.finish()
     assert job.log() == b"hello\n"
@@ -535,7 +537,7 @@ def test_state_directory_is_removed(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
 def test_merged_log_that_could_not_be_made(kx, sig):
-    """A merged log that the disk refuses until kxfs ends is made by the next start, for a job that is over too."""
+    """A merged log that the disk refuses until kxfs ends is made by the next start, also for a finished job."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; echo one; echo two", num_replicas=2))
     job.until("RUNNING")
     folder = kx.folder(job.id)

@@ -3,8 +3,8 @@
 further step; what the disk has by then is copied, all of it ends, and the copy is mounted, so that the kernel replays the
 journal. Then the next kxfs, in another run of the machine, keeps what the one before it had promised:
 
-    who was told that his file is accepted      has one job of it
-    who saw that a job has ended, and how       sees the same
+    a user whose file was accepted              has one job of it
+    a user who saw how a job has ended          sees the same
     a program whose end was seen                is not started again, and others by a start of the machine once
     a log                                       is what was printed, up to some byte
 
@@ -32,7 +32,7 @@ WRITERS = 3
 IMAGE_MB = 32
 PRINTED = b"one\ntwo\n"
 
-# Whoever reads which run of the machine this is reads KXFS_TEST_BOOT.
+# Processes that read the machine's boot id get KXFS_TEST_BOOT.
 BOOT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +60,7 @@ int open64(const char *path, int flags, mode_t mode)
 
 
 class Machine:
-    """A disk with STATE, and the mount on it; the power is cut again and again."""
+    """A disk with STATE, and the mount on it; the power is cut repeatedly."""
 
     def __init__(self, make_kx):
         self.kx = make_kx(start=False)
@@ -86,12 +86,12 @@ class Machine:
         self.counts = pathlib.Path("/sys/block", os.path.basename(source), "stat")
 
     def written(self):
-        """How often the disk was written and flushed, and how much of it is under way."""
+        """Return how often the disk was written and flushed, and how many writes are in progress."""
         counts = self.counts.read_text().split()
         return counts[4], counts[15], counts[8]
 
     def snapshot(self):
-        """The disk as it is between two writes."""
+        """Return the disk as it is between two writes."""
         def copied():
             before = self.written()
             shutil.copyfile(self.image, self.copy)
@@ -99,7 +99,7 @@ class Machine:
         wait_for(copied, what="a moment in which the disk is not written")
 
     def cut(self):
-        """The power goes, and comes again."""
+        """Cut the power, and restore it."""
         for sig in (signal.SIGSTOP, signal.SIGKILL):
             while pids := [pid for pid in marked_pids() if not (sig == signal.SIGSTOP and is_stopped(pid))]:
                 for pid in pids:
@@ -123,7 +123,7 @@ class Machine:
 
 
 def is_stopped(pid):
-    """Does no thread of it do anything any more?"""
+    """True if none of its threads runs any more."""
     states = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -132,7 +132,7 @@ def is_stopped(pid):
 
 
 class Told:
-    """What users do, and what they were told."""
+    """What users did, and what they observed."""
 
     def __init__(self, kx, chance):
         self.kx, self.chance = kx, chance
@@ -173,7 +173,7 @@ class Told:
                     return
 
     def check(self):
-        """After a start, or before a cut."""
+        """Check after a start, or before a cut."""
         kx = self.kx
         jobs = {job.id: job for job in kx.jobs()}
         for ident, state in self.ended.items():

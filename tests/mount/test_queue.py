@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs are pretended; jobs themselves watch that none
-has two users.
+"""The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs are pretended; the jobs check that none has two
+users.
 
-KXFS_TEST_GPU_JOBS is how many jobs the tests that choose at random run (default 24), KXFS_TEST_GPU_CRASHES how often kxfs
-is killed (4).
-"""
+KXFS_TEST_GPU_JOBS is how many jobs the randomized tests run (default 24), KXFS_TEST_GPU_CRASHES how often kxfs is
+killed (4)."""
 
 import os
 import random
@@ -28,7 +27,7 @@ def rng(pytestconfig):
 
 
 def held(name, last="", **fields):
-    """A job that says in the file `order` that it begins, and waits for the file NAME."""
+    """A job that writes to the file `order` when it begins, and waits for the file NAME."""
     return app(f"echo {name} >> order; while [ ! -e {name} ]; do sleep 0.02; done; {last}", name=name, **fields)
 
 
@@ -42,7 +41,7 @@ def gpus(n):
 
 
 def line_up(kx, *names):
-    """One job that runs, and others that wait behind it."""
+    """One job that runs, and others queued behind it."""
     jobs = {name: kx.submit(held(name)) for name in names}
     jobs[names[0]].until("RUNNING")
     wait_for(lambda: order(kx) == list(names[:1]), what=f"{names[0]} to say that it begins")
@@ -66,7 +65,7 @@ def finish_in_order(kx, jobs, *names):
 
 
 def test_program_that_the_job_before_makes(make_kx):
-    """Whether there is a program is found out when it is started, so one job may build what the next one runs."""
+    """Whether a program exists is checked when it is started, so one job may build the program of the next one."""
     kx = make_kx("jobs=1")
     build = kx.submit(held("build", "printf '#!/bin/sh\\necho built\\n' > tool; chmod +x tool"))
     ran = kx.submit(app("", roles=[{"name": "main", "image": "none", "entrypoint": "./tool"}]))
@@ -78,7 +77,7 @@ def test_program_that_the_job_before_makes(make_kx):
 
 
 def test_jobs(make_kx):
-    """One after the other, in their order; what waits says for what, and at which place."""
+    """Jobs run one after the other, in order; waiting ones show their reason and their position."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     b, c = jobs["b"].status(), jobs["c"].status()
@@ -98,13 +97,13 @@ def test_jobs(make_kx):
 
 
 def test_no_queue(kx):
-    """Without the options there is none, and a gpu of a resource is recorded, not enforced."""
+    """Without the options there is no queue, and a gpu in a resource is recorded, not enforced."""
     assert "queues" not in kx.ls()
     kx.submit(app("echo .${CUDA_VISIBLE_DEVICES-unset}.", resource=gpus(1000))).finish()
 
 
 def test_requests(make_kx):
-    """What is done to a job that waits: removing, suspending, ending it."""
+    """Removing, suspending and ending a waiting job."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c", "d", "e")
     remove(jobs["c"].dir)
@@ -122,7 +121,7 @@ def test_requests(make_kx):
 
 
 def test_suspended(make_kx):
-    """A job that runs and is suspended keeps its place: its processes are there, and have memory."""
+    """A suspended job keeps its slot, since its processes still exist and use memory."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b")
     write_ctl(jobs["a"], "suspend")
@@ -132,7 +131,7 @@ def test_suspended(make_kx):
 
 
 def test_retries(make_kx):
-    """Attempts of a job follow each other: it keeps its place, and its GPUs, until it is over."""
+    """Attempts of a job follow each other: it keeps its slot and its GPUs until it is over."""
     kx = make_kx("gpus=3")
     jobs = {"first": kx.submit(app("echo first >> order", resource=gpus(1))),
             "a": kx.submit(held("a", "echo $CUDA_VISIBLE_DEVICES; [ -e twice ] || { touch twice; exit 1; }",
@@ -150,7 +149,7 @@ def test_retries(make_kx):
 
 @pytest.mark.parametrize("options, sig", [("jobs=1", signal.SIGKILL), ("jobs=1,linger", signal.SIGTERM)])
 def test_remount(make_kx, options, sig):
-    """What runs goes on and what waits does, in the same order, over a crash and with linger."""
+    """Running and waiting jobs continue in the same order, over a crash and with linger."""
     kx = make_kx(options)
     jobs = line_up(kx, "a", "b", "c", "d")
     write_ctl(jobs["b"], "suspend")
@@ -163,7 +162,8 @@ def test_remount(make_kx, options, sig):
 
 
 def test_ended_meanwhile(make_kx):
-    """Whose turn comes while no kxfs runs begins with the next; without jobs= all that waited do."""
+    """A job whose slot becomes free while no kxfs runs starts with the next mount; without jobs= all waiting ones
+    do."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     kx.end(signal.SIGKILL)
@@ -184,7 +184,7 @@ def test_ended_meanwhile(make_kx):
 
 
 def test_read_only(make_kx):
-    """A mount with ro begins nothing and forgets nothing: what waits does so until one without comes, in its order."""
+    """A read-only mount starts nothing and forgets nothing: waiting jobs remain in order until a mount without ro."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     kx.end(signal.SIGKILL)
@@ -204,7 +204,7 @@ def test_read_only(make_kx):
 
 
 def test_unmounted(make_kx):
-    """Without linger, unmounting ends what waits as what runs."""
+    """Without linger, unmounting ends waiting jobs like running ones."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b")
     kx.restart()
@@ -222,7 +222,8 @@ while :; do sleep 0.02; done
 
 @pytest.mark.parametrize("how", ["terminate", "remove"])
 def test_ending(make_kx, how):
-    """What a job has is not free before its processes have ended, however long they take, over a crash too."""
+    """A job's slot and GPUs become free only when its processes have ended, however long that takes, also over a
+    crash."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -244,7 +245,7 @@ def test_ending(make_kx, how):
 
 
 def test_never_fits(make_kx):
-    """What needs more GPUs than there are is refused at the close; so it is in dryrun/."""
+    """A job that needs more GPUs than exist is refused at the close, and in dryrun/ too."""
     kx = make_kx("gpus=4")
     text = app("true", resource=gpus(2), num_replicas=3)
     for name in ("submit", "dryrun"):
@@ -254,7 +255,7 @@ def test_never_fits(make_kx):
 
 
 def test_fewer(make_kx):
-    """A mount with fewer GPUs than before: what fits no more says so, and is in nobody's way."""
+    """A mount with fewer GPUs than before: a job that no longer fits reports that, and blocks nothing."""
     kx = make_kx("gpus=4,jobs=1")
     a, b, c = (kx.submit(held(name, resource=gpus(n))) for name, n in (("a", 1), ("b", 4), ("c", 1)))
     a.until("RUNNING")
@@ -286,7 +287,7 @@ def test_why(make_kx):
     assert [a.log(f"main-{k}") for k in range(7)] == [f"{k} {k}\n".encode() for k in range(7)]
 
 
-# Take each GPU that it has been given; a directory can only be made once.
+# Use each assigned GPU; a directory can only be made once.
 USE = """
 echo $KXFS_JOB/$KXFS_REPLICA >> started
 n=0
@@ -298,7 +299,7 @@ for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do rmdir gpu-$i; done
 
 
 def test_places(make_kx, rng):
-    """No more run at once than there are places, and none is started twice, however often kxfs is killed meanwhile."""
+    """At most as many jobs run as there are slots, and none is started twice, although kxfs is killed repeatedly."""
     kx = make_kx("jobs=3")
     jobs = []
     for _ in range(JOBS):
@@ -313,7 +314,7 @@ def test_places(make_kx, rng):
 
 
 def test_gpus(make_kx, rng):
-    """No GPU has two users at once, and no job is started twice, however often kxfs is killed meanwhile."""
+    """No GPU has two users at a time, and no job is started twice, although kxfs is killed repeatedly."""
     kx = make_kx("gpus=8")
     jobs = []
     for i in range(JOBS):
@@ -331,8 +332,8 @@ def test_gpus(make_kx, rng):
 
 
 def test_none_idle(make_kx, rng):
-    """Who is first and fits runs, nobody overtakes, and what is free is too little for the first: after each end, and
-    after each kill of kxfs."""
+    """The first job in the queue runs if it fits, no job overtakes, and the free GPUs do not suffice for the first:
+    after each end, and after each kill of kxfs."""
     kx = make_kx("gpus=8")
     needs = {f"j{i}": rng.randint(1, 4) * rng.randint(1, 2) for i in range(JOBS)}
     waiting, running, ids = list(needs), [], {}
@@ -368,7 +369,7 @@ def queue(kx):
 
 
 def test_gpu_of_a_job_that_is_being_ended(make_kx):
-    """The queue and `why` of who waits count it in the same way: it is not free before its job has ended."""
+    """The queue and `why` of waiting jobs count equally: a GPU is not free before its job has ended."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -408,7 +409,7 @@ def test_unmounted_before_its_turn(make_kx):
 
 
 def test_few_descriptors(make_kx):
-    """Jobs for which no descriptors are left wait until others end."""
+    """Jobs wait while no descriptors are left, until others end."""
     kx = make_kx(start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))):
         jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.1; done")) for _ in range(20)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What went wrong once and is in nobody else's file: found by playing with a mount."""
+"""Earlier bugs without a better file, found by using a mount."""
 
 import os
 
@@ -7,8 +7,7 @@ from harness import app, sh_role
 
 
 def test_a_job_of_thousands_of_replicas_is_accepted_soon(kx):
-    """close() does not wait until all processes have been started one after the other: within its
-    30 s they are not."""
+    """close() does not wait until all processes were started one after the other, which takes longer than its 30 s."""
     job = kx.submit(app("", roles=[sh_role("exit 0", num_replicas=6000)]))
     assert len(job.status()["roles"][0]["replicas"]) == 6000
 

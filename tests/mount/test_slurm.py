@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/slurm.md: each command of its tables is run on a mount, each field taken by a cluster's kind and by a local job."""
+"""docs/slurm.md: each command of its tables runs on a mount; a cluster's kind and a local job accept each field."""
 
 import contextlib
 import json
@@ -14,18 +14,18 @@ import yaml
 from harness import ROOT, app, marked_pids, popen, removed, run, wait_for
 
 PAGE = (ROOT / "docs/slurm.md").read_text()
-# Nobody is to get mail from a test.
+# Tests must not send mail.
 UNTESTED = re.compile(r"; mail .*")
 
 
 def table(heading):
-    """The right column of the first table behind HEADING, each with its left one."""
+    """Return the right column of the first table after HEADING, each cell with the left one."""
     rows = re.search(re.escape(heading) + r"\n(?:.*\n)*?\| Slurm \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)[1]
     return [(left, re.fullmatch(r"`(.*)`", right)[1]) for left, right in re.findall(r"^\| (.*) \| (.*) \|$", rows, re.M)]
 
 
 def readers(job):
-    """How many files that block processes of this test have open."""
+    """Return how many blocking files processes of this test have open."""
     n = 0
     for pid in marked_pids():
         with contextlib.suppress(OSError):
@@ -34,7 +34,7 @@ def readers(job):
 
 
 def test_commands(kx):
-    """In their order, with one job; those that wait are begun before the job is ended, and end then."""
+    """Run them in order, with one job; waiting commands begin before the job ends, and end then."""
     for name in ("train.yaml", "next.yaml"):
         (kx.work / name).write_text(app("echo begin; exec sleep 10000", name=name[:-5]))
     held = {**json.loads(app("true", name="held")), "scheduler_args": {"hold": True}}
@@ -80,7 +80,7 @@ def test_fields(kx, tmp_path, backend):
 
 
 def test_one_at_a_time(kx, tmp_path):
-    """The example with flock: two jobs that are submitted at the same time run one after the other."""
+    """The example with flock: two jobs submitted at the same time run one after the other."""
     example = textwrap.dedent(re.search(r"^    name: train\n(?:    .*\n)+", PAGE, re.M)[0])
     example = example.replace("/tmp/train.lock", f"{tmp_path}/lock").replace("echo begin", f"echo begin | tee -a {tmp_path}/order")
     example = example.replace("echo end", f"echo end | tee -a {tmp_path}/order")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stamped: the lines of log, each behind the time at which it came."""
+"""stamped: the lines of log, each after its time."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ os.write(1, b"no end")
 
 
 def split(stamped):
-    """The times and the lines of STAMPED, which has nothing else in it."""
+    """Return the times and the lines of STAMPED, which has nothing else."""
     found = LINE.findall(stamped)
     assert b"".join(time + b" " + line for time, line in found) == stamped
     return [time.decode() for time, _ in found], b"".join(line for _, line in found)
@@ -42,7 +42,7 @@ def test_replica(kx):
     assert lines == job.log() == b"".join(b"line %d\n" % i for i in range(5)) + b"no end"
     assert os.stat(job / "main-0/stamped").st_size == len(stamped)
     assert times == sorted(times) and begin <= times[0] and times[-1] <= now() + "Z"
-    # Each line has its own time, and so one can ask for what came since then.
+    # Each line has its own time, so a reader can select newer ones.
     assert len(set(times[:5])) == 5
     since = run(["awk", f'$1 >= "{times[2]}"', str(job / "main-0/stamped")]).stdout
     assert "line 2" in since and "line 4" in since and "line 0" not in since
@@ -62,7 +62,7 @@ def test_merged(kx):
 
 
 def test_listing_reads_no_log(kx):
-    """Its size is counted from the log when somebody asks for it; who reads the names does not."""
+    """Its size is counted from the log only when it is requested; listing the names does not."""
     size, rounds = 50000, 300
     job = kx.submit(app(f"head -c {size} /dev/zero"))
     job.finish()
@@ -78,7 +78,7 @@ def test_listing_reads_no_log(kx):
 
 
 def test_follow(kx):
-    """tail -f shows what comes, and it is there before the program has printed anything."""
+    """tail -f shows new output, and the file exists before the program has printed anything."""
     job = kx.submit(app("while ! test -e go; do sleep 0.05; done; echo one; "
                         "while ! test -e on; do sleep 0.05; done; echo two"))
     path, got = job / "main-0/stamped", kx.base / "got"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A start changes nothing until its mount is up: jobs that a crash or `linger` has left run on, whatever becomes of it."""
+"""A start changes nothing until its mount is up: jobs that a crash or `linger` has left continue, whether or not it
+succeeds."""
 
 import contextlib
 import errno
@@ -19,13 +20,13 @@ NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--
 
 
 def crashed(kx):
-    """kxfs is killed, and its dead mount taken away."""
+    """Kill kxfs, and remove its dead mount."""
     kx.end(signal.SIGKILL)
     run(["umount", "-l", str(kx.mnt)])
 
 
 def is_left(kx, job, pid):
-    """The job runs on, and the next mount has it."""
+    """The job continues, and the next mount has it."""
     assert alive(pid)
     kx.start()
     job.until("RUNNING")
@@ -34,7 +35,7 @@ def is_left(kx, job, pid):
 
 @pytest.mark.parametrize("how", ["crash", "linger"])
 def test_refused(make_kx, how):
-    """mount(2) refuses, which is known only when all else is done."""
+    """mount(2) fails, which only shows after everything else is done."""
     kx = make_kx("linger,grace=1" if how == "linger" else "grace=1")
     job, pid = started(kx)
     if how == "linger":
@@ -47,7 +48,7 @@ def test_refused(make_kx, how):
 
 
 def test_few_descriptors(make_kx):
-    """`ulimit -n` is lower than what a start needs, wherever that is noticed."""
+    """`ulimit -n` is lower than a start needs, wherever that shows."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -58,7 +59,8 @@ def test_few_descriptors(make_kx):
 
 
 def test_fewer_descriptors_than_replicas(make_kx):
-    """What runs under a limit is taken over under it, each replica once; under a lower one the start fails, and all run on."""
+    """Jobs that run with a limit are adopted within it, each replica once; with a lower limit the start fails, and
+    all jobs continue."""
     kx = make_kx("grace=1", start=False)
     limit, limited = kx.base / "limit", kx.base / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n $(cat {limit}) && exec {kx.binary} "$@"\n')
@@ -85,7 +87,7 @@ def test_fewer_descriptors_than_replicas(make_kx):
 
 @pytest.mark.parametrize("options", ["gpus=1", "jobs=1"])
 def test_record_unread(make_kx, options):
-    """The disk does not give the record of a job that runs: nothing else gets its GPU or its slot."""
+    """The disk does not return the record of a running job: no other job gets its GPU or its slot."""
     kx = make_kx(f"grace=1,{options}", start=False)
     disk = Disk(kx)
     try:
@@ -112,7 +114,7 @@ def test_record_unread(make_kx, options):
 @pytest.mark.parametrize("options", ["gpus=2", "jobs=1"])
 @pytest.mark.parametrize("how", ["damaged", "removed"])
 def test_record_damaged(make_kx, options, how):
-    """The record of a job that runs is damaged: until its program has ended, nothing else gets its GPUs or its slot."""
+    """The record of a running job is damaged: until its program has ended, no other job gets its GPUs or its slot."""
     kx = make_kx(f"grace=1,{options}")
     given = {"cpu": 1, "gpu": 2, "memMB": 1}
     job, pid = started(kx, resource=given)
@@ -144,7 +146,7 @@ def test_record_damaged(make_kx, options, how):
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
 def test_ended_while_it_starts(make_kx, how):
-    """Ctrl-C, or the end of who waits for it, while the state directory is being read."""
+    """Ctrl-C, or the end of the waiting parent, while the state directory is being read."""
     kx = make_kx("grace=1", start=False)
     disk = Disk(kx)
     try:
@@ -169,7 +171,7 @@ def test_ended_while_it_starts(make_kx, how):
 
 
 def test_read_only(make_kx):
-    """Who may not cancel a job does not end it by unmounting either."""
+    """A user who may not cancel a job does not end it by unmounting either."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -183,7 +185,7 @@ def test_read_only(make_kx):
 
 
 def test_then_it_ends_them(make_kx):
-    """A mount that was up is in charge of what it has found."""
+    """Once it is up, a mount controls the jobs that it has found."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -204,7 +206,7 @@ def small_disk(kx):
 
 
 def left_behind(kx):
-    """A job in the history with 5 MB of output, and one that runs on."""
+    """A job in history/ with 5 MB of output, and one that continues to run."""
     gone = kx.submit(app("head -c 5000000 /dev/zero"))
     gone.finish()
     remove(gone.dir)
@@ -214,7 +216,7 @@ def left_behind(kx):
 
 
 def test_full_disk(make_kx):
-    """It shows what there is; removing some of it makes room for new jobs."""
+    """It shows everything; removing some of it frees space for new jobs."""
     kx = make_kx("grace=1", start=False)
     with small_disk(kx):
         kx.start()
@@ -233,7 +235,7 @@ def test_full_disk(make_kx):
 
 
 def test_read_only_disk(make_kx):
-    """It mounts read-only, shows what there is, and ends nothing."""
+    """It mounts read-only, shows everything, and ends nothing."""
     kx = make_kx("grace=1", start=False)
     with small_disk(kx):
         kx.start()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The rules of submit/: what may be written, renamed and removed there, what is refused and how,
-what is still there after a remount."""
+"""The rules of submit/: what may be written, renamed and removed there, what is refused and how, and what remains
+after a remount."""
 
 import contextlib
 import errno
@@ -35,7 +35,7 @@ DRY_RUN = """{"scheduler": "%s", "cfg": {"log_dir": null, "prepend_cwd": false, 
 
 
 def test_dry_run_of_torchx(kx):
-    """What torchx run --dryrun --json prints is submitted as it is."""
+    """The output of torchx run --dryrun --json is submitted unchanged."""
     job = kx.submit(DRY_RUN % "local_cwd")
     job.finish()
     assert job.log("sh-0").decode() == f"{job.id}\n"
@@ -69,7 +69,7 @@ def test_each_verdict_replaces_what_it_contradicts(kx):
     first = job_of(kx, "x.yaml")
     assert error_of(kx, "x.yaml") is None
     assert put(kx, "x.yaml", BAD) == "EINVAL"
-    # The job of the last accepted write is still there, and so is the link.
+    # The job of the last accepted write still exists, and so does the link.
     assert job_of(kx, "x.yaml") == first
     assert error_of(kx, "x.yaml")
     assert put(kx, "x.yaml", GOOD) == ""
@@ -125,7 +125,7 @@ def test_what_can_not_be_made(kx):
     assert kx.ls("submit") == ["a", "a.error"]
 
 
-# --- verdicts as files ---
+# --- results as files ---
 
 
 def test_verdicts_can_only_be_read_and_removed(kx):
@@ -144,7 +144,7 @@ def test_verdicts_can_only_be_read_and_removed(kx):
 
 
 def test_an_error_is_gone_at_once(kx):
-    """Not a second later, when the kernel has forgotten it."""
+    """Immediately, not a second later, when the kernel has dropped its attributes."""
     for _ in range(5):
         put(kx, "x.yaml", BAD)
         assert (kx / "submit/x.yaml.error").stat().st_size == len(error_of(kx, "x.yaml").encode())
@@ -170,7 +170,7 @@ def test_removing_a_file_changes_nothing_else(kx):
 def test_a_handle_is_spent_when_its_job_is_launched(kx):
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())
-    # The child closes what only it has: it is not the one who opened it.
+    # The child closes a descriptor that only it has, but it is not the opener.
     copy = os.dup(fd)
     harness.run(["true"], pass_fds=[fd])
     assert not launched(kx)
@@ -182,7 +182,7 @@ def test_a_handle_is_spent_when_its_job_is_launched(kx):
         assert not launched(kx)
         os.close(fd)
         launched_once(kx, "x.yaml")
-        # What the child still holds writes no more.
+        # The child's remaining descriptor can't write any more.
         child = f"/proc/{pid}/fd/{fd}"
         assert os.readlink(child).endswith("x.yaml")
     finally:
@@ -231,14 +231,15 @@ def test_a_refused_handle_may_write_again(kx):
               "os.wait()\n")
     p = harness.run(["python3", "-c", script], cwd=kx / "submit")
     assert p.stdout.split() == [str(errno.EINVAL)]
-    # The child has no close of its own that could wait: its verdict comes when it likes.
+    # The child has no close of its own that could wait: its result may arrive at any time.
     harness.wait_for(lambda: error_of(kx, "x.yaml") is None, what="the second verdict")
     launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == GOOD
 
 
 def test_emptied_by_one_and_written_by_another(kx):
-    """As `: > x.yaml`, and then >>, while a child still has what the first one opened: its end changes nothing."""
+    """As with `: > x.yaml`, and then >>, while a child still has the descriptor of the first opener: its end changes
+    nothing."""
     fd = opened(kx, "x.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     pid = os.fork()
     if pid == 0:
@@ -258,7 +259,7 @@ def test_emptied_by_one_and_written_by_another(kx):
 
 
 def test_emptied_without_a_close(kx):
-    """The exec closes it: there is nothing to launch, and the next mount shows it empty, too."""
+    """The exec closes it: nothing is launched, and the next mount shows it empty, too."""
     put(kx, "x.yaml", GOOD)
     harness.run(["python3", "-c", "import os\n"
                  "os.open('x.yaml', os.O_WRONLY | os.O_TRUNC)\n"
@@ -270,7 +271,7 @@ def test_emptied_without_a_close(kx):
 
 
 def test_readers_and_writers_together(kx):
-    """Who reads a file sees what was closed last; who writes it sees what it has written."""
+    """A reader of a file sees the contents that were closed last; a writer sees its own."""
     fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
     os.write(fd, GOOD[:10].encode())
     assert kx.read("submit/x.yaml") == ""
@@ -287,7 +288,7 @@ def test_readers_and_writers_together(kx):
 
 
 def test_scratch_is_shared(kx):
-    """All who have a scratch file open change the same bytes, as vim expects of a swap file."""
+    """All processes with a scratch file open change the same bytes, as vim expects of a swap file."""
     with open(kx / "submit/.x.yaml.swp", "w+b", buffering=0) as a, open(kx / "submit/.x.yaml.swp", "r+b", buffering=0) as b:
         a.write(b"one")
         assert b.read() == b"one"
@@ -297,7 +298,7 @@ def test_scratch_is_shared(kx):
 
 
 def test_end_of_what_it_wrote(kx):
-    """A program that goes to the end of a file means the end of what it has written itself."""
+    """Seeking to the end of a file means the end of the writer's own contents."""
     a = opened(kx, "x.yaml")
     os.write(a, GOOD.encode())
     b = opened(kx, "x.yaml")
@@ -405,7 +406,7 @@ def test_too_big(kx, tool):
 
 
 def test_a_failed_write_is_never_launched(kx):
-    """A writer that does not look at what write() says has not written what it meant."""
+    """A writer that ignores an error of write() has not written what it meant to."""
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())
     assert harness.err_of(os.pwrite, fd, b"#", 2 * MIB) == "EFBIG"
@@ -426,7 +427,7 @@ def test_scratch_files_are_bounded(kx):
     for i in range(15):
         assert put(kx, f"big{i}", block * 4) == ""
     assert put(kx, "more", "x") == "ENOSPC"
-    # Those that are submitted have a bound of their own.
+    # Submitted files have a limit of their own.
     assert put(kx, "x.yaml", GOOD) == ""
     os.remove(kx / "submit/big3")
     assert put(kx, "more", "x") == ""
@@ -444,16 +445,16 @@ def test_renaming_launches_once(kx):
     os.rename(kx / "submit/x.tmp", kx / "submit/x.yaml")
     launched_once(kx, "x.yaml")
     job = job_of(kx, "x.yaml")
-    # What was launched is not launched again because it has another name: its verdict goes along.
+    # A launched file is not launched again under another name: its result moves along.
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
     assert kx.ls("submit") == ["y.yaml", "y.yaml.job"]
     assert job_of(kx, "y.yaml") == job
-    # Nor when it was away, nor after a remount.
+    # Nor after it was moved away, nor after a remount.
     os.rename(kx / "submit/y.yaml", kx / "submit/y.bak")
     kx.restart()
     os.rename(kx / "submit/y.bak", kx / "submit/z.yaml")
     assert launched(kx) == {job}
-    # A copy is another thing.
+    # A copy is a new submission.
     kx.call("cp submit/z.yaml submit/copy.yaml")
     assert launched(kx) == {job, job_of(kx, "copy.yaml")}
 
@@ -529,7 +530,7 @@ def test_side_by_side(kx, tool):
 
 
 def test_one_name_from_many(kx):
-    """Every write that says it was accepted has launched one job; the link is the last one's."""
+    """Every accepted write has launched one job; the link shows the last one's."""
     results = []
 
     def write():
@@ -540,7 +541,7 @@ def test_one_name_from_many(kx):
         t.start()
     for t in threads:
         t.join()
-    # All are of one process, so the last close of any of them launches, and the others' do not wait for that.
+    # All writers belong to one process, so the last close launches, and the others do not wait for that.
     harness.wait_for(lambda: job_of(kx, "x.yaml") in launched(kx), what="the job of the link")
     assert 1 <= len(launched(kx)) <= results.count("")
 
@@ -566,7 +567,7 @@ def test_remount(kx):
 
 
 def test_crash(kx):
-    """What close() said is still true after the daemon has been killed."""
+    """The result of close() is still true after the daemon was killed."""
     put(kx, "x.yaml", GOOD)
     put(kx, "bad.yaml", BAD)
     link = os.readlink(kx / "submit/x.yaml.job")
@@ -577,7 +578,7 @@ def test_crash(kx):
 
 
 def test_strangers_in_the_state_directory(kx):
-    """What kxfs has not put there is not shown, and harms nobody."""
+    """Files that kxfs has not created are not shown, and have no effect."""
     kx.end()
     sub = kx.state / "submit"
     os.symlink("/etc/passwd", sub / "evil.yaml")
@@ -598,7 +599,7 @@ def test_of_each_user(kx_of_each):
     assert len(kx.call("ls jobs").stdout.split()) == 2
 
 
-# --- names that do not submit, and writers that were cut off ---------------------------------------
+# --- names that do not submit, and interrupted writers ---
 
 
 def test_refused_move_is_told_by_mv(kx):
@@ -612,7 +613,7 @@ def test_refused_move_is_told_by_mv(kx):
 @pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py", "train.yaml.txt", "train.jsonl",
                                   "train.yaml.", "train.yaml "])
 def test_name_that_does_not_submit(kx, name):
-    """Who copies a file under such a name is told that nothing runs, until it gets another."""
+    """A user who copies a file to such a name is notified that nothing runs until it is renamed."""
     text = f"{name}: not submitted: the name must end in .yaml, .yml or .json\n"
     kx.write(f"submit/{name}", app("true"))
     kx.write(f"submit/{name}", app("true"))
@@ -641,8 +642,8 @@ def test_capital_letters(kx, name):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
 def test_writer_that_was_not_done(kx, sig):
-    """kxfs ends while somebody writes: of what was not closed only what was synced is there. It is not launched, and the
-    next mount says so, once."""
+    """kxfs ends during a write: of an unclosed file only the synced part exists. It is not launched, and the next
+    mount reports that, once."""
     held = [open(kx / "submit" / name, "w") for name in ("part.yaml", "scratch", "unsynced.yaml", "empty.yaml")]
     for f in held[:3]:
         f.write(app("true"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How the writing of a file can end, and whether what was written is launched: the table of docs/kxfs-submit.7, by real programs."""
+"""How the writing of a file can end, and whether its contents are launched: the table of docs/kxfs-submit.7, with
+real programs."""
 
 import pathlib
 import re
@@ -15,7 +16,7 @@ sys.path.insert(1, str(harness.ROOT / "tests/mount/ways"))
 import programs as ways  # noqa: E402
 from programs import build  # noqa: E402
 
-# Its first half is a document, too, so that a launch of a part is seen.
+# Its first half is a valid document, too, so that launching a part would be noticed.
 LONG = GOOD + "# and so on\n" * 50
 HANG = 60  # seconds after which the mount is taken away: a process that hangs in exec hangs ps on the whole machine
 
@@ -45,7 +46,7 @@ PYTHON = ("import os, signal, sys, threading, time; text = open(os.environ[\"DOC
 PART = "head -c 300 $DOC"
 REST = "tail -c +301 $DOC"
 
-# The rows of the table, and lines that end so.
+# the rows of the table, and lines that end in this way
 LAUNCHED = {
     "The program closes the file. If nothing is launched, the close fails.": [
         "$ENDS main write close > x.yaml", "$ENDS second write close > x.yaml", "$ENDS last write close > x.yaml",
@@ -115,7 +116,7 @@ REFUSED = {
         "{ $ENDS main half lose-child; } > x.yaml", "$ENDS second half lose-child > x.yaml",
     ],
 }
-# Those that have tests of their own: below, and in test_unseen.py.
+# Those with tests of their own: below, and in test_unseen.py.
 OTHERS = {
     "The program executes another one, and exec closes the file (O_CLOEXEC).",
     "A copy of the descriptor is closed, also in a child: that is not the end.",
@@ -132,7 +133,7 @@ def test_the_table():
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """What $ENDS, of ends.c, and $GO are. Some lines run node."""
+    """Build $ENDS, from ends.c, and $GO. Some lines run node."""
     top = pathlib.Path(tmp_path_factory.mktemp("ends"))
     harness.run(["gcc", "-O1", "-pthread", "-o", str(top / "ends"), str(harness.ROOT / "tests/mount/ends.c")])
     (top / "main.go").write_text(GO)
@@ -143,7 +144,7 @@ def programs(tmp_path_factory):
 
 
 def script(kx, line, programs=None, where="submit"):
-    """Run LINE there, with the document in $DOC. Its status."""
+    """Run LINE there, with the document in $DOC. Return its status."""
     doc = kx.work / "doc"
     doc.write_text(LONG)
     for name, text in (("$NODE", NODE), ("$PYTHON", PYTHON)):
@@ -182,7 +183,7 @@ def test_refused(kx, programs, line):
 
 @pytest.mark.parametrize("line", ["$ENDS second write exit > x.yaml", "{ $GO exit; } > x.yaml", "$ENDS second half KILL > x.yaml"])
 def test_dryrun(kx, programs, line):
-    """In dryrun/ the manifest is what a launch is."""
+    """In dryrun/, the manifest stands for the launch."""
     script(kx, line, programs, "dryrun")
     if "half" in line:
         assert "a signal ended" in kx.read("dryrun/x.yaml.error")
@@ -207,14 +208,14 @@ def test_a_close_reports_a_child_that_was_ended(kx, programs):
     "os.execlp(\"true\", \"true\")'",
 ])
 def test_exec_closes_the_file(kx, programs, line):
-    """Exec closes a descriptor with O_CLOEXEC while it holds a lock for which readers of /proc wait."""
+    """Exec closes a descriptor with O_CLOEXEC while it holds a lock that readers of /proc wait for."""
     assert script(kx, line, programs) == 0
     submitting.launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == LONG
 
 
 def test_exec_closes_a_copy(kx):
-    """The program that is executed goes on writing through another descriptor."""
+    """The executed program continues to write through another descriptor."""
     line = """python3 -c 'import os
 f = open("x.yaml", "w"); f.write(open(os.environ["DOC"]).read()[:-200]); f.flush()
 os.dup2(f.fileno(), 1); os.execlp("tail", "tail", "-c", "200", os.environ["DOC"])'"""
@@ -226,14 +227,14 @@ os.dup2(f.fileno(), 1); os.execlp("tail", "tail", "-c", "200", os.environ["DOC"]
 @pytest.mark.parametrize("step", ["dup", "spawn", "vfork"])
 @pytest.mark.parametrize("thread", ["main", "second", "last"])
 def test_a_copy_is_closed(kx, programs, thread, step):
-    """A copy of the descriptor that the program, or a child of it, closes is not the end."""
+    """Closing a copy of the descriptor, in the program or its child, does not end the writing."""
     assert script(kx, f"exec $ENDS {thread} half {step} rest > x.yaml", programs) == 0
     submitting.launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == LONG
 
 
 def test_child_of_a_child(kx):
-    """A close while a child goes on does not launch what the first command of that child wrote."""
+    """A close while a child continues does not launch the output of the child's first command."""
     line = """python3 -c 'import os, subprocess, time
 f = open("x.yaml", "w")
 p = subprocess.Popen("head -c 300 $DOC; touch $DOC.half; while test -e $DOC.half; do sleep 0.1; done; tail -c +301 $DOC",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""submit/ when the answer takes long: waiting, interrupting, deadlines, verdicts that overtake each
-other, expiry. On slow_kxfs.c, which answers when the document says."""
+"""submit/ when the answer takes long: waiting, interrupts, deadlines, results that overtake each other, expiry. On
+slow_kxfs.c, which answers when the document requests."""
 
 import contextlib
 import errno
@@ -41,7 +41,7 @@ def kx(make_slow):
 
 
 def later(fn, *args):
-    """FN in a thread, which is asked for its result with the call that this returns."""
+    """Run FN in a thread. Return a function that returns its result."""
     result = []
     thread = threading.Thread(target=lambda: result.append(fn(*args)))
     thread.start()
@@ -54,7 +54,7 @@ def later(fn, *args):
 
 
 def until_asked(kx, name):
-    """The backend has the document now: who wrote it waits in close() or rename()."""
+    """The backend has the document now: its writer waits in close() or rename()."""
     harness.wait_for(lambda: f"asked: {name}\n" in kx.said(), what=f"the submission of {name}")
 
 
@@ -127,7 +127,7 @@ def test_busy_while_it_is_launched(kx):
     (f"refuse {errno.EACCES}", f"refuse {errno.EINVAL}", 0, True),
 ])
 def test_the_last_write_decides(kx, first, second, jobs, error):
-    """Also when the verdict on the one before comes later."""
+    """Also if the result of the previous one arrives later."""
     done = later(put, kx, "x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     put(kx, "x.yaml", asking(second))
@@ -144,7 +144,7 @@ def test_the_last_write_decides(kx, first, second, jobs, error):
 
 
 def test_a_launch_goes_with_its_file(kx):
-    """Renamed while the answer is awaited: not launched again, the verdict finds it."""
+    """Renamed while the answer is pending: it is not launched again, and the result moves along."""
     done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
@@ -180,7 +180,7 @@ def test_rename_has_a_deadline(kx):
     put(kx, "tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
     assert "x.yaml" not in kx.ls("submit")
-    # Trying again does not launch it a second time: it gets the name, and then the verdict.
+    # A retry does not launch it twice: the file gets the name, and then the result.
     os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
     kx.answer()
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
@@ -213,7 +213,7 @@ def test_unmounting_answers_who_waits(kx):
     assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline it would be ETIMEDOUT
 
 
-# --- dryrun/ takes the same way, and ends elsewhere ---
+# --- dryrun/ takes the same path, with another end ---
 
 MADE = "kind: Made\n"  # what slow_kxfs makes of anything
 
@@ -247,7 +247,7 @@ def test_interrupted_dry_run(kx):
 @pytest.mark.parametrize("first", ["", f"refuse {errno.EINVAL}"])
 @pytest.mark.parametrize("second", ["", f"refuse {errno.EACCES}"])
 def test_the_last_dry_run_decides(kx, first, second):
-    """What was asked about, and is not in the file any more, neither changes it nor has an error."""
+    """A document that was replaced while its answer was pending neither changes the file nor has an error."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     harness.err_of(kx.write, "dryrun/x.yaml", asking("newer", second))
@@ -259,7 +259,7 @@ def test_the_last_dry_run_decides(kx, first, second):
 
 
 def test_written_while_a_dry_run_is_under_way(kx):
-    """What a writer has not closed yet is not shown, and a manifest that is made meanwhile does not change it."""
+    """Unclosed contents are not shown, and a manifest made meanwhile does not change them."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
@@ -279,13 +279,13 @@ def test_dry_run_by_rename(kx):
     assert kx.read("dryrun/x.yaml") == MADE
     kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/x.yaml") == "ETIMEDOUT"
-    # Given the name after all, before the answer is there.
+    # renamed before the answer arrives
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
     assert kx.read("dryrun/x.yaml") == asking("held")
     kx.answer()
     until_made(kx, "x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
-    # Nobody asks any more when the answer comes: the file stays what it is.
+    # No file waits for the answer when it arrives, so the file remains unchanged.
     kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/y.yaml") == "ETIMEDOUT"
     kx.answer()
@@ -331,7 +331,7 @@ def test_expiry(kx):
             "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch", "scratch.error"]
 
     def expired():
-        # Asked again and again: close() returns before the daemon hears that a file is closed.
+        # Repeated: close() returns before the daemon learns that a file was closed.
         os.kill(kx.pid, signal.SIGWINCH)
         return kx.ls("submit") == stay
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Several who write one name of submit/ at the same moment: a close returns 0 only if what this writer wrote, whole and
-unmixed, was launched, once. On slow_kxfs.c, which says what it has launched.
+unmixed, was launched, once. On slow_kxfs.c, which prints what it has launched.
 
     KXFS_TOGETHER_ROUNDS=10000 pytest test_submit_together.py     as many rounds
-    pytest test_submit_together.py --seed N                       those that a failure names
-"""
+    pytest test_submit_together.py --seed N                       those that a failure names"""
 
 import collections
 import os
@@ -18,8 +17,8 @@ import pytest
 import submitting
 from submitting import error_of, job_of, slow_binary
 
-# $T: the text, in a file elsewhere. SURE: when it fails, what it wrote was not launched (the others may fail at what
-# they do after their close, when another has taken the file away).
+# $T: the text, in a file elsewhere. SURE: a failure means that its text was not launched. Other tools may fail after
+# their close, when another one has removed the file.
 TOOLS = {
     "cp": ("cp $T x.yaml", True),
     "cat >": ("exec cat $T > x.yaml", True),
@@ -44,7 +43,7 @@ def kx(top):
 
 
 def told(kx):
-    """The texts of all jobs, in the order of their launch."""
+    """Return the texts of all jobs, in the order of their launch."""
     return [bytes.fromhex(text).decode() for text in re.findall(r"^launched: ([0-9a-f]+)$", kx.said(), re.M)]
 
 
@@ -61,7 +60,7 @@ def write_in_python(path, text):
 
 
 def begin(kx, gate, tool, text, file):
-    """A child that does it when GATE is closed by all others; it inherits no more than its end."""
+    """Fork a child that runs it when all others have closed GATE; it inherits only its end of that."""
     pid = os.fork()
     if pid:
         return pid
@@ -85,7 +84,7 @@ def begin(kx, gate, tool, text, file):
 
 
 def one_round(kx, rng, number):
-    """[(tool, text, exit status)] of two to five at once."""
+    """Return [(tool, text, exit status)] of two to five concurrent writers."""
     gate = os.pipe()
     children = []
     for i in range(rng.randint(2, 5)):
@@ -101,17 +100,17 @@ def one_round(kx, rng, number):
 
 
 def short(text):
-    """TEXT with its long runs cut."""
+    """Return TEXT with its long runs shortened."""
     return re.sub(r"([a-f])\1{9,}", r"\1...", text)
 
 
 def check(done, launched):
-    """DONE is of all rounds."""
+    """Check DONE, the writers of all rounds."""
     known = {text for _, text, _ in done} | {text.rstrip("\n") for _, text, _ in done}
     count = collections.Counter()
     before = {""}
     for text in launched:
-        # Who appends has what was there in front of it: nothing, or what was launched.
+        # An appending writer has earlier text in front of its own: nothing, or launched contents.
         parts = [(text[:i], text[i:]) for i in [0, *(m.start() for m in re.finditer("name: app", text))]]
         whole = [own for rest, own in parts if own in known and rest in before]
         assert whole, f"a mixture was launched: {short(text)!r}"
@@ -140,11 +139,11 @@ def test_who_closes_with_success_has_launched(kx, request, sanitized):
     assert sum(status == 0 for _, _, status in done) >= rounds
 
 
-# --- one after the other, as they get in each other's way ---
+# --- sequences in which writers interfere ---
 
 
 def writer(kx, text, name="x.yaml"):
-    """A process that has written TEXT and holds the file open until it is told to close it."""
+    """A process that has written TEXT and keeps the file open until requested to close it."""
     script = ("import os, sys\n"
               f"fd = os.open({name!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)\n"
               f"os.write(fd, {text.encode()!r})\n"
@@ -160,7 +159,7 @@ def writer(kx, text, name="x.yaml"):
 
 
 def close_of(p):
-    """What close() said, "" for success."""
+    """Return the errno of its close(); "" for success."""
     code = p.communicate("\n", timeout=harness.LIMIT)[0].strip()
     return os.strerror(int(code)) if code else ""
 
@@ -170,7 +169,7 @@ A, B = (submitting.asking(f"tell {who}") for who in "ab")
 
 @pytest.mark.parametrize("line", ["cat $T > x.yaml", "cat $T >> x.yaml", "cp $T x.yaml"])
 def test_both_are_launched(kx, line):
-    """Two who write one name are two jobs, and the name shows what was closed last."""
+    """Two writers of one name launch two jobs, and the name shows the contents that were closed last."""
     (kx.work / "b").write_text(B)
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit", env={"T": str(kx.work / "b")})
@@ -182,7 +181,7 @@ def test_both_are_launched(kx, line):
 
 @pytest.mark.parametrize("line", ["install $T x.yaml", "rm x.yaml && cp $T x.yaml", "cp $T tmp && mv tmp x.yaml"])
 def test_the_first_loses_the_file(kx, line):
-    """Its name was taken away while it wrote: its close says so, and what took its place was launched."""
+    """Its name was removed while it wrote: its close fails, and the new file of that name was launched."""
     (kx.work / "b").write_text(B)
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit", env={"T": str(kx.work / "b")})
@@ -200,7 +199,7 @@ def test_removed_while_another_writes(kx, line):
 
 
 def test_opened_before_and_written_after(kx):
-    """A process that does not empty the file changes what was closed when it began to write."""
+    """A process that does not truncate the file changes the contents that were closed when it began to write."""
     submitting.put(kx, "x.yaml", B)
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY)
     assert close_of(writer(kx, A)) == ""
@@ -210,7 +209,7 @@ def test_opened_before_and_written_after(kx):
 
 
 def test_made_before_and_written_after(kx):
-    """A process that has made the file writes a new one, whatever was written into it meanwhile."""
+    """A process that creates the file writes a new one, whatever was written to it meanwhile."""
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     assert close_of(writer(kx, A + "# much longer\n")) == ""
     os.write(fd, B.encode())
@@ -219,7 +218,7 @@ def test_made_before_and_written_after(kx):
 
 
 def test_touched_while_another_writes(kx):
-    """Who makes a file and writes nothing takes nothing away."""
+    """A process that creates a file and writes nothing removes nothing."""
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     assert close_of(writer(kx, A)) == ""
     os.close(fd)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-submit.7. And the commands that
-several files of tests run: test_ways.py on an ordinary mount."""
+"""Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-submit.7. Also commands that
+several tests share; test_ways.py runs them on an ordinary mount."""
 
 import harness
 import pytest
 import submitting
 from submitting import GOOD
 
-# $F: the file to write, in the working directory submit/. $DOC: the document, on another filesystem
-# ($DOC is ours to remove). $GEN: a program that prints it. Status of a bad document: one for all tools
-# that look at what close() says.
+# $F: the file to write, in the working directory submit/. $DOC: the document, on another filesystem; the command may
+# remove it. $GEN: a program that prints it. All tools that check close() have the same status for a bad document.
 REPORT = {
     "cp": "cp $DOC $F",
     "cp -p": "cp -p $DOC $F",
@@ -62,7 +61,7 @@ if os.fork() == 0:
 os.wait(); os.write(fd, d[40:]); os.close(fd)'""",
 }
 
-# The same, but nobody looks at what close() says or reports it, or nothing was written at that close.
+# The same, but the tool ignores the result of close(), or nothing was written at that close.
 SILENT = {
     "busybox cat": "busybox cat $DOC > $F",
     "dash cat": "dash -c 'cat $DOC > $F'",
@@ -101,7 +100,7 @@ p.wait()'""",
     "vim": "vim -es -u NONE -c 'read $DOC' -c 'wq' $F < /dev/null",
 }
 
-# These change a file that is there: OLD was launched before.
+# These change an existing file: OLD was launched before.
 CHANGE = {
     "sed -i": "sed -i 's/old/newer/' $F",
     "vim": "vim -es -u NONE -c '%s/old/newer/' -c 'wq' $F < /dev/null",
@@ -118,7 +117,7 @@ CHANGE = {
 
 
 def script(kx, line, document, where="submit"):
-    """Run LINE as described above. (status, stderr)"""
+    """Run LINE as described above. Return (status, stderr)."""
     doc = kx.work / "doc"
     doc.write_text(document)
     doc.chmod(0o644)
@@ -157,7 +156,7 @@ def test_touch_does_not_launch_again(kx):
     assert submitting.launched(kx) == before
 
 
-# Writes half a document, tells so by removing $DOC.go, and waits.
+# Writes half a document, removes $DOC.go as a signal, and waits.
 HALF = """python3 -c 'import os, sys, time
 d = open(os.environ["DOC"]).read()
 sys.stdout.write(d[:len(d) // 2]); sys.stdout.flush()
@@ -166,7 +165,7 @@ time.sleep(1000)'"""
 WAIT = "while test -e $DOC.go; do sleep 0.02; done"
 
 
-# A background job of a shell that is not interactive ignores SIGINT.
+# A background job of a non-interactive shell ignores SIGINT.
 SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
 
 
@@ -174,10 +173,9 @@ SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
     *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],  # the opener itself
     # A child of the opener wrote.
     *[("{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F", sig) for sig in SIGNALS],
-    # The opener is not killed and closes as always.
-    # (SIGALRM is how timeout hears that the time is over.)
+    # The opener is not killed and closes as usual. (timeout ends at SIGALRM.)
     *[("timeout -s {sig} 1000 {half} > $F & {wait}; kill -ALRM $!; wait", sig) for sig in [*SIGNALS, "INT"]],
-    # The opener, having written nothing itself.
+    # The opener, which has written nothing itself.
     *[("bash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
     *[("dash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
 ])
@@ -186,13 +184,13 @@ def test_killed_half_way(kx, line, sig):
     script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
     submitting.refused(kx, "x.yaml", "a signal ended")
     assert kx.read("submit/x.yaml") and GOOD.startswith(kx.read("submit/x.yaml"))
-    # Another writer makes good for it.
+    # Another writer repairs it.
     assert script(kx, "cp $DOC $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
 
 
 def test_a_later_writer_goes_on(kx):
-    """What is complete in the end is launched, whoever was killed on the way."""
+    """A document that is complete in the end is launched, even if a writer was killed."""
     (kx.work / "doc.go").touch()
     line = f"{{ {HALF} & {WAIT}; kill $!; wait; tail -c +$(($(stat -c %s $DOC) / 2 + 1)) $DOC; }} > $F"
     script(kx, line, GOOD)
@@ -201,16 +199,16 @@ def test_a_later_writer_goes_on(kx):
 
 
 def test_killed_without_having_written(kx):
-    """A process that is killed with the file open, but has not written, is no writer."""
+    """A process that is killed with the file open, but has not written, is not a writer."""
     script(kx, "sleep 1000 >> $F & kill -KILL $!; wait", GOOD)
     assert script(kx, "{ sleep 1000 & kill -KILL $!; wait; cat $DOC; } > $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
 
 
-# --- programs that change a file that was launched -----------------------------------------------------
+# --- programs that change a launched file ---
 
 
-# Each leaves one more job, launched from what the file has then.
+# Each launches one more job, from the file's contents then.
 LAUNCHES = {
     ">>": "echo '# more' >> $F",
     "tee -a": "echo '# more' | tee -a $F > /dev/null",
@@ -239,7 +237,7 @@ def test_program_launches_changed_file_once(kx, program):
 
 
 def test_two_appends_at_once_are_two_jobs(kx):
-    """Each has a copy of what was closed before, and NAME has what was closed last."""
+    """Each writer has a copy of the earlier contents, and NAME has the contents that were closed last."""
     submitting.put(kx, "x.yaml", GOOD)
     before = submitting.launched(kx)
     status, err = script(kx, "exec 3>> $F; echo '# one' >&3; bash -c 'exec 3>&-; echo \"# other\" >> $F'; exec 3>&-", "")
@@ -250,7 +248,7 @@ def test_two_appends_at_once_are_two_jobs(kx):
 
 
 def test_vim_refused_write_launches_nothing(kx):
-    """Neither the refused contents nor the backup, which vim has renamed away before, are launched."""
+    """Neither the refused contents nor vim's backup, which it renamed before, is launched."""
     submitting.put(kx, "x.yaml", GOOD)
     before = submitting.launched(kx)
     script(kx, "vim -es -u NONE -c 'set backup backupcopy=no' -c '%s/roles/rolls/' -c 'w' -c 'q!' $F < /dev/null", "")

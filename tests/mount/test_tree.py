@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tree as kxfs-layout(5) describes it: which files there are, what is in them, what
-can't be done to them."""
+"""The tree as kxfs-layout(5) describes it: the files, their contents, and operations that fail."""
 
 import errno
 import json
@@ -33,7 +32,7 @@ def job(kx, text):
 
 
 def walk(top):
-    """Every path below TOP, links not followed, relative."""
+    """Return every path below TOP, relative, without following links."""
     found = []
     for where, dirs, files in os.walk(top):
         found += [os.path.relpath(os.path.join(where, name), top) for name in dirs + files]
@@ -101,12 +100,12 @@ OF_CLUSTERS = ["kind", "owner", "cluster_queue", "flavors", "priority_class", "p
 
 
 def without(status):
-    """A status.json without what only a cluster fills."""
+    """Return a status.json without the keys that only a cluster fills."""
     return {key: value for key, value in status.items() if key not in OF_CLUSTERS}
 
 
 def test_status(kx, job):
-    """For people, without what only a cluster fills; for programs, with every key."""
+    """status lacks the keys that only a cluster fills; status.json has every key."""
     status = yaml.safe_load(job.read("status"))
     as_json = json.loads(job.read("status.json"))
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
@@ -116,7 +115,7 @@ def test_status(kx, job):
                              "ignored_command", "logs_waiting", "transitions", "roles", "usage"]
     del as_json["usage"]  # in a file of its own: tests/mount/test_usage.py
     assert list(status) == list(without(as_json)), "in the same order"
-    # PyYAML makes a datetime of what is a time; the text is what counts.
+    # PyYAML converts times to datetime; the text matters.
     lines = dict(re.findall(r"^(created|started|finished): (\S+)$", job.read("status"), re.M))
     for when in lines.values():
         assert TIME.match(when.strip('"')), when
@@ -158,7 +157,7 @@ def test_info_log_help(kx, job):
 
 
 def test_metrics(kx, job):
-    """What has happened so far is counted, each thing once."""
+    """Each event so far is counted, once."""
     wait_for(lambda: Metrics(kx)("captured_lines_total") == 4)
     metrics = Metrics(kx)
     assert metrics("captured_bytes_total") == 2 * len("hello\noops\n") <= metrics("spool_bytes")
@@ -178,7 +177,7 @@ def test_metrics(kx, job):
 
 
 def test_log_tells_what_happened(kx):
-    """Launched, suspended, ended, removed: one line each; a remount tells nothing of old jobs."""
+    """Launched, suspended, ended, removed: one line each. A remount reports no old jobs."""
     job = kx.submit(app("exec sleep 1000"), "long.yaml")
     job.until("RUNNING")
     (job / "ctl").write_text("suspend")
@@ -214,7 +213,7 @@ def test_sizes_are_true(kx, job):
 
 
 def test_modes_let_rm_pass(kx, job):
-    """rm asks before it removes a file that its owner can't write, so all can be written."""
+    """rm asks before it removes a file that its owner can't write, so all files are writable."""
     for path in walk(kx.mnt):
         st = os.lstat(kx / path)
         if stat.S_ISREG(st.st_mode):
@@ -227,8 +226,8 @@ def test_times(kx, text):
     before = time.time()
     job = kx.submit(app("sleep 1.2; exit 3"))
     job.finish("FAILED")
-    # mtime is the last change of state, ctime the creation: a second of sleep lies between them.
-    # The kernel may have kept older times for a second.
+    # mtime is the last change of state, ctime the creation, at least a second apart. The kernel may have cached older
+    # times for a second.
     wait_for(lambda: os.stat(job.dir).st_mtime - os.stat(job.dir).st_ctime >= 1)
     st = os.stat(job.dir)
     assert before - 1 <= st.st_ctime <= st.st_mtime <= time.time() + 1
@@ -240,7 +239,7 @@ def test_times(kx, text):
 
 
 def test_listing_of_running_jobs_asks_once(kx):
-    """The listing brings the attributes of all jobs; ls -l does not ask for each of them again."""
+    """The listing contains the attributes of all jobs; ls -l does not request each of them again."""
     jobs = [kx.submit(app("exec sleep 1000", name="listed")) for _ in range(20)]
     for job in jobs:
         job.until("RUNNING")
@@ -251,7 +250,7 @@ def test_listing_of_running_jobs_asks_once(kx):
         return Metrics(kx)("fuse_requests_total") - before
 
     wait_for(lambda: asked() < len(jobs))  # a machine that takes a second for it asks again
-    # That a job has changed shows all the same.
+    # Changes of a job still show.
     before = os.stat(jobs[0].dir).st_mtime_ns
     run(["ls", "-l", str(kx / "jobs")])
     (jobs[0] / "ctl").write_text("terminate")
@@ -341,7 +340,7 @@ def test_history(kx, job):
             assert (where / name).read_bytes() == (where / "log").read_bytes() != b""
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
-    # The verdict's link leads to where the job is now.
+    # The result's link leads to the job's present directory.
     assert os.readlink(kx / "submit/tree.yaml.job") == f"../history/{job.id}"
     assert kx.read("submit", "tree.yaml.job", "state") == "SUCCEEDED\n"
     folder = kx.folder(job.id)
@@ -365,7 +364,7 @@ def test_attempts(kx):
 
 
 def test_inode_numbers(kx, job):
-    """Each place in the tree has a number of its own, also over a remount."""
+    """Each file has an inode number of its own, which survives a remount."""
     def numbers():
         return {path: os.lstat(kx / path).st_ino for path in walk(kx.mnt)}
 
@@ -396,7 +395,7 @@ def test_changes(kx):
 
 
 def test_whole_mount_is_read(kx, job):
-    """What walks over the whole mount comes to its end: blocking files stand behind links."""
+    """Tools that walk over the whole mount end: blocking files are behind links."""
     waiting = kx.submit(app("echo started; sleep 1000"))
     waiting.until("RUNNING")
     waiting.until_logged("started\n")
@@ -407,7 +406,7 @@ def test_whole_mount_is_read(kx, job):
     assert (out / "jobs" / job.id / "state").read_text() == "SUCCEEDED\n"
     assert os.readlink(out / "jobs" / job.id / "live/wait") == "../.live/wait"
     p = run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .", check=False)
-    # What counts or tells an age may grow a digit just then, and tar says so.
+    # A count or an age may get one more digit, and tar reports that.
     assert p.returncode == 0 or p.returncode == 1 and re.fullmatch(
         r"(tar: \./(list|list\.jsonl|history/list|\.kxfs/\w+): (file changed as we read it|File shrank by .*)\n)+", p.stderr), p
     run(f"rsync -a {kx.mnt}/jobs/ {kx.base}/synced/")
@@ -416,14 +415,14 @@ def test_whole_mount_is_read(kx, job):
 
 
 def test_names_of_roles(kx):
-    """A role's directory is named as the role where that can be a file's name."""
+    """A role's directory has the role's name, if that is a valid file name."""
     job = kx.submit(app("", roles=[sh_role("true", "Train_er.1"), sh_role("true", "b")]))
     job.finish()
     assert {"Train_er.1-0", "b-0"} <= set(os.listdir(job.dir))
 
 
 def test_names_that_go_while_a_directory_is_read(kx):
-    """What stands behind them is listed all the same, and nothing twice, wherever a page of the listing ends."""
+    """They are listed anyway, and no name twice, wherever a page of the listing ends."""
     names = [f"scratch-{i:03}" for i in range(400)]
     for name in names:
         kx.write(f"submit/{name}", "x")

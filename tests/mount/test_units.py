@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The units of contrib/systemd: their commands, run in the order in which systemd runs them."""
+"""The units of contrib/systemd: their commands, run in systemd's order."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ STARTS = ("ExecCondition", "ExecStartPre", "ExecStart")
 
 
 def commands(kind):
-    """The commands of a unit: (setting, the words of one command)."""
+    """Return the commands of a unit: (setting, the words of one command)."""
     text = (ROOT / f"contrib/systemd/{kind}/kxfs@.service.in").read_text()
     found = [(name, shlex.split(line)) for name, line in re.findall(r"^(Exec\w+)=(.*)$", text, re.M)]
     assert [name for name, _ in found].count("ExecStart") == 1
@@ -19,7 +19,7 @@ def commands(kind):
 
 
 def start_unit(kx, kind):
-    """Run the commands of the unit as systemd does if its start fails: those that start it up to the first failure,
+    """Run the commands of the unit as systemd does if its start fails: those that start it, up to the first failure,
     then all of ExecStopPost. Return the results of the former."""
     values = {"$KXFS_OPTIONS": ["-o", f"state={kx.base}/unit"], "$KXFS_SOURCE": ["local:"], "%f": [str(kx.mnt)],
               "@BINDIR@/kxfs": [kx.binary]}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writers that kxfs can't look at: a close decides by itself. The same tools as in test_submit_tools.py, and what differs."""
+"""Writers that kxfs can't inspect: a close decides by itself. The same tools as in test_submit_tools.py, and the
+differences."""
 
 import os
 import subprocess
@@ -15,7 +16,7 @@ from submitting import BAD, GOOD
 from test_submit_ends import programs  # noqa: F401
 from test_submit_tools import CHANGE, HALF, REPORT, SILENT, WAIT, script
 
-# A process that has the file open twice, by open or dup, says at the first close that it is done.
+# A process that has the file open twice, by open or dup, is considered done at its first close.
 TWICE = ("python two handles", "python dup")
 NAMESPACE = "kxfs shares no pid namespace with its users"
 
@@ -31,7 +32,7 @@ def make_unseen(binary, top):
                           device=passed, options="allow_other" if passed else "")
         made.append(kx)
         kx.start()
-        kx.user = None  # whoever kxfs is, root writes
+        kx.user = None  # root writes, whatever user kxfs has
         return kx
 
     yield make
@@ -89,7 +90,7 @@ def test_change(kx, tool):
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
                                         ("other user", "kxfs may not look at processes of other users")])
 def test_verdict_at_the_close(make_unseen, where, why):
-    """The close of cp tells it, wherever kxfs runs; what is written next to it decides for itself, too."""
+    """The close of cp gets the result, wherever kxfs runs; the next write decides for itself, too."""
     kx = make_unseen(where)
     assert (writers(kx) == "seen") == (where == "other user")
     assert submitting.put(kx, "bad.yaml", BAD) == "EINVAL"
@@ -106,7 +107,7 @@ def test_verdict_at_the_close(make_unseen, where, why):
 @pytest.mark.parametrize("line", ["{half} > $F & {wait}; kill -KILL $!; wait",
                                   "{{ {half} & {wait}; kill -KILL $!; wait; }} > $F"])
 def test_killed_half_way(kx, line):
-    """Nobody knows that it was killed; a part that is wrong is refused as what it is."""
+    """kxfs can't know that it was killed; an invalid part is refused."""
     (kx.work / "doc.go").touch()
     script(kx, line.format(half=HALF, wait=WAIT), GOOD)
     submitting.refused(kx, "x.yaml", "x.yaml:")
@@ -121,7 +122,7 @@ def test_killed_half_way(kx, line):
 ])
 @pytest.mark.parametrize("where", ["container", "other user"])
 def test_threads(make_unseen, programs, where, line, launched):
-    """Whether a signal has ended them is not shown: what breaks off within a line is not launched."""
+    """Whether a signal has ended them is not visible: contents that break off within a line are not launched."""
     kx = make_unseen(where)
     ends.script(kx, line, programs)
     if launched:
@@ -131,7 +132,7 @@ def test_threads(make_unseen, programs, where, line, launched):
 
 
 def test_part_that_is_right(kx):
-    """Whose text breaks off within a line is not launched, though it would be right; JSON has its bracket."""
+    """Contents that break off within a line are not launched, even if they are valid; JSON has its bracket."""
     text = "name: app\nroles:\n- name: main\n  image: x\n  entrypoint: 'true'\n  num_replicas: 1"
     assert submitting.put(kx, "x.yaml", text) == "EINVAL"
     submitting.refused(kx, "x.yaml", "so it may be incomplete")
@@ -141,7 +142,7 @@ def test_part_that_is_right(kx):
 
 
 def test_two_descriptors(kx):
-    """The first close is the end of a content: what is written next is another, and launched for itself, or refused."""
+    """The first close ends the contents: later writes are new contents, launched or refused for themselves."""
     half = len(GOOD) // 2
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
     try:
@@ -166,7 +167,7 @@ def test_two_descriptors(kx):
 
 
 def test_doctor(binary):
-    """It says so where kxfs is the first process, and only there."""
+    """It reports that if kxfs is the first process, and only then."""
     command = [binary, "doctor", "local:"]
     inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())
@@ -177,7 +178,7 @@ def test_doctor(binary):
     assert "process 1" not in outside.stdout
 
 
-# Everything in a user namespace of an ordinary user: mount, kxfs, and who uses it.
+# Everything in a user namespace of an ordinary user: mount, kxfs, and its users.
 USERNS = """set -e
 mount --bind "$BASE/dev/fuse" /dev/fuse
 "$@" &
@@ -196,7 +197,7 @@ wait
 
 
 def test_user_namespace(make_kx):
-    """A pod with hostUsers: false: root in it, but nobody outside, with no more than a device that may be opened."""
+    """A pod with hostUsers: false: root inside it, an ordinary user outside, with only a device that may be opened."""
     unprivileged = ["setpriv", *unseen.OTHER[1:4], "unshare", "-Urm"]
     need("user namespaces for ordinary users", harness.run([*unprivileged, "true"], check=False).returncode == 0)
     kx = make_kx(start=False, user=harness.USER)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`usage`: what a local job was given and has used, while it runs and afterwards, whatever becomes of kxfs meanwhile."""
+"""`usage`: resources that a local job was given and has used, while it runs and afterwards, also over crashes of
+kxfs."""
 
 import json
 import os
@@ -22,13 +23,13 @@ KEYS = {
     "gpu": ["requested"],
     "source": None, "samples": None, "first": None, "last": None,
 }
-# `hold N`: a process that has N MiB, and keeps them until there is a file `go`. It has read them all when `held` is printed.
+# `hold N`: a process that keeps N MiB until the file `go` exists. It has read them all when `held` is printed.
 HOLD = """
 hold() {
     { head -c $(($1 * 1048576)) /dev/zero; echo held >&2; while [ ! -e go ]; do sleep 0.05; done; } | tail -n 1 > /dev/null &
 }
 """
-# Uses about as many seconds of CPU time as it is told, and prints how many they were.
+# Uses about as many seconds of CPU time as requested, and prints the exact number.
 BURN = """
 import os, sys, time
 while time.process_time() < float(sys.argv[1] if len(sys.argv) > 1 else SECONDS):
@@ -39,7 +40,7 @@ print("used", times.user + times.system)
 
 
 def usage(job, *names, top=None):
-    """As it stands in the file; times are texts."""
+    """Return the file's contents; times are texts."""
     text = (top or job.dir).joinpath(*names, "usage").read_text()
     tree = yaml.load(text, yaml.BaseLoader)
     assert list(tree) == list(KEYS), text
@@ -57,7 +58,7 @@ def usage(job, *names, top=None):
 
 
 def seen(job, check, *names):
-    """Wait until CHECK is true of what it uses."""
+    """Wait until CHECK is true of its usage."""
     return wait_for(lambda: (u := usage(job, *names)) and check(u) and u, what=f"the usage of {job}")
 
 
@@ -71,12 +72,12 @@ def lines(kx, job, where="history"):
 
 
 def burned(job, replica="main-0"):
-    """What the program has measured itself."""
+    """Return the program's own measurement."""
     return float(re.search(r"^used (\S+)$", job.log(replica).decode(), re.M)[1])
 
 
 def test_two_at_once(kx):
-    """Two children of 120 MiB at the same time are 240, not the 120 of the largest; and 0 when they are gone."""
+    """Two children of 120 MiB at the same time are 240, not the 120 of the largest; and 0 after their end."""
     job = kx.submit(app(HOLD + "hold 120; hold 120; wait", resource={"cpu": 2, "memMB": 1000, "gpu": 0}))
     used = seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 240 * MIB)
     assert used["memory"]["now_bytes"] < 262 * MIB and used["memory"]["kind"] == "resident"
@@ -87,10 +88,10 @@ def test_two_at_once(kx):
     used = usage(job)
     assert 240 * MIB <= used["memory"]["peak_bytes"] < 262 * MIB and used["memory"]["now_bytes"] == 0
     assert used["source"] == "rusage+proc" and used["samples"] >= 1 and used["first"] <= used["last"]
-    # Whatever shows it shows the same, also when it is in history/.
+    # All files show the same, also in history/.
     assert job.status()["usage"] == used
     replica = usage(job, "main-0")
-    # The job has ended a moment later than its only replica, which may be another second.
+    # The job ends a moment after its only replica, possibly in the next second.
     assert 0 <= replica["elapsed_seconds"] <= used["elapsed_seconds"]
     assert replica["cpu"]["seconds"] == used["cpu"]["seconds"]
     assert [{**u, "elapsed_seconds": None, "cpu": None} for u in (replica, used)] == \
@@ -104,7 +105,7 @@ def test_two_at_once(kx):
 
 
 def test_cpu(kx):
-    """As much as the program says itself, also that of its children; and what is used now, while it is."""
+    """As much as the program itself measures, including its children; and the present usage, while it runs."""
     script = f"SECONDS = 4\n{BURN}\nif os.fork() == 0:\n    time.sleep(0)\n    os.execvp('python3', ['python3', '-c', " \
              f"{BURN!r}, '3'])\nos.wait()\n"
     job = kx.submit(python_app(script, resource={"cpu": 2, "memMB": 100, "gpu": 0}))
@@ -116,7 +117,7 @@ def test_cpu(kx):
     assert told > 6 and told - 1 <= used["cpu"]["seconds"] <= told + 2
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
-    # Not only what was seen, which may be a second old at the end.
+    # More than the last sample, which may be a second old at the end.
     record = records.head_of(records.of(kx, job.id))
     assert told - 0.05 <= record["snapshot"]["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]
@@ -126,7 +127,7 @@ def test_cpu(kx):
 
 
 def test_short(kx):
-    """What ends before anybody has looked has its CPU time, and nothing that was guessed."""
+    """A program that ends before the first sample has its CPU time, and no guessed values."""
     job = kx.submit(app("true"))
     job.finish()
     used = usage(job)
@@ -161,7 +162,7 @@ def test_replicas(kx):
 
 
 def test_retries(kx):
-    """It tells of the newest attempt, as status does."""
+    """It shows the newest attempt, as status does."""
     job = kx.submit(app(HOLD + """
 if [ ! -e first ]; then touch first; hold 100; while [ ! -e go ]; do sleep 0.05; done; exit 1; fi
 while [ ! -e end ]; do sleep 0.05; done
@@ -177,7 +178,7 @@ while [ ! -e end ]; do sleep 0.05; done
 
 @pytest.mark.parametrize("ends", ["later", "meanwhile"])
 def test_crash(kx, ends):
-    """kill -9 of kxfs: what was used before, and meanwhile, is known to the next mount."""
+    """kill -9 of kxfs: the next mount knows the usage before and meanwhile."""
     job = kx.submit(app(HOLD + f"""
 hold 100
 while [ ! -e go ]; do sleep 0.05; done
@@ -206,7 +207,7 @@ while [ ! -e end ]; do sleep 0.05; done
 
 
 def test_helper_killed(kx):
-    """What was seen last stays."""
+    """The last sample remains."""
     job = kx.submit(app(HOLD + "hold 50; wait"))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 50 * MIB)
     for pid in kx.helpers():
@@ -218,7 +219,7 @@ def test_helper_killed(kx):
 
 @pytest.mark.parametrize("how", ["itself", "a child"])
 def test_why(kx, how):
-    """Of what SIGKILL has ended `why` says how much memory it was seen to use."""
+    """For a program that SIGKILL has ended, `why` reports its largest sample of memory."""
     end = "kill -KILL $$" if how == "itself" else "sh -c 'kill -KILL $$'; exit $?"
     job = kx.submit(app(HOLD + "hold 100; while [ ! -e go ]; do sleep 0.05; done; wait; " + end))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 100 * MIB)
@@ -229,7 +230,7 @@ def test_why(kx, how):
 
 
 def test_slow_reader(kx):
-    """A kxfs that stands still holds up no job, and knows all of it later."""
+    """A stopped kxfs delays no job, and learns everything later."""
     job = kx.submit(app(HOLD + "hold 40; wait; echo over"))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 40 * MIB)
     log = kx.folder(job.id) / "logs/main-0.0"
@@ -246,7 +247,7 @@ def test_slow_reader(kx):
 
 
 def test_changes(kx):
-    """What is used is no change of the job."""
+    """Usage does not count as a change of the job."""
     job = kx.submit(app("exec sleep 1000"))
     job.until("RUNNING")
     before = os.stat(job.dir).st_mtime_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who gets in, whose files they are, who may do what: private mounts, allow_other, uid, gid, umask."""
+"""Access, ownership and permissions: private mounts, allow_other, uid, gid, umask."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ def started(kx):
 
 
 def test_private(kx):
-    """Without allow_other not even its owner's neighbours get in."""
+    """Without allow_other, other users have no access."""
     p = run(["ls", str(kx.mnt)], user=USER, check=False)
     assert p.returncode != 0 and "Permission denied" in p.stderr
 
@@ -40,8 +40,8 @@ def test_allow_other(make_kx):
 
 
 def test_allow_other_in_submit(make_kx):
-    """submit/ is as /tmp: everybody makes files, which are theirs, and removes nobody else's. What they
-    launch is only the owner's of jobs/, and root's, to end."""
+    """submit/ is like /tmp: every user creates files, owns them, and can't remove others'. Only the owner of jobs/,
+    and root, may end the jobs that they launch."""
     kx = make_kx("allow_other,umask=077")
     sub, uid = kx / "submit", pwd.getpwnam(USER).pw_uid
     assert stat.S_IMODE(os.stat(sub).st_mode) == 0o1777
@@ -81,7 +81,8 @@ def test_allow_other_in_submit(make_kx):
     assert (job.old / "state").read_text() == "CANCELLED\n"
 
 
-# An ordinary user's mount for all, on a machine that allows it, in which root makes two files; then the next one.
+# An ordinary user's mount with allow_other, on a machine that allows it, in which root creates two files; then the next
+# mount.
 BY_A_USER = """
 set -e
 trap 'umount -l $MNT 2>/dev/null || :' EXIT
@@ -107,8 +108,8 @@ end
 
 
 def test_names_that_nobody_tells(make_kx, tmp_path):
-    """What tells the names of users does not answer: who has not mounted submits under his number, all others and the end
-    of the mount wait for nothing, and his name is known again when it answers."""
+    """The directory service does not answer: a user other than the mounter submits under a number, nothing else
+    waits for it, nor does the end of the mount, and the name is shown when it answers again."""
     hangs = tmp_path / "hangs"
     kx = make_kx("allow_other,umask=022", env=preload(tmp_path, USERS, KXFS_TEST_HANGS=hangs))
     uid, as_user = pwd.getpwnam(USER).pw_uid, {"user": USER, "cwd": str(kx / "submit")}
@@ -134,7 +135,7 @@ def test_names_that_nobody_tells(make_kx, tmp_path):
 
 
 def test_owners_over_a_remount(make_kx):
-    """A kxfs that is not root's can't give files away on the disk, and knows all the same whose they are."""
+    """A kxfs without root can't change owners on disk, and remembers them anyway."""
     kx = make_kx("allow_other,umask=022", user=USER, start=False)
     (kx.base / "a.yaml").write_text(app("true"))
     user = pwd.getpwnam(USER)
@@ -153,7 +154,7 @@ def test_owner_and_mask(make_kx):
 
 
 def test_app_yaml_is_as_private_as_the_file(make_kx):
-    """What may hold secrets is no more readable below jobs/ than it was below submit/, also after a remount."""
+    """Files that may hold secrets are not more readable below jobs/ than below submit/, also after a remount."""
     kx = make_kx("allow_other,umask=022")
     jobs = {}
     for mode in (0o600, 0o640, 0o644):
@@ -176,7 +177,7 @@ def test_app_yaml_is_as_private_as_the_file(make_kx):
 
 
 def test_app_yaml_stays_as_private_as_the_file_was(make_kx):
-    """The umask of the mount counts at which the file was written, not that of a later one."""
+    """The umask of the mount that wrote the file counts, not that of a later one."""
     kx = make_kx("allow_other,umask=077")
     kx.write("submit/app.yaml", app("true"))
     job = kx.job_of("app.yaml")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The ways in which people make job files and send them to submit/. Each launches exactly one job, with all of the
-file; or it launches nothing, and the command fails if it looks at what close returns. NAME.error has the reason.
+"""The ways in which people make job files and copy them to submit/. Each launches exactly one job, with the whole file;
+or it launches nothing, and the command fails if it checks close(). NAME.error has the reason.
 
-In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the document
-as YAML, $JSON, the same as JSON (both are the command's to remove), and $T, an empty directory. $URL/doc is $DOC by
-HTTP; $SSH is a configuration file of ssh for the host "here"; $GO and $NPM are directories of programs (ways/programs.py), and
-$JAVA the program ways/Write.java.
-"""
+In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the
+document as YAML, $JSON, the same as JSON (the command may remove both), and $T, an empty directory. $URL/doc is $DOC
+by HTTP; $SSH is a configuration file of ssh for the host "here"; $GO and $NPM are directories of programs
+(ways/programs.py), and $JAVA the program ways/Write.java."""
 
 import contextlib
 import functools
@@ -154,7 +153,8 @@ fs.fdatasyncSync(f); fs.closeSync(f)'""",
     "emacs": "emacs -Q --batch $F --eval '(insert-file-contents (getenv \"DOC\"))' -f save-buffer 2>&1",
 }
 
-# Nobody looks at what close returns, or nothing was written at that close: the status is 0, and .error says it.
+# The tool ignores the result of close(), or nothing was written at that close: the status is 0, and .error has the
+# reason.
 SILENT = {
     **{name: line for name, line in test_submit_tools.SILENT.items() if name not in REPORT},
     "make": r"""printf '%%.yaml: $(DOC)\n\tsed -n p $< > $@\n' | make -s -f - $F""",
@@ -197,7 +197,7 @@ SILENT = {
         TERM=xterm script -qec 'nano -I $F' /dev/null > $T/tty""",
 }
 
-# These change a file that was launched before: `none` becomes `newer`.
+# These change a launched file: `none` becomes `newer`.
 CHANGE = {
     "sed -i": "sed -i 's/none/newer/' $F",
     "sed -i.bak": "sed -i.bak 's/none/newer/' $F",
@@ -254,7 +254,7 @@ d = open(os.environ["F"]).read().replace("none", "newer")
 os.remove(os.environ["F"]); open(os.environ["F"], "x").write(d)'""",
 }
 
-# submit/ can't have these: the command fails with this message, and nothing is launched.
+# Impossible in submit/: the command fails with this message, and nothing is launched.
 IMPOSSIBLE = {
     "ln": ("ln $DOC $F", "Invalid cross-device link"),
     "ln -s": ("ln -s $DOC $F", "Operation not permitted"),
@@ -276,7 +276,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web(top):
-    """The directory of documents, and its address."""
+    """Yield the directory of documents, and its address."""
     path = pathlib.Path(top, "web")
     path.mkdir(exist_ok=True)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=path))
@@ -290,7 +290,7 @@ def web(top):
 
 @pytest.fixture(scope="module")
 def ssh(top):
-    """The configuration file of ssh for a server of our own, "here"."""
+    """Yield the configuration file of ssh for a test server, "here"."""
     path = pathlib.Path(top, "ssh")
     path.mkdir(mode=0o700)
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
@@ -340,7 +340,7 @@ class Way:
         self.shown = set(kx.ls("submit"))
 
     def run(self, line, document=GOOD):
-        """Run LINE; its status and what it printed."""
+        """Run LINE; return its status and output."""
         (self.dir / "doc").write_text(document)
         (self.dir / "doc.json").write_text(json.dumps(yaml.safe_load(document), indent=1) + "\n")
         (self.dir / "t").mkdir()
@@ -361,11 +361,11 @@ class Way:
         return p.returncode, p.stdout + p.stderr
 
     def results(self):
-        """The .job and .error files that are new."""
+        """Return the new .job and .error files."""
         return [name for name in self.kx.ls("submit") if name.endswith((".job", ".error")) and name not in self.shown]
 
     def launched(self, document=GOOD):
-        """Exactly one job has come: that of this file, and it has got all of it."""
+        """Exactly one job was launched: that of this file, with its whole contents."""
         submitting.launched_once(self.kx, self.name, self.before)
         assert self.results() == [f"{self.name}.job"]
         assert yaml.safe_load(self.kx.read("submit", self.name)) == yaml.safe_load(document)
@@ -425,7 +425,7 @@ def test_impossible(way, name):
 
 
 def test_delayed_updates(way):
-    """rsync makes a directory for them, which submit/ does not take. It ends with status 0 on any filesystem, but warns."""
+    """rsync creates a directory for them, which submit/ refuses. It ends with status 0 on any filesystem, but warns."""
     status, said = way.run("rsync --delay-updates $DOC $F")
     assert status == 0 and "Unable to create partial-dir" in said and "discarding completed file" in said
     assert submitting.launched(way.kx) == way.before

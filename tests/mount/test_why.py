@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `why` advises about a local program that can't be started."""
+"""The advice of `why` about a local program that can't be started."""
 
 import harness
 import pytest
@@ -20,7 +20,7 @@ def test_start_error(kx, role, hint):
     assert hint in job.read("why")
 
 
-# What a main function under torch's record decorator does when it raises: it leaves this file, and ends with code 1.
+# A main function with torch's record decorator that raises: it leaves this file, and ends with code 1.
 RECORD = """
 import json, os, sys
 error = {"message": {"message": "RuntimeError: boom of rank 0",
@@ -43,7 +43,7 @@ WORDS = "\n".join(line[4:] for line in TRACEBACK.splitlines()[1:])
 
 
 def test_structured_error(kx):
-    """It is in why when wait has answered, in status, and so after a remount and in the history."""
+    """It is in why when wait returns, in status, and the same after a remount and in history/."""
     job = kx.submit(harness.python_app(RECORD))
     assert job.read("wait") == "FAILED\n"
     assert job.read("why").startswith("main-0 ended with exit code 1. ")
@@ -56,7 +56,7 @@ def test_structured_error(kx):
 
 
 def test_last_lines(kx):
-    """At most five, cleaned for a terminal; blank ones say nothing, and a line may lack its end."""
+    """At most five lines, cleaned for a terminal; blank ones are skipped, and a line may be incomplete."""
     job = kx.submit(harness.app(r"""for i in 1 2 3 4 5 6; do echo line $i; echo; done
                                     printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
     assert job.read("wait") == "FAILED\n"
@@ -82,7 +82,7 @@ def test_last_words(kx, script, words):
 
 
 def test_silent(kx):
-    """Nobody is sent to a log that is empty; a blank line is something."""
+    """`why` names no empty log; a blank line is not empty."""
     job = kx.submit(harness.app("kill -SEGV $$"))
     job.read("wait")
     said = "main-0 was ended by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
@@ -95,7 +95,7 @@ def test_silent(kx):
 
 
 def test_error_file_of_the_job(kx, tmp_path):
-    """An AppDef may name a file of its own, which is not read; a retry has another file."""
+    """An AppDef may name its own error file, which is not read; a retry has another file."""
     job = kx.submit(harness.app("", roles=[
         {**harness.sh_role("echo $TORCHELASTIC_ERROR_FILE; exit 3"), "env": {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "e")}}]))
     job.read("wait")

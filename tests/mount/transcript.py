@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The examples of README.md and of pages in docs/ as a reader would paste them, one block after the other into one
-shell. The comments after the commands are the expected output."""
+"""The examples of README.md and of pages in docs/, pasted block by block into one shell. The comments after the
+commands are the expected output."""
 
 import re
 import subprocess
@@ -9,20 +9,20 @@ from harness import ROOT, TOOL_PATH, alive, wait_for
 from starting import lock_file
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
-# What kxfs says when the machine does other things for some seconds while it starts.
+# kxfs prints this if the machine is busy for some seconds while it starts.
 LATE = re.compile(r"^kxfs: the list of jobs of \S+ has not arrived yet; still trying(: .*)?\n", re.M)
-# What differs from run to run: ids' suffixes, times.
+# the parts that vary: suffixes of ids, times
 VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\b"), "-SUFFIX"),
            (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
 
 
 def printed(block):
-    """What the commands of BLOCK are to print."""
+    """Return the expected output of BLOCK."""
     return "".join(line.removeprefix("# ") for line in block.splitlines(keepends=True) if line.startswith("# "))
 
 
 def matches(expected, got):
-    """Is GOT what README shows? `...` stands for anything within a line, alone for any lines."""
+    """True if GOT is what README shows. `...` stands for anything within a line, alone for any lines."""
     for pattern, word in VARYING:
         expected, got = pattern.sub(word, expected), pattern.sub(word, got)
     expected, got = (re.sub(r"\b {2,}", "  ", text) for text in (expected, got))  # columns, as wide as ids are
@@ -33,7 +33,7 @@ def matches(expected, got):
 
 
 class Shell:
-    """An interactive session's worth of bash: one process, one command after the other."""
+    """An interactive bash: one process, one command after the other."""
 
     END = "--end-of-command--"
 
@@ -60,7 +60,7 @@ class Shell:
 
 
 def readme():
-    """README.md without, and only, the section about clusters."""
+    """Return README.md without, and only, the section about clusters."""
     text = (ROOT / "README.md").read_text()
     before, rest = text.split("## On a cluster\n")
     cluster, after = rest.split("\n## ", 1)
@@ -68,13 +68,13 @@ def readme():
 
 
 def train_yaml():
-    """The file that README shows."""
+    """Return the file that README shows."""
     return readme()[0].split("cat > ~/train.yaml <<'END'\n")[1].split("END\n")[0]
 
 
 def play(kx, text, first="", **env):
-    """Paste the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and
-    state. FIRST: commands to give before. Returns README's mount point, which KX ends, should the examples not come to their end."""
+    """Paste the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and state. FIRST:
+    commands to run before. Return README's mount point, which KX ends if the examples do not."""
     home, bin_dir = kx.base / "home", kx.base / "bin"
     for path in (home, bin_dir):
         path.mkdir()

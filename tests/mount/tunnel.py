@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bytes from one connection to another, for servers that stand in between."""
+"""Passes bytes from one connection to another, for servers in between."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def connect(here, there):
-    """Pass bytes on in both directions until both are over."""
+    """Pass bytes on in both directions until both have ended."""
     there.settimeout(None)
     back = threading.Thread(target=pump, args=(there, here), daemon=True)
     back.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Mounts whose users kxfs can't look at: it runs in another pid namespace than they, or it is another user's."""
+"""Mounts whose users kxfs can't inspect: it runs in another pid namespace, or as another user."""
 
 import contextlib
 import ctypes
@@ -14,8 +14,8 @@ NOBODY = pwd.getpwnam(harness.USER).pw_uid
 
 
 class Mount(harness.Kxfs):
-    """COMMAND, put in front of its own, leads to where kxfs runs, as the process that is started or as its child. With DEVICE
-    the mount is made here, and kxfs is given /dev/fd/N."""
+    """COMMAND, put before its own, leads to the environment in which kxfs runs, as the started process or as its
+    child. With DEVICE the mount is made here, and kxfs gets /dev/fd/N."""
 
     def __init__(self, *args, prefix=(), device=False, **kwargs):
         super().__init__(*args, **kwargs)
@@ -24,7 +24,7 @@ class Mount(harness.Kxfs):
         self.device = os.open("/dev/fuse", os.O_RDWR) if device else None
 
     def env(self):
-        """LeakSanitizer looks for the threads of its process in /proc, where their numbers are those of our namespace."""
+        """LeakSanitizer looks for the threads of its process in /proc, which has the numbers of our namespace."""
         env = super().env()
         if self.prefix == CONTAINER:
             env["ASAN_OPTIONS"] += ":detect_leaks=0"
@@ -55,13 +55,13 @@ class Mount(harness.Kxfs):
         return self
 
     def let_go(self):
-        """Else the mount is kept by what is ours of it."""
+        """Otherwise our descriptor keeps the mount alive."""
         if self.device is not None:
             os.close(self.device)
             self.device = None
 
     def end(self, sig=signal.SIGTERM, timeout=60):
-        """unshare(1) leaves signals to its child."""
+        """unshare(1) does not pass signals on to its child."""
         found = [self.proc.pid]
         with contextlib.suppress(OSError):
             with open(f"/proc/{found[0]}/task/{found[0]}/children") as f:
@@ -79,8 +79,8 @@ class Mount(harness.Kxfs):
         return super().close()
 
 
-# kxfs is the first process of a pid namespace, as the only program of a container is.
+# kxfs is the first process of a pid namespace, like the only program of a container.
 CONTAINER = ["unshare", "--pid", "--fork"]
-# An ordinary user without any right, who may not look at the processes of others.
+# An ordinary user without any rights, who may not inspect other users' processes.
 OTHER = ["setpriv", f"--reuid={harness.USER}", "--regid=nogroup", "--clear-groups", "--bounding-set=-all",
          "--inh-caps=-all", "--no-new-privs"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Programs that write job files and that Debian does not have: of Go mikefarah's yq, ytt and write.go, of npm js-yaml, mustache and
-prettier. `python3 programs.py` builds and fetches them into the cache outside the repository that tests/cluster/build.py has, and
-prints where they are."""
+"""Programs that write job files and that Debian does not have: mikefarah's yq, ytt and write.go, written in Go; js-yaml,
+mustache and prettier of npm. `python3 programs.py` builds and fetches them into the cache of tests/cluster/build.py,
+outside the repository, and prints their paths."""
 
 import fcntl
 import hashlib
