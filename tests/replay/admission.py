@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What happens to an object before it is stored: decoding, the schema of Volcano's jobs (strict or
-pruning), Volcano's webhook with its defaults, and the limits of the server and of etcd."""
+"""Processing of an object before it is stored: decoding, the schema of Volcano's jobs (strict or pruning), Volcano's
+webhook with its defaults, and the limits of the server and of etcd."""
 
 import functools
 import json
@@ -21,7 +21,7 @@ MAX_ANNOTATIONS = 262144
 
 
 def decode(body):
-    """The object of a request's body."""
+    """Return the object in a request's body."""
     if len(body) > MAX_BODY:
         raise replies.body_too_large()
     try:
@@ -34,7 +34,7 @@ def decode(body):
 
 
 def check(req, tree, queues):
-    """TREE as it is to be stored. Raises a Reply."""
+    """Return TREE as it is to be stored. Raises a Reply."""
     resource = req.resource
     if (tree.get("apiVersion"), tree.get("kind")) != (resource.api_version, resource.kind):
         raise replies.bad_request(
@@ -77,7 +77,7 @@ def check_metadata(resource, meta):
 
 
 def check_etcd(text):
-    """What only storing it brings up: a dry run does not get here."""
+    """Check conditions that only storing shows: a dry run does not get here."""
     if len(text) > MAX_MESSAGE:
         raise replies.too_large_to_send(len(text))
     if len(text) > MAX_ETCD:
@@ -149,7 +149,7 @@ def walk_object(value, rule, path, unknown, wrong):
 
 
 def webhook(tree, queues):
-    """Defaults and refusals as the recordings and the recorded replies show them."""
+    """Defaults and refusals as in the recordings and the recorded replies."""
     spec = tree.setdefault("spec", {})
     spec.setdefault("queue", "default")
     spec.setdefault("schedulerName", "volcano")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the API server of the tests answers: discovery, lists, single objects, creating, patching, deleting.
+"""The replies of the tests' API server: discovery, lists, single objects, creating, patching, deleting.
 
-Streams (watches and logs) are only prepared here; apiserver.py sends them.
-"""
+Streams (watches and logs) are only prepared here; apiserver.py sends them."""
 
 import base64
 import binascii
@@ -16,7 +15,7 @@ from replies import json_reply
 
 
 class Watch:
-    """A watch that was accepted: what it selects, what it begins with, and after which version."""
+    """An accepted watch: its selection, its first objects, and the version after which it begins."""
 
     def __init__(self, resource, matches, first, version, seconds, bookmarks, metadata=False):
         self.resource = resource
@@ -28,12 +27,12 @@ class Watch:
         self.bookmarks = bookmarks
 
     def lines(self, store):
-        """(what is new since the last call, does the watch go on)."""
+        """Return (new events since the last call, whether the watch continues)."""
         out = [event("ADDED", obj, self.metadata) for obj in self.first]
         self.first = []
         with store.lock:
             if self.version > store.version:
-                return b"".join(out), True  # the server says nothing before it has come so far
+                return b"".join(out), True  # the server is silent until it reaches that version
             changes = store.changes(self.resource, self.version)
             if changes is None:
                 gone = replies.expired(self.version, store.oldest[self.resource])
@@ -63,7 +62,7 @@ def event(kind, obj, metadata=False):
 
 
 def error_event(reply):
-    """The form that a refusal has in a watch that has begun."""
+    """Return a refusal in the form that a watch in progress has."""
     return b'{"type":"ERROR","object":%s}\n' % reply.body.strip()
 
 
@@ -81,7 +80,7 @@ class Api:
                           "create": self._create, "patch": self._patch, "delete": self._delete}
 
     def answer(self, req):
-        """A Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
+        """Return a Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
         if not req.resource:
             return self._discover(req)
         if req.subresource == "pendingworkloads" and req.resource.group.startswith("visibility."):
@@ -176,7 +175,7 @@ class Api:
         return self._pages[token]
 
     def expire_pages(self):
-        """Continue tokens that were given out are answered with 410 from now on."""
+        """From now on, answer earlier continue tokens with 410."""
         self._pages.clear()
 
     def _watch(self, req):
@@ -201,7 +200,7 @@ class Api:
         return json_reply(self.places[req.name])
 
     def _metrics(self, req):
-        """As metrics-server says it, which gives no more than the API server behind which it is."""
+        """Reply like metrics-server, which has the same objects as the API server before it."""
         if self.metrics is None:
             raise replies.Reply(503, b"service unavailable\n", "text/plain; charset=utf-8")
         if req.verb != "list":
@@ -232,7 +231,7 @@ class Api:
         return replies.Reply(201, obj.text + b"\n")
 
     def _patch(self, req):
-        """A JSON merge patch; kxfs sends no other."""
+        """A JSON merge patch, the only kind that kxfs sends."""
         if req.headers.get("Content-Type") != "application/merge-patch+json":
             raise replies.status(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
         patch = admission.decode(req.body)
@@ -288,12 +287,12 @@ class Api:
         return reader
 
     def log(self, pod, container, restart=0):
-        """The output of a run of a container of POD (an Object); made when there is none."""
+        """Return the output of a run of a container of POD (an Object); make it if there is none."""
         return self.logs.setdefault((pod.uid, container, restart), podlog.Log())
 
 
 def merged(tree, patch):
-    """TREE with a JSON merge patch: what is null goes, objects are merged, all else is replaced."""
+    """Apply a JSON merge patch to TREE: null removes, objects are merged, everything else is replaced."""
     if not isinstance(patch, dict):
         return patch
     ret = {**tree} if isinstance(tree, dict) else {}
@@ -306,7 +305,7 @@ def merged(tree, patch):
 
 
 def list_text(resource, objects, meta):
-    """A list as the server writes it: of custom resources, `metadata` comes last."""
+    """Return a list as the server writes it: `metadata` of custom resources comes last."""
     items = b",".join(obj.item for obj in objects)
     kind = f"{resource.kind}List".encode()
     if resource.custom:
@@ -333,7 +332,7 @@ def pick_container(pod, name):
 
 
 def check_container(pod, name, previous):
-    """The number of the restart whose log is meant. Raises what a kubelet says instead of a log."""
+    """Return the number of the restart whose log is requested. Raises a kubelet's message if there is no log."""
     where = pod["metadata"]["name"]
     found = [c for part in ("initContainerStatuses", "containerStatuses")
              for c in pod.get("status", {}).get(part, []) if c["name"] == name]

@@ -36,7 +36,7 @@ LIMIT = 60  # seconds that a call into the server's thread gets
 
 
 class Connection(RequestHandler):
-    """aiohttp's, but handlers learn when the client is gone."""
+    """Like aiohttp's, but handlers are notified when the client disconnects."""
 
     def __init__(self, server, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -79,7 +79,7 @@ class ApiServer:
         self.tokens = {"test-token": "tester"}  # token -> user
         self.passwords = {}  # user -> password
         self.forbidden = []  # what Request.is_ takes, also user=; 403 for these
-        self.rules_incomplete = False  # it can't tell all rights that somebody has
+        self.rules_incomplete = False  # it can't list all rights of a user
         self.bookmark_every = 60.0
         self.date = None  # the server's clock, as the header Date has it; None: the true one
         self.requests = []
@@ -95,7 +95,7 @@ class ApiServer:
         self._server = None
         self.store.listeners.append(lambda change: self._wake())
 
-    # --- its life ---
+    # --- life cycle ---
 
     def __enter__(self):
         return self.start()
@@ -126,64 +126,64 @@ class ApiServer:
         return f"{'https' if self.pki else 'http'}://{self.host}:{self.port}"
 
     def away(self, how="reset"):
-        """Gone: nobody listens, all connections end (HOW: "reset" or "close")."""
+        """Stop listening, and end all connections (HOW: "reset" or "close")."""
         self._call(self._away, how)
 
     def back(self):
-        """There again, on the same port, knowing the same."""
+        """Listen again, on the same port, with the same objects."""
         self._call(self._listen)
 
     def freeze(self):
-        """From now on connections are made but not a byte comes, until `thaw`."""
+        """From now on accept connections but send no byte, until `thaw`."""
         self._call(self._set_gate, False)
 
     def thaw(self):
         self._call(self._set_gate, True)
 
-    # --- what tests ask ---
+    # --- queries of tests ---
 
     def seen(self, **wanted):
-        """The requests that are WANTED (verb=, resource=, name=, ...), in the order they came."""
+        """Return the requests that match WANTED (verb=, resource=, name=, ...), in the order of their arrival."""
         return [req for req in list(self.requests) if req.is_(**wanted)]
 
     def count(self, **wanted):
         return len(self.seen(**wanted))
 
     def open_streams(self, **wanted):
-        """The watches and logs that are being sent now."""
+        """Return the watches and logs that are being sent."""
         return [stream.req for stream in list(self._streams) if stream.req.is_(**wanted)]
 
-    # --- what tests do ---
+    # --- actions of tests ---
 
     def play(self, scenario, namespace="test", **kwargs):
-        """Have the events of a recording happen as the caller asks for them; gives each Step."""
+        """Play a recording; yield each Step when the caller asks for it."""
         for step in recordings.Recording(scenario, namespace, **kwargs).steps:
             recordings.apply(self.store, step)
             yield step
 
     def inject(self, data, **wanted):
-        """Send DATA as it is in all open streams that are WANTED. Returns how many there are."""
+        """Send DATA unchanged in all open streams that match WANTED. Return their number."""
         return self._call(self._on_streams, lambda s: s.inject.append(data), wanted)
 
     def end_streams(self, how="end", **wanted):
-        """End open streams: "end" as a server ends them, "close" or "reset" the connection. What
-        happens after this call is not in them."""
+        """End open streams: "end" as a server ends them, "close" or "reset" the connection. Later events are not in
+        them."""
         return self._call(self._end_streams, how, wanted)
 
     def hold(self, held=True, **wanted):
-        """Open watches say nothing of what happens, until they are told not to be HELD."""
+        """Open watches send no events until called with HELD=False."""
         return self._call(self._on_streams, lambda s: setattr(s, "held", held), {"verb": "watch", **wanted})
 
     def send_bookmarks(self, **wanted):
         return self._call(self._on_streams, lambda s: setattr(s, "bookmark", True), wanted)
 
     def expire(self, **wanted):
-        """Every watch that goes on from a version known so far is too old; open ones end with 410."""
+        """Make every version known so far too old for a watch; open watches end with 410."""
         self.store.compact(*{r for r in self.api.resources if wanted.get("resource", r.plural) == r.plural})
         return self.inject_error(replies.expired(1, self.store.version), **wanted)
 
     def inject_error(self, reply, **wanted):
-        """An ERROR event with REPLY's Status in open watches, and their end."""
+        """Send an ERROR event with REPLY's Status in open watches, and end them."""
         def act(stream):
             stream.inject.append(answers.error_event(reply))
             stream.end = "end"
@@ -193,7 +193,7 @@ class ApiServer:
         self.api.resources += [r for r in resources if r not in self.api.resources]
 
     def uninstall(self, *resources):
-        """As if their definitions were not there: paths and discovery say 404."""
+        """Remove their definitions: paths and discovery return 404."""
         self.api.resources = [r for r in self.api.resources if r not in resources]
 
     # --- in the server's thread ---
@@ -238,7 +238,7 @@ class ApiServer:
         (self._gate.set if is_open else self._gate.clear)()
 
     def _wake(self):
-        """Something has changed; any thread."""
+        """Note that something has changed. Any thread."""
         if self._waking or not self._streams or self._loop.is_closed():
             return
         self._waking = True
@@ -261,7 +261,7 @@ class ApiServer:
     async def _end_streams(self, how, wanted):
         found = [s for s in self._streams if s.req.is_(**wanted)]
         self._on_streams(lambda s: setattr(s, "end", how), wanted)
-        # One whose client does not read, or that is frozen, ends when that is over.
+        # A stream whose client does not read, or which is frozen, ends when that is over.
         for _ in range(100):
             if not self._streams.intersection(found):
                 break
@@ -269,7 +269,7 @@ class ApiServer:
         return len(found)
 
     def pass_on(self, req):
-        """REQ, which a proxy has kept, takes effect now; nobody hears the answer."""
+        """Carry out REQ, which a proxy has kept; its answer is dropped."""
         self._call(lambda: self._answer(req))
 
     # --- one request ---
@@ -344,7 +344,7 @@ class ApiServer:
                                     req.subresource)
 
     def _review(self, req):
-        """Whether who asks has the right that the review names: as `forbidden` says."""
+        """Review, by `forbidden`, whether the user has the right."""
         review = admission.decode(req.body)
         wanted = review["spec"]["resourceAttributes"]
         asked = Request("", "", "", {})
@@ -356,7 +356,7 @@ class ApiServer:
         return replies.json_reply({**review, "status": {"allowed": not refused}}, 201)
 
     def _rules(self, req):
-        """Each right that who asks has: as `forbidden` says."""
+        """List each right that the user has, by `forbidden`."""
         review = admission.decode(req.body)
         asked = Request("", "", "", {})
         asked.user, asked.namespace = req.user, review["spec"]["namespace"]
@@ -400,7 +400,7 @@ class ApiServer:
 
     @staticmethod
     def _raw(req, transport, answer, fault):
-        """Bytes that are not what HTTP wants, and the end of the connection."""
+        """Send bytes that are not HTTP, and end the connection."""
         req.code = 0
         if fault.kind == "junk" or not isinstance(answer, replies.Reply):
             transport.write(b"\x00\xff\x15\x03 this is no HTTP\r\n\r\n")
@@ -415,7 +415,7 @@ class ApiServer:
     # --- streams ---
 
     async def _send(self, request, req, source):
-        """Send a watch or a log until it ends, is ended, or the client is gone."""
+        """Send a watch or a log until it ends, is ended, or the client disconnects."""
         stream = Stream(req, source)
         req.code = 200
         kind = "application/json" if isinstance(source, answers.Watch) else "text/plain"
@@ -479,7 +479,7 @@ class ApiServer:
             reader.log.listeners.remove(wake)
 
     async def _inject(self, response, stream):
-        """Send what a test wants sent; is this the end?"""
+        """Send what a test has requested. Return true at the end."""
         while stream.inject:
             await self._write(response, stream.inject.pop(0))
         return stream.end is not None

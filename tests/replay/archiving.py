@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A directory that is an archive, the captures that fill it, and what is in it."""
+"""A directory that is an archive, the captures that fill it, and its contents."""
 
 import json
 import signal
@@ -41,7 +41,7 @@ class Capture:
         assert proc.wait(harness.LIMIT) == (-sig if sig == signal.SIGKILL else 0), self.kx.said()
 
     def fails(self):
-        """It does not start; why."""
+        """The start fails; return the message."""
         self.start()
         assert self.proc.wait(harness.LIMIT) == 1
         self.proc = None
@@ -54,14 +54,14 @@ class Capture:
 
 
 class Archive:
-    """What is in the directory."""
+    """Return the contents of the directory."""
 
     def __init__(self, directory, namespace="test"):
         self.dir = directory
         self.top = directory / namespace
 
     def folder(self, job):
-        """The directory of JOB, once it is there; it is whole then."""
+        """Return the directory of JOB, once it exists; it is complete then."""
         found = list(self.top.glob(f"????-??-??/{job}"))
         if not found:
             return None
@@ -88,7 +88,7 @@ class Archive:
 
 
 def print_and_end(server, volcano, job, text, **how):
-    """JOB prints TEXT and ends."""
+    """Let JOB print TEXT and end."""
     server.store.add(st.JOBS, watching.job(job))
     (pod,) = volcano.start(job)
     volcano.log(pod).append(text)

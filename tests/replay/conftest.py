@@ -12,7 +12,7 @@ from volcano import FakeVolcano
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that wait long for kxfs's own times are spread over the run, and none of them is among the last."""
+    """Spread tests that wait long for kxfs's timers over the run, none of them among the last."""
     waits = [item for item in items if item.get_closest_marker("waits")]
     items[:] = [item for item in items if not item.get_closest_marker("waits")]
     step = len(items) // (len(waits) + 1) + 1
@@ -38,8 +38,8 @@ def pki(tmp_path):
 
 @pytest.fixture
 def make_mount(make_kx, tmp_path):
-    """make_mount(server, options="", config=None, start=True, ...) -> Kxfs of volcano:test.
-    CONFIG is a kubeconfig as a tree; default: the server with its token."""
+    """make_mount(server, options="", config=None, start=True, ...) -> Kxfs of volcano:test. CONFIG is a kubeconfig
+    as a tree; default: the server with its token."""
     number = itertools.count()
 
     def make(server, options="", config=None, source="volcano:test", env=None, **kwargs):

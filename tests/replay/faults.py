@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong between a client and the API server.
+"""Faults between a client and the API server.
 
-A fault is chosen for a request: by a test (`Faults.add`, used up after some times), or at random
-from a seed that is printed, so that a failure can be had again. Most act on the bytes of the
-reply: `Shaped` stands between aiohttp and the socket.
-"""
+A fault is chosen for a request: by a test (`Faults.add`, for a number of times), or at random from a seed that is
+printed, so that a failure can be repeated. Most act on the bytes of the reply: `Shaped` is between aiohttp and the
+socket."""
 
 import random
 import socket
@@ -12,21 +11,21 @@ import struct
 
 
 class Fault:
-    """One thing that goes wrong.
+    """One fault.
 
-    KIND       what happens
-    reset      the connection is reset before the request has any effect
+    KIND       effect
+    reset      the connection is reset before the request takes effect
     lose       the request takes effect, the connection is reset before any byte of the reply
     cut        the reply ends after AMOUNT bytes with a reset
     close      the same with an orderly end
-    slow       the reply comes in pieces of AMOUNT bytes, one every DELAY seconds
-    silent     no reply at all, the connection stays; the request has no effect
+    slow       the reply comes in chunks of AMOUNT bytes, one every DELAY seconds
+    silent     no reply, the connection remains open; the request has no effect
     deaf       the same, but the request takes effect
     reply      REPLY is the answer; the request has no effect
-    instead    REPLY is the answer, in place of that of the server, which the proxy that gives it has lost
-    longer     Content-Length says AMOUNT more than there is, then the end
-    shorter    Content-Length says AMOUNT less than there is
-    junk       bytes that are no HTTP
+    instead    REPLY replaces the reply of the server, which a proxy has lost
+    longer     Content-Length is AMOUNT too large, then the end
+    shorter    Content-Length is AMOUNT too small
+    junk       bytes that are not HTTP
     """
 
     KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "instead", "longer", "shorter", "junk")
@@ -45,20 +44,20 @@ class Fault:
 
 
 class Faults:
-    """Which fault a request meets. Methods from any thread."""
+    """Chooses the fault of a request. Methods from any thread."""
 
     def __init__(self):
         self._planned = []  # [fault, times left, what it is for]
         self._random = None
 
     def add(self, kind, times=1, amount=0, delay=0.0, reply=None, **wanted):
-        """The next TIMES requests that are WANTED (as Request.is_) meet a fault of KIND."""
+        """The next TIMES requests that match WANTED (as in Request.is_) get a fault of KIND."""
         fault = Fault(kind, amount, delay, reply)
         self._planned.append([fault, times, wanted])
         return fault
 
     def clear(self, fault=None):
-        """Nothing goes wrong any more; or not FAULT, which `add` gave."""
+        """Remove all faults, or only FAULT, a result of `add`."""
         if fault:
             self._planned = [planned for planned in self._planned if planned[0] is not fault]
         else:
@@ -66,13 +65,13 @@ class Faults:
             self._random = None
 
     def at_random(self, seed, rate, choices, **wanted):
-        """From now on a share RATE of the requests that are WANTED meets one of CHOICES: functions
-        that make a Fault of a random.Random. Prints SEED."""
+        """From now on a share RATE of the requests that match WANTED gets one of CHOICES: functions that make a
+        Fault from a random.Random. Prints SEED."""
         print(f"faults: seed {seed}, rate {rate}")
         self._random = (random.Random(seed), rate, choices, wanted)
 
     def pick(self, req):
-        """The fault of this request, None: it goes well."""
+        """Return the fault of this request, or None."""
         for planned in self._planned:
             fault, times, wanted = planned
             if times > 0 and req.is_(**wanted):
@@ -86,7 +85,7 @@ class Faults:
 
 
 def common_faults(replies):
-    """What any request may meet."""
+    """Return faults that any request may get."""
     return [
         lambda rand: Fault("reset"),
         lambda rand: Fault("lose"),
@@ -102,7 +101,7 @@ def common_faults(replies):
 
 
 def reset(transport):
-    """End a connection with a reset."""
+    """Reset a connection."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         try:
@@ -113,7 +112,7 @@ def reset(transport):
 
 
 class Shaped:
-    """A transport that cuts or slows what is written to it."""
+    """A transport that cuts or slows its output."""
 
     def __init__(self, transport, loop, fault):
         self._transport = transport
@@ -138,8 +137,8 @@ class Shaped:
         self._transport.write(bytes(data[:self._left]))
         self._left -= len(data)
         if self._left <= 0:
-            # What was written is sent before the end: the kernel has it, or asyncio's buffer; a
-            # reset may throw it away, as on a real network.
+            # Earlier bytes are sent before the end: the kernel has them, or asyncio's buffer; a reset may drop them, as
+            # on a real network.
             (reset if self._fault.kind == "cut" else type(self._transport).close)(self._transport)
 
     def writelines(self, parts):

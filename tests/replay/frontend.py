@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real
-API server allows. What the ApiServer does to a connection ends there: the client's stays."""
+"""HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real API server allows.
+It shields the client's connection from what the ApiServer does to its own."""
 
 import socket
 import subprocess
@@ -24,7 +24,7 @@ class Http2Frontend:
         return f"https://{self.host}:{self.port}"
 
     def __enter__(self):
-        # Bound here as long as it is used, so that nobody else is given the port; nghttpx shares it.
+        # Bind the port as long as it is used, so that no other process gets it; nghttpx shares it.
         self.held = socket.socket()
         self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.held.bind((self.host, 0))

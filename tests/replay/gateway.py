@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A server of S3: versitygw, whose buckets are directories and whose objects are files.
 
-`python3 gateway.py` builds versitygw (a Go module) into the cache outside the repository, and prints where it is.
-"""
+`python3 gateway.py` builds versitygw (a Go module) into the cache outside the repository, and prints its path."""
 
 import os
 import pathlib

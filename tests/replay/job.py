@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small controller of batch Jobs for the API server of the tests: Indexed Jobs get their status and pods as in the
-recordings. Nothing runs: the test says what pods do."""
+"""A small controller of batch Jobs for the tests' API server: Indexed Jobs get their status and pods as in the
+recordings. Nothing runs: the test drives the pods."""
 
 import copy
 import uuid
@@ -12,12 +12,12 @@ LABEL = "batch.kubernetes.io/"
 
 
 class FakeJob(FakeVolcano):
-    """The same words for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
 
     job_label = LABEL + "job-name"
 
     def say(self, job, *conditions, namespace="test", reason="", message="", **status):
-        """The controller's word on JOB. CONDITIONS: types that hold."""
+        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
         def edit(tree):
             tree.setdefault("status", {}).update(status, conditions=[{
                 "type": kind, "status": "True", "reason": reason or kind, "message": message,
@@ -25,7 +25,7 @@ class FakeJob(FakeVolcano):
         self.store.change(st.BATCH_JOBS, namespace, job, edit)
 
     def retry(self, job, index, namespace="test"):
-        """Another pod of that index, whose last one has failed; its name."""
+        """Make another pod of that index, whose last one has failed; return its name."""
         obj = self.store.find(st.BATCH_JOBS, namespace, job)
         pod = make_pod(obj, index, 1)
         self.store.put(st.PODS, pod)
@@ -60,7 +60,7 @@ def make_pod(job, index, failures):
 
 
 def make_indexed(template, job, uid, namespace, index, labels, annotations):
-    """A pod of the Indexed Job JOB, with these labels and annotations beside its own."""
+    """Return a pod of the Indexed Job JOB, with these labels and annotations besides its own."""
     pod = copy.deepcopy(template)
     meta = pod.get("metadata", {})
     pod["metadata"] = {**meta, "name": f"{job}-{index}-{uuid.uuid4().hex[:5]}", "namespace": namespace,

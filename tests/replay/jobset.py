@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small JobSet controller for the API server of the tests: JobSets get their status and the pods of their Jobs as in
-the recordings. Nothing runs: the test says what pods do."""
+"""A small JobSet controller for the tests' API server: JobSets get their status and the pods of their Jobs as in the
+recordings. Nothing runs: the test drives the pods."""
 
 import uuid
 
@@ -12,12 +12,12 @@ LABEL = "jobset.sigs.k8s.io/"
 
 
 class FakeJobSet(FakeVolcano):
-    """The same words for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
 
     job_label = LABEL + "jobset-name"
 
     def say(self, job, *conditions, namespace="test", **status):
-        """The controller's word on JOB. CONDITIONS: types that hold."""
+        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
         def edit(tree):
             old = tree.setdefault("status", {"restarts": 0})
             old.update(status, conditions=[{
@@ -26,7 +26,7 @@ class FakeJobSet(FakeVolcano):
         self.store.change(st.JOBSETS, namespace, job, edit)
 
     def restart(self, job, namespace="test"):
-        """All pods of JOB are made anew. Gives their names."""
+        """Recreate all pods of JOB. Return their names."""
         restarts = self.store.find(st.JOBSETS, namespace, job).tree()["status"]["restarts"] + 1
         self.say(job, namespace=namespace, restarts=restarts)
         self.remove_pods(job, namespace)

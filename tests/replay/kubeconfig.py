@@ -6,7 +6,7 @@ import json
 
 
 def config(server, user=None, namespace="test", context="test", cluster=None, url=None):
-    """A kubeconfig as a tree. USER: the fields of a kubeconfig's user; CLUSTER: more of its cluster's."""
+    """Return a kubeconfig as a tree. USER: the fields of its user; CLUSTER: more fields of its cluster."""
     where = {"server": url or server.url}
     if server.pki:
         where["certificate-authority-data"] = base64.b64encode(server.pki.ca.read_bytes()).decode()
@@ -24,7 +24,7 @@ def config(server, user=None, namespace="test", context="test", cluster=None, ur
 
 
 def write(path, tree):
-    """As JSON, which is YAML too."""
+    """Write it as JSON, which is YAML too."""
     path.write_text(json.dumps(tree, indent=1))
     path.chmod(0o600)
     return path
@@ -46,7 +46,7 @@ def password(user, secret):
 
 
 def certificate(paths, inline=False):
-    """PATHS as Pki.issue gives them."""
+    """PATHS is a result of Pki.issue."""
     cert, key = paths
     if inline:
         return {"client-certificate-data": base64.b64encode(cert.read_bytes()).decode(),
@@ -55,13 +55,13 @@ def certificate(paths, inline=False):
 
 
 def plugin(command, *args, env=None, version="v1", mode="IfAvailable"):
-    """A credential plugin that is run as COMMAND ARGS."""
+    """Return a credential plugin that runs COMMAND ARGS."""
     return {"exec": {"apiVersion": f"client.authentication.k8s.io/{version}", "command": str(command),
                      "args": list(args), "interactiveMode": mode,
                      "env": [{"name": key, "value": value} for key, value in (env or {}).items()]}}
 
 
 def plugin_reply(version="v1", **status):
-    """What such a plugin prints: token=, clientCertificateData=, clientKeyData=, expirationTimestamp=."""
+    """Return the output of such a plugin: token=, clientCertificateData=, clientKeyData=, expirationTimestamp=."""
     return json.dumps({"apiVersion": f"client.authentication.k8s.io/{version}",
                        "kind": "ExecCredential", "status": status})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small MCAD for the API server of the tests: AppWrappers of v1beta1 get what MCAD writes into their
-status, and are dispatched when the test says so. Nothing runs: the test says what pods do."""
+"""A small MCAD for the tests' API server: AppWrappers of v1beta1 get MCAD's status, and are dispatched when the test
+requests it. Nothing runs: the test drives the pods."""
 
 import copy
 import uuid
@@ -10,12 +10,12 @@ from volcano import FakeVolcano, set_containers
 
 
 class FakeMcad(FakeVolcano):
-    """The same words for tests as FakeVolcano (start, run, log, finish ...), on AppWrappers."""
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on AppWrappers."""
 
     job_label = "appwrapper.mcad.ibm.com"
 
     def say(self, job, state, condition=None, reason="", message="", namespace="test", **status):
-        """MCAD's word on JOB. A condition is added once, and some get a new time."""
+        """Set JOB's status as MCAD would. A condition is added once, and some get a new time."""
         def edit(tree):
             old = tree.setdefault("status", {})
             old.update(state=state, **status)
@@ -29,7 +29,7 @@ class FakeMcad(FakeVolcano):
         self.store.change(st.APPWRAPPERS, namespace, job, edit)
 
     def dispatch(self, job, namespace="test"):
-        """Its generic items are made. Gives the names of its pods."""
+        """Create its generic items. Return the names of its pods."""
         wrapper = self.store.find(st.APPWRAPPERS, namespace, job)
         for item in wrapper.tree()["spec"]["resources"]["GenericItems"]:
             if item["generictemplate"].get("kind") == "Pod":
@@ -38,7 +38,7 @@ class FakeMcad(FakeVolcano):
         return self.pods(job, namespace)
 
     def requeue(self, job, namespace="test"):
-        """Its pods are deleted, and it is back in the queue."""
+        """Delete its pods, and put it back into the queue."""
         count = self.store.find(st.APPWRAPPERS, namespace, job).tree()["status"].get("numberOfRequeueings", 0)
         self.say(job, "Pending", "PreemptCandidate", "MinPodsNotRunning", "Insufficient number of pods.",
                  namespace, numberOfRequeueings=count + 1)

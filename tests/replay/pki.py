@@ -17,7 +17,7 @@ class Pki:
         self.issue("server", "kube-apiserver", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.test")
 
     def issue(self, name, user, extension=""):
-        """A certificate and key NAME.crt, NAME.key for USER. Gives their paths."""
+        """Issue a certificate and key NAME.crt, NAME.key for USER. Return their paths."""
         self._key(name)
         self._run("req", "-new", "-key", self._path(f"{name}.key"), "-out", self._path(f"{name}.csr"),
                   "-subj", f"/CN={user}")
@@ -29,7 +29,7 @@ class Pki:
         return self._path(f"{name}.crt"), self._path(f"{name}.key")
 
     def server_context(self):
-        """Asks for a client certificate, and takes a client without one."""
+        """Request a client certificate, and accept a client without one."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._path("server.crt"), self._path("server.key"))
         context.load_verify_locations(self.ca)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Output of containers, as a kubelet keeps and serves it.
+"""Output of containers, as a kubelet stores and serves it.
 
-The runtime writes an entry when a line is complete, when 16 KiB have come without a newline, and
-for what is left at the end. A request takes whole entries; times go before the start of a line only, of
-an OLD kubelet (before 1.26) before each entry. Rotation takes entries away from those who ask later, and a kubelet that
-does not see it gives no more to those who follow.
-"""
+The runtime writes an entry for a complete line, for 16 KiB without a newline, and for the rest at the end. A request
+returns whole entries. Times come only before the start of a line; an OLD kubelet (before 1.26) writes them before
+each entry. Rotation removes entries for later requests, and a kubelet that does not notice it sends no more to
+streams that follow."""
 
 import datetime
 import functools
@@ -32,8 +31,8 @@ class Log:
         self._rest = b""
 
     def append(self, data, at=None):
-        """The container prints DATA (at AT, ns since 1970, which may be the same as before or earlier;
-        else now, and later than before)."""
+        """Let the container print DATA (at AT, ns since 1970, which may be the same as before or earlier; default:
+        now, and later than before)."""
         data = data.encode() if isinstance(data, str) else data
         with self.lock:
             assert not self.ended, "a container that has ended prints nothing"
@@ -51,7 +50,7 @@ class Log:
         self._tell()
 
     def end(self):
-        """The container has ended."""
+        """End the container."""
         with self.lock:
             if self._rest:
                 self._entry(self._rest, None)
@@ -60,7 +59,7 @@ class Log:
         self._tell()
 
     def hold(self):
-        """The kubelet is behind: what comes from now on, and that it has ended, is not shown before go_on()."""
+        """The kubelet is behind: later output, and the end, are not shown before go_on()."""
         with self.lock:
             self.held = len(self.entries)
 
@@ -70,18 +69,18 @@ class Log:
         self._tell()
 
     def rotate(self, keep=0):
-        """What is there now, but for the last KEEP entries, can't be read any more by who comes later."""
+        """Make the present output, except the last KEEP entries, unreadable for later requests."""
         with self.lock:
             self.first = max(self.first, len(self.entries) - keep)
 
     def lose(self):
-        """It is rotated, and the kubelet does not see that: those who follow it get nothing more before its end."""
+        """Rotate it without the kubelet noticing: streams that follow get nothing more before its end."""
         self.rotate()
         with self.lock:
             self.lost.append(len(self.entries))
 
     def data(self):
-        """All that was ever printed (in complete entries)."""
+        """Return all output ever printed (in complete entries)."""
         with self.lock:
             return b"".join(text for _, text in self.entries)
 
@@ -101,13 +100,13 @@ def second(seconds):
 
 
 def stamp(at):
-    """RFC 3339 with nine digits, as the runtime writes it."""
+    """Return the time as the runtime writes it: RFC 3339 with nine digits."""
     seconds, ns = divmod(at, 10**9)
     return f"{second(seconds)}.{ns:09d}Z"
 
 
 def parse_since(text):
-    """`sinceTime` in ns: the API server cuts it to whole seconds. ValueError."""
+    """Return `sinceTime` in ns: the API server cuts it to whole seconds. ValueError."""
     match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
     if not match:
         raise ValueError(f"parsing time {text!r}")
@@ -116,7 +115,7 @@ def parse_since(text):
 
 
 class Reader:
-    """One request for a log: gives its bytes piece by piece."""
+    """One request for a log: returns its bytes in chunks."""
 
     def __init__(self, log, timestamps=False, since=None, tail=None, limit=None):
         self.log = log
@@ -131,7 +130,7 @@ class Reader:
                 self.next = max(self.next, len(log.entries) - tail)
 
     def read(self):
-        """(bytes that there are now, is this all there will be)."""
+        """Return (the available bytes, whether these are the last)."""
         with self.log.lock:
             entries = self.log.entries[self.next:(self.log.lost[self.lost:] or [self.log.held])[0]]
             self.next += len(entries)

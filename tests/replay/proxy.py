@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An HTTP proxy that knows CONNECT, in a thread."""
+"""An HTTP proxy that supports CONNECT, in a thread."""
 
 import socket
 import socketserver

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of a real cluster, as data/recordings holds them: a file for each controller, in which a line {"scenario": NAME}
-stands before each recording, and in that a line {"recorded": RESOURCE} before the watch events of that resource, a line each as
-the API server sent it.
+"""Recordings of a real cluster, as stored in data/recordings: a file for each controller, in which a line {"scenario":
+NAME} precedes each recording, and in that a line {"recorded": RESOURCE} before the watch events of that resource, a
+line each as the API server sent it.
 
-	recordings.py SCENARIO FILE...     store what was recorded, RESOURCE.jsonl each, as that scenario
-"""
+recordings.py SCENARIO FILE... store what was recorded, RESOURCE.jsonl each, as that scenario"""
 
 import functools
 import json
@@ -16,7 +15,7 @@ import store as st
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What is in each file; where there are several, it is told by the version.
+# The resources in each file; if there are several, the version distinguishes them.
 FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGROUPS,), "events": (st.EVENTS,),
          "appwrappers": (st.APPWRAPPERS, st.NEW_APPWRAPPERS), "jobsets": (st.JOBSETS,),
          "jobs": (st.BATCH_JOBS,),
@@ -33,7 +32,7 @@ def path_of(scenario):
 
 @functools.cache
 def read(path):
-    """{scenario: {resource: its lines}}"""
+    """Return {scenario: {resource: its lines}}."""
     found = {}
     for line in path.read_text().splitlines():
         if line.startswith('{"scenario": '):
@@ -46,12 +45,12 @@ def read(path):
 
 
 def parts(scenario):
-    """{resource: its lines}"""
+    """Return {resource: its lines}."""
     return read(path_of(scenario))[scenario]
 
 
 def scenarios(resource, controllers=("volcano",)):
-    """The scenarios in which there is RESOURCE."""
+    """Return the scenarios with RESOURCE."""
     return sorted(name for one in controllers for name, recorded in read(DIRECTORY / f"{one}.jsonl").items() if resource in recorded)
 
 
@@ -94,7 +93,7 @@ class Recording:
             self.steps.append(Step(resource, event["type"], event["object"]))
 
     def names(self, resource):
-        """The names of its objects, in the order of their appearance."""
+        """Return the names of its objects, in the order of their appearance."""
         return list(dict.fromkeys(s.tree["metadata"]["name"] for s in self.steps if s.resource is resource))
 
     def of(self, resource, name):
@@ -102,8 +101,8 @@ class Recording:
 
 
 def story(kind, name, resources):
-    """The steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES: by the kind of the
-    object; other objects are left out."""
+    """Return the steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES: by
+    the kind of the object; other objects are omitted."""
     found = False
     for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -115,7 +114,7 @@ def story(kind, name, resources):
 
 
 def apply(store, step):
-    """Have STEP happen."""
+    """Carry out STEP."""
     meta = step.tree["metadata"]
     if step.kind == "DELETED":
         store.remove(step.resource, meta.get("namespace", ""), meta["name"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers: a status, headers and a body; Status objects as the real API server words them."""
+"""Replies: a status, headers and a body; Status objects with the real API server's texts."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 
 
 class Reply(Exception):
-    """What a request is answered with. Raised where it ends the handling of a request."""
+    """The reply to a request. Raised to end the handling of a request."""
 
     def __init__(self, code, body=b"", content_type="application/json", headers=()):
         super().__init__(code)
@@ -41,19 +41,19 @@ def status(code, reason, message, details=None, headers=()):
 
 
 def text_of(name):
-    """What a real API server answered, from data/replies.jsonl."""
+    """Return the replies of a real API server in data/replies.jsonl."""
     rows = map(json.loads, (DATA / "replies.jsonl").read_text().splitlines())
     return next(row["text"] for row in rows if row["name"] == name)
 
 
 def recorded(name):
-    """An answer of a real API server; its name begins with the HTTP status."""
+    """Return a reply of a real API server; its name begins with the HTTP status."""
     kind = "text/plain; charset=utf-8" if name.endswith(".txt") else "application/json"
     return Reply(int(name[:3]), text_of(name).encode(), kind)
 
 
 def recorded_events(name):
-    """The lines of a recorded stream."""
+    """Return the lines of a recorded stream."""
     return text_of(name).encode().strip().split(b"\n")
 
 
@@ -89,13 +89,13 @@ def bad_request(message):
 
 
 def denied(message):
-    """Refused by Volcano's webhook, which gives no reason."""
+    """A refusal of Volcano's webhook, which gives no reason."""
     return json_reply(status_tree(400, "", f'admission webhook "validatejob.volcano.sh" denied the '
                                            f"request: {message}"), 400)
 
 
 def invalid(resource, name, *causes):
-    """CAUSES: (field, reason, message) of each mistake."""
+    """CAUSES: (field, reason, message) of each error."""
     text = [f"{field}: {message}" for field, _, message in causes]
     whole = text[0] if len(text) == 1 else "[" + ", ".join(text) + "]"
     return status(422, "Invalid", f'{resource.kind}.{resource.group} "{name}" is invalid: {whole}',
@@ -132,7 +132,7 @@ def too_large_version(wanted, current):
 
 
 def too_many(seconds=1):
-    """429 as priority and fairness gives it."""
+    """A 429 of priority and fairness."""
     return Reply(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8",
                  {"Retry-After": str(seconds), "X-Content-Type-Options": "nosniff"})
 
@@ -143,13 +143,13 @@ def unavailable(headers=()):
 
 
 def upstream_lost():
-    """Of a proxy (Envoy) that has lost the answer of the server."""
+    """The reply of a proxy (Envoy) that has lost the server's."""
     return Reply(503, b"upstream connect error or disconnect/reset before headers. reset reason: connection termination",
                  "text/plain")
 
 
 def login_page():
-    """Of a proxy whose session is over."""
+    """The reply of a proxy whose session has expired."""
     return Reply(200, b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please log in</body></html>\n",
                  "text/html")
 

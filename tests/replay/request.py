@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests of the Kubernetes API: what a path means, and selectors."""
+"""Requests of the Kubernetes API: the meaning of a path, and selectors."""
 
 import re
 import time
@@ -34,32 +34,32 @@ class Request:
 
     @property
     def group(self):
-        """Of the API; "": of the core, or of none."""
+        """Return the API group; "" for the core, or for none."""
         return self.resource.group if self.resource else ""
 
     @property
     def is_continued(self):
-        """Is it for a further page of a list?"""
+        """True for a further page of a list."""
         return "continue" in self.query
 
     @property
     def is_metadata(self):
-        """Is no more asked for than the metadata of the objects of a list or a watch?"""
+        """True if only the metadata of the objects of a list or a watch are requested."""
         form = "PartialObjectMetadata" + ("List" if self.verb == "list" else "")
         return f"as={form};" in self.headers.get("Accept", "")
 
     @property
     def fields(self):
-        """The selector of fields."""
+        """Return the field selector."""
         return self.query.get("fieldSelector", "")
 
     @property
     def previous(self):
-        """Of a log: is the run before the newest asked for?"""
+        """For a log: true if the run before the newest is requested."""
         return self.query.get("previous") == "true"
 
     def is_(self, **wanted):
-        """Do all of WANTED (verb=, resource= by its plural, method=, name=, ...) hold?"""
+        """True if all of WANTED (verb=, resource= by its plural, method=, name=, ...) match."""
         for key, value in wanted.items():
             mine = getattr(self, key)
             if key == "resource":
@@ -69,7 +69,7 @@ class Request:
         return True
 
     def find_meaning(self, resources):
-        """Set verb, resource and the like; RESOURCES are those that are served. Raises a Reply."""
+        """Set verb, resource and the like; RESOURCES are the served ones. Raises a Reply."""
         parts = self.path.strip("/").split("/")
         if parts[:2] == ["api", "v1"]:
             group, version, rest = "", "v1", parts[2:]
@@ -104,7 +104,7 @@ class Request:
         return self.query.get(name, "") in ("true", "1")
 
     def number(self, name):
-        """A parameter that is a number; None: it is not given."""
+        """Return a numeric parameter, or None."""
         text = self.query.get(name, "")
         if not text:
             return None
@@ -113,7 +113,7 @@ class Request:
         return int(text)
 
     def matches(self):
-        """The function that says whether an object is meant by namespace and selectors."""
+        """Return the function that selects objects by namespace and selectors."""
         tests = [selector_of_labels(self.query.get("labelSelector", "")),
                  selector_of_fields(self.query.get("fieldSelector", ""))]
         if self.namespace:
@@ -122,7 +122,7 @@ class Request:
 
 
 def selector_of_labels(text):
-    """`a,!b,c=d,e!=f,g in (h,i),j notin (k)` as a function of an object. Raises a Reply."""
+    """Return `a,!b,c=d,e!=f,g in (h,i),j notin (k)` as a function of an object. Raises a Reply."""
     tests = []
     for part in filter(None, re.split(r",(?![^(]*\))", text)):
         match = re.fullmatch(r"\s*(!?)([A-Za-z0-9_./-]+)\s*(?:(==?|!=)\s*([A-Za-z0-9_.-]*)"

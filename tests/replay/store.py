@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the API server of the tests knows: objects, their versions, and what has changed.
+"""The data of the tests' API server: objects, their versions, and changes.
 
-One counter gives out resource versions, as etcd does. Every change is remembered, so that a watch
-can begin at any version until `compact` forgets it. Objects are kept as the JSON text that goes
-out: 30 000 of them are no burden. All methods can be called from any thread.
-"""
+One counter assigns resource versions, as in etcd. Every change is stored, so that a watch can begin at any version
+until `compact` removes it. Objects are stored as the JSON text that is sent, so that 30 000 of them are cheap. All
+methods can be called from any thread."""
 
 import bisect
 import datetime
@@ -19,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Resource:
-    """A kind of object, as discovery names it."""
+    """A kind of object, as in discovery."""
 
     def __init__(self, group, version, plural, kind, namespaced=True, custom=True, verbs=None):
         self.group = group
@@ -36,7 +35,7 @@ class Resource:
 
     @property
     def qualified(self):
-        """As messages name it: jobs.batch.volcano.sh."""
+        """Return its name in messages: jobs.batch.volcano.sh."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -51,7 +50,7 @@ APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppW
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
-# What share/kinds/ describes: by the name of the kind its resource, and its parts that are watched.
+# The kinds in share/kinds/: by the name of the kind its resource, and its watched parts.
 _FILES = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "share/kinds").glob("*.yaml"))]
 KIND_FILES = {kind["name"]: Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
               for kind in _FILES}
@@ -67,7 +66,8 @@ RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfS
 
 
 def kueue(version):
-    """Workloads, LocalQueues, ClusterQueues, the LocalQueues of the visibility API, which have the places, and priority classes."""
+    """Return Workloads, LocalQueues, ClusterQueues, the visibility API's LocalQueues, which have the positions, and
+    priority classes."""
     return (Resource("kueue.x-k8s.io", version, "workloads", "Workload"),
             Resource("kueue.x-k8s.io", version, "localqueues", "LocalQueue"),
             Resource("kueue.x-k8s.io", version, "clusterqueues", "ClusterQueue", namespaced=False),
@@ -84,7 +84,7 @@ CORE = (PODS, EVENTS, REVIEWS, RULES)
 
 
 def encode(resource, obj):
-    """The text of OBJ: of custom resources with sorted keys, as the real server gives them."""
+    """Return the text of OBJ: custom resources have sorted keys, as on the real server."""
     return json.dumps(obj, separators=(",", ":"), ensure_ascii=False,
                       sort_keys=resource.custom).encode()
 
@@ -112,19 +112,19 @@ class Object:
 
     @property
     def text(self):
-        """Its text where it stands alone."""
+        """Return its text outside of lists."""
         if self.resource.custom:
             return self.item
         head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'
         return head.encode() + self.item[1:]
 
     def tree(self):
-        """A copy that the caller may change."""
+        """Return a copy that the caller may change."""
         return json.loads(self.text)
 
 
 class Change:
-    """A change: what there was before (None: nothing), and what there is now (None: nothing)."""
+    """A change: the object before (or None), and after (or None)."""
 
     def __init__(self, version, before, after):
         self.version = version
@@ -132,7 +132,7 @@ class Change:
         self.after = after
 
     def seen_by(self, matches):
-        """(type, object) for a watch of what MATCHES; None: it does not concern it."""
+        """Return (type, object) for a watch of objects that MATCHES selects; None if it selects neither."""
         before = self.before is not None and matches(self.before)
         after = self.after is not None and matches(self.after)
         if after:
@@ -144,12 +144,12 @@ class Change:
 
 
 def own(tree):
-    """A copy of which the metadata may be changed; an Object keeps no more of a tree than its text."""
+    """Return a copy whose metadata may be changed; an Object stores only the text of a tree."""
     return {**tree, "metadata": {**tree["metadata"]}}
 
 
 def now():
-    """As Kubernetes writes times."""
+    """Return the time in Kubernetes' format."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -165,7 +165,7 @@ class Store:
     # --- reading ---
 
     def objects(self, resource, matches=lambda obj: True):
-        """All that match, in the order of a list, and the version at which that is so."""
+        """Return all matching objects, in the order of a list, and the version of that state."""
         with self.lock:
             found = self._objects.get(resource, {})
             return [found[key] for key in sorted(found) if matches(found[key])], self.version
@@ -175,7 +175,7 @@ class Store:
             return self._objects.get(resource, {}).get((namespace, name))
 
     def changes(self, resource, version):
-        """The changes after VERSION; None: some of them are forgotten."""
+        """Return the changes after VERSION; None if some were removed."""
         with self.lock:
             if version < self.oldest.get(resource, 0):
                 return None
@@ -199,7 +199,7 @@ class Store:
             return after or before
 
     def add(self, resource, tree):
-        """Add an object; what a server sets and is missing (uid, times, kind) is set."""
+        """Add an object; set missing members that a server sets (uid, times, kind)."""
         tree = own(tree)
         tree.setdefault("apiVersion", resource.api_version)
         tree.setdefault("kind", resource.kind)
@@ -213,12 +213,12 @@ class Store:
             return self._apply(resource, key, tree)
 
     def put(self, resource, tree):
-        """Add or replace."""
+        """Add or replace it."""
         meta = tree["metadata"]
         return self._apply(resource, (meta.get("namespace", ""), meta["name"]), own(tree))
 
     def change(self, resource, namespace, name, edit):
-        """Have EDIT change the object's tree; gives the new object, None: it is gone."""
+        """Let EDIT change the object's tree; return the new object, or None if it does not exist."""
         with self.lock:
             obj = self.find(resource, namespace, name)
             if obj is None:
@@ -228,29 +228,29 @@ class Store:
             return self._apply(resource, obj.key, tree)
 
     def remove(self, resource, namespace, name):
-        """Remove it; gives what it was, None: it is gone already."""
+        """Remove it; return its last version, or None if it does not exist."""
         with self.lock:
             if self.find(resource, namespace, name) is None:
                 return None
             return self._apply(resource, (namespace, name), None)
 
     def compact(self, *resources):
-        """Forget all changes so far (of RESOURCES, default all): who watches from before is too late."""
+        """Remove all changes so far (of RESOURCES, default all): a watch from before gets 410."""
         with self.lock:
             for resource in resources or list(self._objects):
                 self.oldest[resource] = self.version
                 self._changes[resource] = []
 
     def restore(self, version):
-        """Be what a backup of VERSION was, but for objects: versions begin there again, and no change is known."""
+        """Restore a backup of VERSION, except the objects: versions continue from there, and no change is known."""
         with self.lock:
             self.version = version
             self.oldest.clear()
             self._changes.clear()
 
     def forget_object(self, resource, namespace, name):
-        """Take an object away without a change that a watch could see, as when the watcher was
-        not there and the change is forgotten."""
+        """Remove an object without a change that a watch could see, as when the watcher was disconnected and the
+        change was removed."""
         with self.lock:
             del self._objects[resource][(namespace, name)]
             self.version += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of all kinds of jobs that a cluster serves: what is shown and what is a part of it, ids where names meet, what a
-file becomes, and kinds that are missing, refused, in trouble, or come and go."""
+"""Mounts of all kinds of jobs that a cluster serves: which objects are shown, which are parts, ids of equal names,
+the kind that a file becomes, and kinds that are missing, forbidden, failing, or installed and removed."""
 
 import errno
 import json
@@ -36,7 +36,7 @@ SPECS = {
 
 @pytest.fixture
 def server(server):
-    """All kinds are served."""
+    """The cluster serves all kinds."""
     server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
     return server
 
@@ -48,13 +48,13 @@ def controllers(server):
 
 @pytest.fixture
 def all_kinds(make_mount, server, controllers):
-    """all_kinds(options) -> a mount of all."""
+    """Return a function that mounts all kinds."""
     del controllers
     return lambda options="cancel=all", **kwargs: make_mount(server, source="test", options=options, **kwargs)
 
 
 def add(server, resource, name, owner=None, **spec):
-    """An object of this name; OWNER: (apiVersion, kind, name, uid) of its controller."""
+    """Return an object of this name; OWNER: (apiVersion, kind, name, uid) of its controller."""
     meta = {"name": name, "namespace": "test"}
     if owner:
         meta["ownerReferences"] = [
@@ -75,7 +75,7 @@ def until_shown(kx, *names):
 
 
 def test_all_are_shown(server, controllers, all_kinds):
-    """Each with its pods, also those that come later; of what belongs to no job nothing is."""
+    """Each job has its pods, also later ones; pods without a job are not shown."""
     server.store.add(st.PODS, {"metadata": {"name": "web-1", "namespace": "test", "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": True}]},
         "spec": POD["spec"]})
@@ -105,7 +105,7 @@ def test_all_are_shown(server, controllers, all_kinds):
 
 
 def test_one_kind_as_before(server, controllers, make_mount):
-    """A SOURCE that names a kind shows that one, the parts of other jobs too, and the list has no column more."""
+    """A SOURCE that names a kind shows only that, including parts of other jobs, and the list has no extra column."""
     del controllers
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "part", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
@@ -116,7 +116,8 @@ def test_one_kind_as_before(server, controllers, make_mount):
 
 
 def test_parts_are_not_shown(server, controllers, all_kinds):
-    """The Jobs of a JobSet and what an AppWrapper wraps are not, and what others own is, with its owner."""
+    """Jobs of a JobSet and the contents of an AppWrapper are not shown separately; objects of other owners are, with
+    the owner."""
     jobset = add(server, st.JOBSETS, "set", suspend=True)
     wrapper = add(server, st.NEW_APPWRAPPERS, "wrapper")
     in_set = ("jobset.x-k8s.io/v1alpha2", "JobSet", "set", jobset.uid)
@@ -131,10 +132,10 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
     until_shown(kx, "set", "wrapper", "of-cron-1", "train")
     assert harness.Job(kx, "train").status()["owner"] == "TrainJob/train"
     assert harness.Job(kx, "of-cron-1").status()["owner"] == "CronJob/of-cron"
-    # The pods of a JobSet are its own, though a Job of the mount's kinds has made them.
+    # The JobSet has its pods, even though a Job, which the mount could show, created them.
     controllers[st.JOBSETS].say("set")
     assert kx.read("jobs/set/state") in ("SUBMITTED\n", "PENDING\n", "CANCELLED\n")
-    # What the owner would make anew is not removed, and who ends both is told how.
+    # A job that its owner would recreate is not removed; the message names how to end both.
     assert err_of(os.rmdir, kx / "jobs/train") == "EPERM"
     assert "to end both: kubectl -n test delete TrainJob train" in kx.read(".kxfs", "log")
     assert server.store.find(st.JOBSETS, "test", "train")
@@ -144,7 +145,7 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
 
 
 def test_owner_in_kueue(server, all_kinds):
-    """A TrainJob waits in Kueue: its JobSet is suspended, and PENDING with the reason that Kueue gives its owner."""
+    """A TrainJob waits in Kueue: its JobSet is suspended, and PENDING with the reason that Kueue gives the owner."""
     server.install(*st.KUEUE)
     add(server, st.JOBSETS, "train", owner=("trainer.kubeflow.org/v1alpha1", "TrainJob", "train", "t-1"), suspend=True)
     kx = all_kinds()
@@ -162,7 +163,7 @@ def test_owner_in_kueue(server, all_kinds):
 
 
 def test_names_that_meet(server, controllers, all_kinds):
-    """The second kind of a name is NAME~KIND, as long as it lives, and all that is done to it is done to it alone."""
+    """The second kind with a name is NAME~KIND as long as it exists, and actions on it affect only that one."""
     add(server, st.BATCH_JOBS, "same")
     kx = all_kinds("cancel=all,capture=all")
     until_shown(kx, "same")
@@ -174,7 +175,8 @@ def test_names_that_meet(server, controllers, all_kinds):
         controllers[resource].log(pod).append(f"{ident}\n")
         wait_for(lambda i=ident: kx.read("jobs", i, "main-0/log") == f"{i}\n", what=f"the log of {ident}")
         assert harness.Job(kx, ident).status()["id"] == ident
-    # With the first gone, the second keeps its id, over a mount too, since there is a folder; the next one finds room.
+    # Without the first, the second keeps its id, over a mount too, since there is a folder; the next one gets the free
+    # name.
     harness.rmdir(kx / "jobs/same")
     assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
     until_shown(kx, "same~jobset", "same~volcano")
@@ -191,7 +193,7 @@ def test_names_that_meet(server, controllers, all_kinds):
 
 
 def test_the_older_has_the_name(server, controllers, all_kinds):
-    """Of jobs that are there already when it is mounted, whichever list comes first."""
+    """For jobs that exist before the mount, whichever list arrives first."""
     del controllers
     for resource, second in ((st.JOBS, 3), (st.JOBSETS, 1), (st.BATCH_JOBS, 2)):
         add(server, resource, "same")
@@ -203,7 +205,7 @@ def test_the_older_has_the_name(server, controllers, all_kinds):
 
 
 def test_what_a_file_becomes(server, controllers, all_kinds):
-    """What its scheduler says, in kxfs's words or TorchX's, or its apiVersion; else the first kind that is served."""
+    """The kind that its scheduler names, in kxfs's words or TorchX's, or its apiVersion; else the first served kind."""
     del controllers
     kx = all_kinds("queue=default")
     for scheduler, resource in ((None, st.JOBS), ("kubernetes", st.JOBS), ("appwrapper", st.NEW_APPWRAPPERS),
@@ -222,7 +224,7 @@ def test_what_a_file_becomes(server, controllers, all_kinds):
 
 
 def test_a_name_of_another_kind(server, controllers, all_kinds):
-    """A document's own name, which a job of another kind has, is not taken for a job of this one."""
+    """If a job of another kind has a document's own name, it is not mistaken for a job of this kind."""
     del controllers
     kx = all_kinds()
     add(server, st.JOBSETS, "mine")
@@ -234,7 +236,7 @@ def test_a_name_of_another_kind(server, controllers, all_kinds):
 
 
 def test_the_first_that_is_served(make_mount, server, controllers):
-    """A plain cluster has Jobs, and a file becomes one; pods of others are not even asked for."""
+    """A plain cluster has Jobs, and a file becomes one; pods of others are not requested."""
     server.uninstall(*st.VOLCANO, st.NEW_APPWRAPPERS, st.JOBSETS)
     kx = make_mount(server, source="test")
     assert info(kx)["default_kind"] == "job"
@@ -243,7 +245,7 @@ def test_the_first_that_is_served(make_mount, server, controllers):
     controllers[st.BATCH_JOBS].start(job.id)
     job.until("RUNNING")
     assert job.status()["kind"] == "job" and "KIND" not in kx.read("list")
-    # But for the one whose log it is, which is asked for by its name.
+    # except for the pod of a log, which is requested by its name
     pods = [request for request in server.seen(verb="list", resource="pods") if "fieldSelector" not in request.query]
     assert pods and all("batch.kubernetes.io" in request.query["labelSelector"] for request in pods)
     assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "jobset"})) == "EINVAL"
@@ -251,7 +253,8 @@ def test_the_first_that_is_served(make_mount, server, controllers):
 
 
 def test_one_may_not_be_listed(server, controllers, all_kinds):
-    """The others are shown, and with JobSets refused their Jobs, which are no longer parts of what is shown."""
+    """The other kinds are shown. If JobSets are forbidden, their Jobs are shown, since they are not parts of
+    anything shown."""
     server.forbidden.append({"resource": "jobsets"})
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "set-main-0", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
@@ -281,7 +284,7 @@ def test_all_may_not_be_listed(make_kx, server):
 
 
 def test_one_is_in_trouble(server, controllers, all_kinds):
-    """A webhook of one kind fails: its jobs are stale, those of others are not, and all is shown when it is over."""
+    """A failing webhook of one kind makes its jobs stale, and no others; all jobs are shown once it works again."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -298,7 +301,7 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert info(kx)["connected"] is True and "stale_since" not in kx.read("list")
     trouble = {one["kind"]: one.get("trouble") for one in info(kx)["kinds"]}
     assert "webhook" in trouble["jobset"] and trouble["volcano"] is None
-    # A mount that begins now shows what it knew, and the others as they are.
+    # A mount that starts now shows these jobs as last known, and the others as they are.
     kx.restart()
     until_shown(kx, "volcanic", "set")
     assert harness.Job(kx, "set").status()["stale_since"] and kx.read("jobs/set/main-0/log") == "before\n"
@@ -310,7 +313,8 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
 
 
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
-    """What an earlier mount has seen of a kind that may not be listed any more stays, and is not confirmed."""
+    """Jobs of a kind that may not be listed any more remain as an earlier mount has seen them, and are not
+    confirmed."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -326,7 +330,7 @@ def test_one_is_refused_at_the_start(server, controllers, all_kinds):
 
 
 def test_one_goes(server, controllers, all_kinds):
-    """Its definition is removed: its jobs become history, nothing is asked again and again, and the rest goes on."""
+    """If its definition is removed, its jobs move to history/, requests are not repeated, and the rest continues."""
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "one")
     kx = all_kinds("capture=all")
@@ -351,7 +355,7 @@ def test_one_goes(server, controllers, all_kinds):
 
 @pytest.fixture
 def passing(all_kinds, server, tmp_path):
-    """passing(options) -> a mount of all kinds, and pass_(): ten minutes go by, and a survey begins."""
+    """Return passing(options) -> a mount of all kinds, and pass_(): ten minutes pass, and discovery begins."""
     clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
 
     def surveys():
@@ -366,7 +370,8 @@ def passing(all_kinds, server, tmp_path):
         return True
 
     def pass_(kx):
-        # What has come before the answer is known. What was asked for when the clock stepped has failed, and is asked for again.
+        # Results that arrive before the reply are known. A request in progress when the clock stepped has failed, and
+        # is retried.
         wait_for(lambda: answers(kx), what="an answer")
         before = surveys()
         clock.set(clock.ahead + 601)
@@ -404,8 +409,7 @@ def test_one_comes(server, passing):
 
 @pytest.mark.parametrize("incomplete", [False, True])
 def test_cost_of_refusals(server, passing, incomplete):
-    """Three kinds that may not be listed cost no more than one: twelve requests in an hour, and one in ten minutes of
-    that."""
+    """Three forbidden kinds cost no more than one: twelve requests in an hour, and one in ten minutes."""
     server.rules_incomplete = incomplete
     refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
     server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
@@ -433,7 +437,8 @@ def test_cost_of_refusals(server, passing, incomplete):
 
 
 def test_one_goes_for_a_while(server, controllers, passing):
-    """While its definition is away jobs are stale and then history, nobody asks on and on; it is shown again later."""
+    """While its definition is removed, jobs are stale and then in history/, without endless requests; later they are
+    shown again."""
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "one")
     kx, pass_ = passing("capture=all")
@@ -441,7 +446,7 @@ def test_one_goes_for_a_while(server, controllers, passing):
     pod, = controllers[st.JOBSETS].start("set")
     controllers[st.JOBSETS].log(pod).append("last\n")
     wait_for(lambda: kx.read("jobs/set/main-0/log") == "last\n", what="its output")
-    # The server still says that it has it, as it does while a definition is being removed.
+    # The server still lists it, as it does while a definition is being removed.
     fault = server.faults.add("reply", times=100000, resource="jobsets", reply=replies.not_served())
     server.end_streams("reset", verb="watch", resource="jobsets")
     wait_for(lambda: harness.Job(kx, "set").status()["stale_since"], what="its being stale")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""-o archive=DIR: each job of a cluster that has ended is in DIR as plain files, whole or not at all, whatever happens to
-kxfs, to its state directory and to DIR."""
+"""-o archive=DIR: each finished job of a cluster is in DIR as plain files, completely or not at all, whatever
+happens to kxfs, to its state directory and to DIR."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def capture(make_capture, archive):
 
 
 def test_plain_files(capture, archive, server, volcano):
-    """All of a job is there as files, and can be read without kxfs."""
+    """All data of a job is there as files, readable without kxfs."""
     capture.up()
     server.store.add(st.JOBS, watching.job("works", tasks={"main": 2}))
     pods = volcano.start("works")
@@ -82,7 +82,7 @@ def test_attempts(capture, archive, server, volcano):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_removed_with_nothing_printed(capture, archive, server, volcano, killed):
-    """A job that is removed before it has printed a byte is there too, also if kxfs does not run then."""
+    """A job that is removed before it has printed a byte is there too, even if kxfs is not running then."""
     capture.up()
     server.store.add(st.JOBS, watching.job("mute"))
     volcano.start("mute")
@@ -98,7 +98,7 @@ def test_removed_with_nothing_printed(capture, archive, server, volcano, killed)
 
 @pytest.mark.parametrize("name", ["list.jsonl", "state", "log", "a.b-c.tmp"])
 def test_names(capture, archive, server, volcano, name):
-    """A job may be called as any file."""
+    """A job may have the name of any file in DIR."""
     capture.up()
     print_and_end(server, volcano, name, "mine\n")
     archive.has(name, capture.kx.said)
@@ -106,7 +106,7 @@ def test_names(capture, archive, server, volcano, name):
 
 
 def test_second_of_a_name(capture, archive, server, volcano):
-    """Another job of a name has a directory of its own."""
+    """Another job of the same name has its own directory."""
     capture.up()
     print_and_end(server, volcano, "twice", "first\n")
     archive.has("twice", capture.kx.said)
@@ -119,7 +119,7 @@ def test_second_of_a_name(capture, archive, server, volcano):
 
 
 def test_not_again(capture, archive, server, volcano):
-    """What is there is left alone: after a restart, and by a kxfs that has lost its state."""
+    """Existing directories are not changed: after a restart, and by a kxfs that has lost its state."""
     capture.up()
     print_and_end(server, volcano, "once", "text\n")
     folder = archive.has("once", capture.kx.said)
@@ -158,7 +158,7 @@ def test_several_writers(make_capture, make_mount, archive, server, volcano):
 
 
 def test_own_jobs_alone(make_mount, archive, server, volcano):
-    """A mount archives the jobs whose output it captures: another kxfs may have the output of the others."""
+    """A mount archives jobs whose output it captures: another kxfs may have the output of the others."""
     kx = make_mount(server, f"archive={archive.dir}")
     print_and_end(server, volcano, "theirs", "theirs\n")
     job = kx.submit(harness.app("true"))
@@ -171,13 +171,13 @@ def test_own_jobs_alone(make_mount, archive, server, volcano):
 
 
 def mount(*words):
-    """A busy one is tried again."""
+    """A busy mount point is retried."""
     wait_for(lambda: harness.run(["mount", *words], check=False).returncode == 0, what=words)
 
 
 @pytest.fixture
 def room(archive):
-    """The archive is a file system of its own, with little room."""
+    """The archive is a small file system of its own."""
     mount("-t", "tmpfs", "-o", "size=256k", "none", str(archive.dir))
     yield str(archive.dir)
     harness.run(["umount", "-l", archive.dir])
@@ -185,7 +185,8 @@ def room(archive):
 
 @pytest.mark.parametrize("how", ["away", "readonly", "full"])
 def test_takes_nothing(room, capture, archive, server, volcano, how):
-    """Meanwhile all is kept, also over a kill, and it is reported; history_keep takes none of it. Then all is there."""
+    """Until then everything is kept, also over a kill, and the error is reported; history_keep removes nothing. Then
+    all jobs are archived."""
     capture.up("history_keep=1s")
     print_and_end(server, volcano, "before", "before\n")
     archive.has("before", capture.kx.said)
@@ -217,12 +218,12 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     assert archive.log("during") == text.encode() and archive.status("during")["state"] == "FAILED"
     wait_for(lambda: capture.metric("archive_failing") == 0)
     assert not archive.temporary()
-    # Now its time is over.
+    # Now history_keep is over.
     wait_for(lambda: not record.exists(), what=capture.kx.said)
 
 
 def test_room_that_is_needed(room, capture, archive, server, volcano):
-    """If nothing else is left, the spool limit takes output that can't be archived, and that is reported."""
+    """If nothing else is left, the spool limit removes output that can't be archived, and that is reported."""
     capture.up("spool_limit=1M")
     print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
     wait_for(lambda: "large: its output is removed before it is archived" in capture.kx.said(), what=capture.kx.said)
@@ -232,7 +233,7 @@ def test_room_that_is_needed(room, capture, archive, server, volcano):
 
 
 def test_one_that_fails(capture, archive, server, volcano):
-    """An error of one job keeps none of the others away, and its job gets there when it is over."""
+    """An error with one job does not affect the others, and the job is archived once the error is gone."""
     capture.up()
     print_and_end(server, volcano, "first", "")
     place = archive.has("first", capture.kx.said).with_name("taken")
@@ -250,7 +251,7 @@ def test_one_that_fails(capture, archive, server, volcano):
 
 
 def test_killed_again_and_again(capture, archive, server, volcano):
-    """Whenever it is killed, a job is there whole or not at all; in the end all are, and nothing else."""
+    """Whenever kxfs is killed, a job is there completely or not at all; in the end all are, and nothing else."""
     rand = random.Random(1)
     texts = {f"job-{i}": "".join(f"{i} {n}\n" for n in range(rand.randrange(40000))) for i in range(24)}
     for i, (name, text) in enumerate(texts.items()):
@@ -271,7 +272,7 @@ def test_killed_again_and_again(capture, archive, server, volcano):
 
 
 def test_others_leftovers(capture, archive, server, volcano):
-    """What another writer is about to write stays for a day."""
+    """The temporary files of another writer remain for a day."""
     for name, days in (("old", 2), ("new", 0)):
         path = archive.top / f".{name}.tmp/main-0"
         path.mkdir(parents=True)
@@ -284,7 +285,7 @@ def test_others_leftovers(capture, archive, server, volcano):
 
 
 def test_start(capture, archive):
-    """DIR has to be there, and may not be in the mount."""
+    """DIR must exist, and may not be in the mount."""
     archive.dir.rmdir()
     assert f"{archive.dir}: No such file or directory" in capture.fails()
     archive.dir.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kxfs capture: output and ends of all jobs are kept without a mount, by a process that may do next to nothing."""
+"""kxfs capture: it captures output and results of all jobs without a mount, as a process with hardly any rights."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ import store as st
 import watching
 
 UID = 4242  # that no user database knows
-# No /dev/fuse, all file systems read-only but the one of the state directory, no capability, and none to be had.
+# No /dev/fuse, all file systems read-only except that of the state directory, and no capability.
 RESTRICTED = """set -e
 mount --make-rprivate /
 mount --bind "$STATE" "$STATE"
@@ -28,7 +28,7 @@ exec setpriv --reuid=UID --regid=UID --clear-groups --bounding-set=-all --inh-ca
 
 
 class Capture:
-    """Captures of one state directory, one after the other, and mounts of it."""
+    """Captures with one state directory, one after the other, and mounts of it."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -40,7 +40,7 @@ class Capture:
         self.env = {**kx.env(), "KUBECONFIG": str(config), "STATE": str(kx.state)}
 
     def give(self, uid, *more):
-        """All that is kept belongs to UID."""
+        """Make UID the owner of all its files."""
         for path in (self.kx.base / "san", self.kx.state, *self.kx.state.rglob("*"), *more):
             os.chown(path, uid, uid)
 
@@ -61,13 +61,13 @@ class Capture:
         assert proc.wait(harness.LIMIT) in (statuses or (-sig if sig == signal.SIGKILL else 0,)), self.kx.said()
 
     def captured(self, job):
-        """What is on disk of the log of its first replica."""
+        """Return the log of its first replica, as on disk."""
         logs = [path for path in (harness.folder(self.kx.state, job) / "logs").glob("*") if path.stat().st_size]
         return logs[0].read_bytes() if logs else b""
 
 
 def says(record, text):
-    """Is the file RECORD there, with TEXT in it?"""
+    """True if the file RECORD exists and contains TEXT."""
     return record.exists() and text in record.read_text()
 
 
@@ -82,8 +82,8 @@ def capture(make_mount, server, volcano):
 
 
 def test_output_outlives_its_pods(capture, server, volcano):
-    """A job that is there before, and one that comes later; both go with their pods while nothing is mounted. A later mount
-    shows them; and nothing but reading was asked of the server."""
+    """An existing job, and a later one; both are deleted with their pods while nothing is mounted. A later mount
+    shows them. The server only received read requests."""
     text = b"".join(b"line %d\n" % i for i in range(20000))
     server.store.add(st.JOBS, watching.job("before"))
     address, file = capture.kx.base / "notify", capture.kx.state / "metrics"
@@ -106,7 +106,7 @@ def test_output_outlives_its_pods(capture, server, volcano):
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: capture.captured("later").endswith(b"the end\n"))
     kept = {job: harness.record(capture.kx.state, job) for job in ("before", "later")}
-    # Nobody hears of the end of a pod after it has gone.
+    # The end of a pod can't be observed after the pod is deleted.
     harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in kept.items():
         server.store.remove(st.JOBS, "test", job)
@@ -125,8 +125,8 @@ def test_output_outlives_its_pods(capture, server, volcano):
 
 
 def test_ended_and_killed(capture, server, volcano):
-    """What is printed between two runs, of which one was ended and one killed, is there once; STATE/ready says only of
-    the one that is up that it is."""
+    """Output between two runs, the first of which was ended or killed, is there once. STATE/ready exists only while
+    a run is up."""
     server.store.add(st.JOBS, watching.job("theirs"))
     capture.up()
     (pod,) = volcano.start("theirs")
@@ -145,12 +145,12 @@ def test_ended_and_killed(capture, server, volcano):
     server.away()
     capture.start()
     harness.wait_for(lambda: not capture.ready.exists(), what="the first one's word to go")
-    # It had not come up: it ends by itself, or by the signal if it has not begun to listen for it.
+    # It was not up: it ends by itself, or by the signal if it did not handle that yet.
     capture.end(signal.SIGTERM, 1, -signal.SIGTERM)
 
 
 def test_one_for_a_state_directory(capture):
-    """A second one is refused, and so is a mount."""
+    """A second capture is refused, and so is a mount."""
     capture.up()
     said = (f"{capture.kx.state}: in use by process {capture.proc.pid}, a kxfs capture: end that, or give another "
             "directory with -o state=DIR")

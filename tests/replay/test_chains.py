@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Jobs whose pods belong to an object between: the launcher's Job of an MPIJob, the RayCluster of a RayJob, the JobSet of a
-TrainJob, the driver of a SparkApplication. What was recorded of the real operators, on a mount."""
+"""Jobs whose pods belong to an object in between: the launcher's Job of an MPIJob, the RayCluster of a RayJob, the
+JobSet of a TrainJob, the driver of a SparkApplication. Recordings of the real operators, on a mount."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def server(server):
 
 
 def play(server, kind, story, until=lambda step: False):
-    """Stop behind the step that UNTIL is true of; what is left can be played on."""
+    """Stop after the first step for which UNTIL is true. The rest can be played later."""
     left = recordings.story(kind, story, RESOURCES)
     for step in left:
         recordings.apply(server.store, step)
@@ -37,7 +37,7 @@ def play(server, kind, story, until=lambda step: False):
 
 
 def all_run(n):
-    """True of the step with which N pods run."""
+    """Return a function that is true of the step with which N pods run."""
     running = set()
 
     def fits(step):
@@ -66,8 +66,8 @@ def refused(kx):
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 def test_recorded(server, make_mount, kind, story, name, state, shown, alone, late):
-    """The job has all of its pods, and no part is beside it, in a mount of all kinds or of this one, which sees all happen or begins
-    afterwards."""
+    """The job has all of its pods, and no part is shown beside it, in a mount of all kinds or of this one, from the
+    beginning or started afterwards."""
     if late:
         play(server, kind, story)
     kx = make_mount(server, source=f"{kind}:test" if alone else "test")
@@ -82,7 +82,7 @@ def test_recorded(server, make_mount, kind, story, name, state, shown, alone, la
 
 
 def test_requests(server, make_mount):
-    """Of parts the metadata are asked for, and not at all where a watch of jobs brings them."""
+    """Only the metadata of parts is requested, and not even that if a watch of jobs has them."""
     play(server, "rayjob", "success")
     make_mount(server, source="test")
     wait_for(lambda: server.count(verb="watch", resource="rayclusters"), what="the watch")
@@ -101,7 +101,8 @@ def test_events(server, make_mount):
 
 
 def test_logs_ctl_and_removal(server, make_mount):
-    """Each replica has its log; ctl sets the field of the job; and only the job is deleted, if it is still the same."""
+    """Each replica has its log; ctl sets the field of the job; and only the job is deleted, if it is still the same
+    one."""
     kx = make_mount(server, options="cancel=all", source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
     job = harness.Job(kx, kx.ls("jobs")[0] if kx.ls("jobs") else "gone")
@@ -125,7 +126,7 @@ def test_logs_ctl_and_removal(server, make_mount):
 
 
 def test_forbidden_part(server, make_mount):
-    """Who may not watch the clusters sees the job, and a sentence; later the pods, when the right is given."""
+    """A user who may not watch the clusters sees the job, and a reason; later, with the right, the pods."""
     server.forbidden.append({"resource": "rayclusters"})
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
@@ -137,7 +138,7 @@ def test_forbidden_part(server, make_mount):
 
 
 def test_forbidden_parts(server, make_mount):
-    """Without any of its pods it is RUNNING if its controller says so, and why has the reason."""
+    """Without any of its pods it is RUNNING if its controller reports that, and why has the reason."""
     server.forbidden.extend([{"resource": "rayclusters"}, {"resource": "jobs"}])
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
@@ -148,7 +149,7 @@ def test_forbidden_parts(server, make_mount):
 
 
 def test_expired_watch(server, make_mount):
-    """After a 410 the parts are listed anew; a cluster that came meanwhile is found."""
+    """After a 410 the parts are relisted; a cluster created meanwhile is found."""
     kx = make_mount(server, source="rayjob:test")
     left = play(server, "rayjob", "retry", until=all_run(3))
     wait_for(lambda: kx.ls("jobs"), what="the job")
@@ -162,7 +163,7 @@ def test_expired_watch(server, make_mount):
 
 
 def test_list_of_parts_is_late(server, make_mount):
-    """While a start can't list the parts, no output counts as lost because its pods are not known yet."""
+    """While a start can't list the parts, no output counts as lost because its pods are still unknown."""
     play(server, "rayjob", "delete", until=all_run(3))
     for pod in server.store.objects(st.PODS)[0]:
         container = pod.tree()["status"]["containerStatuses"][0]["name"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A mount of a cluster and one of this machine, in use for as long as KXFS_DAY_SECONDS says: people submit, hold, follow, read, suspend,
+"""A mount of a cluster and one of this machine, in use for KXFS_DAY_SECONDS seconds: people submit, hold, follow, read, suspend,
 cancel and remove all the time, while watches and streams of output are cut. Each content is launched once, each log is whole, and
 neither mount grows.
 
-What they do is chosen from a seed, which is printed (`--seed N`). They work in shifts, after each of which all that they had is
+What they do is chosen from a seed, which is printed (`--seed N`). They work in shifts, after each of which everything they had is
 removed. So at the end of a shift a mount has nothing to show, and has to be what it was at the end of an earlier one:
 
 - its open files and the files of STATE at the ends of shifts in the second half of the time are at most those of the first: each that was
@@ -42,7 +42,7 @@ USUAL_THREADS = 8  # one each that starts, loops, serves and answers who waits, 
 
 
 class Work:
-    """A job of somebody, and who reads it."""
+    """A job of a user, and its readers."""
 
     def __init__(self, job, number, replicas, again):
         self.job, self.number, self.replicas, self.again = job, number, replicas, again
@@ -53,7 +53,7 @@ class Work:
 
 
 class Place:
-    """A mount KX, those who use it, and what it has used."""
+    """A mount KX, its users, and its resource usage."""
 
     def __init__(self, kx, rand):
         self.kx, self.rand = kx, rand
@@ -62,11 +62,11 @@ class Place:
         self.gone = set()  # of these, which are in the history if somebody has looked at their output
         self.count = 0
         self.steps = self.submitted = 0
-        self.used = []  # (time, what COUNTED says)
+        self.used = []  # (time, the values of COUNTED)
         self.evenings = []
         self.begin_shift()
 
-    # --- what differs: jobs of a cluster, and those of this machine ---
+    # --- the differences between jobs of a cluster and of this machine ---
 
     def script(self, number):
         raise NotImplementedError
@@ -77,7 +77,7 @@ class Place:
         return json.dumps({**tree, "scheduler_args": args} if args else tree)
 
     def launches(self, work):
-        """How often WORK was launched."""
+        """Return how often WORK was launched."""
         raise NotImplementedError
 
     # --- a shift ---
@@ -102,7 +102,7 @@ class Place:
         self.used.append((time.monotonic(), self.look_at_kxfs()))
 
     def look_at_kxfs(self):
-        """What COUNTED says."""
+        """Return the values in COUNTED."""
         proc = pathlib.Path(f"/proc/{self.kx.pid}")
         status = (proc / "status").read_text()
         memory, threads = (int(re.search(rf"^{what}:\s+(\d+)", status, re.M)[1]) for what in ("VmRSS", "Threads"))
@@ -113,7 +113,7 @@ class Place:
         return memory, fds.count(False), fds.count(True), threads, sum(len(files) for _, _, files in os.walk(self.kx.state))
 
     def end_shift(self):
-        """All goes; what is left is noted."""
+        """Remove everything; note what is left."""
         for work in self.works:
             if not work.state:
                 self.end(work, 0)
@@ -131,7 +131,7 @@ class Place:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.kx / "dryrun" / name)
         self.end_changes()
-        # What is closed or removed a moment later is not counted.
+        # Files that are closed or removed a moment later don't count.
         last = list(self.evenings[-1]) if self.evenings else [0] * len(COUNTED)
         last[THREADS] = USUAL_THREADS
         least = self.look_at_kxfs()
@@ -143,7 +143,7 @@ class Place:
         self.begin_shift()
 
     def end_changes(self):
-        """Each job that has ended was told."""
+        """`changes` has reported each finished job."""
         def told():
             lines = [line.split("\t") for line in self.changes[2].read_text().splitlines()]
             return self.ended.items() <= {line[1]: line[2] for line in lines if line[2] in ("SUCCEEDED", "FAILED")}.items()
@@ -153,7 +153,7 @@ class Place:
         self.changes[1].wait(harness.LIMIT)
         self.changes[2].unlink()
 
-    # --- what people do ---
+    # --- the users' actions ---
 
     def submit(self, **args):
         self.count += 1
@@ -167,7 +167,7 @@ class Place:
         return work
 
     def hold(self):
-        """It is held; then it is let go, or removed."""
+        """Submit a held job; then release it, or remove it."""
         work = self.submit(hold=True)
         assert work.job.status()["reason"] == "Held" and self.launches(work) == 0
         if self.rand.random() < 0.5:
@@ -226,12 +226,13 @@ class Place:
         self.ended[work.job.id] = work.state
         assert self.launches(work) == 1
         self.whole(work, work.job.dir)
-        # When a pod goes while the stream of its output is cut, nobody can tell whether there was more.
+        # If a pod is deleted while its log stream is cut, further output is possible but unknown.
         assert work.again or all(work.job.gap(f"main-{i}") == 0 for i in range(work.replicas)), work.job
         self.end_readers(work)
 
     def end_readers(self, work):
-        """Each has had what there is, or the beginning of it; a job that is suspended is over for them until it is resumed."""
+        """Each reader has everything, or the beginning of it; a suspended job has ended for them until it is
+        resumed."""
         of_all = work.job.read("log", binary=True)
         for what, proc, path in work.readers:
             if what == "tail":
@@ -252,7 +253,7 @@ class Place:
         self.remove(self.rand.choice(self.works))
 
     def remove(self, work):
-        """From jobs/, maybe while it runs."""
+        """Remove it from jobs/, possibly while it runs."""
         if not work.state:
             self.until_kept(work)
             for what, proc, path in work.readers:
@@ -294,7 +295,7 @@ class Place:
             assert work.job.status()["id"] == work.job.id
 
     def refuse(self):
-        """A mistake."""
+        """A document with an error."""
         name = self.rand.choice(["bad.yaml", "worse.json"])
         assert harness.err_of(self.kx.write, f"submit/{name}", f"x: {self.rand.random()}\n") == "EINVAL"
         assert self.kx.read("submit", f"{name}.error")
@@ -305,10 +306,10 @@ class Place:
         assert "main" in self.kx.read("dryrun", "try.yaml")
 
     def weather(self):
-        """Only a cluster has some."""
+        """only for a cluster"""
 
     def others_go(self):
-        """Only a cluster has others."""
+        """only for a cluster"""
 
 
 class Cluster(Place):
@@ -409,7 +410,7 @@ class Cluster(Place):
         for name in self.kx.history():
             assert name in self.gone, name
             harness.run(["rm", "-r", str(self.kx / "history" / name)])
-        # What the server of the tests remembers of all that is gone would be the only thing that grows.
+        # Otherwise the objects that the tests' server remembers would be the only thing that grows.
         self.created.clear()
         self.gone.clear()
         self.server.requests.clear()
@@ -422,7 +423,7 @@ class Local(Place):
         return self.kx.work / f"{number}.{what}"
 
     def script(self, number):
-        """It counts until it is let go, and leaves behind how far it has come."""
+        """It counts until it may end, and leaves its last number."""
         end = self.file(number, "end")
         return (f"echo run >> {self.file(number, 'runs')}.$R; i=0; while :; do i=$((i + 1)); echo line $i; "
                 f"[ ! -e {end} ] || break; sleep 0.3; done; echo $i > {self.file(number, 'count')}.$R; exit $(cat {end})")
@@ -437,10 +438,10 @@ class Local(Place):
             work.job.until_logged("line 1\n", f"main-{i}")
 
     def print(self):
-        """They do that all the time."""
+        """Pods print all the time."""
 
     def until_kept(self, work):
-        """They write to the file that is the log."""
+        """Programs write to their log file."""
 
     def resume(self, work):
         work.suspended = False
@@ -469,7 +470,7 @@ def maxima(rows):
 
 
 def not_grown(place, sanitized):
-    """The memory that a sanitizer keeps back is not asked for."""
+    """Return the limit, without memory that a sanitizer holds back."""
     half = (place.used[0][0] + place.used[-1][0]) / 2
     first, second = (maxima(used for when, used in place.used if (when > half) == later) for later in (False, True))
     kind = type(place).__name__.lower()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kxfs doctor: what it says of a cluster, and when a mount would work."""
+"""kxfs doctor: its report on a cluster, and whether a mount would work."""
 
 import contextlib
 import email.utils
@@ -18,7 +18,7 @@ from harness import ROOT, run, wait_for
 
 @pytest.fixture
 def doctor(make_kx, server, tmp_path):
-    """doctor(config, source, *options) -> (exit status, what it says without this machine's part)."""
+    """doctor(config, source, *options) -> (exit status, report without this machine's part)."""
 
     def ask(config=None, source="volcano:test", *options):
         kx = make_kx(start=False)
@@ -57,7 +57,7 @@ Mounting will work.
 
 
 def test_usage(doctor, server):
-    """Without a metrics-server, or the right to ask it, a mount works."""
+    """A mount works without a metrics-server, or the right to read from it."""
     status, said = doctor()
     assert status == 0 and "pods.metrics.k8s.io" not in said
     assert ("  missing  the cluster does not report what pods use (no metrics-server): "
@@ -70,7 +70,7 @@ def test_usage(doctor, server):
 
 
 def test_no_fuse(make_kx, tmp_path, server):
-    """Where nothing can be mounted, as in a pod, output can be captured all the same."""
+    """Output can be captured even where nothing can be mounted, as in a pod."""
     kx = make_kx(start=False)
     path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
     p = run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh", kx.binary, "doctor", "volcano:test"],
@@ -80,7 +80,7 @@ def test_no_fuse(make_kx, tmp_path, server):
 
 
 def test_mine(doctor):
-    """Which jobs the option would show."""
+    """It names the jobs that the option would show."""
     user = pwd.getpwuid(os.getuid()).pw_name
     status, said = doctor(None, "volcano:test", "-o", "mine")
     assert status == 0
@@ -88,7 +88,7 @@ def test_mine(doctor):
 
 
 def test_kueue(doctor, server):
-    """Its rights are asked for where there is one."""
+    """Kueue's rights are checked if the cluster has it."""
     server.uninstall(*st.VOLCANO)
     server.install(st.NEW_APPWRAPPERS)
     assert "kueue" not in doctor(source="appwrapper:test")[1]
@@ -102,7 +102,7 @@ def test_kueue(doctor, server):
 
 
 def test_queues_of_kueue(doctor, server):
-    """The queues of the namespace, so that nobody has to guess, and whether that of the mount is one of them."""
+    """It lists the queues of the namespace, so that users need not guess, and whether the mount's is one of them."""
     source = "jobset:test"
 
     def said(*options):
@@ -158,7 +158,7 @@ def test_what_is_served_is_found(doctor, server):
 
 
 def test_all_kinds(doctor, server):
-    """Each kind that is served has its lines; one that may not be listed is no obstacle, unless it is the last."""
+    """Each served kind has its lines; a forbidden kind does not prevent a mount, unless it is the last."""
     server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
     status, said = doctor(None, "test")
     assert status == 0 and "are not shown" not in said
@@ -182,7 +182,7 @@ def test_clock(doctor, server):
 
 
 def test_clock_of_a_slow_server(doctor, server):
-    """How long its reply is under way is not taken for a difference of the clocks."""
+    """The latency of a reply does not count as a difference of the clocks."""
     def answer():
         wait_for(lambda: server.requests, what="a request")
         server.date = email.utils.formatdate(usegmt=True)
@@ -209,7 +209,7 @@ def test_wrong_token(doctor, server):
 
 
 def test_rbac_has_these_rights(doctor, server):
-    """contrib/rbac.yaml gives what is asked for, and nothing else."""
+    """contrib/rbac.yaml has exactly the checked rights."""
     asked = set()
     server.install(st.METRICS)
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
@@ -236,7 +236,7 @@ def rights_of(text):
 
 
 def test_prints_role(binary, tmp_path):
-    """Without a cluster: what contrib/rbac.yaml gives, what a capture needs, and what the kind of a user's file needs."""
+    """Without a cluster: the rights of contrib/rbac.yaml, of a capture, and of the kind of a user's file."""
     def rbac(*words):
         p = run([binary, "doctor", "--rbac", *words])
         assert p.stdout.count("apiGroups") == len({line for line in p.stdout.split("- ")[1:]})
@@ -256,7 +256,7 @@ def test_prints_role(binary, tmp_path):
 
 
 def test_archive(doctor, tmp_path):
-    """Whether the archive can be written to is tried, and nothing is left there."""
+    """The archive's writability is tested, without leaving a file there."""
     archive = tmp_path / "archive"
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
     assert status == 0 and said.endswith(f"""
@@ -271,7 +271,7 @@ Mounting will work, with the limitations listed above.
 
 
 def test_a_disk_that_hangs(make_kx, server, tmp_path):
-    """The token's file can't be read for now: that is said, and the doctor comes to its end."""
+    """The token's file can't be read at the moment: doctor reports that, and ends."""
     (tmp_path / "secrets").mkdir()
     kx = make_kx(start=False)
     with contextlib.closing(Disk(kx, tmp_path / "secrets")) as disk:
@@ -279,7 +279,7 @@ def test_a_disk_that_hangs(make_kx, server, tmp_path):
         path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server, kubeconfig.token_file(tmp_path / "secrets/token")))
         disk.hang("open", "/token")
         with disk.still():
-            # Who looks for leaks stops all threads first, and waits for the one that hangs.
+            # LeakSanitizer stops all threads first, and waits for the hanging one.
             p = run([kx.binary, "doctor", "volcano:test"], check=False,
                     env={**kx.env(), "KUBECONFIG": str(path), "LSAN_OPTIONS": "detect_leaks=0"})
     assert p.returncode == 1 and p.stdout.endswith("""

@@ -11,7 +11,7 @@ from every_call import PARTS, Day, Mounts, each
 
 
 class Cluster(threading.Thread):
-    """Runs the pods of all jobs: one counts until it is let go, another hangs, all others print 1 and end."""
+    """Runs the pods of all jobs: one counts until it may end, another hangs, all others print 1 and end."""
 
     def __init__(self, volcano):
         super().__init__(daemon=True)
@@ -29,7 +29,7 @@ class Cluster(threading.Thread):
             self.made.append(change.after.name)
 
     def forget(self):
-        """Another mount begins, of which the jobs of the last one are not."""
+        """Another mount starts, which does not have the last one's jobs."""
         for name in self.made:
             self.volcano.store.remove(st.JOBS, "test", name)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster's batch Jobs: what was recorded on a real one, event by event; submitting, logs, retries, ctl,
-cancelling; which kind is mounted where nothing else is installed."""
+"""Mounts of a cluster's batch Jobs: recordings of a real cluster, event by event; submitting, logs, retries, ctl,
+cancelling; the default kind if nothing else is installed."""
 
 import contextlib
 import json
@@ -58,7 +58,7 @@ def submit(kx, **fields):
 
 
 def told(server, kx, step):
-    """Has the mount heard of STEP, as far as its tree shows that?"""
+    """True if the mount has processed STEP, as far as its tree shows that."""
     if step.resource is not st.BATCH_JOBS:
         return True
     name = step.tree["metadata"]["name"]
@@ -78,7 +78,7 @@ def test_recording(server, make_mount, scenario):
         harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
         with contextlib.suppress(FileNotFoundError):  # not made yet
             seen.see(harness.Job(kx, "app").state())
-    # The mount may go faster than this test looks; test-job.c has each step.
+    # The mount may be faster than this test; test-job.c checks each step.
     rest = iter(states)
     assert all(any(state == other for other in rest) for state in seen), list(seen)
     harness.wait_for(lambda: harness.Job(kx, "app").state() == states[-1])
@@ -111,7 +111,8 @@ def test_a_life(kx, server, jobs):
 
 
 def test_retried(kx, jobs):
-    """A replica alone has another attempt, with a log of its own; when it has none left, the job goes on without it."""
+    """Only the failed replica has another attempt, with a log of its own; when no retries are left, the job
+    continues without it."""
     job = submit(kx)
     pods = jobs.start(job.id)
     jobs.log(pods[0]).append("first\n")
@@ -120,7 +121,7 @@ def test_retried(kx, jobs):
     harness.wait_for(lambda: job.replica("main-0")["state"] == "PENDING" and job.replica("main-0")["exit_code"] == 3)
     assert job.state() == "RUNNING"
     assert "It will be restarted soon." in job.read("why")
-    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    time.sleep(1.1)  # pods are distinguished by the second of their creation
     again = jobs.retry(job.id, 0)
     jobs.run(again)
     harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1 and job.status()["retries"] == 1)
@@ -139,7 +140,7 @@ def test_retried(kx, jobs):
 
 
 def test_array(kx, server, jobs):
-    """So many at a time; how many wait stands in status."""
+    """A limited number runs at a time; status counts the waiting ones."""
     job = submit(kx, roles=[{**APP["roles"][0], "num_replicas": 5}], scheduler_args={"parallelism": 2})
     pods = jobs.start(job.id)
     assert len(pods) == 2
@@ -153,10 +154,10 @@ def test_array(kx, server, jobs):
 
 
 def test_ctl(kx, server, jobs):
-    """suspend, resume and terminate, each for the Job as it was looked at: one that has changed is looked at again."""
+    """suspend, resume and terminate, each for the Job as it was read: if it has changed, it is read again."""
     job = submit(kx)
     jobs.start(job.id)
-    # The pods' word may come before the job's own.
+    # The pods' event may arrive before the job's own.
     harness.wait_for(lambda: job.state() == "RUNNING" and actions(job) == ["suspend", "terminate"], what="what ctl does")
     write_ctl(job, "suspend")
     assert job.status()["phase"] == "Suspended" and actions(job) == ["resume"]
@@ -165,7 +166,7 @@ def test_ctl(kx, server, jobs):
     assert job.status()["phase"] == "Running"
     write_ctl(job, "terminate")
     assert job.read("wait") == "FAILED\n" and job.status()["reason"] == "Terminated"
-    # The pods run on here, so the end of their logs is not there.
+    # The pods continue here, so their logs have no end yet.
     assert job.read("why").startswith("The job was ended: it was terminated through ctl.")
     assert actions(job) == []
     # A copy of it has no deadline.
@@ -175,7 +176,7 @@ def test_ctl(kx, server, jobs):
 
 
 def test_generate_name(kx, server):
-    """Each write of a manifest with generateName is a job of its own; one with a fixed name gets a suffix when that is taken."""
+    """Each write of a manifest with generateName is a new job; a fixed name gets a suffix if it is taken."""
     text = ("---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: fmt-, namespace: ''}\nspec:\n  completions: 1\n  parallelism: 1\n  template:\n    spec:\n"
             "      containers: [{name: main, image: i}]\n      volumes: [{name: v, configMap: {name: c, defaultMode: 0755}}]\n---\n")
     ids = []
@@ -203,7 +204,7 @@ def test_cancelled(kx, server, jobs):
 
 
 def test_owned(server, make_mount, jobs):
-    """A JobSet would make its Job anew; a CronJob does not, so that one can be removed."""
+    """A JobSet would recreate its Job; a CronJob does not, so its Job can be removed."""
     del jobs
     kx = make_mount(server, source="job:test", options="cancel=all")
     for name, kind, api in (("of-set", "JobSet", "jobset.x-k8s.io/v1alpha2"), ("of-cron", "CronJob", "batch/v1"),
@@ -220,7 +221,7 @@ def test_owned(server, make_mount, jobs):
 
 
 def test_without_backend(make_mount, server):
-    """Where nothing is installed it is Jobs; all else comes before them."""
+    """If nothing else is installed it is Jobs; every other kind takes precedence."""
     def default_kind():
         return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with JobSet: what was recorded on a real one, event by event; submitting, logs, restarts,
-cancelling; which kind is mounted."""
+"""Mounts of a cluster with JobSet: recordings of a real cluster, event by event; submitting, logs, restarts,
+cancelling; the default kind."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ def test_recording(server, make_mount, scenario):
         with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
-    # The mount may go faster than this test looks; test-jobset.c has each step.
+    # The mount may be faster than this test; test-jobset.c checks each step.
     places = [RECORDED[scenario].index(state) for state in seen]
     assert places and places == sorted(places)
     assert shown == {"trainer-0", "trainer-1"}
@@ -65,7 +65,7 @@ def replicas(kx):
 
 
 def told(server, kx, step):
-    """Has the mount heard of STEP, as far as its tree shows that?"""
+    """True if the mount has processed STEP, as far as its tree shows that."""
     if step.resource is not st.JOBSETS:
         return True
     name = step.tree["metadata"]["name"]
@@ -95,14 +95,14 @@ def test_a_life(kx, server, jobsets):
 
 
 def test_restarted(kx, jobsets):
-    """A pod has failed, and all are made anew: each replica has another attempt, and another log."""
+    """A pod has failed, and all are recreated: each replica has another attempt, and another log."""
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
     pods = jobsets.start(job.id)
     jobsets.log(pods[0]).append("first\n")
     harness.wait_for(lambda: job.read("main-0/log") == "first\n")
     jobsets.finish(pods[0], code=3)
-    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    time.sleep(1.1)  # pods are distinguished by the second of their creation
     pods = jobsets.restart(job.id)
     jobsets.run(*pods)
     harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
@@ -114,7 +114,7 @@ def test_restarted(kx, jobsets):
     jobsets.finish(pods[1])
     jobsets.say(job.id, "Failed", terminalState="Failed")
     assert job.read("wait") == "FAILED\n"
-    # The end of the job may be told before those of its pods.
+    # The end of the job may be reported before those of its pods.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
                                                 "Its output is in main-0/log. Its last words:\n    second\n", what="why")
 
@@ -132,7 +132,8 @@ def test_cancelled(kx, server, jobsets):
 
 
 def test_owned(server, make_mount, jobsets):
-    """A TrainJob would make its JobSet anew; what ends the TrainJob is named, unless a shell could read more into it."""
+    """A TrainJob would recreate its JobSet; the message names the command that ends the TrainJob, unless a shell
+    could misread it."""
     kx = make_mount(server, source="jobset:test", options="cancel=all")
     for name, owner in (("mine", "train-1"), ("odd", "x; reboot")):
         server.store.add(st.JOBSETS, {
@@ -156,7 +157,7 @@ def test_owned(server, make_mount, jobsets):
 
 
 def test_again(kx, server, jobsets):
-    """A job's manifest, as it stands in the tree, runs it again under another name."""
+    """A job's manifest, unchanged, runs it again under another name."""
     kx.write("submit/app.yaml", APP)
     first = kx.job_of("app.yaml")
     kx.write("submit/again.yaml", first.read("manifest.yaml"))
@@ -166,7 +167,7 @@ def test_again(kx, server, jobsets):
 
 
 def test_without_backend(make_mount, server):
-    """What a file becomes: of what the cluster serves Volcano, then AppWrapper, then JobSet."""
+    """The kind that a file becomes: Volcano, AppWrapper, JobSet, the first that is served."""
     def default_kind():
         return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 

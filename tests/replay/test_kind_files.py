@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of kinds that only a file describes (share/kinds/), on a mount: what was recorded of the real operators, ctl, removal,
-ready manifests."""
+"""Jobs of kinds that only a file describes (share/kinds/), on a mount: recordings of the real operators, ctl,
+removal, ready manifests."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def is_true(condition):
     ("workflow", "deadline", "late", "FAILED", {"main-0": "FAILED"}),
 ])
 def test_recorded(server, make_mount, kind, name, job, state, replicas):
-    """A mount of all kinds shows what the operator has done, with the pods as replicas."""
+    """A mount of all kinds shows the operator's results, with the pods as replicas."""
     kx = make_mount(server, source="test")
     play(server, kind, name)
     harness.wait_for(lambda: job in kx.ls("jobs") and harness.Job(kx, job).state() == state, what=state)
@@ -82,7 +82,7 @@ def test_suspend(server, make_mount):
 
 
 def test_workflow(server, make_mount):
-    """Replicas appear as the steps' pods do; a suspended workflow is PENDING, and ctl terminates it by a word."""
+    """Replicas appear with the steps' pods; a suspended workflow is PENDING, and ctl terminates it with a word."""
     kx = make_mount(server, options="cancel=all", source="workflow:test")
     play(server, "workflow", "success-steps", until=lambda tree: tree.get("status", {}).get("phase") == "Running")
     job = harness.Job(kx, "steps")
@@ -106,7 +106,7 @@ def test_workflow(server, make_mount):
 
 
 def test_submit(server, make_mount):
-    """A ready manifest is sent, its pods get the label of who submitted it; an AppDef can't become such a job."""
+    """A ready manifest is sent, and its pods get the submitter's label; an AppDef can't become such a job."""
     kx = make_mount(server, source="pytorchjob:test")
     kx.write("submit/train.yaml", json.dumps(MANIFEST))
     sent = server.store.find(st.PYTORCHJOBS, "test", "train").tree()
@@ -128,7 +128,7 @@ RUN = {
 
 
 def example():
-    """The example of kxfs-kind(5)."""
+    """Return the example of kxfs-kind(5)."""
     return re.search(r"^\.Bd .*?\n(format.*?)^\.Ed", (ROOT / "docs/kxfs-kind.5").read_text(), re.S | re.M)[1]
 
 
@@ -142,7 +142,7 @@ def pod(name, role, index):
 
 
 def test_own_file(server, make_mount, tmp_path):
-    """A file of the user is all that another kind needs."""
+    """A user's file is enough for another kind."""
     (tmp_path / "trainrun.yaml").write_text(example())
     (tmp_path / "README").write_text("this is not a kind")
     server.install(TRAINRUNS)
@@ -164,7 +164,7 @@ def test_own_file(server, make_mount, tmp_path):
      "job and this file are both batch/v1 Job; remove one"),
 ])
 def test_mistake(server, make_kx, tmp_path, text, says):
-    """A mistake in a file ends the start, and says where it is."""
+    """An error in a file ends the start, with its position."""
     del server
     (tmp_path / "trainrun.yaml").write_text(text())
     kx = make_kx(start=False)
@@ -173,7 +173,7 @@ def test_mistake(server, make_kx, tmp_path, text, says):
 
 
 def test_check_kind(make_kx, tmp_path):
-    """Without a mount, what a mount would show; pods of other jobs are not among them."""
+    """Without a mount, print what a mount would show; pods of other jobs are not included."""
     files = [tmp_path / name for name in ("kind.yaml", "run.json", "pods.json")]
     other = pod("x", "Actor", 0)
     other["metadata"]["ownerReferences"][0]["uid"] = "r-2"
@@ -199,13 +199,13 @@ def page_files(folder):
 
 
 def matches(wanted, seen):
-    """Equal, but that a line of dots stands for any lines."""
+    """True if they are equal, where a line of dots matches any lines."""
     parts = [re.escape(part) for part in wanted.split("...\n")]
     return re.fullmatch(r"(?:.*\n)*".join(parts), seen)
 
 
 def test_page(tmp_path, binary):
-    """Each command of docs/your-kind.md prints what stands there."""
+    """Each command of docs/your-kind.md prints the documented output."""
     page_files(tmp_path)
     path = tmp_path / "bin"
     path.mkdir()
@@ -218,7 +218,7 @@ def test_page(tmp_path, binary):
 
 
 def test_page_on_a_mount(server, make_mount, tmp_path):
-    """The file of docs/your-kind.md is all that such jobs need: no C. Each row of its states is shown."""
+    """The file of docs/your-kind.md is enough for such jobs: no C. Each row of its states is shown."""
     page_files(tmp_path)
     kind = yaml.safe_load((tmp_path / "broadcastjob.yaml").read_text())
     resource = st.Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
@@ -247,6 +247,6 @@ def test_page_on_a_mount(server, make_mount, tmp_path):
 
 
 def test_default_kind(server, make_mount):
-    """A file without a scheduler becomes a Job, also where PyTorchJobs are shown."""
+    """A file without a scheduler becomes a Job, also in a mount that shows PyTorchJobs."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
     assert info["default_kind"] == "job" and {k["kind"] for k in info["kinds"]} == {"job", *RESOURCES}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with AppWrappers and Kueue: what was recorded on a real one; places in the queue, which are asked
-for only while somebody reads; `queues/`; ctl, by the Workload; mounts that may not see one of it; clusters without Kueue.
-tests/unit/spec/kinds/test-kueue.c has all that is told of each recording."""
+"""Mounts of a cluster with AppWrappers and Kueue: recordings of a real one; positions in the queue, which are
+requested only while a process reads them; `queues/`; ctl through the Workload; mounts without some of the rights;
+clusters without Kueue. tests/unit/spec/kinds/test-kueue.c checks everything else in each recording."""
 
 import contextlib
 import json
@@ -34,7 +34,8 @@ def kueue_of(scenario):
 
 @pytest.fixture
 def make(server, make_mount):
-    """make(SCENARIO=..., seen=True, **kwargs): a mount of a cluster with that Kueue; its ClusterQueues are seen."""
+    """make(SCENARIO=..., seen=True, **kwargs): a mount of a cluster with that Kueue; SEEN: its ClusterQueues are
+    visible."""
     def make(scenario="kueue_appwrapper_success", seen=True, **kwargs):
         server.uninstall(*st.VOLCANO)
         server.install(st.NEW_APPWRAPPERS, *kueue_of(scenario))
@@ -46,7 +47,7 @@ def make(server, make_mount):
 
 
 def load(server, scenario, until=lambda step: False):
-    """Have a recording happen up to the first step that UNTIL is true of. Gives what is left of it."""
+    """Play a recording up to the first step for which UNTIL is true. Return the rest."""
     resources = (st.NEW_APPWRAPPERS, st.PODS, *kueue_of(scenario))
     steps = recordings.Recording(scenario, resources=resources).steps
     for i, step in enumerate(steps):
@@ -57,8 +58,8 @@ def load(server, scenario, until=lambda step: False):
 
 
 def says(text):
-    """The step in which the Workload of the job `app` has a condition with this message, or a check so called, and
-    the job's controller has seen the job."""
+    """The step in which the Workload of the job `app` has a condition with this message, or a check of this name,
+    and the job's controller has acted on the job."""
     has = {"text": False, "phase": False}
 
     def until(step):
@@ -92,14 +93,14 @@ def info(kx):
 
 
 def full(cluster_queue, *sets):
-    """What `why` quotes of a job whose sets of pods find no quota."""
+    """The text that `why` quotes for a job whose sets of pods find no quota."""
     lacks = {"main": "100m", "app-0": "50m", "app-1": "100m"}
     return f"it has no quota in queue team (cluster queue {cluster_queue}). Kueue: \"" + "; ".join(
         f"couldn't assign flavors to pod set {name}: insufficient unused quota for cpu in flavor default-flavor, "
         f"{lacks[name]} more needed" for name in sets or ("app-0", "app-1")) + "\""
 
 
-# --- what a real one did ---
+# --- recordings of a real one ---
 
 
 @pytest.mark.parametrize("scenario, until, state, reason, text", [
@@ -138,7 +139,7 @@ def full(cluster_queue, *sets):
      f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
 def test_why(server, make, scenario, until, state, reason, text):
-    """A mount that is there from the start, one that comes later and may resume the job, and what is left of the recording."""
+    """A mount from the start, a later one that may resume the job, and the rest of the recording."""
     cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
     text = text.replace("CQ", cluster_queue)
     kx = make(scenario)
@@ -162,7 +163,7 @@ def test_why(server, make, scenario, until, state, reason, text):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_whole_recording(server, make, scenario):
-    """To its end: whatever Kueue said on the way, a job that has ended is as it is without Kueue."""
+    """To its end: whatever Kueue reported before, a finished job is shown as without Kueue."""
     kx = make(scenario)
     over = []
 
@@ -175,7 +176,7 @@ def test_whole_recording(server, make, scenario):
     left = load(server, scenario, ended)
     if over:
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job to be shown")
-        # Not until(): on the way it may have been CANCELLED, and active again.
+        # Not until(): it may have been CANCELLED before, and active again.
         harness.wait_for(lambda: harness.Job(kx, "app").state() == over[0].upper(), what=over[0])
         assert "queue" not in kx.read("jobs/app/why")
     for step in left:
@@ -184,14 +185,14 @@ def test_whole_recording(server, make, scenario):
     harness.wait_for(lambda: "app" not in kx.ls("jobs") or not gone, what="the job to leave")
 
 
-# Of batch Jobs: the reasons of `app`, one after the other, and how it ends.
+# For batch Jobs: the reasons of `app`, in order, and its last state.
 JOBS = {"kueue_job_success": (["Completed"], "SUCCEEDED"), "kueue_job_fail": (["Error"], "FAILED"),
         "kueue_job_quota_wait": (["Queued", "Completed"], "SUCCEEDED")}
 
 
 @pytest.mark.parametrize("scenario", sorted(JOBS))
 def test_recording_of_jobs(server, make_mount, scenario):
-    """Each word of Kueue about a Job, on mounts of Jobs and of all kinds; a job that waits is never CANCELLED."""
+    """Each message of Kueue about a Job, on mounts of Jobs and of all kinds; a waiting job is never CANCELLED."""
     server.uninstall(*st.VOLCANO)
     server.install(st.BATCH_JOBS, *st.KUEUE)
     mounts = [make_mount(server, source=source) for source in ("job:test", "test")]
@@ -222,7 +223,7 @@ def test_recording_of_jobs(server, make_mount, scenario):
 
 
 def test_drained_job(server, make_mount):
-    """A Job that was put out waits, with what was recorded of its Workload (the Job itself was not)."""
+    """An evicted Job waits, with the recorded Workload (the Job itself was not recorded)."""
     scenario = "kueue_v014_job_clusterqueue_drain"
     server.uninstall(*st.VOLCANO)
     server.install(st.BATCH_JOBS, *st.OLD_KUEUE)
@@ -252,7 +253,7 @@ def evicted(server):
 
 
 def test_manifest_again(server, make_mount):
-    """What Kueue has put into a JobSet that it admitted is no part of its copy, which it would not start then."""
+    """Kueue's additions to an admitted JobSet are not part of its copy, which Kueue would not start otherwise."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
     kx = make_mount(server, source="jobset:test")
@@ -270,7 +271,7 @@ def test_manifest_again(server, make_mount):
 
 
 def test_owner(server, make_mount):
-    """A TrainJob's JobSet waits with the Workload of the TrainJob; who waits for it is not told that it was cancelled."""
+    """A TrainJob's JobSet waits with the Workload of the TrainJob; its `wait` does not end as cancelled."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
     kx = make_mount(server, source="jobset:test", options="cancel=all")
@@ -293,8 +294,8 @@ def test_owner(server, make_mount):
 
 @pytest.mark.parametrize("kind", ["jobset", "job"])
 def test_grace_of_evicted_pods(server, make_mount, kind):
-    """It is suspended at once when Kueue puts it out, and its pods run on for their grace: so does the job. Then it
-    waits, and goes on as another attempt."""
+    """Kueue suspends an evicted job immediately, and its pods continue for their grace: so does the job. Then it
+    waits, and continues as another attempt."""
     server.uninstall(*st.VOLCANO)
     resource = KINDS[kind]
     server.install(resource, *st.KUEUE)
@@ -334,7 +335,7 @@ def test_grace_of_evicted_pods(server, make_mount, kind):
     tell(True, QuotaReserved=False, Admitted=False, Evicted=True)
     harness.wait_for(lambda: row() == {"state": "PENDING", "queue": "team", "ready": "0/2"}, what="that it waits")
     assert "it was preempted" in job.read("why") and job.status()["evictions"] == 1
-    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    time.sleep(1.1)  # pods are distinguished by the second of their creation
     tell(False, QuotaReserved=True, Admitted=True, Evicted=False)
     for index in range(2 if kind == "job" else 0):
         jobsets.run(jobsets.retry(job.id, index))
@@ -344,7 +345,7 @@ def test_grace_of_evicted_pods(server, make_mount, kind):
 
 
 def test_waiting_for_what_is_put_out_for_good(server, make):
-    """Who waits for a job that Kueue does not take back is told that it is over, and by `why` what to do."""
+    """`wait` of a job that Kueue does not requeue ends, and `why` has the remedy."""
     kx = make(options="cancel=all")
     scenario = "kueue_appwrapper_check_rejected"
     until = says("is deactivated due to AdmissionCheck")
@@ -364,11 +365,11 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
     assert "Kueue has evicted it permanently" in kx.read(".kxfs", "log")
 
 
-# --- places ---
+# --- positions ---
 
 
 def summary(server, *jobs, ahead=0):
-    """What the visibility API says: JOBS, one after the other, behind AHEAD of other namespaces."""
+    """Return the visibility API's reply: JOBS, in order, after AHEAD of other namespaces."""
     return {"kind": "PendingWorkloadsSummary", "items": [
         {"metadata": {"name": f"appwrapper-{name}-01234", "namespace": "test", "ownerReferences": [
             {"kind": "AppWrapper", "name": name, "uid": server.store.find(st.NEW_APPWRAPPERS, "test", name).uid}]},
@@ -386,7 +387,8 @@ def place(kx, job, expected):
 
 
 def test_place_in_list(server, make):
-    """Who reads list alone has the places too, one request for all jobs of a queue; reading it goes on asking."""
+    """A reader of list alone gets the positions too, by one request for all jobs of a queue; further reads cause
+    further requests."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
     server.api.places["team"] = summary(server, "app", "third", ahead=1)
@@ -406,7 +408,7 @@ def test_place_in_list(server, make):
 
 @pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
 def test_place(server, make, scenario):
-    """Asked for when somebody reads, and not before; 1 is next; the reason is the same."""
+    """Requested when a process reads, and not before; 1 is next; the reason does not change."""
     load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
     server.api.places["team"] = summary(server, "app", "third", ahead=1)
     kx = make(scenario)
@@ -421,7 +423,7 @@ def test_place(server, make, scenario):
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
-    # Every 5 s at most: each may come late, but none earlier than if it and all before it had come at once.
+    # Every 5 s at most: each may be late, but none earlier than if it and all before it had come without pause.
     times = [req.at - begin for req in asked(server)]
     assert all(at > 4.9 * i for i, at in enumerate(times)), times
     assert server.count(path="/apis/visibility.kueue.x-k8s.io") == 1
@@ -431,7 +433,8 @@ def test_place(server, make, scenario):
 @pytest.mark.waits
 @pytest.mark.parametrize("kind", ["jobset", "appwrapper"])
 def test_moved(make_mount, server, kind):
-    """Who has named a wrong queue corrects the label, which is metadata: the spec's generation stays."""
+    """A user who has named a wrong queue corrects the label, which is metadata: the spec's generation does not
+    change."""
     resource = st.JOBSETS if kind == "jobset" else st.NEW_APPWRAPPERS
     server.uninstall(*st.VOLCANO)
     server.install(resource, *st.KUEUE)
@@ -449,7 +452,7 @@ def test_moved(make_mount, server, kind):
 
 
 def test_place_of_nobody(server, make):
-    """When the last reader has gone, nothing is asked for any more, and an old place is not shown."""
+    """After the last reader has closed, requests end, and an old position is not shown."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     server.api.places["team"] = summary(server, "app")
     kx = make("kueue_appwrapper_quota_wait")
@@ -463,7 +466,7 @@ def test_place_of_nobody(server, make):
 
 
 def test_place_refused(server, make):
-    """Without the right there is no place, and .kxfs/info says so; it is not asked for again and again."""
+    """Without the right there is no position, and .kxfs/info reports that; the request is not repeated."""
     server.forbidden.append({"subresource": "pendingworkloads"})
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
@@ -478,7 +481,7 @@ def test_place_refused(server, make):
 
 
 def test_place_without_visibility(server, make):
-    """No visibility API, or one that can't be reached: no place, no error."""
+    """No visibility API, or an unreachable one: no position, no error."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
     server.uninstall(st.PLACES)
@@ -489,7 +492,8 @@ def test_place_without_visibility(server, make):
 
 
 def test_kueue_is_down(server, make):
-    """Nobody is let in then, however much room there is. Kueue serves the places itself, so whoever reads finds out."""
+    """Then no job is admitted, however much capacity there is. Kueue serves the positions itself, so a reader finds
+    that out."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, says("more needed"))
     server.api.places["team"] = summary(server, "app")
@@ -534,7 +538,7 @@ def test_queues(server, make, scenario):
 
 @pytest.mark.parametrize("silent", ["workloads", "localqueues", "clusterqueues"])
 def test_kueue_that_does_not_come(server, make, silent):
-    """The start waits for it, but not for ever."""
+    """The start waits for it, for a limited time."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, says("more needed"))
     server.faults.add("silent", times=9, verb="list", resource=silent)
@@ -573,12 +577,12 @@ def test_events(server, make):
 
 
 def patches(server):
-    """What was asked of which object."""
+    """Return what was requested for which object."""
     return [(req.resource.plural, req.name, json.loads(req.body)) for req in server.seen(verb="patch")]
 
 
 def shown(job):
-    """Wait for the outcome of what was written to ctl: after 5 s the write returns without it."""
+    """Wait for the outcome of a write to ctl: after 5 s the write returns without it."""
     harness.wait_for(lambda: job.status()["pending_command"] is None, what="the outcome")
 
 
@@ -589,7 +593,7 @@ def phase(name):
 
 
 def test_suspend_and_resume(server, make):
-    """The Workload is made inactive, and active again; what its controllers do then was recorded."""
+    """The Workload is deactivated, and activated again; its controllers' reaction was recorded."""
     kx = make(options="cancel=all")
     left = load(server, "kueue_appwrapper_deactivated", phase("Running"))
     harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
@@ -643,7 +647,7 @@ def waiting(server, make_mount, request):
 
 @pytest.mark.parametrize("fault", [None, "lose", "cut"])
 def test_suspend_in_line(server, waiting, fault):
-    """It gives up its place, and takes one again; also if the server's answer was lost."""
+    """It gives up its position, and gets one again; also if the server's reply was lost."""
     if fault:
         server.faults.add(fault, amount=60, verb="patch", resource="workloads")
     write_ctl(waiting, "suspend")
@@ -667,7 +671,7 @@ def test_no_right_to_suspend(server, waiting):
 
 
 def obeys(server, job, **labels):
-    """What Kueue makes of the labels of a job that waits."""
+    """Let Kueue act on the labels of a waiting job."""
     def has():
         return server.store.find(job.resource, "test", "app").tree()["metadata"]["labels"]
     wanted = {f"kueue.x-k8s.io/{key}": value for key, value in labels.items()}
@@ -680,7 +684,7 @@ def obeys(server, job, **labels):
 
 
 def asks(server, job, text, n=1):
-    """Somebody who writes TEXT to its ctl; the N-th patch of the job has been asked for."""
+    """A process that writes TEXT to its ctl; return once the N-th patch of the job was requested."""
     writer = harness.popen(["sh", "-c", f"echo {text} >{job.dir}/ctl"])
     harness.wait_for(lambda: len(patches(server)) >= n, what="the patch")
     return writer
@@ -688,7 +692,8 @@ def asks(server, job, text, n=1):
 
 @pytest.mark.parametrize("fault", [None, "lose"])
 def test_other_queue(server, waiting, fault):
-    """Its label, for the job as it was looked at; the write returns when Kueue has moved it, also if the answer was lost."""
+    """The write sets its label, for the job as it was read, and returns when Kueue has moved it, also if the reply
+    was lost."""
     owner = server.store.find(waiting.resource, "test", "app")
     uid, version = owner.uid, str(owner.version)
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
@@ -706,7 +711,7 @@ def test_other_queue(server, waiting, fault):
 
 
 def test_webhook_down(server, waiting):
-    """A webhook that does not answer has changed nothing: the write fails at once, with the server's words."""
+    """A webhook that does not answer has changed nothing: the write fails immediately, with the server's message."""
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     server.faults.add("reply", verb="patch", resource=waiting.resource.plural, reply=replies.internal(
         "Internal error occurred: failed calling webhook \"mutate.kb.io\": failed to call webhook: Post "
@@ -728,7 +733,7 @@ def test_priority(server, waiting):
 
 
 def test_too_late(server, waiting):
-    """Kueue has let it in from the queue in which it was."""
+    """Kueue has admitted it from its old queue."""
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     writer = asks(server, waiting, "queue other")
     server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree.update(status={
@@ -744,7 +749,8 @@ def test_too_late(server, waiting):
 
 
 def test_no_such_queue(server, waiting):
-    """Kueue would take it, and the job wait for what is not there; who may not look is not held up."""
+    """Kueue would accept it, and the job would wait for a missing object; without the right to check, the write
+    succeeds."""
     for word, text in (("queue other", "there is no queue other in namespace test; queues/ lists them"),
                        ("priority high", "there is no priority class high of Kueue"),
                        ("queue Other", "write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS"),
@@ -760,7 +766,8 @@ def test_no_such_queue(server, waiting):
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_deactivated_without_the_right(server, make, known):
-    """Who may not patch Workloads is not advised to resume, but told which right that takes, and what does without."""
+    """A user who may not patch Workloads gets no advice to resume, but the name of the missing right, and an
+    alternative."""
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     if not known:
         server.faults.add("reply", times=1000, reply=replies.internal(), resource="selfsubjectaccessreviews")
@@ -778,7 +785,7 @@ def test_deactivated_without_the_right(server, make, known):
     assert missing in kx.read(".kxfs", "log") and "copied into submit/, runs it again" in kx.read(".kxfs", "log")
 
 
-# --- rights, and clusters without ---
+# --- rights, and clusters without Kueue ---
 
 UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This "
           "mount can't watch Workloads, which have the reason; see "
@@ -786,7 +793,7 @@ UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This "
 
 
 def test_without_workloads(server, make):
-    """Then it is only known that Kueue has it."""
+    """Then only the fact that Kueue manages it is known."""
     server.forbidden += [{"resource": "workloads"}, {"resource": "localqueues"}]
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait", seen=False, options="cancel=all")
@@ -802,7 +809,7 @@ def test_without_workloads(server, make):
 
 
 def test_workloads_come_later(server, make):
-    """No Workload after a while: Kueue may be down. When it is there, that is over."""
+    """No Workload after a while: Kueue may be down. Once there is one, that is over."""
     load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
     for workload in server.store.objects(st.WORKLOADS)[0]:
@@ -818,7 +825,7 @@ def test_workloads_come_later(server, make):
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
 def test_without_kueue(server, make_mount, source):
-    """A cluster without it is asked whether it has it; a kind that Kueue does not take not even that."""
+    """A cluster without Kueue is asked for it once; a kind that Kueue does not manage, not even that."""
     server.install(st.NEW_APPWRAPPERS)
     kx = make_mount(server, source=source)
     if source.startswith("appwrapper"):
@@ -839,7 +846,7 @@ def test_without_kueue(server, make_mount, source):
 
 
 def test_kueue_installed_later(server, make_mount, tmp_path):
-    """A mount looks for Kueue again every ten minutes."""
+    """A mount checks for Kueue again every ten minutes."""
     server.install(st.NEW_APPWRAPPERS)
     clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
     kx = make_mount(server, source="appwrapper:test", env=clock.env)

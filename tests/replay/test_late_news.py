@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Logs of containers that are run again, and of pods that are made anew under their names, while the news of them are
-late, lists of them slow, connections cut, versions too old and requests refused: no line stands in the log of
-another run, none stands twice in a log or in the merged one, and where one is missing a gap is told.
+"""Logs of containers that are restarted, and of pods that are recreated with the same name, while events are late,
+lists slow, connections cut, versions too old and requests refused: no line is in the log of another run, none is twice
+in a log or in the merged one, and a missing line is reported as a gap.
 
-What happens is chosen from a seed, which is printed (`--seed N` has it again). KXFS_CHAOS_SECONDS is how long it goes
-on, for who wants more than the CI can take."""
+The events are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long it runs,
+for longer runs than CI's."""
 
 import os
 import random
@@ -23,7 +23,7 @@ LINE = re.compile(rb"main-(\d) pod (\S+) run (\d+) line (\d+)\n")
 
 
 class Program:
-    """What runs in one pod after the other of one name, again and again. Each line says whose it is."""
+    """The programs of pods with one name, one after the other. Each line contains its origin."""
 
     def __init__(self, number, name, server, volcano, rand):
         self.number, self.name, self.server, self.volcano, self.rand = number, name, server, volcano, rand
@@ -51,7 +51,7 @@ class Program:
             self.replace()
 
     def replace(self):
-        """Another pod takes the name, and runs at once."""
+        """Another pod gets the name, and runs immediately."""
         tree = self.server.store.find(st.PODS, "test", self.name).tree()
         self.log.end()
         self.server.store.remove(st.PODS, "test", self.name)
@@ -66,7 +66,7 @@ class Program:
 
 
 class Weather:
-    """What is late and what fails."""
+    """Delays and failures."""
 
     def __init__(self, server, rand, seed):
         self.server, self.rand = server, rand
@@ -101,7 +101,8 @@ class Weather:
 
 
 def check_log(data, where):
-    """The lines of one run, in order, none twice, but for the last maybe whole; gives the run and how many there are."""
+    """Check that these are the lines of one run, in order, none twice, the last one perhaps incomplete; return the
+    run and their number."""
     whose = {match.groups()[:3] for match in LINE.finditer(data)}
     whole = b"".join(match[0] for match in LINE.finditer(data))
     assert data.startswith(whole) and b"\n" not in data[len(whole):], f"{where}: no whole lines"
@@ -147,11 +148,11 @@ def test_late_news(server, volcano, make_mount, pytestconfig):
                 assert run not in seen, f"{replica}: {run} stands in two logs"
                 assert run in program.printed, f"{replica}/{name}: of another's {run}"
                 seen[run] = n
-        # Of a pod that was gone before any news of it, or of its later runs, nobody can tell.
+        # If a pod was deleted before any event about it, or about its later runs, that is unknown.
         missing = [(uid, run) for (uid, run), n in program.printed.items()
                    if n > seen.get((uid, run), 0) and any(uid == known[0] and run <= known[1] for known in seen)]
         gap = job.gap(replica)
-        assert gap or not missing, f"{replica}: {missing} is missing, and no gap is told"
+        assert gap or not missing, f"{replica}: {missing} is missing, and no gap is reported"
         told += gap
         found += len(seen)
     merged = re.findall(rb"^main/\d (main-\d pod .* line \d+)$", job.read("log", binary=True), re.M)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Output of many pods, of every kind, through everything that goes wrong on its way: in the end each log is
-what its program printed, byte for byte, and no gap is said.
+"""Output of many pods, of every kind, through every failure on its way: in the end each log is what its program
+printed, byte for byte, and no gap is reported.
 
-What happens is chosen from a seed, which is printed (`--seed N` has it again). KXFS_CHAOS_SECONDS is how long
-programs print, for who wants more than the CI can take.
-"""
+The failures are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long
+programs print, for longer runs than CI's."""
 
 import os
 import random
@@ -40,7 +39,7 @@ def any_line(rand):
 
 
 class Program:
-    """What runs in one pod: one run of its container, or two."""
+    """The program of one pod: one run of its container, or two."""
 
     def __init__(self, pod, volcano, seed):
         self.number = number = int(pod.split("-")[-2])
@@ -60,9 +59,9 @@ class Program:
         self.now = time.time_ns()
 
     def restart(self, captured):
-        """The container fails and runs again. Only the run before can be had: so this happens once, and not before
-        some of it is CAPTURED: a request can't name a run, so that a stream with nothing to compare it with may be
-        the next one's, until kxfs hears of that."""
+        """The container fails and restarts. Only the previous run can be fetched: so this happens once, and not
+        before some of it is CAPTURED: a request can't name a run, so a stream without a known line may belong to the
+        next run, until kxfs gets that event."""
         if self.run == 0 and captured:
             self.volcano.restart_container(self.pod)
             self.begin(1)
@@ -86,7 +85,8 @@ class Program:
             self.now += rand.choice([0, 0, 1, rand.randrange(10**7)])
 
     def rotate(self, captured):
-        """All goes but what is not captured yet, and what is about as old as what kxfs remembers after a crash."""
+        """Remove everything except output that is not captured yet, and output about as old as what kxfs remembers
+        after a crash."""
         if self.clock:
             return
         with self.log.lock:
@@ -115,7 +115,7 @@ class Chaos:
             lambda r: Fault("reply", reply=replies.Reply(200, MESSAGE, "text/plain"))], subresource="log")
 
     def size(self, program):
-        """Of the run that is being printed: what is captured."""
+        """Return the captured part of the present run."""
         try:
             return (self.job / f"main-{program.number}" / "log").stat().st_size if program.run == 0 else 0
         except OSError:  # not yet, or no mount
@@ -134,7 +134,7 @@ class Chaos:
                 program.rotate(self.size(program))
 
     def kill(self):
-        """kxfs, while it writes: of some logs the last write is torn."""
+        """Kill kxfs while it writes: the last write of some logs is torn."""
         self.kx.end(signal.SIGKILL)
         replicas = records.snapshot_of(records.of(self.kx, self.job.id)).get("replicas", [])
         whole = [log["key"] for replica in replicas for log in replica["logs"] if log["complete"]]
@@ -166,7 +166,7 @@ class Chaos:
         self.server.faults.clear()
 
     def whole(self):
-        """Wait until every log is what was printed, and see that none ever was anything else."""
+        """Wait until every log is what was printed, and check that no log ever was anything else."""
         for program in self.programs:
             for run in range(program.run + 1):
                 name = "log" if run == program.run else f"log.{run}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs of one container, and pods of one name, that come faster than the news of them: no line of one stands in the log
-of another."""
+"""Runs of one container, and pods of one name, that follow faster than their events: no line of one is in the log of
+another."""
 
 import os
 import time
@@ -14,7 +14,7 @@ LOGS = {"resource": "pods", "subresource": "log"}
 
 @pytest.fixture
 def job(kx, volcano):
-    """Of one replica, whose container is run again when it fails."""
+    """Return a job of one replica, whose container is restarted when it fails."""
     job = kx.submit(harness.app("true", retry_policy="REPLICA", max_retries=3))
     (pod,) = volcano.pods(job.id)
     volcano._edit_pods([pod], "test", lambda tree: tree["spec"].update(restartPolicy="OnFailure"))
@@ -35,8 +35,8 @@ def asked_which_run(server):
 
 
 def test_restarts_while_away(server, volcano, job):
-    """The connection is away, and the container is run again twice. When the server is back, the list of pods takes some
-    seconds, as in a large namespace: what is had for the log of run 1 meanwhile is run 2's or run 3's."""
+    """The connection breaks, and the container is restarted twice. When the server is back, the list of pods takes
+    some seconds, as in a large namespace: requests for the log of run 1 meanwhile return run 2's or run 3's."""
     pod = volcano.pods(job.id)[0]
     volcano.restart_container(pod)
     print_run(volcano, job, 1)
@@ -56,8 +56,8 @@ def test_restarts_while_away(server, volcano, job):
 
 @pytest.mark.parametrize("code", [200, 500])
 def test_short_runs(server, volcano, job, code):
-    """Run 1 prints within its first second and fails, while nothing can be had; when it can, its run is the one before
-    the newest already, which (500) can't be had at first."""
+    """Run 1 prints within its first second and fails, while the server is unreachable; afterwards, its run is the
+    one before the newest, which can't be fetched at first (500)."""
     pod = volcano.pods(job.id)[0]
     print_run(volcano, job, 0)
     job.until_logged("run 0\n")
@@ -82,8 +82,8 @@ def test_short_runs(server, volcano, job, code):
 
 
 def test_pod_that_printed_nothing(kx, server, volcano):
-    """A pod has printed nothing when another one takes its name, and the watch is late: nothing that can be asked for
-    is the first one's."""
+    """A pod has printed nothing when another one takes its name, and the watch is late: no request returns output of
+    the first one."""
     job = kx.submit(harness.app("true", max_retries=1))
     (pod,) = volcano.start(job.id)
     harness.wait_for(lambda: server.open_streams(**LOGS), what="the stream")

@@ -26,8 +26,8 @@ JOBS = int(os.environ.get("KXFS_MANY_JOBS", "4000"))
 ROUNDS = int(os.environ.get("KXFS_MANY_ROUNDS", "3"))
 DEADLINE = 30  # seconds that a request may take, which is many times what it needs; a start may take LIMIT
 MOVING = JOBS // 20  # jobs that come and go
-# MiB that kxfs may need at most, and KiB more for each job: the 5 of tests/bench/README.md, and as much again for lists: what is listed anew
-# is there beside what is shown, and list.jsonl is a text of all.
+# MiB that kxfs may need at most, and KiB more for each job: the 5 of tests/bench/README.md, and the same again for
+# lists: a new list exists beside the shown jobs, and list.jsonl is a text of all.
 MEMORY = 64, 10
 STATES = {"Completed": "SUCCEEDED", "Failed": "FAILED", "Running": "RUNNING", "Pending": "PENDING", "Aborted": "CANCELLED"}
 PODS = {"Completed": "Succeeded", "Failed": "Failed", "Running": "Running", "Pending": "Pending"}
@@ -35,7 +35,7 @@ PODS = {"Completed": "Succeeded", "Failed": "Failed", "Running": "Running", "Pen
 
 @contextlib.contextmanager
 def beside(step, seconds):
-    """STEP is done all the time, with pauses of so many SECONDS."""
+    """Repeat STEP, with pauses of so many SECONDS."""
     stop, wrong = threading.Event(), []
 
     def go():
@@ -56,7 +56,7 @@ def beside(step, seconds):
 
 
 class World:
-    """The jobs of others: by name the state that each has. Those that are STILL do not change while the others do."""
+    """The jobs of others: the state of each, by name. STILL ones do not change while the others do."""
 
     def __init__(self, store, rand):
         self.store, self.rand = store, rand
@@ -108,7 +108,7 @@ class World:
             self.comes()
 
     def goes_on(self):
-        """Meanwhile others come, end and go, some hundred a second."""
+        """Meanwhile others are created, end and are deleted, some hundred a second."""
         return beside(self.step, 0.005)
 
 
@@ -131,11 +131,11 @@ class People:
         return found
 
     def tool(self, what, *cmd):
-        """What a program has printed, which is ended when it takes too long."""
+        """Return the output of a program, which is ended if it takes too long."""
         return self.timed(what, lambda: harness.run([str(arg) for arg in cmd], timeout=DEADLINE).stdout)
 
     def right(self, shown, what):
-        """SHOWN, pairs of name and state, which may be None, has each job once, and what is still as it is."""
+        """SHOWN, pairs of name and state (or None), has each job once, and still ones in their state."""
         assert len(dict(shown)) == len(shown), f"{what} has a job twice"
         states = dict(shown)
         expected = self.world.still | self.own
@@ -157,7 +157,7 @@ class People:
         return self.right([(job["id"], job["state"]) for job in lines], "list.jsonl")
 
     def one_state(self):
-        """Of a job that is still, whatever else is asked for."""
+        """Read an unchanging job, whatever else is requested."""
         name = self.rand.choice(self.watched)
         assert self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip() == self.world.still.get(name), name
 
@@ -174,7 +174,7 @@ class People:
             assert json.loads(self.tool("cat status.json", "cat", self.kx / "jobs" / name / "status.json"))["state"] == "FAILED"
 
     def in_step(self):
-        """Nothing moves any more: all agree with the server."""
+        """Nothing changes any more: all readers agree with the server."""
         expected = self.world.still | self.world.moving | self.own
         harness.wait_for(lambda: self.listed() == expected, DEADLINE, "list to agree with the server", step=0.2)
         assert self.listed_as_json() == expected
@@ -200,7 +200,7 @@ class People:
         return job
 
     def forget(self, job):
-        """It is removed, and from the history too."""
+        """Remove it, and from history/ too."""
         del self.own[job.id]
         self.tool("rm -r of one that runs", "rm", "-r", job.dir)
         self.server.store.remove(st.PODS, "test", self.pods.pop(job.id))
@@ -210,7 +210,7 @@ class People:
         assert self.kx.history() == []
 
     def remove(self):
-        """Some of others that are over."""
+        """Remove some finished jobs of others."""
         over = [name for name, state in self.world.still.items() if state in harness.FINAL]
         some = self.rand.sample(over, 20)
         for name in some:
@@ -223,7 +223,7 @@ class People:
             self.server.store.remove(st.PODS, "test", f"{name}-main-0")
 
     def relist(self):
-        """The server has forgotten where the watches were; while all is listed anew, all is there."""
+        """The server no longer has the watches' versions; while everything is relisted, all jobs are shown."""
         def whole():
             return sum("continue" not in req.query and "fieldSelector" not in req.query
                        for req in self.server.seen(verb="list", resource="pods"))
@@ -243,7 +243,7 @@ class People:
 
 
 def check_use(people, sanitized):
-    """The memory that a sanitizer keeps back is not asked for."""
+    """Check memory, without the part that a sanitizer holds back."""
     most, now, descriptors, threads = people.used()
     print(f"kxfs: {most >> 10} MiB of memory at most, {now >> 10} MiB now, {now / JOBS:.1f} KiB a job, {descriptors} descriptors, {threads} threads")
     if not sanitized:

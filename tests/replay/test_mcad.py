@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with MCAD: what was recorded on a real one, event by event; submitting, logs,
-requeuing, ends that MCAD does not tell, cancelling; which kind is mounted, and what is refused."""
+"""Mounts of a cluster with MCAD: recordings of a real one, event by event; submitting, logs, requeuing, ends that
+MCAD does not report, cancelling; the default kind, and refusals."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def kx(make_mount, server, mcad):
 
 
 class Barrier(test_volcano_states.Barrier):
-    """An AppWrapper and a pod of the test's own."""
+    """Return an AppWrapper and a pod made by the test."""
 
     RESOURCE, POD, REPLICA = st.APPWRAPPERS, "barrier-main", "barrier-main-0"
 
@@ -67,7 +67,7 @@ class Barrier(test_volcano_states.Barrier):
             "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
 
 
-# --- what a real one did ---
+# --- recordings of a real one ---
 
 
 @pytest.mark.parametrize("scenario", sorted(JOBS))
@@ -96,7 +96,7 @@ def test_recording(server, make_mount, scenario):
 
 @pytest.mark.parametrize("scenario", ["mcad_success", "mcad_fail"])
 def test_found_after_the_end(server, make_mount, scenario):
-    """MCAD still says Running, and goes on saying so; the pods know better."""
+    """MCAD keeps reporting Running; the pods are more recent."""
     for step in recordings.Recording(scenario).steps:
         recordings.apply(server.store, step)
     kx = make_mount(server, source="mcad:test")
@@ -107,7 +107,7 @@ def test_found_after_the_end(server, make_mount, scenario):
     assert job.read("wait") == JOBS[scenario][-1] + "\n"
 
 
-# --- a life ---
+# --- life cycle ---
 
 
 def test_submitted(kx, server, mcad):
@@ -136,7 +136,7 @@ def test_submitted(kx, server, mcad):
 
 
 def test_again_beside_itself(kx, server, mcad):
-    """Its manifest, as it stands in the tree, runs a job again though it still runs: nothing of both has one name."""
+    """Its manifest, unchanged, runs a second job while the first still runs: no names conflict."""
     kx.write("submit/app.yaml", APP)
     first = kx.job_of("app.yaml")
     mcad.dispatch(first.id)
@@ -150,7 +150,7 @@ def test_again_beside_itself(kx, server, mcad):
 
 
 def test_again_by_hand(kx, server):
-    """What is wrapped under names that say nothing of the job's can't be there twice; after the job it can."""
+    """If the names of wrapped objects do not depend on the job's, a second job can't run beside it, but after it."""
     text = json.dumps({
         "apiVersion": "workload.codeflare.dev/v1beta1", "kind": "AppWrapper", "metadata": {"name": "mine"},
         "spec": {"resources": {"GenericItems": [{"replicas": 1, "generictemplate": {
@@ -168,7 +168,7 @@ def test_again_by_hand(kx, server):
 
 
 def test_requeued(kx, mcad):
-    """New pods: another attempt, whose log is another file; the old one stays."""
+    """New pods: another attempt, whose log is another file; the old one remains."""
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
     pods = mcad.dispatch(job.id)
@@ -201,7 +201,7 @@ def test_requeued(kx, mcad):
 
 
 def test_no_service_account(kx, server, mcad):
-    """MCAD says Failed and Pending by turns, for ever: the job waits, and nothing changes."""
+    """MCAD alternates between Failed and Pending for ever: the job waits, and nothing changes."""
     del server
     kx.write("submit/app.yaml", APP)
     (job,) = kx.jobs()
@@ -237,7 +237,7 @@ def test_cancelled(kx, server, mcad):
 
 
 def test_remounted(make_mount, server, mcad):
-    """What was captured is there, and the jobs are its own, in the next mount of the same source."""
+    """The next mount of the same source has the captured output, and recognizes its own jobs."""
     kx = make_mount(server, source="mcad:test")
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
@@ -251,7 +251,7 @@ def test_remounted(make_mount, server, mcad):
     assert kx.read("history", job.id, "main-0/log") == "hello\n"
 
 
-# --- which one is mounted ---
+# --- the default kind ---
 
 
 def info(kx):
@@ -259,7 +259,7 @@ def info(kx):
 
 
 def test_without_backend(make_mount, server):
-    """What the cluster serves."""
+    """The kind that the cluster serves."""
     assert [kind["api"] for kind in info(make_mount(server, source="test"))["kinds"]] == ["workload.codeflare.dev/v1beta1"]
 
 
@@ -268,7 +268,7 @@ def test_without_backend(make_mount, server):
     ("mcad:test", "queue=research", "-o queue: mcad has no such run option; it has "),
     ("test", "reserved_memmb=0,image_secret=s", "-o reserved_memmb: mcad has no such run option; it has ")])
 def test_option_of_another_kind(said, server, source, option, what):  # noqa: F811
-    """Where the kind is known only by the cluster, a wrong option ends the start, not each submission."""
+    """If only the cluster determines the kind, a wrong option ends the start, instead of failing each submission."""
     text = said(source=source, options=option)
     assert text.startswith("kxfs: " + what) and text.endswith(
         "\nThe jobs of this mount are appwrappers of workload.codeflare.dev/v1beta1: leave that option out.\n")
@@ -281,8 +281,8 @@ def test_volcano_first(make_mount, server):
 
 
 def test_successor(kx, server, mcad):
-    """MCAD makes way for AppWrapper v1beta2 under a mount: jobs that still are there are read as what they are now,
-    the others are gone, and what is submitted is of the new kind."""
+    """AppWrapper v1beta2 replaces MCAD under a mount: existing jobs are read as what they are now, the others are
+    gone, and new submissions are of the new kind."""
     job = kx.submit(APP)
     stays = server.store.find(st.APPWRAPPERS, "test", kx.submit(APP).id).tree()
     assert info(kx)["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
@@ -320,8 +320,7 @@ def test_refused(said, server):  # noqa: F811
 
 @pytest.mark.parametrize("role", ["\x1b]0;owned\x07", "a\nworker/0 all is well\nb", "\u009b31m", "x" * 400])
 def test_any_role(kx, server, mcad, role):
-    """The role of a wrapped pod is a label that nobody has checked: what stands before its lines is clean, and it keeps
-    no line away."""
+    """The role of a wrapped pod is an unchecked label: its prefix of lines is clean, and no line is lost."""
     items = [{"generictemplate": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{i}", "labels": {
         "torchx.pytorch.org/role-name": role, "torchx.pytorch.org/replica-id": str(i)}},
         "spec": {"containers": [{"name": "main", "image": "i"}]}}} for i in range(2)]

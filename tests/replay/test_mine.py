@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The option `mine`: the server is asked only for jobs that this user submitted through kxfs, and their pods and
-groups; nothing of what others have comes over the network."""
+"""The option `mine`: kxfs requests only jobs that this user submitted through kxfs, and their pods and groups; no
+data of others' jobs is transferred."""
 
 import json
 import pathlib
@@ -36,7 +36,7 @@ def labels(user):
 
 
 def add(server, name, user):
-    """A job of USER (None: nobody's), submitted from some host, which runs."""
+    """Return a running job of USER (None: without a label), submitted from some host."""
     job = server.store.add(st.JOBS, watching.job(name, phase="Running", **labels(user)))
     pod = watching.pod(job, "main", 0, phase="Running")
     pod["metadata"]["labels"].update(labels(user).get("labels", {}))
@@ -45,14 +45,15 @@ def add(server, name, user):
 
 
 def selectors(server, resource):
-    """The labels of all requests for lists and watches of RESOURCE, but of those for metadata, and for one by its name (is a log that pod's?)."""
+    """Return the label selectors of all requests for lists and watches of RESOURCE, except those for metadata, and
+    those for one object by name."""
     harness.wait_for(lambda: server.open_streams(verb="watch", resource=resource), what=f"a watch of {resource}")
     asked = server.seen(verb="list", resource=resource, is_metadata=False) + server.seen(verb="watch", resource=resource)
     return {req.query.get("labelSelector") for req in asked if not req.query.get("fieldSelector", "").startswith("metadata.name=")}
 
 
 def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
-    """By the user alone, so also what was submitted from another host; with a selector, by both."""
+    """By the user only, so jobs submitted from another host are included; with a selector, by both."""
     del volcano
     for name, user in (("elsewhere", ME), ("bobs", "bob"), ("old", None), ("similar", f"{ME}2")):
         add(server, name, user)
@@ -79,7 +80,7 @@ def test_with_a_selector(server, make_mount):
 
 
 def test_without(server, make_mount):
-    """All jobs are shown, and pods are asked for as ever; those who submit have the label all the same."""
+    """All jobs are shown, and pods are requested as usual; submitted jobs have the label anyway."""
     for name, user in (("hers", ME), ("bobs", "bob"), ("old", None)):
         add(server, name, user)
     kx = make_mount(server)
@@ -93,7 +94,7 @@ def test_without(server, make_mount):
 @pytest.mark.parametrize("source, resource, make", [
     ("volcano", st.JOBS, FakeVolcano), ("mcad", st.APPWRAPPERS, FakeMcad), ("jobset", st.JOBSETS, FakeJobSet)])
 def test_submit(server, make_mount, source, resource, make):
-    """It is there at once, its pods and their output too, and it stays when the mount is made anew."""
+    """It appears immediately, with its pods and their output, and remains after a remount."""
     server.uninstall(*st.VOLCANO)
     server.install(*(st.VOLCANO if resource is st.JOBS else (resource,)))
     controller = make(server)
@@ -116,7 +117,7 @@ def test_submit(server, make_mount, source, resource, make):
 
 
 def test_name_of_a_job_that_is_not_shown(server, kx):
-    """It is taken all the same: a manifest that asks for it gets another, and is its submitter's own."""
+    """Another user's name in a manifest is replaced: the job belongs to its submitter."""
     add(server, "taken", "bob")
     kx.write("submit/again.yaml", MANIFEST)
     name = job_of(kx, "again.yaml")
@@ -133,7 +134,7 @@ def test_what_would_not_be_shown_is_refused(kx):
 
 
 def test_two_users(server, make_mount, volcano, top):
-    """Each sees what is his, in each of his mounts."""
+    """Each user sees their own jobs, in each of their mounts."""
     del volcano
     config = kubeconfig.write(pathlib.Path(top) / "config", kubeconfig.config(server))
     config.chmod(0o644)
@@ -151,8 +152,8 @@ def test_two_users(server, make_mount, volcano, top):
 
 
 def test_cancel_mine(server, make_mount, volcano):
-    """What this user has submitted from another host or state directory may be ended, if the mount says so; nobody
-    else's, and nothing that has no label."""
+    """With the right option, jobs that this user has submitted from another host or state directory may be ended;
+    never those of others, or without a label."""
     del volcano
     for name, user in (("elsewhere", ME), ("bobs", "bob"), ("nobodys", None), ("similar", f"{ME}2")):
         add(server, name, user)

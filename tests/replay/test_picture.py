@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Trainer:
-    """Runs the first job, line by line, and has no room for the second."""
+    """Runs the first job, line by line, and has no capacity for the second."""
 
     def __init__(self, server, volcano):
         self.server = server
@@ -39,7 +39,7 @@ class Trainer:
         return jobs[0] if jobs else None
 
     def _as_in_life(self, job, age):
-        """It was submitted by somebody, and a while ago."""
+        """Another user submitted it, a while ago."""
         def edit(tree):
             tree["metadata"]["annotations"]["kxfs/submitter"] = "ada@login1"
             tree["metadata"]["creationTimestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
@@ -91,7 +91,7 @@ def test_picture(kx, server, volcano, tmp_path):
 
 
 def test_the_picture_is_of_today():
-    """README's pictures have the commands that the script runs now."""
+    """README's pictures have the script's present commands."""
     script = (ROOT / "contrib/picture").read_text()
     for name in ("light", "dark"):
         typed = [line[2:] for line in lines_of(ROOT / f"docs/session-{name}.svg") if line.startswith("$ ")]

@@ -12,7 +12,7 @@ from volcano import FakeVolcano
 
 
 class Trainer:
-    """Runs the jobs of README's train.yaml, as far as anybody can see: three epochs a worker."""
+    """Simulates the jobs of README's train.yaml: three epochs a worker."""
 
     def __init__(self, server, namespace):
         self.server = server

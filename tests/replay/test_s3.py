@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sidecar of contrib/kubernetes/s3: what it runs copies an archive to a bucket of S3."""
+"""The sidecar of contrib/kubernetes/s3: its command copies an archive to a bucket of S3."""
 
 import gateway
 import harness

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The API server of the tests, asked by curl and by plain sockets."""
+"""The API server of the tests, called by curl and by plain sockets."""
 
 import json
 import select
@@ -47,7 +47,7 @@ class Answer:
 
 
 def curl(server, path, *args, token="test-token", timeout=60, data=None, pki=None):
-    """What curl gets: exit status, HTTP status, headers, body."""
+    """Return curl's result: exit status, HTTP status, headers, body."""
     cmd = ["curl", "-sgi", "--max-time", str(timeout), "--noproxy", "*", *args]
     if pki:
         cmd += ["--cacert", str(pki.ca)]
@@ -78,7 +78,7 @@ def until(cond, timeout=60):
 
 
 class Background:
-    """curl of a stream, beside the test."""
+    """A curl of a stream, in parallel to the test."""
 
     def __init__(self, server, path, *args, via=None):
         self.thread = threading.Thread(target=self._run, args=(via or server, path, args), daemon=True)
@@ -284,7 +284,7 @@ def test_delete(server):
     assert delete(uid).code == 404
 
 
-# --- who may what ------------------------------------------------------------------------------
+# --- permissions ---
 
 
 def test_credentials(pki):
@@ -316,7 +316,7 @@ def test_forbidden(server):
 
 
 def check_kubectl(pki, tmp_path):
-    """The real client takes it for an API server. It sends a token only over TLS."""
+    """The real client accepts it as an API server. It sends a token only over TLS."""
     with ApiServer(pki) as server:
         path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
         FakeVolcano(server)
@@ -356,7 +356,7 @@ def test_fault(server, kind, exits):
 
 @pytest.mark.parametrize("kind", ["silent", "deaf"])
 def test_fault_without_a_word(server, kind):
-    """A request that has an effect has it, and the connection stays; but nothing is said."""
+    """A request takes effect, and the connection remains open, without a reply."""
     server.faults.add(kind, verb="create")
     body = json.dumps(JOB).encode()
     with socket.create_connection((server.host, server.port)) as s:
@@ -369,7 +369,7 @@ def test_fault_without_a_word(server, kind):
 
 
 def check_fault(server, kind, stored):
-    """The first request met the fault, and has STORED the job or not; the next one meets none."""
+    """The first request got the fault, and has STORED the job or not; the next one gets none."""
     assert (server.store.find(st.JOBS, "test", "one") is not None) == stored
     assert server.seen(verb="create")[0].fault.kind == kind
     assert post(server, JOB).code == (409 if stored else 201)
@@ -453,7 +453,7 @@ def test_log(server):
     assert curl(server, f"{path}&limitBytes=9").body == b"line 0\nli"
     stamped = curl(server, f"{path}&timestamps=true").body.splitlines()
     assert stamped[1] == b"2023-11-14T22:13:20.400000000Z line 1"
-    # Whole seconds: what came before the fraction of the first second comes again.
+    # Whole seconds: output before the fraction of the first second is repeated.
     assert curl(server, f"{path}&sinceTime=2023-11-14T22:13:20.9Z").body.startswith(b"line 0")
     assert curl(server, f"{path}&sinceTime=2023-11-14T22:13:21Z").body == b"line 3\n"
     log.rotate()
@@ -497,7 +497,7 @@ def test_log_refused(server):
 
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
 def test_recording(server, scenario):
-    """All that was recorded is seen by a watch, in order."""
+    """A watch shows all recorded events, in order."""
     recording = recordings.Recording(scenario, resources=(st.JOBS,))
     watch = Background(server, f"{JOBS}?watch=1&resourceVersion={server.store.version}")
     for step in recording.steps:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A disk that hangs where the output of one job is: all else goes on, and nothing of that output is lost."""
+"""The disk with the output of one job hangs: all else continues, and nothing of that output is lost."""
 
 import concurrent.futures
 import os
@@ -41,7 +41,7 @@ def other_job(kx, volcano):
 
 
 def whole(job, text):
-    """All that was printed is there, once, in the log and in the merged one."""
+    """All output is there, once, in the log and in the merged one."""
     harness.wait_for(lambda: job.log() == text.encode(), what="the log")
     merged = "".join(f"main/0 {line}" for line in text.splitlines(True))
     harness.wait_for(lambda: job.read("log") == merged, what="the merged log")
@@ -70,7 +70,7 @@ def test_at_the_beginning(slow, volcano, call, part):
 
 @pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
 def test_killed_before_it_is_written(slow, volcano, part):
-    """A reader of `follow` was given a line that is not on disk when kxfs is killed: the next mount has it, once."""
+    """A reader of `follow` got a line that is not on disk when kxfs is killed: the next mount has it, once."""
     kx, disk = slow
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
@@ -124,8 +124,8 @@ def test_at_the_end(slow, volcano, call, part):
 
 
 def test_slowed(slow, server, volcano):
-    """A log that comes faster than the disk takes it is slowed, and not asked for again later, when it may have been
-    rotated away. Others are not slowed."""
+    """A log that is faster than the disk is slowed down, and not requested again later, when it may have been
+    rotated. Others are not slowed down."""
     kx, disk = slow
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What somebody reads whose mount can't be: once, what is wrong, and what to do."""
+"""Messages of a mount that fails: once, the error, and the remedy."""
 
 import os
 import re
@@ -18,9 +18,9 @@ def waits(source):
 
 @pytest.fixture
 def said(make_kx, server):
-    """said(config, source, options) -> what kxfs prints when it refuses to mount, in the background as
-    users start it. CONFIG: a kubeconfig as a tree. That it waits, which it says after some seconds, is left out
-    unless that is WAITED for: whatever it says may take as long."""
+    """Return said(config, source, options) -> kxfs's messages when it refuses to mount, in the background as users
+    start it. CONFIG: a kubeconfig as a tree. The message that it waits, printed after some seconds, is omitted
+    unless it is WAITED for: any start may take that long."""
 
     def attempt(config=None, source="volcano:test", options="", waited=False):
         kx = make_kx(start=False, options=options, source=source)
@@ -89,7 +89,7 @@ def test_token_file_is_missing(said, server):
 
 @pytest.mark.waits
 def test_http_to_https(said, pki):
-    """It is tried for a while, since a server that starts does the same."""
+    """It is retried for a while, since a starting server fails in the same way."""
     with ApiServer(pki) as secure:
         config = kubeconfig.config(secure)
         cluster = config["clusters"][0]["cluster"]
@@ -102,7 +102,7 @@ def test_server_is_down(said, server):
     server.away()
     waiting, refused = said(waited=True).splitlines()
     assert waiting.endswith(refused.split(": ", 2)[2]), "the reason, before it gives up"
-    # The words before the semicolon are those of curl's version.
+    # The words before the semicolon depend on curl's version.
     assert re.search("Couldn't connect to server|Connection refused", refused)
     assert "; is server of the kubeconfig right, and can it be reached from here" in refused
 
@@ -114,7 +114,7 @@ def test_server_is_down(said, server):
     ("busy", r"the answer is HTTP 503"),
     ("plugin", "kxfs waits for the credentials")])
 def test_says_what_it_waits_for(make_kx, server, how, reason):
-    """After some seconds it names the server and the reason, and goes on."""
+    """After some seconds it names the server and the reason, and continues."""
     user = kubeconfig.plugin("sleep", "1000") if how == "plugin" else None
     url = "https://nowhere.invalid:6443" if how == "name" else server.url
     if how == "silent":
@@ -134,7 +134,7 @@ def test_says_what_it_waits_for(make_kx, server, how, reason):
 
 
 def test_leaves_no_new_state_directory(make_kx, server):
-    """A mount that can't be has not made one, nor what is above it; one that was there stays."""
+    """A failed mount leaves no new state directory, nor its parents; an existing one remains."""
     server.forbidden.append({"resource": "pods"})
     kx = make_kx(start=False, source="volcano:test")
     path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
@@ -152,7 +152,8 @@ def test_leaves_no_new_state_directory(make_kx, server):
 
 
 def test_no_cluster(make_kx):
-    """Who mounts without a source and has no cluster is told what needs none; who names a backend is not."""
+    """Without a source and without a cluster, the message names the backend that needs none; not if the source names
+    a backend."""
     kx = make_kx(start=False)
     for source, mentioned in ((), True), (("volcano:",), False):
         p = run([kx.binary, *source, str(kx.mnt)], check=False, cwd=kx.work,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who interrupts kxfs while it starts need not wait for the server: the command ends, and nothing of it is left."""
+"""A user who interrupts kxfs while it starts need not wait for the server: the command ends, and leaves nothing."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ SOON = 15  # seconds; kxfs itself gives a server 30
 
 @contextlib.contextmanager
 def deaf_server():
-    """A server that takes connections and never says a word: its URL, and a function that waits for the first one."""
+    """A server that accepts connections and never replies: its URL, and a function that waits for the first one."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         s.settimeout(LIMIT)
         taken = []
@@ -52,13 +52,13 @@ def begin(make_kx, server):
 
 
 def ends(kx, p, sig):
-    """The command ends soon, says or shows that the signal SIG did it, and has left nothing."""
+    """The command ends soon, prints or shows that the signal SIG ended it, and has left nothing."""
     since = time.monotonic()
     status = p.wait(timeout=LIMIT)
     assert time.monotonic() - since < SOON
     assert status == -sig or (status == 1 and "kxfs: ended by a signal while it started\n" in kx.said()), kx.said()
     nothing_left(kx)
-    # What was killed may need a moment.
+    # Killed processes may need a moment.
     wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
 
 
@@ -92,7 +92,7 @@ def alone(sig):
 @pytest.mark.parametrize("args", [(), ("-f",)], ids=["background", "foreground"])
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["list", "kind"])
 def test_silent_server(begin, source, args, interrupt):
-    """The first list is waited for; or, where SOURCE has no backend, what the cluster serves."""
+    """It waits for the first list; or, if SOURCE has no backend, for discovery."""
     with deaf_server() as (url, wait_for_connection):
         kx, p = begin(source, args, url=url)
         wait_for_connection()
@@ -109,7 +109,7 @@ def test_plugin_that_waits(begin, tmp_path, source):
 
 
 def test_command_is_killed(begin):
-    """Its child, for which nobody waits any more, ends too, and mounts nothing."""
+    """Its orphaned child ends too, and mounts nothing."""
     with deaf_server() as (url, wait_for_connection):
         kx, p = begin("volcano:test", url=url)
         wait_for_connection()
@@ -131,13 +131,13 @@ def test_next_one_starts_at_once(begin, server, volcano):
     assert kx.ls("jobs") == []
 
 
-# --- a server that sends without end ------------------------------------------------------------
+# --- an endless reply ---
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def objects():
-    """A list that does not end."""
+    """A list without an end."""
     yield HEAD + b'\r\n{"items":['
     item = b'{"metadata":{"name":"j%d","namespace":"test","uid":"u%d","resourceVersion":"1"},"spec":{}},'
     for i in itertools.count(0, 1000):
@@ -145,7 +145,7 @@ def objects():
 
 
 def bomb():
-    """A thousand bytes for each that is sent."""
+    """A thousand bytes for each byte sent."""
     yield HEAD + b"Content-Encoding: gzip\r\n\r\n"
     press = zlib.compressobj(9, zlib.DEFLATED, 31)
     while True:
@@ -168,7 +168,7 @@ def drip():
 
 @contextlib.contextmanager
 def endless_server(reply):
-    """Each request is answered with what REPLY yields: its URL, and how many bytes were sent so far."""
+    """Each request gets the output of REPLY. Yields its URL, and how many bytes were sent."""
     sent, connections, ends = [0], [], threading.Event()
 
     def serve(connection):
@@ -208,7 +208,7 @@ def endless_server(reply):
 @pytest.mark.parametrize("reply, much", [(objects, 20 << 20), (bomb, 200 << 10), (blanks, 20 << 20),
                                          (drip, len(HEAD) + 4)], ids=["objects", "bomb", "blanks", "drip"])
 def test_server_without_end(begin, reply, much):
-    """Whatever a server sends, and however fast: kxfs gives it up, or ends when it is told to."""
+    """Whatever a server sends, and however fast: kxfs abandons it, or ends when requested."""
     with endless_server(reply) as (url, sent):
         kx, p = begin("volcano:test", ["-f"], url=url)
         wait_for(lambda: p.poll() is not None or sent() > much, what="what does not end")

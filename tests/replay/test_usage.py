@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`usage` of a cluster's jobs: what metrics.k8s.io tells, and how seldom it is asked. tests/unit/spec/view/test-look.c has
-what the figures become."""
+"""`usage` of a cluster's jobs: the figures of metrics.k8s.io, and how rarely they are requested.
+tests/unit/spec/view/test-look.c checks the computation."""
 
 import datetime
 import json
@@ -20,7 +20,7 @@ APP = app("true", num_replicas=2, resource={"cpu": 2, "memMB": 4000, "gpu": 1})
 
 
 def asked(server):
-    """The requests for the group, and those for figures."""
+    """Return the requests for the group, and those for figures."""
     seen = list(server.requests)
     return [[req for req in seen if req.path == GROUP], [req for req in seen if req.group == st.METRICS.group]]
 
@@ -49,13 +49,13 @@ def began(server, pod):
 
 
 def later(when, seconds):
-    """Of a time of Kubernetes."""
+    """Shift a time of Kubernetes."""
     form = "%Y-%m-%dT%H:%M:%SZ"
     return (datetime.datetime.strptime(when, form) + datetime.timedelta(seconds=seconds)).strftime(form)
 
 
 def look(server, pod, when, cpu, memory):
-    """What the first container of POD used; of another one kxfs has nothing to say."""
+    """Set the usage of the first container of POD; kxfs ignores other ones."""
     main = server.store.find(st.PODS, "test", pod).tree()["spec"]["containers"][0]["name"]
     server.api.metrics[pod] = (when, {"proxy": ("7", "7Gi"), main: (cpu, memory)})
 
@@ -67,14 +67,14 @@ def server(server):
 
 
 def submit(server, volcano, kx):
-    """A job of two replicas that run; with the names of its pods, and when they began."""
+    """Return a job of two running replicas, with the names of its pods, and their start times."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     return job, pods, began(server, pods[0])
 
 
 def others(server, n=1, phase="Running"):
-    """A job of somebody else, whose output is not captured: its name and those of its pods."""
+    """Return the name of another user's job, whose output is not captured, and those of its pods."""
     job = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": n}))
     pods = [watching.pod(job, "main", i, phase=phase) for i in range(n)]
     for pod in pods:
@@ -84,13 +84,13 @@ def others(server, n=1, phase="Running"):
 
 @pytest.mark.waits
 def test_usage(server, make_mount, volcano):
-    """Two looks become sums, for as long as the job is known, also by the next mount; each shows the same."""
+    """Two samples become sums, for as long as the job is known, also in the next mount; each file shows the same."""
     server.install(st.OLD_METRICS)
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
     volcano.log(one).append("begun\n")
     job.until_logged("begun")
-    # TorchX asks for a little less than the limit: 1900m of 2 cores.
+    # TorchX requests a little less than the limit: 1900m of 2 cores.
     asked_for = {"requested_millicores": "3802"}
     assert usage(job)["source"] == "null" and usage(job)["cpu"] == {
         **asked_for, "seconds": "null", "now_millicores": "null", "efficiency_percent": "null"}
@@ -132,7 +132,7 @@ def test_usage(server, make_mount, volcano):
 
 @pytest.mark.waits
 def test_next_mount(server, make_mount, volcano):
-    """It goes on from what the last one had written when it ended, though that was only a look."""
+    """It continues from the figures that the last mount wrote at its end, even though that was only one sample."""
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
     volcano.log(one).append("begun\n")
@@ -164,7 +164,7 @@ def test_old_version(server, make_mount):
 @pytest.mark.parametrize("read", [("jobs", "theirs", "usage"), ("jobs", "theirs", "main-0", "usage"),
                                   ("jobs", "theirs", "status.json"), ("list.jsonl",)])
 def test_who_asks(server, make_mount, read):
-    """Nobody is asked while nobody wants to know, or while nothing runs."""
+    """No requests while nothing reads the figures, or while nothing runs."""
     name, (pod,) = others(server, phase="Pending")
     kx = make_mount(server)
     kx.read(*read)
@@ -181,14 +181,14 @@ def test_who_asks(server, make_mount, read):
 
 
 def test_captured(server, make_mount):
-    """Where output is captured it is asked without a reader, for who reads the history later."""
+    """If output is captured, figures are requested without a reader, for later readers of history/."""
     others(server)
     make_mount(server, options="capture=all")
     until_asked(server, 1)
 
 
 def info(kx, about):
-    """What .kxfs/info says of usage, when that is true of it."""
+    """Wait until ABOUT is true of .kxfs/info, and return its part about usage."""
     return harness.wait_for(lambda: (i := yaml.safe_load(kx.read(".kxfs", "info"))) and about(i) and i,
                             timeout=120, what=f"info, now {kx.read('.kxfs', 'info')}")
 
@@ -199,7 +199,7 @@ ABSENT = "the cluster does not serve metrics.k8s.io, which metrics-server does"
 @pytest.mark.waits
 @pytest.mark.parametrize("lacks", ["server", "group", "right", "answer"])
 def test_nothing_is_told(server, make_mount, lacks):
-    """Once is enough for a long time; it is no error, and all else works."""
+    """One refusal is enough for a long time; it is not an error, and all else works."""
     name, (pod,) = others(server)
     lists = 1
     if lacks == "server":
@@ -230,7 +230,7 @@ def test_nothing_is_told(server, make_mount, lacks):
     told = time.monotonic()
     look_at = job.read("usage")
     assert "source: null" in look_at and usage(job)["cpu"]["seconds"] == "null"
-    # Longer than it takes from one look to the next.
+    # longer than the time between two samples
     harness.wait_for(lambda: job.read("usage") and time.monotonic() - told > 20, timeout=120, step=1, what="time to pass")
     assert counts(server) == was
     assert "error" not in kx.read(".kxfs", "log").lower()
@@ -238,7 +238,7 @@ def test_nothing_is_told(server, make_mount, lacks):
 
 @pytest.mark.waits
 def test_metrics_server_goes(server, make_mount):
-    """One that was there is asked twice more, since it may only be replaced; what it has told stays."""
+    """A server that had the group is asked twice more, since it may only be restarting; its earlier figures remain."""
     name, (pod,) = others(server)
     look(server, pod, later(st.now(), 10), "1", "1Mi")
     kx = make_mount(server)
@@ -253,7 +253,7 @@ def test_metrics_server_goes(server, make_mount):
 
 @pytest.mark.waits
 def test_many(server, make_mount):
-    """One request a look, however many pods there are."""
+    """One request per sample, however many pods there are."""
     name, pods = others(server, 500)
     start = st.now()
     for pod in pods:
@@ -262,7 +262,7 @@ def test_many(server, make_mount):
     job = harness.Job(kx, name)
     harness.wait_for(lambda: job.status()["roles"][0]["running"] == 500, what="all to run", timeout=120)
     job.read("usage")
-    # Each pod's container has its own start, so each has a figure of its own.
+    # Each pod's container has its own start time, so each has its own figures.
     assert seen(job, lambda u: u["samples"] == "500")["memory"]["now_bytes"] == str(500 * MIB)
     for pod in pods:
         look(server, pod, later(start, 25), "100m", "2Mi")
@@ -272,7 +272,7 @@ def test_many(server, make_mount):
 
 
 def test_refused_for_a_moment(server, make_mount):
-    """A reply that is no list is none."""
+    """A reply that is not a list is ignored."""
     name, _ = others(server)
     server.faults.add("reply", reply=replies.Reply(200, b'{"items": [{"metadata"'), verb="list", group="metrics.k8s.io")
     kx = make_mount(server)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Output while everything breaks: streams, the server, kubelets' files, kxfs itself. At the end each log equals,
-byte for byte, what its program printed."""
+"""Output while everything fails: streams, the server, kubelets' files, kxfs itself. At the end each log equals, byte
+for byte, what its program printed."""
 
 import os
 import random
@@ -18,7 +18,7 @@ MESSAGE = replies.Reply(200, b"unable to retrieve container logs for containerd:
 
 
 def begin(kx, volcano, n=1):
-    """A job of ours whose pods run: (job, its pods)."""
+    """Return a job of ours whose pods run: (job, its pods)."""
     job = kx.submit(harness.app("true", num_replicas=n))
     pods = sorted(volcano.start(job.id), key=lambda pod: int(pod.split("-")[-2]))
     assert len(pods) == n
@@ -44,7 +44,7 @@ def check(job, logs):
 
 
 class Printer:
-    """What one replica prints: lines of any kind, in one of the ways that are hard to follow."""
+    """The output of one replica: lines of any kind, printed in one of the ways that are hard to follow."""
 
     WAYS = ("plain", "old kubelet", "one time", "clock goes back", "long lines")
 
@@ -89,7 +89,7 @@ def seed_of(pytestconfig):
 
 @pytest.mark.waits
 def test_cut_and_cut(kx, server, volcano, pytestconfig):
-    """The streams of a hundred logs break again and again, in every way."""
+    """The streams of a hundred logs break repeatedly, in every way."""
     seed = seed_of(pytestconfig)
     rand = random.Random(seed)
     job, pods = begin(kx, volcano, 100)
@@ -115,7 +115,7 @@ def test_cut_and_cut(kx, server, volcano, pytestconfig):
 
 @pytest.mark.waits
 def test_killed_at_random(kx, server, volcano, pytestconfig):
-    """kxfs is killed, again and again, while it writes; the server goes away in between."""
+    """kxfs is killed repeatedly while it writes; the server disappears in between."""
     seed = seed_of(pytestconfig)
     rand = random.Random(seed)
     job, pods = begin(kx, volcano, 5)
@@ -161,8 +161,8 @@ def test_torn_write(kx, volcano, lost):
 
 
 def test_rotated_while_followed(kx, server, volcano):
-    """The kubelet begins a new file again and again: a stream that stands goes on, one that breaks begins with what
-    is still there."""
+    """The kubelet rotates the file repeatedly: an open stream continues, a broken one resumes with the remaining
+    output."""
     job, (pod,) = begin(kx, volcano)
     log = volcano.log(pod)
     for i in range(20):
@@ -179,7 +179,7 @@ def test_rotated_while_followed(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_terminating(kx, server, volcano):
-    """A pod on its way out is drained within its grace period, though its stream breaks and the server refuses."""
+    """A terminating pod is drained within its grace period, though its stream breaks and the server refuses."""
     volcano.keep_pods = True
     job, (pod,) = begin(kx, volcano)
     log = volcano.log(pod)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rm -r` of a job in a cluster: one DELETE, of this very job, and every way in which it is refused."""
+"""`rm -r` of a job in a cluster: one DELETE, of exactly this job, and every way in which it is refused."""
 
 import json
 
@@ -21,12 +21,13 @@ def rm(kx, name, tool="rm -r"):
 
 
 def is_late(p):
-    """Did it take more than the 3 s that a rmdir waits for the server? Then jobs/ shows what comes of it."""
+    """True if it took more than the 3 s that a rmdir waits for the server. Then jobs/ shows the outcome."""
     return p.returncode != 0 and "timed out" in p.stderr
 
 
 def refused(kx, name):
-    """What `rm -r` of a job that the server refuses to delete has said. If it could not wait for it, kxfs has its refusal now."""
+    """Return the message of `rm -r` of a job that the server refuses to delete. If rm timed out, kxfs has the
+    refusal by now."""
     p = rm(kx, name)
     if is_late(p):
         harness.wait_for(lambda: f"{name}: not removed: " in kx.read(".kxfs", "log"), what="the server's refusal")
@@ -34,7 +35,7 @@ def refused(kx, name):
 
 
 def removed(kx, name, p):
-    """P has removed the job, or what it asked for comes later."""
+    """P has removed the job, or the removal continues."""
     assert p.returncode == 0 or is_late(p), p.stderr
     harness.wait_for(lambda: p.returncode == 0 or name not in kx.ls("jobs"), what=f"{name} to go")
     assert name not in kx.ls("jobs")
@@ -66,7 +67,7 @@ def test_cancel(kx, server, volcano, tool):
 
 @pytest.mark.concurrent
 def test_last_words(kx, server, volcano):
-    """What a program prints after SIGTERM, when its job is gone already, is in the history."""
+    """Output after SIGTERM, when its job is already deleted, is in history/."""
     volcano.keep_pods = True
     job = kx.submit(APP)
     pods = volcano.start(job.id)
@@ -87,7 +88,7 @@ def test_last_words(kx, server, volcano):
     (replies.internal(), ""),
 ], ids=["403", "401", "another uid", "500"])
 def test_refused(kx, server, volcano, reply, text):
-    """The errno says it, and the job is there, whole, also for who has it open."""
+    """The errno reports it, and the job is still there, complete, also for processes that have it open."""
     job = kx.submit(APP)
     volcano.start(job.id)
     watching.until_runs(job)
@@ -99,13 +100,13 @@ def test_refused(kx, server, volcano, reply, text):
         assert held.read()
     server.faults.clear()
     assert job.state() == "RUNNING"
-    # More may have come meanwhile, as its events.
+    # There may be more by now, for example its events.
     harness.wait_for(lambda: {p.relative_to(job.dir) for p in job.dir.rglob("*")} >= before)
     gone(server, kx, job.id, rm(kx, job.id))
 
 
 def test_another_job_of_that_name(kx, server, volcano):
-    """Replaced behind our back: the new one is not what was to be cancelled."""
+    """Another job has replaced it: the new one is not the one to cancel."""
     del volcano
     job = kx.submit(APP)
     harness.wait_for(lambda: server.open_streams(resource="jobs", verb="watch"))
@@ -121,7 +122,7 @@ def test_another_job_of_that_name(kx, server, volcano):
 
 
 def test_gone_already(kx, server, volcano):
-    """Somebody else was faster: that is what was wanted."""
+    """Another user was faster: that is a success."""
     del volcano
     job = kx.submit(APP)
     server.faults.add("reply", reply=replies.not_found(st.JOBS, job.id), verb="delete")
@@ -132,7 +133,7 @@ def test_gone_already(kx, server, volcano):
 @pytest.mark.parametrize("fault", ["reset", "lose", "cut", "junk"])
 @pytest.mark.concurrent
 def test_broken_connection(kx, server, volcano, fault):
-    """The reply is lost: asked again, it is found gone."""
+    """The reply is lost: a retry finds it deleted."""
     job = kx.submit(APP)
     volcano.start(job.id)
     job.until("RUNNING")
@@ -143,7 +144,7 @@ def test_broken_connection(kx, server, volcano, fault):
 
 
 def test_jobs_of_others(kx, make_mount, server, volcano):
-    """cancel=own, the default: a careless rm -rf ends nobody else's work."""
+    """cancel=own, the default: a careless rm -rf does not end others' work."""
     del volcano
     server.store.add(st.JOBS, watching.job("theirs"))
     harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
@@ -158,7 +159,7 @@ def test_jobs_of_others(kx, make_mount, server, volcano):
 
 @pytest.mark.concurrent
 def test_cancelled_by_somebody_else(kx, server, volcano):
-    """`wait` ends, and the job goes to the history."""
+    """`wait` ends, and the job moves to history/."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
@@ -173,8 +174,8 @@ def test_cancelled_by_somebody_else(kx, server, volcano):
 
 
 def test_offline(kx, server, volcano):
-    """No route: within its deadline an error, and the job is whole. A rm that is told ETIMEDOUT may
-    still take effect when the server is back."""
+    """Without a route: an error within the deadline, and the job is complete. A rm that got ETIMEDOUT may still take
+    effect when the server is back."""
     del volcano
     job = kx.submit(APP)
     server.away()

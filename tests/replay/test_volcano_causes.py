@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Causes that stay true: what `why` and `status` say while a job fails, is started again, loses its node, or is given
-up, on a Volcano that does what the real one does. A line for each sentence: tests/unit/spec/kinds/test-volcano_why.c."""
+"""Causes that remain true: the text of `why` and `status` while a job fails, is restarted, loses its node, or is
+abandoned, on a Volcano that acts like the real one. Each sentence: tests/unit/spec/kinds/test-volcano_why.c."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def edit_pod(server, pod, edit):
 
 @pytest.fixture
 def job(kx, volcano):
-    """One replica, which runs."""
+    """Return a job of one running replica."""
     job = kx.submit(harness.app("true"))
     volcano.start(job.id)
     watching.until_runs(job)
@@ -31,13 +31,13 @@ def until_why(job, text):
 
 
 def until_why_begins(job, text):
-    """The end of a job may be told before those of its pods, which say why."""
+    """The end of a job may be reported before those of its pods, which have the reason."""
     harness.wait_for(lambda: job.read("why").startswith(text), what=text)
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "never told"])
 def test_wait_for_the_reason(server, volcano, job, told):
-    """The job's end is told before its pods': `wait` ends when `why` has what they tell, or after some seconds."""
+    """The job's end is reported before its pods': `wait` ends when `why` has their reasons, or after some seconds."""
     assert server.hold(resource="pods") == 1
     begin = time.monotonic()
     volcano.finish(volcano.pods(job.id)[0], 3)
@@ -59,7 +59,7 @@ def ended(code):
 
 
 def test_crash_loop(server, volcano, job):
-    """A container that its pod runs again and again is not RUNNING, and nothing contradicts itself."""
+    """A container that its pod restarts repeatedly is not RUNNING, and no file contradicts another."""
     (pod,) = volcano.pods(job.id)
 
     def loop(tree):
@@ -126,8 +126,7 @@ ERROR = {"message": {"message": "RuntimeError: boom", "errorCode": 1, "extraInfo
     ("", "exit code 1", ["a line of the log"]),
 ], ids=["structured", "cut", "text", "none"])
 def test_last_words(kx, server, volcano, job, left, message, words):
-    """What the program has left as its termination message, else the last lines of its log. A remount and the history
-    know them."""
+    """The program's termination message, else the last lines of its log. A remount and history/ have them, too."""
     (pod,) = volcano.pods(job.id)
     why = "".join(f"    {line}\n" for line in words)
     volcano.log(pod).append("a line of the log\n")
@@ -146,7 +145,7 @@ def test_last_words(kx, server, volcano, job, left, message, words):
 
 
 def test_silent(volcano, job):
-    """Nobody is sent to a log that is known to be whole and empty."""
+    """`why` names no log that is known to be complete and empty."""
     (pod,) = volcano.pods(job.id)
     volcano.finish(pod, 3)
     assert job.read("wait") == "FAILED\n"
@@ -155,7 +154,7 @@ def test_silent(volcano, job):
 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
 def test_last_lines_come_late(volcano, job, late):
-    """`wait` ends when the log that ends with them is there, or after some seconds; `why` has them then."""
+    """`wait` ends when the log with the last words is there, or after some seconds; `why` has them then."""
     (pod,) = volcano.pods(job.id)
     log = volcano.log(pod)
     log.append("one\n")
@@ -179,7 +178,7 @@ def test_last_lines_come_late(volcano, job, late):
 
 
 def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
-    """Nobody waits for them, and they are there when somebody has read the log."""
+    """`wait` does not wait for them, and they are there after the log was read."""
     kx = make_mount(server, options="capture=none")
     job = kx.submit(harness.app("true"))
     (pod,) = volcano.start(job.id)
@@ -193,7 +192,7 @@ def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
 
 
 def test_given_up(kx, server, volcano):
-    """Volcano ends a job whose pods it could not make; the cause stays, in the history too."""
+    """Volcano ends a job whose pods it could not create; the cause remains, in history/ too."""
     volcano.schedule = False
     job = kx.submit(harness.app("true"))
     text = ('failed to create pod x, err: &errors.StatusError{ErrStatus:v1.Status{Message:"pods \\"x\\" is forbidden: '

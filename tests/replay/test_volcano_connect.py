@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every way to a cluster that a kubeconfig can describe, each with a real mount."""
+"""Every connection to a cluster that a kubeconfig can describe, each with a real mount."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ def secure(pki):
 
 
 def works(server, kx, user="tester"):
-    """The job is there, and was asked for as USER; changes come."""
+    """The job is there, requested as USER; changes arrive."""
     assert kx.ls("jobs") == ["one"]
     assert server.seen(resource="jobs")[-1].user == user
     server.store.add(st.JOBS, watching.job("two"))
@@ -39,14 +39,14 @@ def works(server, kx, user="tester"):
 
 
 def goes_on(server, kx, name):
-    """New watches come, and what happens now is seen."""
+    """New watches start, and present events are seen."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
     server.store.add(st.JOBS, watching.job(name))
     harness.wait_for(lambda: name in kx.ls("jobs"))
 
 
 def refused(kx):
-    """What it says while it can't be started."""
+    """Return its messages when the start fails."""
     p = harness.run(kx.command(), check=False, env=kx.env())
     assert p.returncode == 1, p.stderr
     assert not harness.is_mounted(kx.mnt)
@@ -70,7 +70,7 @@ def test_password(secure, make_mount):
 
 
 def test_token_file_is_read_again(secure, make_mount, tmp_path):
-    """A rotated token: after a 401 the file's new one is taken; a file that is gone is no end."""
+    """A rotated token: after a 401 the file's new one is used; a missing file does not end the mount."""
     path = tmp_path / "token"
     path.write_text("test-token\n")
     kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.token_file(path)))
@@ -86,13 +86,13 @@ def test_token_file_is_read_again(secure, make_mount, tmp_path):
 
 
 def log_in(kx, tree):
-    """What tools that log in do: another kubeconfig in the place of the one of the mount."""
+    """Replace the mount's kubeconfig, as login tools do."""
     path = pathlib.Path(kx.more_env["KUBECONFIG"])
     os.replace(kubeconfig.write(path.with_name("new"), tree), path)
 
 
 def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
-    """Who logs in again while it is mounted goes on: after a 401 there is another token, a certificate, a plugin."""
+    """A new login while it is mounted is used: after a 401 there is another token, a certificate, a plugin."""
     kx = make_mount(secure)
     works(secure, kx)
     del secure.tokens["test-token"]
@@ -109,7 +109,7 @@ def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
 
 
 def test_relative_kubeconfig_is_read_again(secure, make_mount):
-    """Where kxfs was started, though it has left that directory since."""
+    """Relative to the directory in which kxfs was started, though it has left that since."""
     kx = make_mount(secure, start=False, env={"KUBECONFIG": "missing:config"})
     path = kubeconfig.write(kx.work / "config", kubeconfig.config(secure))
     kx.start()
@@ -141,7 +141,7 @@ def plugin(tmp_path, text):
 
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["mount", "kind"])
 def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source):
-    """kxfs itself raises its limit of descriptors; programs with select() would fail with that."""
+    """kxfs raises its own limit of descriptors; programs with select() would fail with that."""
     command = plugin(tmp_path, f"""\
         echo "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)" >> {tmp_path}/limits
         cat {tmp_path}/reply
@@ -154,7 +154,7 @@ def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source)
 
 
 def test_plugin(secure, make_mount, tmp_path):
-    """Run with its own arguments and environment, once; its token is asked for again after a 401."""
+    """Run with its own arguments and environment, once; after a 401 it runs again."""
     command = plugin(tmp_path, f"""\
         echo "$1 $GREETING" >> {tmp_path}/runs
         cat {tmp_path}/reply
@@ -172,7 +172,8 @@ def test_plugin(secure, make_mount, tmp_path):
 
 
 def test_plugin_on_a_disk_that_hangs(secure, make_mount, tmp_path):
-    """Only who needs the credential waits for its disk: what comes is shown, and a mount can be ended. Then all goes on."""
+    """Only requests that need the credential wait for its disk: events are shown, and a mount can be ended. Then all
+    continues."""
     (tmp_path / "tools").mkdir()
     kx = make_mount(secure, start=False)
     with contextlib.closing(Disk(kx, tmp_path / "tools")) as tools:
@@ -208,7 +209,7 @@ def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
 
 @pytest.mark.concurrent
 def test_plugin_that_expires(secure, make_mount, tmp_path):
-    """A token is replaced before its time is over, and one that was over from the start is no loop."""
+    """A token is replaced before it expires, and one that has expired from the start does not cause a loop."""
     command = plugin(tmp_path, f"""\
         echo run >> {tmp_path}/runs
         printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":'
@@ -221,7 +222,7 @@ def test_plugin_that_expires(secure, make_mount, tmp_path):
 
 
 def test_plugin_that_fails(secure, make_mount, tmp_path):
-    """Its own words reach who mounts, and who writes later."""
+    """Its own message reaches the user who mounts, and later the one who writes."""
     flag = tmp_path / "bad"
     command = plugin(tmp_path, f"""\
         if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
@@ -241,7 +242,7 @@ def test_plugin_that_fails(secure, make_mount, tmp_path):
 
 
 def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
-    """Who logs in and submits needs not wait until the plugin is asked again by itself; then all goes on."""
+    """A user who logs in and submits need not wait until the plugin is due again; then all continues."""
     flag = tmp_path / "bad"
     command = plugin(tmp_path, f"""\
         if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
@@ -286,7 +287,7 @@ def test_forbidden_namespace(secure, make_mount):
 
 
 def test_unknown_authority(secure, make_mount):
-    """TLS is verified unless the kubeconfig says otherwise."""
+    """TLS is verified unless the kubeconfig disables that."""
     config = kubeconfig.config(secure, cluster={"certificate-authority-data": None})
     said = refused(make_mount(secure, config=config, start=False))
     assert "certificate" in said.lower()
@@ -323,7 +324,7 @@ def test_impersonation_by_option(secure, make_mount):
 
 
 def test_contexts(secure, make_mount, tmp_path):
-    """KUBECONFIG lists are merged; SOURCE names a context whose name holds a colon and slashes."""
+    """KUBECONFIG lists are merged; SOURCE names a context whose name contains a colon and slashes."""
     context = "arn:aws:eks:eu:1/cluster/a"
     other = kubeconfig.config(secure, context=context, namespace="elsewhere")
     first = kubeconfig.config(secure, url="https://127.0.0.1:1", context="dead")
@@ -368,7 +369,7 @@ def test_kubeconfig_with_a_mistake(secure, make_mount, tmp_path):
 
 
 def test_http2(make_mount, pki, tmp_path):
-    """Streams share few connections, and what is written does not wait behind them."""
+    """Streams share few connections, and writes do not wait behind them."""
     with ApiServer() as server, Http2Frontend(server, pki, tmp_path) as front:
         server.store.add(st.JOBS, watching.job("one"))
         config = kubeconfig.config(front)
@@ -406,8 +407,8 @@ def script(path, body):
 @pytest.mark.parametrize("to", ["token", "plugin"])
 @pytest.mark.parametrize("old", ["fails", "old token"])
 def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
-    """The login of a plugin ends: it fails, or gives what the server refuses. The user logs in by another way, and the
-    next thing that is asked for has it."""
+    """A plugin's login expires: it fails, or returns credentials that the server refuses. The user logs in in
+    another way, and the next request uses that."""
     del volcano
     plugin = script(tmp_path / "a", ANSWER.format("test-token"))
     kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(plugin)))

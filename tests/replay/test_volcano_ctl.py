@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""jobs/ID/ctl on Volcano: one Command for what its controller would obey, none for what it would ignore,
-and the truth about both."""
+"""jobs/ID/ctl on Volcano: one Command for an action that its controller would obey, none for one that it would
+ignore, and a true report of both."""
 
 import json
 import time
@@ -20,7 +20,7 @@ IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["re
 
 
 def commands(server):
-    """The bodies of the Commands that were asked for."""
+    """Return the bodies of the requested Commands."""
     return [json.loads(request.body) for request in server.seen(verb="create", resource="commands")
             if request.body]
 
@@ -34,7 +34,7 @@ def job(kx, volcano):
 
 
 def obeyed(job, word, shown):
-    """Write WORD. The write waits until what comes of it is SHOWN, for 5 s."""
+    """Write WORD. The write waits until its outcome is SHOWN, for 5 s."""
     begin = time.monotonic()
     write_ctl(job, word)
     assert shown() or time.monotonic() > begin + 4
@@ -42,8 +42,8 @@ def obeyed(job, word, shown):
 
 
 def err_of_write(job, word):
-    """The errno of writing WORD, which the server refuses. It has 4 s for each answer; on a slow machine it is asked
-    again when an action that it may have taken counts as ignored."""
+    """Return the errno of writing WORD, which the server refuses. It has 4 s for each reply; on a slow machine,
+    retry when an action that it may have accepted counts as ignored."""
     while True:
         begin = time.monotonic()
         err = harness.err_of(write_ctl, job, word)
@@ -79,7 +79,7 @@ def test_suspend_and_resume(kx, server, job):
         {"type": "Suspended", "status": "True", "reason": "JobSuspended"}]}}),
 ], ids=["volcano", "jobset", "appwrapper", "job"])
 def test_suspended(server, make_mount, resource, source, tree):
-    """It looks like no job that is over: its reason says what it is."""
+    """It does not look like a finished job: its reason explains it."""
     server.install(resource)
     server.store.add(resource, {"metadata": {"name": "app", "namespace": "test"}, **tree})
     kx = make_mount(server, source=source)
@@ -90,7 +90,7 @@ def test_suspended(server, make_mount, resource, source, tree):
 
 
 def test_what_is_asked_for(server, job):
-    """The job is read right before; the Command names it by uid, and goes when it goes."""
+    """The job is read right before; the Command names it by uid, and is deleted with it."""
     uid = server.store.find(st.JOBS, "test", job.id).uid
     reads = server.count(verb="get", resource="jobs")
     write_ctl(job, "abort")
@@ -103,7 +103,7 @@ def test_what_is_asked_for(server, job):
 
 
 def test_restart(job, server, volcano):
-    """What the pods that go have printed is there, as that of the first attempt."""
+    """The output of the terminating pods is there, as that of the first attempt."""
     (first, _) = volcano.pods(job.id)
     volcano.log(first).append("working\n")
     harness.wait_for(lambda: server.open_streams(resource="pods", verb="get", name=first))
@@ -124,7 +124,7 @@ def test_terminate(kx, job):
 
 @pytest.mark.parametrize("phase", IN_PHASE)
 def test_in_every_phase(make_mount, server, phase):
-    """What can be asked for is listed; what would be ignored is refused, and not sent."""
+    """Possible actions are listed; ones that would be ignored are refused, and not sent."""
     server.store.add(st.JOBS, watching.job("theirs", phase))
     kx = make_mount(server, options="cancel=all")
     (job,) = kx.jobs()
@@ -137,7 +137,7 @@ def test_in_every_phase(make_mount, server, phase):
 
 
 def test_retries_used_up(make_mount, server, volcano):
-    """Volcano would make it Failed instead of starting it again."""
+    """Volcano would make it Failed instead of restarting it."""
     del volcano
     tree = watching.job("theirs", "Running")
     tree["status"]["retryCount"] = 2
@@ -151,7 +151,7 @@ def test_retries_used_up(make_mount, server, volcano):
 
 
 def hush(server):
-    """The mount hears nothing of its jobs any more."""
+    """The mount gets no events of its jobs any more."""
     server.faults.add("silent", times=100, resource="jobs", verb="watch")
     server.faults.add("silent", times=100, resource="jobs", verb="list")
     server.end_streams("end", resource="jobs")
@@ -175,7 +175,7 @@ def test_another_job_of_that_name(server, job):
 
 
 def test_ignored(kx, server, volcano, job):
-    """Taken with 201, and nothing comes of it."""
+    """Accepted with 201, and nothing happens."""
     volcano.commands = False
     before = time.monotonic()
     write_ctl(job, "suspend")
@@ -192,7 +192,7 @@ def test_ignored(kx, server, volcano, job):
 
 
 def test_late(server, volcano, job):
-    """Obeyed after the write has returned: the next look shows it."""
+    """Obeyed after the write has returned: the next read shows it."""
     volcano.commands = False
     write_ctl(job, "suspend")
     assert job.status()["pending_command"] == "suspend"
@@ -225,7 +225,7 @@ def test_no_right_to_read(kx, server, job):
 
 @pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
 def test_lost_reply(server, job, fault):
-    """Whether the Command arrived or not: it is obeyed once, and the write succeeds."""
+    """Whether or not the Command arrived: it is obeyed once, and the write succeeds."""
     server.faults.add(fault, amount=60, verb="create", resource="commands")
     write_ctl(job, "suspend")
     harness.wait_for(lambda: job.status()["phase"] == "Aborted")
@@ -234,7 +234,7 @@ def test_lost_reply(server, job, fault):
 
 @pytest.mark.parametrize("fault", ["lose", "cut"])
 def test_lost_reply_of_a_restart(server, volcano, job, fault):
-    """Volcano deletes the Command before it shows, so its name protects from nothing: it is not sent again."""
+    """Volcano deletes the Command before it shows, so its name does not prevent a repetition: it is not resent."""
     volcano.patient = []
     server.faults.add(fault, amount=60, verb="create", resource="commands")
     reads = server.count(verb="get", resource="jobs")
@@ -253,7 +253,7 @@ def test_lost_reply_of_a_restart(server, volcano, job, fault):
 
 @pytest.mark.parametrize("fault", ["reset", "503"])
 def test_restart_that_did_not_arrive(kx, server, volcano, job, fault):
-    """That can't be told from one that Volcano has not obeyed yet: the write says what is not known."""
+    """The same as a Command that Volcano has not obeyed yet: the write reports an unknown outcome."""
     if fault == "reset":
         server.faults.add("reset", verb="create", resource="commands")
     else:
@@ -267,7 +267,7 @@ def test_restart_that_did_not_arrive(kx, server, volcano, job, fault):
 
 
 def test_lost_and_ignored(server, volcano, job):
-    """It is asked for again under its name, and found to be there."""
+    """A retry under the same name finds it."""
     volcano.commands = False
     server.faults.add("lose", verb="create", resource="commands")
     begin = time.monotonic()
@@ -280,14 +280,14 @@ def test_lost_and_ignored(server, volcano, job):
 
 
 def test_no_answer(kx, server, job):
-    """Neither from the server: the write has a deadline, and says what is not known."""
+    """No reply from the server: the write has a deadline, and reports an unknown outcome."""
     server.faults.add("silent", times=100, verb="create", resource="commands")
     assert harness.err_of(write_ctl, job, "suspend") == "ETIMEDOUT"
     assert "it is not known whether" in kx.read(".kxfs", "log")
 
 
 def test_slow_answer(server, job):
-    """A server that stands still for some seconds is not one that is away."""
+    """A server that stalls for some seconds does not count as unreachable."""
     size = len(server.store.find(st.JOBS, "test", job.id).item)
     server.faults.add("slow", amount=size // 2 + 300, delay=5, verb="get", resource="jobs")
     write_ctl(job, "suspend")
@@ -297,7 +297,7 @@ def test_slow_answer(server, job):
 def test_offline(server, job):
     server.away()
     harness.wait_for(lambda: job.status()["stale_since"])
-    # Not ETIMEDOUT, which a close gives after 30 s.
+    # not ETIMEDOUT, which a close returns after 30 s
     assert harness.err_of(write_ctl, job, "suspend") == "EHOSTUNREACH"
 
 
@@ -323,7 +323,7 @@ def test_who_may(make_mount, server, options, err):
 
 
 def test_ends_with_the_mount(make_mount, server, volcano):
-    """Who writes when the mount is taken down is told."""
+    """A write in progress when the mount is removed gets an error."""
     kx = make_mount(server)
     job = kx.submit(APP)
     volcano.start(job.id)

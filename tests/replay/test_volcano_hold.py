@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Held jobs of a cluster: checked by the server at the close, launched later, exactly once however kxfs and the network
-end in the middle of it.
+"""Held jobs of a cluster: the server checks them at the close, and kxfs launches them later, exactly once, even if kxfs
+and the network fail in the middle.
 
-KXFS_TEST_HELD_JOBS is how many test_kills holds (default 40), KXFS_TEST_HELD_KILLS how often kxfs is killed meanwhile (5).
-"""
+KXFS_TEST_HELD_JOBS is how many test_kills holds (default 40), KXFS_TEST_HELD_KILLS how often kxfs is killed
+meanwhile (5)."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ def held(name="app", **args):
 
 
 def launched(server):
-    """The names of the jobs that there are in the cluster."""
+    """Return the names of the jobs in the cluster."""
     return [obj.name for obj in server.store.objects(st.JOBS)[0]]
 
 
@@ -45,8 +45,8 @@ def run_to_end(volcano, name, code=0):
 
 
 def test_release(kx, server, volcano):
-    """At the close the server is asked for its opinion, and no more; released, the job is launched under its name, and
-    whoever waits for it does so through that."""
+    """At the close the server only checks it; released, the job is launched under its name, and its `wait` continues
+    through the launch."""
     text = held(hold=True)
     job = kx.submit(text)
     assert launched(server) == [] and kx.ls("jobs") == [job.id]
@@ -74,7 +74,7 @@ def test_release(kx, server, volcano):
 
 
 def test_changes(kx, server, volcano):
-    """It is one job from the beginning: nothing of it goes or comes when it is launched."""
+    """It is one job from the beginning: no part of it appears or disappears at its launch."""
     del server
     job = kx.submit(held(hold=True))
     path = kx.base / "changes"
@@ -93,7 +93,7 @@ def test_changes(kx, server, volcano):
 
 
 def test_refused(kx, server):
-    """What the server refuses is refused at the close, and nothing is held."""
+    """A job that the server refuses is refused at the close, and not held."""
     server.faults.add("reply", verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True)) == "EACCES"
     assert kx.ls("jobs") == [] and "create" in error_of(kx, "app.yaml")
@@ -102,7 +102,7 @@ def test_refused(kx, server):
 
 
 def test_after(kx, server, volcano):
-    """A chain: each is launched when the one before has ended as it should; what can't be any more is cancelled."""
+    """A chain: each is launched when the previous one has ended as required; impossible ones are cancelled."""
     first = kx.submit(harness.app("true"), "first.yaml")
     jobs = [kx.submit(held(after=["ok:first"]))]
     for _ in range(2):
@@ -119,7 +119,7 @@ def test_after(kx, server, volcano):
 
 
 def test_after_foreign(kx, server, volcano):
-    """Of a job that somebody else has launched, and that is removed while it runs."""
+    """It waits for a job that another user has launched, and that is removed while it runs."""
     foreign = kx.submit(harness.app("true"))
     jobs = {wish: kx.submit(held(after=[f"{wish}:{foreign.id}"])) for wish in ("ok", "any")}
     volcano.start(foreign.id)
@@ -131,7 +131,7 @@ def test_after_foreign(kx, server, volcano):
 
 @pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
 def test_broken_connection(kx, server, fault):
-    """Whether the launch had an effect can't be known: it is found out, and the job is launched once."""
+    """It is unknown whether the launch took effect: kxfs finds out, and the job is launched once."""
     job = kx.submit(held(hold=True))
     server.faults.add(fault, amount=150, verb="create")
     harness.write_ctl(job, "release")
@@ -141,7 +141,7 @@ def test_broken_connection(kx, server, fault):
 
 
 def test_not_now(kx, server):
-    """The server refuses for now: that is said, and tried again."""
+    """The server refuses temporarily: that is reported, and retried."""
     job = kx.submit(held(hold=True))
     fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     harness.write_ctl(job, "release")
@@ -152,7 +152,7 @@ def test_not_now(kx, server):
 
 
 def test_condition_is_met_for_good(make_mount, server, volcano):
-    """A job that was waited for has ended well and is gone; the launch is delayed meanwhile, and kxfs is started again."""
+    """The awaited job has succeeded and is deleted; the launch is delayed meanwhile, and kxfs is restarted."""
     kx = make_mount(server, options="capture=none")
     first = kx.submit(harness.app("true"), "first.yaml")
     job = kx.submit(held(after=["ok:first"]))
@@ -168,7 +168,7 @@ def test_condition_is_met_for_good(make_mount, server, volcano):
 
 
 def test_killed_after_the_server_has_it(kx, server, volcano):
-    """Killed while the launch is under way, and the server has the job: the next start finds it, and sends nothing."""
+    """kxfs is killed during the launch, and the server has the job: the next start finds it, and sends nothing."""
     job = kx.submit(held(hold=True))
     server.faults.add("deaf", verb="create")
     harness.write_ctl(job, "release")
@@ -187,8 +187,8 @@ def test_killed_after_the_server_has_it(kx, server, volcano):
 
 @pytest.mark.parametrize("gone", [False, True], ids=["never there", "gone again"])
 def test_killed_and_not_found(kx, server, volcano, gone):
-    """Killed while the launch is under way, and the server does not have the job, or not any more: nobody can tell which,
-    so it is not sent again. It says so, and can't be removed while it may still show."""
+    """kxfs is killed during the launch, and the server does not have the job, or no longer: that can't be
+    distinguished, so it is not resent. It reports that, and can't be removed while it may still appear."""
     job = kx.submit(held(hold=True))
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("deaf" if gone else "silent", verb="create")
@@ -209,7 +209,8 @@ def test_killed_and_not_found(kx, server, volcano, gone):
 
 
 def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
-    """The job was launched, has ended and is gone, and the disk took nothing of it before the kill: it is not launched again."""
+    """The job was launched, has ended and is deleted, and nothing of that got to disk before the kill: it is not
+    launched again."""
     with started(make_mount(server, options="capture=none", start=False)) as (kx, disk):
         job = kx.submit(held(hold=True))
         harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
@@ -231,7 +232,7 @@ def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
 
 
 def test_removed_while_it_is_launched(kx, server):
-    """Removing waits for the launch, and then ends the job; nothing of it comes again."""
+    """Removing waits for the launch, and then ends the job; it does not reappear."""
     job = kx.submit(held(hold=True))
     server.faults.add("slow", amount=200, delay=0.2, verb="create")
     harness.write_ctl(job, "release")
@@ -244,7 +245,7 @@ def test_removed_while_it_is_launched(kx, server):
 
 
 def test_kills(kx, server, pytestconfig):
-    """Many that are held, a bad network, and kxfs is killed again and again: each is launched, once."""
+    """Many held jobs, a bad network, and kxfs is killed repeatedly: each is launched, once."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     rng = random.Random(seed)
     jobs = [kx.submit(held(begin=f"+{rng.randint(1, 4)}s")) for _ in range(JOBS)]
@@ -258,7 +259,7 @@ def test_kills(kx, server, pytestconfig):
     wanted = sorted(job.id for job in jobs)
 
     def unknown():
-        """Those that were being sent when kxfs was killed, and that the server does not have."""
+        """Return those that were being sent when kxfs was killed, and that the server does not have."""
         return sorted(job.id for job in jobs if job.status()["reason"] == "Submitting")
 
     harness.wait_for(lambda: sorted([*launched(server), *unknown()]) == wanted, timeout=600, what=f"the launches, seed {seed}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Texts from outside that would do something to a terminal, or break a format: shown, and harmless."""
+"""Texts from outside that would affect a terminal, or break a format: shown, and harmless."""
 
 import json
 
@@ -17,7 +17,7 @@ APP = harness.app("true")
 
 
 def shown(kx, *parts):
-    """What a file holds, which must be harmless."""
+    """Return a file's contents, which must be harmless."""
     data = (kx / "/".join(parts)).read_bytes()
     harmless(data)
     return data.decode()
@@ -47,7 +47,7 @@ def test_objects(kx, server, volcano):
     harness.wait_for(lambda: "Evil" in kx.read("jobs", job.id, "status") and job.status()["phase"].startswith("Pendingbad"))
     status = all_of(kx, job.id)
     assert status["roles"][0]["replicas"][0]["message"].startswith("bad\x1b[31m\x07")
-    # Not even UTF-8: a server would not say so, somebody in between might.
+    # Not even UTF-8: a server would not send that, but a proxy might.
     tree = server.store.find(st.PODS, "test", pod).tree()
     tree["metadata"]["resourceVersion"] = str(server.store.version + 1)
     state = {"waiting": {"reason": "Invalid@@", "message": "m@@"}}
@@ -68,7 +68,7 @@ def test_refusals(kx, server):
     assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EINVAL"
     assert "next line" in error_of(kx, "app.yaml")
     shown(kx, "submit", "app.yaml.error")
-    # What is no word of the API server's own says nothing of the job: it is asked for again.
+    # A reply that is not the API server's own proves nothing about the job: kxfs retries.
     server.faults.add("reply", reply=replies.Reply(400, b"\xff\x9b" + EVIL.encode()), verb="create")
     kx.write("submit/app.yaml", APP)
     assert "next line" in shown(kx, ".kxfs", "log")
@@ -114,7 +114,8 @@ def passed_over(kx):
 
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_deep_object(make_mount, server, when):
-    """What anybody may write stops nobody's mount: it is passed over, named, and counted until it is gone."""
+    """An object that any user may write does not stop a mount: it is skipped, named, and counted until it is
+    deleted."""
     server.uninstall(*st.VOLCANO)
     server.install(st.APPWRAPPERS)
     mcad = FakeMcad(server)
@@ -136,7 +137,7 @@ def test_deep_object(make_mount, server, when):
 
 
 def test_large_object(make_mount, server, volcano, monkeypatch):
-    """A megabyte of "<", of which Go makes more than six."""
+    """A megabyte of "<", which Go expands to more than six."""
     real = st.encode
     monkeypatch.setattr(st, "encode", lambda resource, obj: real(resource, obj).replace(b"<", b"\\u003c"))
     server.store.add(st.PODS, {

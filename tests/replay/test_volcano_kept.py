@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of a cluster's jobs in the state directory: history, and what is left when files of it are damaged."""
+"""Data of a cluster's jobs in the state directory: history, and the rest after files were damaged."""
 
 import contextlib
 import datetime
@@ -19,7 +19,7 @@ APP = harness.app("true")
 
 
 def printed(kx, volcano, text):
-    """A job that runs and has printed TEXT: (job, its pod)."""
+    """Return a running job that has printed TEXT: (job, its pod)."""
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append(text)
@@ -29,7 +29,7 @@ def printed(kx, volcano, text):
 
 @contextlib.contextmanager
 def small_disk(make_mount, server):
-    """A mount whose state directory has room for a megabyte; it has ended afterwards."""
+    """A mount whose state directory has space for a megabyte; it has ended afterwards."""
     kx = make_mount(server, start=False)
     harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -42,7 +42,7 @@ def small_disk(make_mount, server):
 
 
 def is_settled(kx, job):
-    """Of a job that was removed: is it on record that its pod is gone too, and how its log has ended?"""
+    """For a removed job: true if its record has the end of its pod, and of its log."""
     path = kx.record(job.id)
     head = json.loads(path.read_bytes().split(b"\n")[1]) if path.exists() else {}
     (replica,) = head.get("snapshot", {}).get("replicas", [{}])
@@ -50,7 +50,7 @@ def is_settled(kx, job):
 
 
 def cancelled(kx, volcano, text):
-    """One that was removed, and is in the history with all that it has printed and that will be known of it."""
+    """Return a removed job, which is in history/ with all of its output and its final data."""
     job, _ = printed(kx, volcano, text)
     job.cancel()
     harness.wait_for(lambda: job.id in kx.history())
@@ -62,8 +62,8 @@ def cancelled(kx, volcano, text):
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "there"])
 def test_merged_log_that_was_cut(kx, volcano, gone):
-    """kxfs could not put all into the merged log before it ended, as on a full disk: the next start does, also for a job
-    of the history, and for one that has finished."""
+    """kxfs could not write everything to the merged log before it ended, as on a full disk: the next start does,
+    also for a job in history/, and for a finished one."""
     if gone:
         job = cancelled(kx, volcano, "one\ntwo\n")
     else:
@@ -85,13 +85,13 @@ def test_merged_log_that_was_cut(kx, volcano, gone):
 
 
 def files(top):
-    """The bytes of a job's files that do not change by themselves; or the errno of one that can't be read."""
+    """Return the bytes of a job's files that do not change by themselves; or the errno of an unreadable one."""
     return {name: harness.err_of((top / name).read_bytes) or (top / name).read_bytes() for name in
             ("state", "status", "status.json", "why", "manifest.yaml", "app.yaml", "main-0/log", "log")}
 
 
 def test_history(kx, volcano):
-    """A job that has left keeps its logs and its last state, over a crash too, until it is removed for good."""
+    """A removed job keeps its logs and its last state, over a crash too, until it is removed for good."""
     job, pod = printed(kx, volcano, "hello\n")
     app = job.read("app.yaml")
     volcano.log(pod).append("bye\n")
@@ -121,7 +121,8 @@ def test_history(kx, volcano):
 
 
 def test_removed_at_once(kx):
-    """A job that is removed right after its launch leaves nothing by which a start after a crash makes its folder again."""
+    """A job that is removed right after its launch leaves nothing from which a start after a crash would recreate
+    its folder."""
     job = kx.submit(APP)
     with contextlib.suppress(TimeoutError):  # after 3 s; it goes on
         os.rmdir(job.dir)
@@ -134,7 +135,7 @@ def test_removed_at_once(kx):
 
 
 def test_output_without_a_record(kx, volcano):
-    """A removal that a kill has cut off leaves output that no record names: the next start removes it."""
+    """A removal interrupted by a kill leaves output without a record: the next start removes it."""
     job, _ = printed(kx, volcano, "hello\n")
     kx.end(signal.SIGKILL)
     folder = kx.state / "output/0badcafe-0000-4000-8000-000000000000"
@@ -146,7 +147,7 @@ def test_output_without_a_record(kx, volcano):
 
 @pytest.mark.waits
 def test_history_keep(make_mount, server, volcano):
-    """It is kept for so long, and then it goes by itself; one that is in the cluster stays."""
+    """It is kept for this time, and then removed automatically; a job that is in the cluster remains."""
     kx = make_mount(server, options="history_keep=6s")
     stays, pod = printed(kx, volcano, "stays\n")
     goes, _ = printed(kx, volcano, "goes\n")
@@ -178,7 +179,7 @@ def damage(path, how):
 
 
 def parts(kx, job):
-    """The files of a kept job, and whose KEY its log has."""
+    """Return the files of a kept job; its log's uid is replaced by KEY."""
     top = kx.folder(job.id)
     (key,) = os.listdir(top / "logs")
     return {"record": kx.record(job.id)} | {
@@ -188,7 +189,7 @@ def parts(kx, job):
 
 @pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO", "symlink"])
 def test_damaged(kx, volcano, how):
-    """Any one file of a kept job: the mount comes up, and no more than that file is lost."""
+    """Any one file of a kept job: the mount starts, and only that file is lost."""
     jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
     names = sorted(parts(kx, jobs["none"]))
     assert {"record", "logs/KEY", "merged"} <= set(names)
@@ -206,7 +207,7 @@ def test_damaged(kx, volcano, how):
             assert job.id not in kx.history()
         else:
             check_damaged(name, before[name], files(job.old))
-    # And everything can still be done with it.
+    # All operations on it still work.
     for job in jobs.values():
         if job.old.exists():
             harness.remove(job.old)
@@ -226,7 +227,7 @@ def check_damaged(name, before, now):
 
 
 def check_unknown(kx, record, log, how):
-    """Nobody can tell what it was; what is damaged is in aside/ with its output, and that is said."""
+    """The record is unreadable; it is in aside/ with its output, and that is reported."""
     output = kx.state / "output" / record.name
     if how in ("missing", "directory"):  # neither is a damaged record, so the output is the rest of a removal
         harness.wait_for(lambda: not output.exists(), what="the output to go")
@@ -238,7 +239,7 @@ def check_unknown(kx, record, log, how):
 
 @pytest.mark.waits
 def test_full_disk(make_mount, server, volcano):
-    """What no longer fits is said, holds up nothing else, and is fetched when there is room again."""
+    """Output that does not fit is reported, delays nothing else, and is fetched when there is space again."""
     with small_disk(make_mount, server) as kx:
         other, pod = printed(kx, volcano, "before\n")
         harness.wait_for(lambda: other.read("log") == "main/0 before\n", what="the merged log")
@@ -250,7 +251,7 @@ def test_full_disk(make_mount, server, volcano):
         harness.wait_for(lambda: full.status()["logs_waiting"] == 1, what="the status to say so")
         assert "The output of main-0 can't be written to the state directory: No space left" in full.read("why")
         assert text.startswith(full.log())
-        # Reading, and a mount that answers; the other's stream stands.
+        # Reading works, and the mount responds; the other job's stream remains open.
         assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
         assert [job.until("RUNNING") for job in (other, full)]  # of jobs and of pods the news come on two ways
         assert len(server.open_streams(subresource="log")) >= 1
@@ -267,7 +268,7 @@ def test_full_disk(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_full_disk_after_a_refusal(make_mount, server, volcano):
-    """That the disk is full is said, though it was said before that the server refuses."""
+    """A full disk is reported, even after a refusal of the server."""
     with small_disk(make_mount, server) as kx:
         job, pod = printed(kx, volcano, "before\n")
         refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
@@ -288,7 +289,7 @@ def test_full_disk_after_a_refusal(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_followed_on_full_disk(make_mount, server, volcano):
-    """Who follows a log line by line while the disk fills up gets each line once, and the log has the same."""
+    """A reader that follows a log while the disk fills up gets each line once, and the log has the same lines."""
     with small_disk(make_mount, server) as kx:
         job, pod = printed(kx, volcano, "begin\n")
         follow = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
@@ -310,7 +311,8 @@ def test_followed_on_full_disk(make_mount, server, volcano):
 
 
 def test_copy_of_ours(make_mount, server, volcano):
-    """While no mount looks our job goes, and somebody makes it again from its manifest: that is another's."""
+    """While nothing is mounted our job is deleted, and another user creates it again from its manifest: that is
+    another job."""
     del volcano
     kx = make_mount(server)
     job = kx.submit(APP)
@@ -331,7 +333,7 @@ def test_copy_of_ours(make_mount, server, volcano):
 
 @pytest.mark.parametrize("whose", ["all", "own"])
 def test_name_used_again(make_mount, server, volcano, whose):
-    """Output in the history stays when another job has its name and prints, or is only read."""
+    """Output in history/ remains when another job gets the name and prints, or is only read."""
     kx = make_mount(server, options="capture=all" if whose == "all" else "")
     if whose == "all":
         server.store.add(st.JOBS, watching.job("train"))
@@ -364,7 +366,7 @@ def test_name_used_again(make_mount, server, volcano, whose):
             reader = None
         kx.end()
         kx.start()
-    # When the second comes to the history, it has the name, and the first is called after its uid, too.
+    # When the second job moves to history/, it has the name, and the first is shown with its uid, too.
     server.store.remove(st.PODS, "test", pod)
     server.store.remove(st.JOBS, "test", "train")
     older = f"train~{uid[:8]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""list and list.jsonl of a cluster: queue and submitter, what is not confirmed, names that are none of ours."""
+"""list and list.jsonl of a cluster: queue and submitter, unconfirmed jobs, names given by other users."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import pytest
 import store as st
 import watching
 
-# More than one cell has room for, of what a terminal would obey and a table would break at.
+# Longer than a cell, with characters that a terminal obeys and that break a table.
 HOSTILE = "ada\n\x1b[2J lovelace\t\u202e\u4e2d" + "x" * 5000
 
 
 def rows(text):
-    """ID -> the words of its line, below the titles."""
+    """Return ID -> the words of its line, below the titles."""
     return {line.split()[0]: line.split()[1:] for line in text[text.index("ID "):].splitlines()[1:]}
 
 
@@ -31,7 +31,7 @@ def test_queue_and_submitter(kx, server, volcano):
 
 
 def test_hostile(kx, server):
-    """What somebody has written into an object stays in its cell."""
+    """A user's text in an object remains in its cell."""
     server.store.add(st.JOBS, watching.job("theirs", annotations={"kxfs/submitter": HOSTILE}))
     harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
     text = kx.read("list")
@@ -43,7 +43,7 @@ def test_hostile(kx, server):
 
 @pytest.mark.concurrent
 def test_stale(kx, server):
-    """The first line says since when nothing is confirmed, also where there is no job to say it."""
+    """The first line has the time since which nothing is confirmed, even without any job."""
     assert kx.read("list").startswith("ID ")
     server.away()
     harness.wait_for(lambda: kx.read("list").startswith("stale_since: 20"))
@@ -63,7 +63,7 @@ def test_stale(kx, server):
 
 @pytest.mark.parametrize("name", ["list", "list.jsonl"])
 def test_job_of_that_name(name, make_mount, server):
-    """A job whose id is the name of a file in history/ is there under another name, whole."""
+    """A job whose id is the name of a file in history/ is there under another name, complete."""
     owner = server.store.add(st.JOBS, watching.job(name, phase="Running"))
     pod = server.store.add(st.PODS, watching.pod(owner, "main", 0, phase="Running"))
     server.api.log(pod, "main").append("hello\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of pods, byte for byte, whatever happens to the streams that bring it."""
+"""Output of pods, byte for byte, whatever happens to their streams."""
 
 import concurrent.futures
 import itertools
@@ -24,7 +24,7 @@ APP = harness.app("true")
 
 
 def begin(kx, volcano, text=APP, n=1):
-    """A job of ours whose pods run: (job, logs of its pods)."""
+    """Return a job of ours whose pods run: (job, logs of its pods)."""
     job = kx.submit(text)
     pods = volcano.start(job.id)
     assert len(pods) == n
@@ -36,7 +36,7 @@ def log_requests(server):
 
 
 def printed(job, replica="main-0"):
-    """What it has printed; a replica that has never run has no log, and one that waits for long can't be opened."""
+    """Return its output; a replica that has never run has no log, and a log that waits for long can't be opened."""
     try:
         return job.log(replica)
     except (FileNotFoundError, TimeoutError):
@@ -44,7 +44,7 @@ def printed(job, replica="main-0"):
 
 
 def is_complete(kx, job, replica=0):
-    """Does kxfs know that it has all of a replica's log, so that it asks for no more?"""
+    """True if kxfs knows that it has all of a replica's log, so that it requests no more."""
     snapshot = records.snapshot_of(records.of(kx, job.id))
     if not snapshot:
         return False  # it is written soon
@@ -53,7 +53,7 @@ def is_complete(kx, job, replica=0):
 
 
 def holds(job, data, replica="main-0", name="log"):
-    """Wait until the file holds DATA, and see that it never held anything else."""
+    """Wait until the file has the contents DATA, and check that it never had any other."""
     def same():
         try:
             now = job.log(replica, name)
@@ -77,11 +77,10 @@ def test_captured(kx, server, volcano):
     volcano.finish(volcano.pods(job.id)[0])
     job.finish()
     holds(job, b"one\ntwo\nno newline")
-    # The bytes are there before it is known that no more will come: the end of the capture is in the record.
+    # The bytes arrive before their end is known: the record has the end of the capture.
     harness.wait_for(lambda: is_complete(kx, job), what="the end of the capture")
-    # One stream, and a look at what it may have left when the container has ended; and one before that, if the stream
-    # was open for some seconds and has ended before the news of its container came, and others after pauses, the
-    # later they come.
+    # One stream, and a fetch of the rest when the container has ended; also one before that, if the stream was open for
+    # some seconds and ended before the event about its container, and others after pauses, the later that event is.
     stream, *looks = log_requests(server)
     assert stream.query["container"] == "main-0" and stream.query["follow"] in ("true", "1")
     assert len(looks) <= 2 + 2 * (time.monotonic() - begun)
@@ -91,7 +90,7 @@ def test_captured(kx, server, volcano):
 
 
 def test_read_right_after_the_end(kx, volcano):
-    """Who reads a log when its job has just ended has all of it, also when the node is behind."""
+    """A reader of a log of a job that has just ended gets all of it, even if the node is late."""
     for _ in range(10):
         job, (log,) = begin(kx, volcano)
         log.append("one\n")
@@ -121,7 +120,7 @@ def test_read_right_after_the_end(kx, volcano):
 
 
 def test_end_that_does_not_come(kx, server, volcano):
-    """What is there of a log whose end the node keeps back can be read."""
+    """The available part of a log can be read while the node holds back its end."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -177,7 +176,7 @@ def test_stream_that_ends(kx, server, volcano, how):
 
 
 def test_equal_lines_and_equal_times(kx, server, volcano):
-    """Lines that can't be told apart, more than a second has room for."""
+    """Indistinguishable lines, more than fit into a second."""
     job, (log,) = begin(kx, volcano)
     at = time.time_ns()
     whole = b""
@@ -225,7 +224,7 @@ def test_server_restarts(kx, server, volcano):
 
 
 def test_ends_while_away(kx, server, volcano):
-    """The pod is gone when the server is back: what came is there, and that some is missing is said."""
+    """The pod is deleted when the server is back: the fetched output is there, and the gap is reported."""
     job, (log,) = begin(kx, volcano)
     log.append("before\n")
     job.until_logged("before\n")
@@ -239,7 +238,7 @@ def test_ends_while_away(kx, server, volcano):
 
 
 def test_rotated_away(kx, server, volcano):
-    """Lines that the kubelet no longer has are a gap, said in status; what comes after is there."""
+    """Lines that the kubelet no longer has are a gap, reported in status; later ones are there."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -259,7 +258,8 @@ def last_line_requests(server):
 
 
 def test_lost_by_the_kubelet(kx, server, volcano):
-    """A kubelet that has not seen a rotation follows the old file for ever: the stream is silent, and it is noticed."""
+    """A kubelet that has not noticed a rotation follows the old file for ever: the stream is silent, and kxfs
+    detects that."""
     job, (log,) = begin(kx, volcano)
     for text in ("one", "two"):
         log.append((text + " " * 1000 + "\n") * 300)
@@ -267,16 +267,16 @@ def test_lost_by_the_kubelet(kx, server, volcano):
         log.lose()
     log.append("three\n")
     harness.wait_for(lambda: printed(job) == log.data(), what="what was printed after the rotation")
-    # Nobody can say that nothing was printed in between.
+    # It is unknown whether anything was printed in between.
     harness.wait_for(lambda: job.gap() in (1, 2), what="the gap in status")
 
 
 def test_silent(kx, server, volcano):
-    """Of a log that is long, has just been rotated and is silent, the kubelet is asked, and the stream is kept."""
+    """For a long log that was just rotated and is silent, kxfs queries the kubelet, and keeps the stream."""
     job, (log,) = begin(kx, volcano)
     log.append(("one" + " " * 1000 + "\n") * 300)
     harness.wait_for(lambda: printed(job) == log.data(), what="its output")
-    # Much of it came before the server had said which pod it is, and was asked for again.
+    # Much of it arrived before the server had confirmed the pod, and was fetched again.
     streams = len([req for req in log_requests(server) if "follow" in req.query])
     log.rotate()
     harness.wait_for(lambda: len(last_line_requests(server)) > 1, what="to be asked again where there is no line")
@@ -289,7 +289,7 @@ def test_silent(kx, server, volcano):
 
 
 def test_not_started_yet(kx, server, volcano):
-    """Neither a pod without a node (204) nor one whose container is made (400) is an error."""
+    """Neither a pod without a node (204) nor one whose container is being created (400) is an error."""
     volcano.schedule = False
     job = kx.submit(APP)
     harness.wait_for(lambda: job.replica()["pod"])
@@ -332,7 +332,7 @@ def test_attempts(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_new_attempt_is_a_new_file(kx, volcano):
-    """tail -f stays with the log of the attempt that it has open, to its end, and tail -F moves on."""
+    """tail -f stays with the log of the attempt that it has open, to its end, and tail -F follows the next one."""
     job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("one\n")
@@ -378,7 +378,7 @@ def test_container_that_restarts(kx, server, volcano):
 
 
 def test_runs_in_order(kx, volcano):
-    """What the kubelet shows late of a run that has ended comes before the next one's in the merged log."""
+    """Late output of a finished run precedes the next run's in the merged log."""
     for _ in range(10):
         job, (log,) = begin(kx, volcano)
         (pod,) = volcano.pods(job.id)
@@ -404,8 +404,8 @@ def test_runs_in_order(kx, volcano):
 
 @pytest.mark.concurrent
 def test_restarts_unseen(server, make_mount):
-    """A container that has failed before anything of it was captured, and runs again before that is told:
-    each run's output is in that run's log."""
+    """A container fails before any of its output was captured, and restarts before that is reported: each run's
+    output is in that run's log."""
     job, pod = others(server, phase="Pending")
     kx = make_mount(server, options="capture=all")
     refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
@@ -439,8 +439,8 @@ def test_restarts_unseen(server, make_mount):
 
 @pytest.mark.concurrent
 def test_gone_before_news(server, make_mount):
-    """A container ends, and its pod is gone before anybody has said so: that was all, and no gap is counted.
-    Of a machine that stands still for a second just then nobody can tell, so one of three is enough."""
+    """A container ends, and its pod is deleted before any event: the log is complete, and no gap is counted. A
+    machine that stalls for a second just then makes that unknowable, so one of three is enough."""
     owner = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": 3}))
     names = [f"main-{i}" for i in range(3)]
     pods = [server.store.add(st.PODS, watching.pod(owner, "main", i, phase="Running")) for i in range(3)]
@@ -472,8 +472,8 @@ def test_gone_before_news(server, make_mount):
 
 @pytest.mark.concurrent
 def test_refused_for_long(server, make_mount):
-    """What a container printed that has ended is refused again and again while its pod stands: nobody waits for it,
-    `status` says so, and it comes in the end."""
+    """The output of a container that has ended is refused repeatedly while its pod exists: nothing waits for it,
+    `status` reports that, and it arrives in the end."""
     owner, pod = others(server)
     log = server.api.log(pod, "main")
     log.append("one\n")
@@ -514,7 +514,7 @@ def test_refused_for_long(server, make_mount):
 
 @pytest.mark.concurrent
 def test_merged(kx, server, volcano):
-    """`log` of the job: prefixed lines, in the order of their times, and never changed once written."""
+    """`log` of the job: prefixed lines, in the order of their times, never changed once written."""
     del server
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=3), 3)
     for i in range(30):
@@ -533,8 +533,8 @@ def test_merged(kx, server, volcano):
 
 
 def print_in_turn(logs, begin):
-    """LOGS print lines at known times, from BEGIN (ns since 1970) on; the first all of its own, then the next
-    one. The merged log's lines."""
+    """LOGS print lines at known times, from BEGIN (ns since 1970) on; the first all of its own, then the next one.
+    Return the merged log's lines."""
     order = [random.randrange(len(logs)) for _ in range(3000)]
     times = list(itertools.accumulate(
         random.choices([1, 1000, 1_000_000, 300_000_000], k=len(order)), initial=begin))
@@ -546,7 +546,7 @@ def print_in_turn(logs, begin):
 
 
 def test_merged_by_time(make_mount, server, volcano):
-    """Logs that are fetched when they are opened, and what came while kxfs was away."""
+    """Logs that are fetched when they are opened, and output printed while kxfs was not running."""
     kx = make_mount(server, options="capture=none")
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=10), 10)
     harness.wait_for(lambda: all(job.read(f"main-{k}", "state") == "RUNNING\n" for k in range(10)))
@@ -576,7 +576,7 @@ def test_follow(kx, volcano):
 @pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen"])
 @pytest.mark.parametrize("name", ["main-0/follow", "follow"])
 def test_follow_when_pods_come_late(kx, server, volcano, name, seen):
-    """The job's end is told before its pods', or before anything of them: `follow` waits for what they have printed."""
+    """The job's end is reported before its pods', or before any of their events: `follow` waits for their output."""
     job = kx.submit(APP) if seen else None
     if seen:
         harness.wait_for(lambda: job.replica()["pod"], what="its pod")
@@ -599,7 +599,7 @@ def test_follow_when_pods_come_late(kx, server, volcano, name, seen):
 
 @pytest.mark.parametrize("name", ["main-0/follow", "follow"])
 def test_follow_of_a_job_without_pods(kx, server, name):
-    """It ends soon after the job, since pods that were made would have been told of."""
+    """It ends soon after the job, since existing pods would have been reported."""
     server.store.add(st.JOBS, watching.job("one", phase="Running"))
     job = harness.Job(kx, "one")
     harness.wait_for(lambda: "one" in kx.ls("jobs"), what="the job")
@@ -628,7 +628,7 @@ def others(server, phase="Running", **kwargs):
 
 @pytest.mark.concurrent
 def test_of_others(server, make_mount):
-    """Fetched when it is opened; open waits until what is there has come."""
+    """Fetched when it is opened; open waits until the present output has arrived."""
     _, pod = others(server)
     log = server.api.log(pod, "main")
     log.append("hello\n" * 1000)
@@ -679,7 +679,7 @@ def test_containers(server, make_mount):
 
 
 def test_merged_is_of_the_replicas(server, make_mount):
-    """The merged log has what the replicas' own containers print, and nothing of the others of their pods."""
+    """The merged log has the output of the replicas' own containers, and not of the other ones of their pods."""
     group, pod = others(server, containers=("main", "side"), init=("prep",))
     logs = {name: server.api.log(pod, name) for name in ("prep", "side", "main")}
     for name, log in logs.items():
@@ -704,7 +704,7 @@ def test_merged_is_of_the_replicas(server, make_mount):
 
 
 def test_errors_that_come_with_200(server, make_mount):
-    """The kubelet's own words are no output."""
+    """The kubelet's own messages are not output."""
     _, pod = others(server, phase="Succeeded")
     server.faults.add("reply", times=100, subresource="log", reply=replies.Reply(
         200, b"unable to retrieve container logs for containerd://0123456789abcdef", "text/plain"))
@@ -714,7 +714,7 @@ def test_errors_that_come_with_200(server, make_mount):
 
 
 def test_forbidden(server, make_mount):
-    """Without the right to read logs everything else works; opening a log says EACCES."""
+    """Without the right to read logs everything else works; opening a log returns EACCES."""
     others(server)
     server.forbidden.append({"subresource": "log"})
     kx = make_mount(server)
@@ -724,7 +724,7 @@ def test_forbidden(server, make_mount):
 
 
 def test_many_streams(make_mount, server, volcano):
-    """A job of 300 replicas: all captured at once, and a write does not wait behind them."""
+    """A job of 300 replicas: all captured at the same time, and a write does not wait behind them."""
     kx = make_mount(server)
     job = kx.submit(harness.app("true", num_replicas=300))
     pods = volcano.start(job.id)
@@ -738,8 +738,8 @@ def test_many_streams(make_mount, server, volcano):
 
 
 def test_as_many_streams_as_descriptors(make_mount, server, volcano):
-    """Of 60 logs 22 are followed at once: no more descriptors are allowed, though more than it was started with. The
-    others come when they are urgent."""
+    """Of 60 logs 22 are followed at a time: the limit of descriptors allows no more, though it was raised. The
+    others are fetched when they are urgent."""
     kx = make_mount(server, start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))):
         job = kx.submit(harness.app("true", num_replicas=60))
@@ -755,7 +755,7 @@ def test_as_many_streams_as_descriptors(make_mount, server, volcano):
 
 @pytest.mark.concurrent
 def test_remount_goes_on(kx, volcano):
-    """What came while no mount was there comes now, each line once."""
+    """Output from the time without a mount is fetched now, each line once."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -788,7 +788,8 @@ NO_LOGS = {"verb": "get", "resource": "pods", "subresource": "log"}
 
 
 def test_forbidden_is_said(make_mount, server, volcano):
-    """Without the right to pods/log a log is EACCES, and .kxfs/info and .kxfs/log say why, until there is the right."""
+    """Without the right to pods/log, a log returns EACCES, and .kxfs/info and .kxfs/log have the reason, until the
+    right is granted."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("true"))
@@ -813,7 +814,7 @@ def test_forbidden_is_said(make_mount, server, volcano):
 
 
 def test_why_without_the_right(make_mount, server, volcano):
-    """`why` does not send people to a log that they may not read."""
+    """`why` does not name a log that the user may not read."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("false"))
@@ -826,7 +827,7 @@ def test_why_without_the_right(make_mount, server, volcano):
 
 
 def test_allowed_without_output(make_mount, server, volcano):
-    """A right that is granted shows as soon as the server gives the log, though nothing is printed."""
+    """A granted right takes effect as soon as the server returns the log, even if nothing is printed."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("true"))
@@ -840,7 +841,8 @@ def test_allowed_without_output(make_mount, server, volcano):
 
 
 def test_forbidden_later(make_mount, server, volcano):
-    """What was captured stays readable when the right is taken away; what begins then is EACCES, and no log alone."""
+    """Captured output remains readable when the right is revoked; a new log is EACCES, and the mount reports the
+    right, not each log."""
     kx = make_mount(server)
     job = kx.submit(harness.app("true", num_replicas=2))
     pods = volcano.pods(job.id)
@@ -859,8 +861,8 @@ def test_forbidden_later(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_wait_on_a_slow_link(kx, server, volcano):
-    """Who waits for a job and then reads its log has all of it, however slowly it comes. Until then `status` and `why`
-    say that some is missing, and the state is there at once."""
+    """A process that waits for a job and then reads its log gets all of it, however slowly it arrives. Until then
+    `status` and `why` report that some is missing, and the state is there immediately."""
     server.faults.add("slow", times=99, amount=15000, delay=0.1, subresource="log")  # 150 kB/s
     job, (log,) = begin(kx, volcano)
     text = "".join(f"{i:099}\n" for i in range(24000))  # 16 s
@@ -880,7 +882,7 @@ def test_wait_on_a_slow_link(kx, server, volcano):
 
 @pytest.mark.waits
 def test_wait_for_output_that_stops(kx, server, volcano):
-    """`wait` waits no longer when the server gives nothing more of a log, and then `status` says that some is missing."""
+    """`wait` ends when the server returns nothing more of a log, and then `status` reports that some is missing."""
     server.faults.add("silent", times=99, subresource="log")
     job, (log,) = begin(kx, volcano)
     log.append("hello\n")
@@ -893,7 +895,7 @@ def test_wait_for_output_that_stops(kx, server, volcano):
 
 
 def test_pods_outlive_their_job(kx, server, volcano):
-    """A job may be Terminated while its pods run on: `why` does not blame the connection for that."""
+    """A job may be Terminated while its pods run on: `why` does not blame the connection."""
     job, (log,) = begin(kx, volcano)
     (pod,) = volcano.pods(job.id)
     volcano.set_phase(job.id, "Terminated")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-""".kxfs/metrics of a cluster's mount: what a list, a watch that is begun anew, a log stream, a refusal and a
-server that is away do to the counts. The man page names all metrics, and no others."""
+""".kxfs/metrics of a cluster's mount: how a list, a restarted watch, a log stream, a refusal and an unreachable
+server change the counts. The man page names exactly these metrics."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ APP = harness.app("true", num_replicas=2)
 
 
 def asked(metrics, verb, resource, code=None):
-    """How many requests were answered with CODE, or at all."""
+    """Return how many requests were answered with CODE, or at all."""
     more = {"code": str(code)} if code else {}
     return metrics.sum("server_requests_total", verb=verb, resource=resource, **more)
 
@@ -27,7 +27,7 @@ def until(kx, condition):
 
 
 def test_lists_and_watches(server, make_mount):
-    """One for each page, one for each watch; why a watch is begun anew."""
+    """One for each page, one for each watch; and why a watch is restarted."""
     server.api.max_page = 3
     for i in range(7):
         job = server.store.add(st.JOBS, watching.job(f"job-{i}", phase="Running"))
@@ -57,7 +57,7 @@ def test_lists_and_watches(server, make_mount):
 
 @pytest.mark.waits
 def test_server_without_bookmarks(server, make_mount):
-    """That such a server says nothing for a while is no silence."""
+    """A silent watch of such a server is normal."""
     server.bookmark_every = 1e9
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
@@ -118,7 +118,7 @@ def test_man_page_has_them_all(server, make_mount, make_kx):
     there = {}
     for kx in (make_mount(server), make_kx()):
         there.update(Metrics(kx).labels)
-    # Those of an archive only a mount with one has (test_archive.py).
+    # Only a mount with an archive has its metrics (test_archive.py).
     assert {name for name in told if not name.startswith("kxfs_archive")} == set(there)
     for name, labels in there.items():
         assert labels is None or set(filter(None, told[name].split(", "))) == labels, name

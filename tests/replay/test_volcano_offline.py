@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The API server is gone: everything known stays readable at full speed and is marked stale, writes
-fail with the right errno in time, and all recovers by itself."""
+"""The API server is unreachable: all known data remains readable at full speed and is marked stale, writes fail with
+the right errno in time, and everything recovers automatically."""
 
 import time
 
@@ -52,8 +52,8 @@ def test_reading(kx, server, volcano, how):
 
 @pytest.mark.parametrize("how", ["reset", "close"])
 def test_first_failure_is_reported(kx, server, how):
-    """The first request that fails after the connections have ended marks everything stale, and what is submitted then
-    fails at once; no request is repeated before that."""
+    """The first request that fails after the connections have ended marks everything stale, and later submissions
+    fail immediately; no request is repeated before that."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away(how)
@@ -67,7 +67,7 @@ def test_first_failure_is_reported(kx, server, how):
 
 
 def test_since_when(kx, server):
-    """stale_since is when it was last known to be right, not when one looks."""
+    """stale_since is the time of the last confirmation, not of the read."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away()
@@ -77,7 +77,8 @@ def test_since_when(kx, server):
 
 
 def test_writing(kx, server):
-    """What is submitted while the server is known to be away fails at once, with an errno and words that say it."""
+    """Submissions while the server is known to be unreachable fail immediately, with an errno and a message that
+    explain it."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away()
@@ -99,7 +100,7 @@ def test_writing(kx, server):
 
 @pytest.mark.waits
 def test_one_success_is_enough(kx, server):
-    """A watch that failed so often that it waits long is asked for as soon as anything else has had success."""
+    """A watch in a long pause after many failures is retried as soon as any other request succeeds."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     before = server.count(verb="watch", resource="pods")
@@ -116,8 +117,8 @@ def test_one_success_is_enough(kx, server):
 
 @pytest.mark.waits
 def test_network_that_flaps(kx, server):
-    """Watches begin and break again and again: in the pauses between them nothing is confirmed, which is said; what is
-    submitted is sent all the same, since the server may well be there."""
+    """Watches break repeatedly: in the pauses between them nothing is confirmed, which is reported; submissions are
+    sent anyway, since the server may be reachable."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     told = []
@@ -136,8 +137,8 @@ def test_network_that_flaps(kx, server):
 
 @pytest.mark.waits
 def test_server_that_is_silent(kx, server, volcano):
-    """Connections are made and nothing comes: reading goes on, a write ends by its deadline, and when
-    the server answers late, nothing has run twice."""
+    """Connections are accepted without a reply: reading works, a write ends by its deadline, and after a late reply
+    nothing has run twice."""
     del volcano
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
@@ -160,7 +161,7 @@ def test_server_that_is_silent(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_unmounting(make_mount, server):
-    """Ends in time, also while things are under way."""
+    """It ends in time, also with requests in progress."""
     kx = make_mount(server)
     server.away()
     server.freeze()
@@ -171,7 +172,7 @@ def test_unmounting(make_mount, server):
 
 @pytest.mark.waits
 def test_started_without_a_server(make_mount, server):
-    """Nothing is mounted, and it is said why."""
+    """The mount fails, with the reason."""
     server.away()
     kx = make_mount(server, start=False)
     p = harness.run(kx.command(), check=False, env=kx.env())
@@ -184,7 +185,7 @@ def test_started_without_a_server(make_mount, server):
 
 @pytest.mark.concurrent
 def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
-    """What was captured is in the state directory, and not lost by any of this."""
+    """Captured output is in the state directory, and not lost by any of this."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What max_retries and retry_policy come to on Volcano, which counts attempts, starts one replica again from
+"""The effect of max_retries and retry_policy on Volcano, which counts attempts, restarts single replicas from
 version 1.11 on, and deletes the pod whose end was the job's."""
 
 import harness
@@ -10,7 +10,7 @@ import store as st
 
 @pytest.fixture
 def job(kx, volcano):
-    """Of two replicas, of which each may fail once."""
+    """Return a job of two replicas, each of which may fail once."""
     job = kx.submit(harness.app("true", num_replicas=2, max_retries=1, retry_policy="REPLICA"))
     volcano.start(job.id)
     job.until("RUNNING")
@@ -38,7 +38,7 @@ def test_application(kx, server, volcano):
         job.until_logged(f"attempt {attempt}\n")
         volcano.finish(pod, 3 + attempt)
         harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
-    # The end of the job may be told before that of its pod.
+    # The end of the job may be reported before that of its pod.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
                                                 "Its output is in main-0/log. Its last words:\n    attempt 1\n", what="why")
     assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
@@ -49,7 +49,7 @@ LOGS = {"resource": "pods", "subresource": "log"}
 
 
 def job_without_news(kx, server, volcano):
-    """A job whose pod has printed, and of whose pods no news come from then on."""
+    """Return a job whose pod has printed; from then on its pods' events are held back."""
     job = kx.submit(harness.app("true", max_retries=1))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("first\n")
@@ -59,7 +59,7 @@ def job_without_news(kx, server, volcano):
 
 
 def assert_two_runs(job, pod, server, volcano):
-    """The news come, and each pod has printed its own."""
+    """The events arrive, and each pod has its own output."""
     server.hold(False, resource="pods")
     job.until_logged("second\n")
     volcano.finish(pod, 4)
@@ -68,8 +68,8 @@ def assert_two_runs(job, pod, server, volcano):
 
 
 def test_pod_replaced_unseen(kx, server, volcano):
-    """The watch of pods is late, so the log of a pod is asked for when there is another pod of that name already. What
-    that one prints is not the first one's."""
+    """The watch of pods is late, so kxfs requests the log of a pod when another pod already has that name. The
+    output of that one is not mixed in."""
     job, pod = job_without_news(kx, server, volcano)
     asked = server.count(**LOGS)
     volcano.log(pod).end()
@@ -86,7 +86,7 @@ def test_pod_replaced_unseen(kx, server, volcano):
 
 
 def test_pod_replaced_while_away(kx, server, volcano):
-    """The same, when nothing could be asked for while the pod ended: a pod of the same name is not the same pod."""
+    """The same, if the server was unreachable while the pod ended: a pod of the same name is not the same pod."""
     job, pod = job_without_news(kx, server, volcano)
     refused = server.faults.add("reply", times=1000, reply=replies.internal(), **LOGS)
     server.end_streams("reset", **LOGS)
@@ -105,7 +105,7 @@ def test_pod_replaced_while_away(kx, server, volcano):
 
 
 def test_replica(server, volcano, job):
-    """Only the replica that fails starts again."""
+    """Only the failed replica restarts."""
     first, second = volcano.pods(job.id)
     before = uids(server, volcano, job)
     volcano.log(second).append("once\n")
@@ -124,7 +124,7 @@ def test_replica(server, volcano, job):
 
 
 def test_replica_without_retries(server, volcano, job):
-    """The pod whose end was the job's is gone; how it ended is known."""
+    """The pod whose end was the job's is deleted; how it ended is known."""
     del server
     _, second = volcano.pods(job.id)
     volcano.finish(second, 3)
@@ -140,7 +140,7 @@ def test_replica_without_retries(server, volcano, job):
 
 
 def test_replica_before_1_11(server, volcano, job):
-    """Volcano takes the policy, and does nothing."""
+    """Volcano accepts the policy, and ignores it."""
     del server
     volcano.targets = False
     volcano.finish_all(volcano.pods(job.id), 3)

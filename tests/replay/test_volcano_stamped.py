@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stamped, of a cluster's job: the times are those of the container's runtime, whenever a line comes."""
+"""stamped, of a cluster's job: the times are those of the container's runtime, whenever a line arrives."""
 
 import harness
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a mount shows while a cluster does what was recorded on a real one: the state of the job and
-of every replica, after each single event."""
+"""The tree while a recording of a real cluster is played: the state of the job and of every replica, after each
+event."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ import recordings
 import store as st
 import watching
 
-# What a user sees, one word after the other; where a recording ends with a deletion, the job is gone.
+# The states that a user sees, in order; if a recording ends with a deletion, the job is gone.
 JOBS = {
     "success": ["PENDING", "RUNNING", "SUCCEEDED"],
     "fail": ["PENDING", "RUNNING", "FAILED"],
@@ -25,7 +25,7 @@ JOBS = {
     "image_pull_failure": ["PENDING", None],
     "pending_unschedulable": ["PENDING", None],
 }
-# The last words on each replica: state, exit code, attempt. Volcano drops its counts at the end.
+# The last data of each replica: state, exit code, attempt. Volcano drops its counts at the end.
 REPLICAS = {
     "success": {"trainer-0": ("SUCCEEDED", 0, 0), "trainer-1": ("SUCCEEDED", 0, 0)},
     "fail": {"trainer-0": ("FAILED", 3, 0), "trainer-1": ("FAILED", 3, 0)},
@@ -36,10 +36,10 @@ REPLICAS = {
 
 
 class Barrier:
-    """A job of the test's own: what happens to it shows that all before it has been seen.
+    """A job made by the test: once its changes show, all earlier events were processed.
 
-    Jobs are shown in the order in which their first change came that is not shown yet. So one change
-    of it may be shown before what came ahead of that change; two, one after the other, may not."""
+    Jobs are shown in the order of their first unpublished change. So one change of it may be shown before an earlier
+    one of another job; two, one after the other, may not."""
 
     RESOURCE, POD, REPLICA = st.JOBS, "barrier-main-0", "main-0"
 
@@ -81,7 +81,8 @@ class Barrier:
 
 
 def look(kx, name):
-    """(state of the job, {replica: status}); (None, {}): there is no such job. Nothing may happen meanwhile."""
+    """Return (state of the job, {replica: status}); (None, {}) if there is no such job. Nothing may happen
+    meanwhile."""
     job = harness.Job(kx, name)
     try:
         status = job.status()
@@ -97,13 +98,13 @@ class Sequence(list):
     """States in the order in which they were seen, each once."""
 
     def see(self, state):
-        # Before a controller has touched the job it may be called SUBMITTED.
+        # It may be SUBMITTED before a controller has acted on it.
         if state != "SUBMITTED" and (not self or self[-1] != state):
             self.append(state)
 
 
 def play(server, kx, recording, after=lambda step: None):
-    """Play RECORDING; what was seen of the job, and of its replicas, after each event."""
+    """Play RECORDING; return the states of the job, and of its replicas, after each event."""
     (name,) = recording.names(st.JOBS)
     barrier = Barrier(server, kx)
     seen, replicas = Sequence(), {}
@@ -135,7 +136,7 @@ def test_recording(server, make_mount, scenario):
             wanted += [("PENDING", i), ("RUNNING", i)]
         assert replicas[name][:len(wanted)] == wanted or attempt, replicas[name]
         assert replicas[name][-1] == (state, attempt)
-    # Whoever watched `changes` would have seen the same.
+    # A reader of `changes` would have seen the same.
     assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
     assert server.count(verb="watch", resource="pods") == 1
 
@@ -143,7 +144,7 @@ def test_recording(server, make_mount, scenario):
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
 @pytest.mark.concurrent
 def test_recording_at_once(server, make_mount, scenario):
-    """However fast it comes, `changes` never tells of a state that the job was not in, and the end is right."""
+    """At any speed, `changes` never shows a state that the job was not in, and the end is right."""
     kx = make_mount(server)
     with watching.Changes(kx) as changes:
         for _ in server.play(scenario):
@@ -161,7 +162,7 @@ def test_recording_at_once(server, make_mount, scenario):
     for _, ident, state, reason in lines:
         if ident == name and reason != "Removed":
             told.see(state)
-    # Its news and those of its pods come by two watches: where one of them is late, a state may be told once more.
+    # Its events and those of its pods come from two watches: if one of them is late, a state may be reported twice.
     assert set(told) <= set(wanted), (told, wanted)
     if JOBS[scenario][-1]:
         assert told[-1] == wanted[-1] and not set(told[:-1]) & set(harness.FINAL), (told, wanted)
@@ -169,7 +170,7 @@ def test_recording_at_once(server, make_mount, scenario):
 
 @pytest.mark.parametrize("scenario", [s for s in recordings.SCENARIOS if JOBS[s][-1]])
 def test_found_after_the_end(server, make_mount, scenario):
-    """A mount that comes later shows the same end: states and exit codes come from the pods."""
+    """A later mount shows the same end: states and exit codes come from the pods."""
     for _ in server.play(scenario):
         pass
     kx = make_mount(server)
@@ -183,14 +184,14 @@ def test_found_after_the_end(server, make_mount, scenario):
 @pytest.mark.parametrize("scenario", ["success", "retry_application", "suspend_resume", "delete_running"])
 @pytest.mark.concurrent
 def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
-    """The same with watches that are cut and expire at random moments."""
+    """The same with watches that break and expire at random moments."""
     seed = pytestconfig.getoption("--seed")
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     print(f"seed {seed}")
     rand = random.Random(seed)
     kx = make_mount(server)
     recording = recordings.Recording(scenario)
-    # Few a resource: each makes the next wait longer, and nobody is to wait for half a minute.
+    # Few per resource: each prolongs the next pause, which should not reach half a minute.
     moments = rand.sample(recording.steps, 6)
     which = ["jobs", "pods"] * 3
     rand.shuffle(which)
@@ -266,7 +267,7 @@ def test_aborted_comes_back(server, volcano, make_mount):
 
 
 def test_jobs_of_others(server, make_mount):
-    """Several replicas a task, several containers, init containers, no labels; what is unreadable is left out."""
+    """Several replicas per task, several containers, init containers, no labels; unreadable objects are omitted."""
     kx = make_mount(server)
     tree = watching.job("theirs", phase="Running", tasks={"ps": 1, "worker": 3})
     job = server.store.add(st.JOBS, tree)
@@ -284,7 +285,7 @@ def test_jobs_of_others(server, make_mount):
 
 
 def test_pods_are_joined_by_owner(server, make_mount):
-    """A pod that only has the name and the labels of a job's pods is none of its."""
+    """A pod that only has the name and the labels of a job's pods does not belong to it."""
     kx = make_mount(server)
     job = server.store.add(st.JOBS, watching.job("one", phase="Running"))
     stranger = watching.pod(job, "main", 0, phase="Failed")
@@ -296,7 +297,7 @@ def test_pods_are_joined_by_owner(server, make_mount):
 
 
 def test_times(server, make_mount):
-    """ctime-like order: a job's mtime is that of its last change, and never that of an event without one."""
+    """A job's mtime is the time of its last change, never of an event without one."""
     kx = make_mount(server)
     server.store.add(st.JOBS, watching.job("one", phase="Running"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
@@ -314,9 +315,9 @@ def test_times(server, make_mount):
 
 
 def test_transitions(kx, volcano):
-    """When each phase began is known after a remount, also of what happened meanwhile."""
+    """The beginnings of phases survive a remount, also of phases that began meanwhile."""
     job = kx.submit(harness.app("true"))
-    # A state that lasts for less than kxfs takes to publish a snapshot is not seen.
+    # A state that lasts shorter than kxfs takes to publish a snapshot is not seen.
     harness.wait_for(lambda: (job.status()["state"], job.status()["phase"]) == ("PENDING", "Pending"))
     (pod,) = volcano.start(job.id)
     harness.wait_for(lambda: job.status()["phase"] == "Running")
@@ -324,7 +325,7 @@ def test_transitions(kx, volcano):
     job.until_logged("hello")
     before = job.status()["transitions"]
     assert before[0]["state"] == "SUBMITTED" and before[0]["time"] == job.status()["created"]
-    # Where the pod's news comes first, the job has run for a moment before Volcano has said so.
+    # If the pod's event arrives first, the job runs for a moment before Volcano reports that.
     assert [(t["state"], t["phase"]) for t in before if t["phase"] and (t["state"], t["phase"]) != ("RUNNING", "Pending")
             ] == [("PENDING", "Pending"), ("RUNNING", "Running")]
     kx.end()
@@ -334,7 +335,7 @@ def test_transitions(kx, volcano):
     assert after["transitions"][:-1] == before
     last = after["transitions"][-1]
     assert (last["state"], last["phase"]) == ("SUCCEEDED", "Completed")
-    # Volcano says that the job has ended when it has seen that the pod has, which may be a second later.
+    # Volcano reports the job's end after it has seen the pod's, which may be a second later.
     assert last["time"] >= after["finished"] >= after["started"]
     said = volcano.server.store.find(st.JOBS, "test", job.id).tree()["status"]["state"]["lastTransitionTime"]
     assert last["time"] == said

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Submitting to a cluster: exactly one object however the network behaves, and every refusal
-reaches who wrote the file: an errno, and NAME.error."""
+"""Submitting to a cluster: exactly one object, whatever the network does, and every refusal reaches the writer: an
+errno, and NAME.error."""
 
 import json
 import os
@@ -20,7 +20,7 @@ GOOD = harness.app("true", num_replicas=2)
 
 
 def launched(server):
-    """The jobs that there are in the cluster."""
+    """Return the jobs in the cluster."""
     return server.store.objects(st.JOBS)[0]
 
 
@@ -29,12 +29,12 @@ def posts(server):
 
 
 def put(kx, text=GOOD, name="app.yaml"):
-    """The errno name of writing TEXT ("" when it was accepted)."""
+    """Return the errno name of writing TEXT; "" if it was accepted."""
     return harness.err_of(kx.write, f"submit/{name}", text)
 
 
 def accepted_once(kx, server):
-    """app.yaml was launched, once, and whatever was sent was the same submission."""
+    """app.yaml was launched, once, and all requests were the same submission."""
     assert error_of(kx, "app.yaml") is None
     (obj,) = launched(server)
     assert job_of(kx, "app.yaml") == obj.name
@@ -46,7 +46,7 @@ def accepted_once(kx, server):
 
 
 def test_submit(kx, server):
-    """The job is there when cp returns, and the object holds what was asked for."""
+    """The job exists when cp returns, and the object has the requested contents."""
     (kx.base / "app.yaml").write_text(GOOD)
     harness.run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/app.yaml")])
     (name,) = kx.ls("jobs")
@@ -73,7 +73,7 @@ def test_submit_again_is_another_job(kx, server):
 @pytest.mark.parametrize("fault,amount", [
     ("reset", 0), ("lose", 0), ("cut", 150), ("cut", 700), ("close", 40), ("close", 700), ("longer", 10), ("junk", 0)])
 def test_broken_connection(kx, server, fault, amount):
-    """Whether the request had an effect can't be known: it is found out, and the job runs once."""
+    """It is unknown whether the request took effect: kxfs finds out, and the job runs once."""
     server.faults.add(fault, amount=amount, verb="create")
     assert put(kx) == "", error_of(kx, "app.yaml")
     assert server.seen(verb="create")[0].fault is not None
@@ -83,7 +83,7 @@ def test_broken_connection(kx, server, fault, amount):
 @pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable({"Retry-After": "1"}),
                                    replies.unavailable()], ids=["429", "503 later", "503"])
 def test_not_now(kx, server, reply):
-    """The server did nothing and says so: it is asked again, not before it wants."""
+    """The reply guarantees that the server did nothing: kxfs retries, not before the requested time."""
     server.faults.add("reply", times=2, reply=reply, verb="create")
     assert put(kx) == ""
     accepted_once(kx, server)
@@ -94,7 +94,7 @@ def test_not_now(kx, server, reply):
 
 
 def test_reply_that_is_lost_and_server_that_is_away(kx, server):
-    """Created, then the server is gone for longer than the close waits for a moment."""
+    """Created, then the server is unreachable for longer than a close waits."""
     server.faults.add("lose", verb="create")
     server.faults.add("reset", times=3)
     assert put(kx) == ""
@@ -102,8 +102,8 @@ def test_reply_that_is_lost_and_server_that_is_away(kx, server):
 
 
 def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
-    """It was launched, no reply comes through, and by the time that one does the job has ended and its ttl has removed
-    it, which no watch saw. It is not launched again: that it is not known is said."""
+    """It was launched, no reply arrives, and when one does the job has ended and its ttl has removed it, unseen by
+    any watch. It is not launched again: the unknown outcome is reported."""
     text = json.dumps({**json.loads(GOOD), "scheduler_args": {"ttl": "1s"}})
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("lose", verb="create")
@@ -126,7 +126,7 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
 
 @pytest.mark.concurrent
 def test_at_random(kx, server, pytestconfig):
-    """Twenty submissions through a bad network: each verdict is true, none launches twice."""
+    """Twenty submissions through a bad network: each result is true, none launches twice."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     server.faults.at_random(seed, 0.3, common_faults(replies))
     results = {f"app-{i}.yaml": put(kx, name=f"app-{i}.yaml") for i in range(20)}
@@ -164,7 +164,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refused(kx, server, name):
-    """As cp tells it, and in full in NAME.error; nothing is launched, and it is not asked again."""
+    """In cp's message, and in full in NAME.error; nothing is launched, and kxfs does not retry."""
     reply, code, text = REFUSALS[name]
     server.faults.add("reply", times=100, reply=reply, verb="create")
     (kx.base / "app.yaml").write_text(GOOD)
@@ -201,7 +201,7 @@ def test_no_answer(kx, server):
 
 
 def test_queue(kx, server):
-    """The real webhook's words."""
+    """The real webhook's messages."""
     for queue, text in (("nosuch", 'no queue "nosuch"'), ("shut", "Closed")):
         server.api.queues["shut"] = "Closed"
         doc = json.dumps({**json.loads(GOOD), "scheduler_args": {"queue": queue}})
@@ -210,7 +210,7 @@ def test_queue(kx, server):
 
 
 def test_ready_manifest(kx, server):
-    """A manifest as it stands in the tree runs the job again, under a new name."""
+    """A manifest from the tree, unchanged, runs the job again, under a new name."""
     put(kx)
     (first,) = launched(server)
     manifest = kx.read("jobs", first.name, "manifest.yaml")
@@ -220,7 +220,7 @@ def test_ready_manifest(kx, server):
 
 
 def test_dry_run(kx, server):
-    """The server is asked, nothing is launched, and the file reads back as the manifest."""
+    """The server checks it, nothing is launched, and the file reads back as the manifest."""
     kx.write("dryrun/app.yaml", GOOD)
     assert "kind: Job" in kx.read("dryrun", "app.yaml")
     (post,) = server.seen(verb="create")
@@ -233,7 +233,8 @@ def test_dry_run(kx, server):
 
 @pytest.mark.parametrize("fault", ["reset", "lose", "cut"])
 def test_opinion_is_asked_again(kx, server, fault):
-    """A connection that breaks under a dry run, or under the check of a job that is held, refuses nothing: asking twice does no harm."""
+    """A connection that breaks during a dry run, or during the check of a held job, refuses nothing: a retry is
+    harmless."""
     server.faults.add(fault, amount=60, verb="create")
     kx.write("dryrun/app.yaml", GOOD)
     assert "kind: Job" in kx.read("dryrun", "app.yaml")
@@ -243,7 +244,7 @@ def test_opinion_is_asked_again(kx, server, fault):
 
 
 def test_too_large_is_not_sent(kx, server):
-    """1.4 MiB is the bound of the object that is made."""
+    """The created object may have at most 1.4 MiB."""
     assert put(kx, harness.app("true", num_replicas=3000)) == "EFBIG"
     assert "bytes" in error_of(kx, "app.yaml")
     assert not posts(server)
@@ -256,7 +257,7 @@ def test_slow_server(kx, server):
 
 
 def test_visible_before_any_watch(kx, server):
-    """The reply alone makes the job visible: its watch may come much later."""
+    """The reply alone makes the job visible: its watch may be much later."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
     server.faults.add("silent", times=100, resource="jobs", verb="watch")
     server.faults.add("silent", times=100, resource="jobs", verb="list")
@@ -266,7 +267,7 @@ def test_visible_before_any_watch(kx, server):
 
 
 def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
-    """Read-only rights: everything is shown, submitting says which right is missing."""
+    """Read-only rights: everything is shown, and submitting names the missing right."""
     del volcano
     server.forbidden.append({"verb": "create"})
     server.store.add(st.JOBS, watching.job("theirs"))
@@ -279,7 +280,7 @@ def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_ended_in_the_middle(make_mount, server, volcano, sig):
-    """Ended while the request is under way: the next mount knows the job as its own, nothing runs twice."""
+    """kxfs ends during the request: the next mount knows the job as its own, and nothing runs twice."""
     kx = make_mount(server)
     server.faults.add("deaf", verb="create")
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
@@ -301,7 +302,7 @@ def test_ended_in_the_middle(make_mount, server, volcano, sig):
 
 
 def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
-    """What was renamed is launched, and is not what has the name yet: that may still be submitted."""
+    """A renamed file is launched, and does not affect its old name: that may still be submitted."""
     del volcano
     kx = make_mount(server)
     assert put(kx, "roles: 1\n") == "EINVAL"
@@ -320,8 +321,8 @@ def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
 
 
 def test_killed_before_it_was_sent(make_mount, server, volcano):
-    """Killed before the server had it: that can't be known, so no verdict is given before it could no longer take effect,
-    also beside an older job; and it may be written again."""
+    """kxfs is killed before the server had it: the outcome is unknown, so no result is given before the request can
+    no longer take effect, also beside an older job; and it may be written again."""
     del volcano
     kx = make_mount(server)
     put(kx)
@@ -345,7 +346,8 @@ def test_killed_before_it_was_sent(make_mount, server, volcano):
 
 
 def test_in_flight_over_kill(kx, server):
-    """A proxy still has the request when kxfs is killed, and passes it on when the next mount is up: the job is ours."""
+    """A proxy still has the request when kxfs is killed, and passes it on when the next mount is up: the job is
+    ours."""
     server.faults.add("silent", verb="create")
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
     (sent,) = harness.wait_for(lambda: [req for req in posts(server) if req.body])
@@ -366,7 +368,7 @@ def test_in_flight_over_kill(kx, server):
 
 
 def test_renamed_in_the_middle(make_mount, server):
-    """The verdict goes with the file, and nothing is left of the name that it had."""
+    """The result moves with the file, and the old name leaves nothing."""
     kx = make_mount(server)
     server.freeze()
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
@@ -393,8 +395,8 @@ def open_text(kx):
 @pytest.mark.parametrize("later", [None, replies.recorded("403-quota-exceeded.json"),
                                    replies.recorded("400-webhook-no-such-queue.json")], ids=["same", "quota", "webhook"])
 def test_answer_of_a_proxy(kx, server, reply, later):
-    """It stands in place of the server's, which is lost; what comes then is no answer either, or our own job is why
-    it is refused: it is found out who has the name, and the job runs once."""
+    """It replaces the server's reply, which is lost; the next reply is not the answer either, or our own job is the
+    reason for its refusal: kxfs finds out which job has the name, and the job runs once."""
     server.faults.add("instead", reply=reply, verb="create")
     server.faults.add("reply", times=10000, reply=later or reply, verb="create")
     assert put(kx) in ("", "ETIMEDOUT"), error_of(kx, "app.yaml")
@@ -403,8 +405,8 @@ def test_answer_of_a_proxy(kx, server, reply, later):
 
 
 def test_login_page(kx, server):
-    """A proxy whose session is over answers with success and its page: that is no launch, and who reads the verdict
-    reads the page's words."""
+    """A proxy whose session has expired replies with success and its page: that is not a launch, and NAME.error
+    quotes the page."""
     fault = server.faults.add("reply", times=10000, reply=replies.login_page(), verb="create")
     assert put(kx) == "EIO"
     assert "Please log in" in error_of(kx, "app.yaml")
@@ -422,7 +424,7 @@ def test_login_page(kx, server):
 @pytest.mark.parametrize("reply", [replies.login_page(), replies.Reply(200, b""), replies.json_reply({})],
                          ids=["page", "nothing", "{}"])
 def test_cancel_answered_by_a_page(kx, server, volcano, reply):
-    """A job that runs on is shown."""
+    """A job that continues to run is shown."""
     job = kx.submit(GOOD)
     volcano.start(job.id)
     server.faults.add("reply", times=10000, reply=reply, verb="delete")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A launch whose outcome nobody knows, since kxfs was killed while the request was on its way: the job is in jobs/ as
-SUBMITTED, and all readers know it. Ten minutes later it was not launched, or, if it was held, the user decides."""
+"""A launch with an unknown outcome, since kxfs was killed during the request: the job is in jobs/ as SUBMITTED, and
+all readers see it. Ten minutes later it counts as not launched; if it was held, the user decides."""
 
 import json
 import os
@@ -31,8 +31,8 @@ def kx(make_mount, server, volcano, clock):
 
 
 def killed(kx, server, send):
-    """kxfs is killed when the API server has read, and not answered, the request that SEND makes. Returns the job, as the
-    next mount has it."""
+    """Kill kxfs when the API server has read, and not answered, the request of SEND. Return the job, as the next
+    mount shows it."""
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("silent", verb="create")
     send()
@@ -44,7 +44,7 @@ def killed(kx, server, send):
 
 
 def undecided(kx, server):
-    """A file was copied to submit/."""
+    """Copy a file to submit/."""
     (kx.base / "app.yaml").write_text(harness.app("true"))
     copies = []
     job = killed(kx, server, lambda: copies.append(harness.popen(["cp", kx.base / "app.yaml", kx / "submit/"], stderr=subprocess.PIPE)))
@@ -53,7 +53,7 @@ def undecided(kx, server):
 
 
 def listed(kx, place, ident):
-    """The state and reason of the job in the list of PLACE, which has no other, and in list.jsonl."""
+    """Return the state and reason of the only job in PLACE, from list and from list.jsonl."""
     _, line = kx.read(place, "list").splitlines()
     (status,) = map(json.loads, kx.read(place, "list.jsonl").splitlines())
     fields = line.split()
@@ -63,7 +63,7 @@ def listed(kx, place, ident):
 
 
 def read_all(top):
-    """Every file of a job can be looked at and read, as cp -r does."""
+    """Every file of a job can be statted and read, as cp -r does."""
     for where, _, names in os.walk(top):
         for name in names:
             path = pathlib.Path(where, name)
@@ -72,7 +72,7 @@ def read_all(top):
 
 
 class Readers:
-    """Those who wait for the job, and for every change."""
+    """Readers of its `wait`, and of `changes`."""
 
     def __init__(self, kx, job):
         self.path = kx.base / "changes"
@@ -83,7 +83,7 @@ class Readers:
         harness.wait_for(lambda: "SYNC" in self.path.read_text(), what="the beginning")
 
     def end(self):
-        """What they have read, of the changes the states."""
+        """Return what they have read; of the changes, the states."""
         told = [reader.communicate(timeout=harness.LIMIT)[0] for reader in self.waits]
         harness.wait_for(lambda: told[0].strip() in self.path.read_text(), what="the last change")
         self.changes.kill()
@@ -92,7 +92,7 @@ class Readers:
 
 
 def test_not_launched(kx, server, clock):
-    """What the server does not have ten minutes after the kill was not launched: it is in history/ then."""
+    """A job that the server does not have ten minutes after the kill was not launched: it is in history/ then."""
     job = undecided(kx, server)
     assert listed(kx, ".", job.id) == ("SUBMITTED", "Submitting")
     assert job.read("why") == f"The job waits: {SENT}; the server may still show it.\n"
@@ -118,7 +118,7 @@ def test_not_launched(kx, server, clock):
 
 
 def test_launched_after_all(kx, server, volcano, clock):
-    """The server shows it after all: the readers wait through that, to its end."""
+    """The server shows it after all: the readers continue through that, to its end."""
     job = undecided(kx, server)
     readers = Readers(kx, job)
     assert harness.decided(kx) == set()
@@ -137,7 +137,7 @@ def test_launched_after_all(kx, server, volcano, clock):
 
 @pytest.mark.parametrize("again", [True, False], ids=["release", "remove"])
 def test_held(kx, server, volcano, clock, again):
-    """Of one that was held it is never said that it was not launched: the user sends it again, or forgets it."""
+    """A held job is never reported as not launched: the user submits it again, or removes it."""
     job = kx.submit(held(hold=True))
     assert killed(kx, server, lambda: harness.write_ctl(job, "release")).id == job.id
     read_all(job.dir)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Staying in step with a cluster: whatever ends a watch, what the mount shows becomes right again,
-and one list and one watch a resource is all that is asked."""
+"""Staying in sync with a cluster: whatever ends a watch, the mount becomes right again, and needs only one list and
+one watch per resource."""
 
 import random
 import re
@@ -14,7 +14,7 @@ import watching
 
 
 def up(server, kx):
-    """The watches are there."""
+    """Wait for the watches."""
     harness.wait_for(lambda: server.open_streams(verb="watch", resource="jobs")
                      and server.open_streams(verb="watch", resource="pods"), what="both watches")
     return kx
@@ -25,13 +25,13 @@ def names(kx):
 
 
 def in_step(server, kx):
-    """What the mount shows is what the cluster has."""
+    """The mount shows the jobs of the cluster."""
     harness.wait_for(lambda: names(kx) == [obj.name for obj in server.store.objects(st.JOBS)[0]],
                      what="jobs/ to be right")
 
 
 def test_one_list_and_one_watch(server, make_mount):
-    """However many jobs there are and whatever is read of them."""
+    """However many jobs there are, and whatever is read of them."""
     for i in range(300):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
@@ -43,7 +43,7 @@ def test_one_list_and_one_watch(server, make_mount):
     harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/status.json jobs/*/why "
                 "jobs/*/manifest.yaml jobs/*/main-0/status && ls -lR jobs && cat .kxfs/info .kxfs/metrics",
                 stdout=-3)
-    # Reading costs nothing, but for all of what they use one question, which has no answer here.
+    # Reading causes no requests, except one for the usage of all, which has no answer here.
     assert [req.path for req in server.requests[before:]] in ([], ["/apis/metrics.k8s.io"])
     for resource in ("jobs", "pods"):
         pages = server.seen(verb="list", resource=resource, is_metadata=False)
@@ -56,13 +56,13 @@ def test_one_list_and_one_watch(server, make_mount):
 
 
 def test_list_in_pages(server, make_mount):
-    """The server gives smaller pages than asked for; a token that has expired begins anew."""
+    """The server returns smaller pages than requested; an expired token restarts the list."""
     server.api.max_page = 7
     for i in range(50):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     for resource in ("jobs", "pods"):
-        # The list of pods is asked a page ahead, and such a page once more when its turn comes.
+        # Pages of pods are requested one ahead, and again if the early request failed.
         server.faults.add("reply", reply=replies.continue_expired(), resource=resource, verb="list",
                           is_continued=True, times=3 if resource == "pods" else 1)
     kx = up(server, make_mount(server))
@@ -73,7 +73,7 @@ def test_list_in_pages(server, make_mount):
 
 
 def test_pod_is_named(server, make_mount):
-    """`pod` is what kubectl exec is given; there is none as long as there is no pod."""
+    """`pod` has the name for kubectl exec; it is empty while there is no pod."""
     job = server.store.add(st.JOBS, watching.job("job-000", phase="Running"))
     kx = up(server, make_mount(server))
     replica = kx / "jobs/job-000/main-0"
@@ -131,7 +131,7 @@ ENDS = {
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.concurrent
 def test_watch_that_ends(server, make_mount, how):
-    """What happens meanwhile is not missed: new, changed, and gone."""
+    """Nothing that happens meanwhile is missed: created, changed, and deleted."""
     for name in ("old", "changing", "staying"):
         server.store.add(st.JOBS, watching.job(name, phase="Running"))
     kx = up(server, make_mount(server))
@@ -151,13 +151,13 @@ def test_watch_that_ends(server, make_mount, how):
         harness.wait_for(lambda: names(kx) == ["changing", "old", "staying"])
         harness.wait_for(lambda: harness.Job(kx, "changing").state() == "RUNNING")
     if how in ("clean", "closed", "reset", "restarted"):
-        # It went on where it was.
+        # It has resumed at its version.
         assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
 
 
 @pytest.mark.concurrent
 def test_list_removes_what_is_gone(server, make_mount):
-    """What vanished while the server was away, and what it knows nothing of any more."""
+    """Objects deleted while the server was unreachable, even if the server no longer knows of them."""
     for i in range(20):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:02}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
@@ -172,8 +172,8 @@ def test_list_removes_what_is_gone(server, make_mount):
 
 
 def test_restored(server, make_mount):
-    """The server's etcd was restored from a backup: its versions begin again lower, and a watch from one that is still
-    to come is accepted and says nothing."""
+    """The server's etcd was restored from a backup: its versions continue lower, and a watch from a future one is
+    accepted and silent."""
     server.store.add(st.JOBS, watching.job("before"))
     kx = up(server, make_mount(server))
     harness.wait_for(lambda: names(kx) == ["before"])
@@ -189,7 +189,7 @@ def test_restored(server, make_mount):
 
 
 def test_confirmed_seldom(server, make_mount):
-    """A server that goes away again and again is asked once whether its versions have gone back, and for one object."""
+    """A server that becomes unreachable repeatedly gets one request for its version, for one object."""
     kx = up(server, make_mount(server))
     for i in range(3):
         server.away()
@@ -218,7 +218,7 @@ def test_bookmark_is_where_it_goes_on(server, make_mount):
 
 
 def test_no_storm(server, make_mount):
-    """A server that refuses everything for a while is not asked without a pause."""
+    """A server that refuses everything for a while gets no requests without a pause."""
     kx = up(server, make_mount(server))
     server.faults.add("reply", times=10**6, reply=replies.internal())
     server.end_streams("reset")
@@ -235,7 +235,7 @@ def test_no_storm(server, make_mount):
 
 
 def test_watches_that_end_at_once(server, make_mount):
-    """A proxy that ends every stream as soon as it began: no storm, and in step none the less."""
+    """A proxy that ends every stream as soon as it began: no storm of requests, and the mount stays in sync."""
     kx = up(server, make_mount(server))
     server.faults.add("close", times=10**6, amount=1, verb="watch")
     server.end_streams("reset")
@@ -249,7 +249,7 @@ def test_watches_that_end_at_once(server, make_mount):
 
 @pytest.mark.concurrent
 def test_at_random(server, make_mount, pytestconfig):
-    """Jobs come, change and go while everything fails now and then; in the end all is right."""
+    """Jobs are created, change and are deleted while requests fail now and then; in the end all is right."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     rand = random.Random(seed)
     from faults import Fault, common_faults
@@ -284,7 +284,7 @@ def test_at_random(server, make_mount, pytestconfig):
 
 
 def test_huge_objects(server, make_mount, sanitized):
-    """Several MiB in a line, lists and watches alike; and what is absurd is survived."""
+    """Several MiB in a line, in lists and watches; absurd sizes are survived."""
     big = watching.job("big", phase="Running", annotations={"note": "x" * (3 << 20)})
     server.store.add(st.JOBS, big)
     kx = up(server, make_mount(server))
@@ -299,14 +299,14 @@ def test_huge_objects(server, make_mount, sanitized):
 
 
 def memory(kx, sanitized=""):
-    """The most that the program has used, in MiB; 0 of a build whose sanitizer uses more than it does."""
+    """Return the maximum memory of the program, in MiB; 0 for a build whose sanitizer uses more itself."""
     text = (harness.pathlib.Path("/proc") / str(kx.pid) / "status").read_text()
     return 0 if sanitized else int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) // 1024
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "x" * 300, "new\nline", "-rf"])
 def test_names_that_are_no_file_names(server, make_mount, name):
-    """A hostile server's objects are left out; the others are there."""
+    """A hostile server's objects are omitted; the others are shown."""
     kx = up(server, make_mount(server))
     tree = watching.job("x", phase="Running")
     tree["metadata"]["name"] = name
@@ -317,7 +317,7 @@ def test_names_that_are_no_file_names(server, make_mount, name):
 
 
 def test_without_volcano(server, make_mount):
-    """It is said so, at once and in words; when it is installed, its jobs appear by themselves."""
+    """kxfs reports it immediately, with an explanation; after the installation its jobs appear automatically."""
     server.uninstall(*st.VOLCANO)
     kx = make_mount(server, start=False)
     p = harness.run(kx.command(), check=False, env=kx.env())
@@ -341,7 +341,7 @@ def test_volcano_that_goes_and_comes_back(server, make_mount):
 
 
 def test_thousands(server, make_mount, sanitized):
-    """3 000 jobs and 6 000 pods: in bounded memory, and still in step. (tests/bench has more of them.)"""
+    """3 000 jobs and 6 000 pods: in bounded memory, and in sync. (tests/bench has more.)"""
     for i in range(3000):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:05}", phase="Running", tasks={"main": 2}))
         for k in range(2):
@@ -359,7 +359,7 @@ def test_thousands(server, make_mount, sanitized):
 
 
 def test_job_with_large_pods(server, make_mount, sanitized):
-    """As those of a job of a thousand tasks, which carry the names of all others: 60 MB of lists."""
+    """Pods like those of a job of a thousand tasks, which contain the names of all others: 60 MB of lists."""
     kx = up(server, make_mount(server))
     tree = watching.job("wide", phase="Running", tasks={f"w-{i}": 1 for i in range(300)})
     job = server.store.add(st.JOBS, tree)

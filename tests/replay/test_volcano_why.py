@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the scheduler, events and queues tell of a mount's jobs: `why`, `events`, `queues/`; and mounts
-that may not watch one of them. tests/unit/spec/view/test-view_cause.c has a sentence for each cause."""
+"""Data of the scheduler, events and queues about a mount's jobs: `why`, `events`, `queues/`; and mounts without the
+right to watch one of them. tests/unit/spec/view/test-view_cause.c has a sentence for each cause."""
 
 import os
 import time
@@ -20,7 +20,7 @@ WHY_FULL = ("The job waits: the cluster has no capacity for it now: it "
 
 
 def group(job, phase="Pending"):
-    """The PodGroup of JOB (an Object)."""
+    """Return the PodGroup of JOB (an Object)."""
     return {"apiVersion": st.PODGROUPS.api_version, "kind": "PodGroup",
             "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace, "uid": str(uuid.uuid4()),
                          "creationTimestamp": st.now(),
@@ -31,7 +31,7 @@ def group(job, phase="Pending"):
 
 
 def event(about, kind, message, reason="Unschedulable", name=None):
-    """An Event about an Object."""
+    """Return an Event about an Object."""
     return {"metadata": {"name": name or f"{about.name}.{uuid.uuid4().hex[:8]}", "namespace": about.namespace,
                          "uid": str(uuid.uuid4()), "creationTimestamp": st.now()},
             "involvedObject": {"kind": kind, "name": about.name, "uid": about.uid},
@@ -45,7 +45,7 @@ def queue(name, **status):
 
 
 class Waiting:
-    """A job `gang` whose group the scheduler does not let in, on SERVER."""
+    """A job `gang` whose group the scheduler does not admit, on SERVER."""
 
     def __init__(self, server):
         self.store = server.store
@@ -54,7 +54,7 @@ class Waiting:
         self.series = [self.store.add(st.EVENTS, event(self.group, "PodGroup", text)) for text in (FULL, NOISE)]
 
     def again(self, count):
-        """Both series go on."""
+        """Both series continue."""
         for one in self.series:
             self.store.change(st.EVENTS, "test", one.name, lambda tree: tree.update(
                 count=count, lastTimestamp=st.now()))
@@ -69,7 +69,7 @@ def why(kx, job="gang"):
 
 
 def test_events(server, make_mount):
-    """A line for each cause, without what means nothing; of the job, its group and its pods."""
+    """A line for each cause, without meaningless ones; of the job, its group and its pods."""
     waiting = Waiting(server)
     kx = make_mount(server)
     harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
@@ -77,7 +77,7 @@ def test_events(server, make_mount):
     assert status["reason"] == "ClusterFull"
     assert status["message"] == "the cluster has no capacity for it now: it needs 2.4 cpu at once"
     waiting.again(7)
-    # An event may come before what it is about.
+    # An event may arrive before its object.
     pod = watching.pod(waiting.job, "main", 0)
     early = event(waiting.job, "Pod", "one\ttab\nand line", "Started")
     early["involvedObject"].update(name="gang-main-0", uid=pod["metadata"]["uid"])
@@ -94,7 +94,7 @@ def test_events(server, make_mount):
 
 
 def test_events_of_a_group_that_comes_late(server, make_mount):
-    """Many other events do not push out those of a group whose list is slow."""
+    """Many other events do not displace those of a group whose list is slow."""
     waiting = Waiting(server)
     server.store.change(st.PODGROUPS, "test", waiting.group.name,
                         lambda tree: tree["metadata"].update(annotations={"long": os.urandom(40000).hex()}))
@@ -128,12 +128,12 @@ def test_waits_for_hours(server, make_mount, sanitized):
     assert os.stat(kx / "jobs/gang/status").st_mtime_ns == before
     assert why(kx) == WHY_FULL
     assert sanitized or now[0] - used[0] < 8 << 20, "memory grows"
-    # 4000 events of 600 bytes: parsing them takes 0.1 s, under a sanitizer more.
+    # 4000 events of 600 bytes: parsing them takes 0.1 s, with a sanitizer more.
     assert now[1] - used[1] < 20
 
 
 def usage(kx):
-    """Bytes of memory and seconds of processor of the daemon."""
+    """Return bytes of memory and seconds of CPU time of the daemon."""
     pid = info(kx)["pid"]
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -143,7 +143,7 @@ def usage(kx):
 
 
 def test_no_controller(server, make_mount):
-    """Nothing for five seconds, then that nobody has looked at it."""
+    """Nothing for five seconds, then the message that no controller has acted on it."""
     kx = make_mount(server)
     server.store.add(st.JOBS, watching.job("new"))
     harness.wait_for(lambda: "new" in kx.ls("jobs"), what="the job")
@@ -157,7 +157,7 @@ def test_no_controller(server, make_mount):
 
 
 def with_queues(server, make_mount):
-    """A mount whose start has waited for the queue `default`; it does for 5 s."""
+    """A mount whose start has waited for the queue `default`, for 5 s."""
     begin = time.monotonic()
     kx = make_mount(server)
     assert (kx / "queues").exists() or time.monotonic() > begin + 4
@@ -190,7 +190,7 @@ def test_queues(server, make_mount):
 
 
 def test_own_queue(server, make_mount):
-    """Who may not see all queues may still see the one that the mount has."""
+    """A user who may not see all queues may still see that of the mount."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.QUEUES, queue("other"))
     server.forbidden.append({"resource": "queues", "fields": ""})
@@ -200,7 +200,7 @@ def test_own_queue(server, make_mount):
 
 
 def test_queues_that_do_not_come(server, make_mount):
-    """The start waits for them, but not for ever."""
+    """The start waits for them, for a limited time."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.JOBS, watching.job("one", "Running"))
     server.faults.add("silent", times=100, verb="list", resource="queues")
@@ -208,12 +208,12 @@ def test_queues_that_do_not_come(server, make_mount):
     assert kx.ls("jobs") == ["one"] and not (kx / "queues").exists()
 
 
-# --- what is forbidden -----------------------------------------------------------------------------
+# --- missing rights ---
 
 
 @pytest.mark.parametrize("resource", ["podgroups", "events", "queues"])
 def test_forbidden(server, make_mount, resource):
-    """Each alone: the mount works, says what it was refused, and knows the rest."""
+    """Each right alone: the mount works, reports the refusal, and has everything else."""
     server.forbidden.append({"resource": resource})
     server.store.add(st.QUEUES, queue("default"))
     Waiting(server)
@@ -240,7 +240,7 @@ def test_forbidden(server, make_mount, resource):
 
 
 def test_withdrawn(server, make_mount):
-    """What may no longer be seen is not shown as if it were still so."""
+    """Objects that may not be read any more are not shown as if they were current."""
     for name in ("default", "other"):
         server.store.add(st.QUEUES, queue(name))
     Waiting(server)
@@ -251,13 +251,13 @@ def test_withdrawn(server, make_mount):
     server.end_streams("end", resource="queues")
     harness.wait_for(lambda: len(info(kx)["refused"]) == 2, what="the refusal")
     harness.wait_for(lambda: "2.4 cpu" not in why(kx), what="why without the group")
-    # There is none until the mount's own queue has been asked for.
+    # There is none until the mount's own queue has arrived.
     harness.wait_for(lambda: (kx / "queues/default").exists() and kx.ls("queues") == ["default"],
                      what="queues/ without the other")
 
 
 def test_not_served(server, make_mount):
-    """A cluster without them: nothing is refused, nothing is shown empty."""
+    """A cluster without them: no refusal is reported, and no empty list is shown."""
     server.uninstall(st.PODGROUPS, st.QUEUES)
     server.store.add(st.JOBS, watching.job("one", "Pending"))
     kx = make_mount(server)
@@ -267,7 +267,7 @@ def test_not_served(server, make_mount):
 
 
 def test_time_limit(server, make_mount):
-    """What the node says of a pod that ran too long is told in the words of who has set the limit."""
+    """The node's message about a pod that ran too long is replaced by the name of its time limit."""
     tree = watching.job("slow", "Running")
     tree["spec"]["tasks"][0]["template"]["spec"]["activeDeadlineSeconds"] = 14400
     job = server.store.add(st.JOBS, tree)
@@ -296,7 +296,7 @@ def test_time_limit(server, make_mount):
 
 
 def test_memory(kx, volcano):
-    """What was ended for its memory: its limit is told, and what its pod was given; what nobody tells is null."""
+    """A replica that was ended for its memory: its limit and its pod's resources are shown; unknown values are null."""
     job = kx.submit(harness.app("true", resource={"cpu": 4, "memMB": 16000, "gpu": 2}))
     (pod,) = volcano.start(job.id)
     job.until("RUNNING")

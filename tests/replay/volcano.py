@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A small Volcano for the API server of the tests: what its controllers do to jobs, in memory.
 
-A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs:
-the test says what pods do (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands
-and the policies RestartJob and RestartTask are carried out; deleting a job deletes its pods.
-"""
+A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs: the test drives
+the pods (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands and the policies RestartJob and
+RestartTask are carried out; deleting a job deletes its pods."""
 
 import copy
 import threading
@@ -29,39 +28,39 @@ class FakeVolcano:
         self._busy = threading.local()
         self.store.listeners.append(self._changed)
 
-    # --- what tests do ---
+    # --- actions of tests ---
 
     def job(self, name, namespace="test"):
         return self.store.find(st.JOBS, namespace, name).tree()
 
     def pods(self, job, namespace="test"):
-        """The names of a job's pods that there are, in order of task and index."""
+        """Return the names of a job's existing pods, in order of task and index."""
         found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
                                       and pod.labels.get(self.job_label) == job)
         return [pod.name for pod in found]
 
     def run(self, *pods, namespace="test"):
-        """The containers of PODS run now; the controller looks when all do."""
+        """Run the containers of PODS; the controller acts when all run."""
         self._edit_pods(pods, namespace, lambda tree: set_containers(tree, "Running", lambda c: {
             "running": {"startedAt": st.now()}}))
 
     def start(self, job, namespace="test"):
-        """All pods of JOB run. Gives their names."""
+        """Run all pods of JOB. Return their names."""
         pods = self.pods(job, namespace)
         self.run(*pods, namespace=namespace)
         return pods
 
     def log(self, pod, container=None, namespace="test", restart=0):
-        """The podlog.Log of a container (default: the first)."""
+        """Return the podlog.Log of a container (default: the first)."""
         obj = self.store.find(st.PODS, namespace, pod)
         return self.server.api.log(obj, container or obj.tree()["spec"]["containers"][0]["name"], restart)
 
     def finish(self, pod, code=0, reason=None, namespace="test", message=""):
-        """All containers of POD end with CODE, and leave MESSAGE."""
+        """End all containers of POD with CODE, and leave MESSAGE."""
         self.finish_all([pod], code, reason, namespace, message)
 
     def finish_all(self, pods, code=0, reason=None, namespace="test", message=""):
-        """The same of PODS; the controller looks when all have ended."""
+        """The same for PODS; the controller acts when all have ended."""
         for pod in pods:
             self._end_logs(self.store.find(st.PODS, namespace, pod))
         reason = reason or ("Completed" if code == 0 else "Error")
@@ -80,7 +79,7 @@ class FakeVolcano:
             "waiting": {"reason": reason, "message": message}}))
 
     def restart_container(self, pod, code=1, namespace="test"):
-        """The first container of POD has ended with CODE and runs again (restartPolicy OnFailure)."""
+        """The first container of POD has ended with CODE and is restarted (restartPolicy OnFailure)."""
         obj = self.store.find(st.PODS, namespace, pod)
 
         def edit(tree):
@@ -94,14 +93,14 @@ class FakeVolcano:
         self.store.change(st.PODS, namespace, obj.name, edit)
 
     def set_phase(self, job, phase, namespace="test", **status):
-        """The job's own word, whatever its pods say."""
+        """Set the job's own phase, whatever its pods' states are."""
         def edit(tree):
             tree.setdefault("status", {}).update(status)
             tree["status"]["state"] = {"phase": phase, "lastTransitionTime": st.now()}
         self.store.change(st.JOBS, namespace, job, edit)
 
     def obey(self):
-        """What was taken while `patient`."""
+        """Carry out the Commands that were accepted while `patient`."""
         with self.store.lock:
             self._busy.now = True
             try:
@@ -111,7 +110,7 @@ class FakeVolcano:
                 self._busy.now = False
 
     def remove_pods(self, job, namespace="test", which=lambda pod: True):
-        """The pods of JOB (those that are WHICH) end and are gone."""
+        """End and delete the pods of JOB (those that match WHICH)."""
         for name in self.pods(job, namespace):
             if not which(self.store.find(st.PODS, namespace, name)):
                 continue
@@ -121,7 +120,7 @@ class FakeVolcano:
             self._end_logs(pod)
             self.store.remove(st.PODS, namespace, name)
 
-    # --- what the controllers do ---
+    # --- the controllers ---
 
     def _changed(self, change):
         if getattr(self._busy, "now", False):
@@ -219,7 +218,7 @@ class FakeVolcano:
         self._remove_group(job)
 
     def _obey_policies(self, job, tree):
-        """What the job's policies say of its pods that have failed. False: nothing."""
+        """Apply the job's policies to its failed pods. Return false if none applies."""
         done = False
         for name in self.pods(job.name, job.namespace):
             pod = self.store.find(st.PODS, job.namespace, name)
@@ -232,7 +231,7 @@ class FakeVolcano:
         return done
 
     def _restart(self, job, task=None):
-        """Start JOB again, or only TASK. Of the last attempt of a job, the pods that have ended stay."""
+        """Restart JOB, or only TASK. Finished pods of a job's last attempt remain."""
         status, spec = self.job(job.name, job.namespace)["status"], self.job(job.name, job.namespace)["spec"]
         retries, limit = status.get("retryCount", 0) + 1, spec.get("maxRetry", 3)
         self._phase(job, "Restarting", drop=True, retryCount=retries)
@@ -302,7 +301,7 @@ def owner(job):
 
 
 def action_of(tree, pod):
-    """What the job's policies do when POD fails: those of its task come first. None: nothing."""
+    """Return the action of the job's policies when POD fails: its task's take precedence. None if there is none."""
     tasks = [task for task in tree["spec"]["tasks"] if task["name"] == pod.labels["volcano.sh/task-spec"]]
     for policies in (tasks[0].get("policies") or [], tree["spec"].get("policies") or []):
         for policy in policies:
@@ -343,7 +342,7 @@ def make_pod(job, tree, task, index, scheduled):
 
 
 def began_at(container):
-    """Since when what CONTAINER is the status of has run; None: it does not."""
+    """Return since when CONTAINER, a container's status, has run; None if it does not run."""
     return container["state"].get("running", {}).get("startedAt")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of mounted clusters share: objects as they stand in a cluster, and reading `changes`."""
+"""Common code of the tests of mounted clusters: objects as they are in a cluster, and reading `changes`."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ import store as st
 
 
 def job(name, phase=None, tasks=None, namespace="test", **meta):
-    """A Volcano Job of somebody else; TASKS: name -> replicas."""
+    """Return a Volcano Job of another user; TASKS: name -> replicas."""
     tree = {
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), **meta},
@@ -30,7 +30,7 @@ def job(name, phase=None, tasks=None, namespace="test", **meta):
 
 
 def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code=0):
-    """A pod of OWNER (an Object) as Volcano makes it."""
+    """Return a pod of OWNER (an Object) as Volcano creates it."""
     times = {"startedAt": st.now(), "finishedAt": st.now()}
     states = {"Pending": {"waiting": {"reason": "ContainerCreating"}},
               "Running": {"running": {"startedAt": st.now()}},
@@ -60,13 +60,13 @@ def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code
 
 @functools.lru_cache(maxsize=1)
 def real_parts():
-    """A running pod of the recordings."""
+    """Return a running pod of the recordings."""
     return next(s.tree for s in recordings.Recording("success").steps
                 if s.resource is st.PODS and s.tree["status"]["phase"] == "Running")
 
 
 def real_pod(owner, task, index):
-    """A running pod of OWNER as large as those of a real cluster (9 KB)."""
+    """Return a running pod of OWNER as large as in a real cluster (9 KB)."""
     tree = pod(owner, task, index, phase="Running")
     real = real_parts()
     tree["metadata"]["managedFields"] = real["metadata"]["managedFields"]
@@ -77,8 +77,8 @@ def real_pod(owner, task, index):
 
 
 def until_runs(job):
-    """Wait until JOB and all its replicas run, as two watches tell: before its controller's word has come, the
-    pods alone may say so, and then an older word of it that they do not."""
+    """Wait until JOB and all its replicas run, according to both watches: before its controller's event arrives, the
+    pods alone may show that, and then an older event that they do not."""
     def told():
         status = job.status()
         return status["phase"] == "Running" and all(
@@ -88,7 +88,7 @@ def until_runs(job):
 
 
 def known(kx):
-    """.kxfs/info as it is now."""
+    """Return the present .kxfs/info."""
     return kx.read(".kxfs", "info")
 
 
@@ -110,7 +110,7 @@ class Changes:
         self.proc.wait(harness.LIMIT)
 
     def until(self, wanted, timeout=harness.LIMIT):
-        """All lines so far, once there is one that is WANTED: [time, id, state, reason]."""
+        """Return all lines so far, once there is one that matches WANTED: [time, id, state, reason]."""
         end = time.monotonic() + timeout
         fd = self.proc.stdout.fileno()
         while not any(wanted(line) for line in self.lines):
