@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What contrib/package needs to make an image, of programs that this machine may not be able to run.
+"""Makes an image for contrib/package, from programs that this machine may not be able to run.
 
     image.py rootfs KXFS VERSION SYSROOT DIRECTORY    fill DIRECTORY with KXFS and what it needs; prints the licences
     image.py bill KXFS VERSION SYSROOT PACKAGE...     print the bill of materials of KXFS with these packages
@@ -31,10 +31,10 @@ FILES = {
 
 
 def needed(program):
-    """(names of the libraries, the loader) that an ELF file asks for."""
-    said = sbom.output("readelf", "-W", "-d", "-l", program)
-    loader = re.search(r"Requesting program interpreter: (\S+)\]", said)
-    return re.findall(r"\(NEEDED\).*\[(\S+)\]", said), loader and loader[1]
+    """Return (the names of the libraries, the loader) that an ELF file needs."""
+    dump = sbom.output("readelf", "-W", "-d", "-l", program)
+    loader = re.search(r"Requesting program interpreter: (\S+)\]", dump)
+    return re.findall(r"\(NEEDED\).*\[(\S+)\]", dump), loader and loader[1]
 
 
 def find(sysroot, triplet, name):
@@ -45,15 +45,15 @@ def find(sysroot, triplet, name):
 
 
 class Archives:
-    """The packages that were unpacked into SYSROOT: who brought which file, and what they are."""
+    """The packages that were unpacked into SYSROOT: the owner of each file, and their data."""
 
     def __init__(self, sysroot):
         self.about_, self.owner = {}, {}
         for path in sorted((sysroot / "var/cache/apt/archives").glob("*.deb")):
             fields = sbom.output("dpkg-deb", "-f", path, "Package", "Version", "Source", "Architecture")
-            told = dict(line.split(": ", 1) for line in fields.splitlines())
-            name = told["Package"]
-            self.about_[name] = told["Version"], told.get("Source", name).split(" ")[0], told["Architecture"]
+            control = dict(line.split(": ", 1) for line in fields.splitlines())
+            name = control["Package"]
+            self.about_[name] = control["Version"], control.get("Source", name).split(" ")[0], control["Architecture"]
             if not name.endswith("-dev"):
                 listed = subprocess.run(["dpkg-deb", "-c", path], stdout=subprocess.PIPE, check=True, text=True).stdout
                 self.owner.update((file, name) for file in re.findall(r" \./(\S*\.so\S*)", listed))
@@ -102,7 +102,7 @@ def bill(program, version, sysroot, *packages):
 
 
 def index(layout, name, version):
-    """One image of several architectures is an index of their manifests; index.json names it alone."""
+    """An image for several architectures is an index of their manifests; index.json names only the index."""
     layout = pathlib.Path(layout)
     manifests = []
     for entry in json.loads((layout / "index.json").read_text())["manifests"]:

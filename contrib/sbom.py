@@ -3,8 +3,8 @@
 """sbom.py KXFS VERSION: the software bill of materials of a built kxfs, as SPDX 2.3 in JSON, on standard output.
 
 It lists kxfs, each shared library that the program loads (with the Debian package that it is from, its version and
-licence) and uthash, which is compiled in. SOURCE_DATE_EPOCH is the time that it says. image.py asks the same of packages
-that are not installed.
+licence) and uthash, which is compiled in. SOURCE_DATE_EPOCH is its time. image.py does the same for packages that are not
+installed.
 """
 
 import datetime
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-# What each package's libraries are under; its own copyright file says the same at length.
+# The licences of each package's libraries; its own copyright file has the details.
 LICENCES = {
     "ca-certificates": "MPL-2.0",
     "coreutils": "GPL-3.0-or-later",
@@ -59,7 +59,7 @@ def output(*cmd):
 
 
 def package_of(path):
-    """The Debian package of a file, by the path under which it was installed: /lib may be /usr/lib by now."""
+    """Return the Debian package of a file, by the path under which it was installed: /lib may be /usr/lib by now."""
     for name in (path, os.path.realpath(path), re.sub("^/usr", "", os.path.realpath(path))):
         p = subprocess.run(["dpkg-query", "-S", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
                            text=True)
@@ -69,13 +69,13 @@ def package_of(path):
 
 
 def libraries(program):
-    """The names of the packages of PROGRAM's libraries."""
+    """Return the names of the packages of PROGRAM's libraries."""
     paths = re.findall(r"(/\S+) \(0x", output("ldd", program))
     return sorted({package_of(path) for path in paths})
 
 
 def installed(name):
-    """(version, source, architecture) of a package of this machine."""
+    """Return (version, source, architecture) of a package of this machine."""
     found = output("dpkg-query", "-W", "-f", "${Version} ${source:Package} ${Architecture}\n", name)
     return found.split("\n", maxsplit=1)[0].split(" ")
 
@@ -95,7 +95,7 @@ def element(name, version, licence, **more):
 
 
 def bill(program, version, names, about):
-    """Of PROGRAM with the packages NAMES, of which ABOUT tells as installed() does, and of uthash."""
+    """Return the bill of PROGRAM with the packages NAMES, whose data ABOUT returns like installed(), and of uthash."""
     when = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     with open(program, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()

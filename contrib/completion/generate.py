@@ -25,7 +25,7 @@ class Option:
 
     @property
     def word(self):
-        """As it is completed: what takes a value ends with '='."""
+        """Return it as it is completed: with '=' if it takes a value."""
         return self.names[-1] + ("=" if self.arg else "")
 
 
@@ -37,7 +37,7 @@ def read_options(text):
 
 
 def quoted(text):
-    """TEXT within the single quotes of bash and zsh."""
+    """Return TEXT within the single quotes of bash and zsh."""
     return text.replace("'", "'\\''")
 
 

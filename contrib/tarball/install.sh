@@ -43,7 +43,7 @@ missing() {
 }
 
 install() {
-	said=$("$here/bin/kxfs" --version 2>&1) || {
+	version=$("$here/bin/kxfs" --version 2>&1) || {
 		echo "install.sh: kxfs can't run here: it needs glibc 2.34 or newer; here is $(getconf GNU_LIBC_VERSION)" >&2
 		exit 1
 	}
@@ -62,7 +62,7 @@ install() {
 			>"$1/lib/systemd/$kind/kxfs@.service"
 	done
 	printf '%s\n' "$dirs" | sort -u >"$1/$made"
-	echo "Installed below $1: $(printf '%s\n' "$said" | head -n 1)"
+	echo "Installed below $1: $(printf '%s\n' "$version" | head -n 1)"
 	[ "$1" = /usr ] || echo "For mount -t kxfs and fstab, as root: ln -s $1/sbin/mount.kxfs /sbin/"
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An AppDef as the document that a mount reads (appdef(5)), and a role as far as such a document tells of it."""
+"""An AppDef as the document that a mount reads (appdef(5)), and a role from such a document."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from torchx.specs import (
 from torchx_kxfs import options
 from torchx_kxfs.mount import KxfsError, Mount
 
-# Where a role keeps the directory of its workspace between its build and the document.
+# The key of a role's metadata with the directory of its workspace, between its build and the document.
 CWD = "kxfs.cwd"
-# What a shell keeps of itself, which is not true of a job.
+# Variables of a shell itself, which are not true of a job.
 OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
 
 
 def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, Any]:
-    """The AppDef with the run options. A directory that its workspaces name is put into CFG, too, for TorchX shows that."""
+    """Return the AppDef with the run options. A directory that its workspaces name is set in CFG, too, since TorchX
+    shows that."""
     cwd = _take_directory(app, cfg, mount)
     ret = dataclasses.asdict(app)
     inherited = _environment(mount, cwd) if mount.is_local and cfg.get(options.INHERIT) else {}
@@ -49,7 +50,7 @@ def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, 
 
 
 def _take_directory(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> str | None:
-    """Where a local job runs: as it was said, else in its workspace, else here."""
+    """Return where a local job runs: the given directory, else its workspace, else the present one."""
     found = {role.metadata.pop(CWD) for role in app.roles if CWD in role.metadata}
     if not mount.is_local:
         return None
@@ -65,8 +66,8 @@ def _take_directory(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> str
 
 
 def _environment(mount: Mount, cwd: str | None) -> dict[str, str]:
-    """What differs of ours from that of kxfs, which all its jobs have. As TorchX does for local jobs, the directory of the
-    job is looked at last for programs. Names and values that no document takes are left out."""
+    """Return our variables that differ from those of kxfs, which all its jobs have. As with TorchX's local jobs,
+    programs are searched in the job's directory last. Names and values that a document can't have are omitted."""
     there = mount.environment()
     ours = {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{cwd}"}
     return {name: value.replace("$", "$$") for name, value in ours.items()
@@ -82,7 +83,7 @@ def _is_text(value: str) -> bool:
 
 
 def _overlays(role: Role, metadata: dict[str, Any]) -> dict[str, Any]:
-    """METADATA of ROLE, where an overlay that is named by its file is read, and a tuple says that it replaces."""
+    """Return METADATA of ROLE; an overlay that is a file name is read, and a tuple means that it replaces."""
     if isinstance(metadata.get("kubernetes"), str):
         with contextlib.suppress(ImportError):  # TorchX 0.7.0 reads no files
             from torchx.specs.overlays import get_overlay
@@ -93,7 +94,7 @@ def _overlays(role: Role, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replacing(overlay: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples: the key says it."""
+    """JSON has no tuples: the key expresses that."""
     ret: dict[str, Any] = {}
     for key, value in overlay.items():
         if isinstance(value, tuple) and not key.startswith("__"):
@@ -107,7 +108,8 @@ def _replacing(overlay: dict[str, Any]) -> dict[str, Any]:
 
 
 def role_of(status: dict[str, Any], written: dict[str, Any]) -> Role:
-    """A role as the mount knows it: STATUS, and what was WRITTEN of it, if that is known. Numbers may be text."""
+    """Return a role as the mount knows it: STATUS, and its part of the document (WRITTEN), if known. Numbers may be
+    text."""
     role = Role(name=status["name"], image=_text(written, "image", ""), num_replicas=status["desired"])
     role.entrypoint = _text(written, "entrypoint", role.entrypoint)
     role.args = [str(arg) for arg in _typed(written, "args", list)]
@@ -134,7 +136,7 @@ def _typed(written: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def _mounts(written: list[Any]) -> list[BindMount | VolumeMount | DeviceMount]:
-    """In TorchX's own form, or in that of appdef(5), where `type` may be told by the keys."""
+    """Read it in TorchX's own form, or in that of appdef(5), where the keys may imply `type`."""
     if all(isinstance(item, str) for item in written):
         return parse_mounts(written)
     ret: list[BindMount | VolumeMount | DeviceMount] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One job of a mount: its status, its end, its replicas. A job is in jobs/, later perhaps in history/, and is read in
-the same way in both."""
+"""One job of a mount: its status, its end, its replicas. A job is in jobs/, later perhaps in history/, and is read
+in the same way in both."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Job:
 
     @property
     def is_listed(self) -> bool:
-        """Is it in jobs/, not in history/?"""
+        """True if it is in jobs/, not in history/."""
         return self.path.parent.name == "jobs"
 
     def status(self) -> dict[str, Any]:
-        """status.json; kxfs-status(5) describes it."""
+        """Return status.json, which kxfs-status(5) describes."""
         found: dict[str, Any] = json.loads((self.path / "status.json").read_text(encoding="utf-8"))
         return found
 
     def why(self) -> str:
-        """Why it does not run, or has failed, in words; "" if there is nothing to say."""
+        """Return why it does not run, or has failed, as text; "" if there is no reason."""
         return (self.path / "why").read_text(encoding="utf-8").strip()
 
     def manifest(self) -> str:
-        """The object in the cluster, or what stands for it of a local job, as YAML."""
+        """Return the object in the cluster, or a local job's equivalent, as YAML."""
         return (self.path / "manifest.yaml").read_text(encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
-        """The AppDef that it was made from; empty if that is not known or is a manifest."""
+        """Return the AppDef that it was made from; empty if that is unknown, or a manifest."""
         try:
             text = (self.path / "app.yaml").read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class Job:
         return found if isinstance(found, dict) and isinstance(found.get("roles"), list) else {}
 
     def remove(self) -> None:
-        """Cancel it; or take it out of the history for good, if it is there."""
+        """Cancel it; or remove it from history/ for good, if it is there."""
         try:
             os.rmdir(self.path)
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class Job:
             raise self._refused("remove", error) from error
 
     def actions(self) -> list[str]:
-        """The words that its ctl takes now."""
+        """Return the actions that its ctl accepts now."""
         with contextlib.suppress(FileNotFoundError):
             return (self.path / "ctl").read_text().split()
         return []
@@ -77,7 +77,7 @@ class Job:
             raise self._refused(word, error) from error
 
     def replica(self, role: str, k: int) -> pathlib.Path:
-        """The directory of replica K of ROLE."""
+        """Return the directory of replica K of ROLE."""
         taken: dict[str, str] = {}
         for number, known in enumerate(self.status()["roles"]):
             directory = _directory(known["name"])
@@ -93,11 +93,12 @@ class Job:
         raise ValueError(f"{self.path.name} has no role {role}, only {_list(taken.values())}")
 
     def _refused(self, verb: str, error: OSError) -> KxfsError:
-        return KxfsError(f"{verb} {self.path}: {error.strerror}; {self.mount.path}/.kxfs/log says why")
+        return KxfsError(f"{verb} {self.path}: {error.strerror}; {self.mount.path}/.kxfs/log has the reason")
 
 
 def find_job(mounts: Iterable[Mount], ident: str) -> Job | None:
-    """The job with this id in the first of MOUNTS that has it; one whose kxfs has ended meanwhile has none."""
+    """Return the job with this id in the first of MOUNTS that has it. A mount whose kxfs has ended meanwhile has
+    none."""
     if "/" in ident or ident.startswith("."):
         return None
     for mount in mounts:
@@ -118,7 +119,7 @@ def _is_dir(path: pathlib.Path) -> bool:
 
 
 def _directory(role: str) -> str:
-    """What the directories of a role's replicas begin with: kxfs-layout(5), Replicas."""
+    """Return the prefix of the directories of a role's replicas: kxfs-layout(5), Replicas."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", role):
         return role
     return re.sub(r"[^a-z0-9-]", "", role.lower()).strip("-") or "role"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The lines that a replica has printed: from `log`, from `follow`, or, where times are asked for, from `stamped`."""
+"""The lines that a replica has printed: from `log`, from `follow`, or, if times are requested, from `stamped`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 from torchx_kxfs.job import Job
 
-# How long the time of a line may come later than the line.
+# How much later than the line its time may arrive.
 STAMP_SECONDS = 30
 
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
               should_tail: bool) -> Iterator[str]:
-    """Lines with their newline: of the newest attempt, or with SHOULD_TAIL of all attempts, as they are printed, until
-    the replica has finished."""
+    """Return lines with their newline: of the newest attempt, or with SHOULD_TAIL of all attempts, as they are
+    printed, until the replica has finished."""
     should_tail = should_tail and job.is_listed
     if until and until.timestamp() <= time.time():
         should_tail = False  # nothing is to come
@@ -35,7 +35,7 @@ def _read(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def _window(lines: Iterator[bytes], since: datetime | None, until: datetime | None) -> Iterator[bytes]:
-    """Those of LINES that were printed from SINCE to UNTIL, without their times."""
+    """Return those of LINES that were printed from SINCE to UNTIL, without their times."""
     first = _stamp(since) if since else b""
     last = _stamp(until) if until else b"~"
     for line in lines:
@@ -47,13 +47,14 @@ def _window(lines: Iterator[bytes], since: datetime | None, until: datetime | No
 
 
 def _stamp(when: datetime) -> bytes:
-    """As the mount writes times, which can be compared as text. A time without a zone is local."""
+    """Return a time in the mount's format, which can be compared as text. A time without a zone is local."""
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
 
 
 def _follow_stamped(job: Job, replica: pathlib.Path) -> Iterator[bytes]:
-    """The replica's lines behind their times, as they come. They stand in the `stamped` of the job, among those of the
-    other replicas, in the order of the job's `follow`, which tells when there is more, and ends when there will be none."""
+    """Return the replica's lines after their times, as they arrive. They are in the job's `stamped`, among those of
+    the other replicas, in the order of the job's `follow`, which shows when there are more, and ends after the last
+    one."""
     role, _, k = replica.name.rpartition("-")
     begin = f"{role}/{k} ".encode()
     with open(job.path / "follow", "rb") as follow, open(job.path / "stamped", "rb") as stamped:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which mounts of kxfs there are, and which one is meant."""
+"""Finds the mounts of kxfs, and the one to use."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import yaml
 
 VARIABLE = "KXFS_MOUNT"
 MOUNTINFO = "/proc/self/mountinfo"
-# What is said where kxfs has ended, and of what was asked in just that moment.
+# Errors after kxfs has ended, and of requests at that moment.
 ENDED = (errno.ENOTCONN, errno.ECONNABORTED)
 
 
 class KxfsError(RuntimeError):
-    """What the user reads: what is wrong, and what to do."""
+    """A message for the user: the error, and the remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mount:
-    """A mount that answers."""
+    """A mount that responds."""
 
     path: pathlib.Path
     backend: str
@@ -34,11 +34,11 @@ class Mount:
 
     @property
     def is_local(self) -> bool:
-        """Do jobs run as processes of this machine?"""
+        """True if jobs run as processes of this machine."""
         return self.backend == "local"
 
     def environment(self) -> dict[str, str]:
-        """What its jobs have when they are given nothing: that of kxfs. Empty if it can't be read."""
+        """Return the environment that its jobs get by default: that of kxfs. Empty if it can't be read."""
         try:
             data = pathlib.Path(f"/proc/{self.pid}/environ").read_bytes()
         except OSError:
@@ -47,13 +47,13 @@ class Mount:
         return {name: value for name, _, value in pairs if name}
 
     def statuses(self) -> list[dict[str, Any]]:
-        """status.json of each job in jobs/."""
+        """Return status.json of each job in jobs/."""
         lines = (self.path / "list.jsonl").read_text(encoding="utf-8").split("\n")
         return [json.loads(line) for line in lines if line]
 
 
 def open_mount(path: str | os.PathLike[str]) -> Mount:
-    """The mount at PATH, if that is one."""
+    """Return the mount at PATH, or None."""
     top = pathlib.Path(os.path.abspath(os.path.expanduser(path)))
     try:
         info = yaml.safe_load((top / ".kxfs/info").read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def open_mount(path: str | os.PathLike[str]) -> Mount:
 
 
 def mount_points() -> list[str]:
-    """Where this user has mounted kxfs; without any, where others let everybody in."""
+    """Return the mounts of this user; without any, those of others that allow all users."""
     own, others = [], []
     with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -85,8 +85,8 @@ def mount_points() -> list[str]:
 
 
 def all_mounts(ended: list[KxfsError] | None = None) -> Iterator[Mount]:
-    """Those of them that answer, at least one: a dead one has no jobs to show. What is wrong with the others is added to
-    ENDED."""
+    """Return those of them that respond, at least one: a dead one has no jobs to show. Add the errors of the others
+    to ENDED."""
     found = False
     for path in mount_points():
         try:
@@ -103,13 +103,13 @@ def all_mounts(ended: list[KxfsError] | None = None) -> Iterator[Mount]:
 
 
 def named_mount(given: str | None) -> Mount | None:
-    """The mount at GIVEN, else that of $KXFS_MOUNT; None if neither says anything."""
+    """Return the mount at GIVEN, else that of $KXFS_MOUNT; None if neither is set."""
     path = given or os.environ.get(VARIABLE)
     return open_mount(path) if path else None
 
 
 def the_mount(given: str | None) -> Mount:
-    """The mount that is named, else the only one that there is."""
+    """Return the named mount, else the only one."""
     named = named_mount(given)
     if named:
         return named

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The run options: what TorchX is told of them, and which of them the mount gets."""
+"""The run options: their descriptions for TorchX, and the ones that the mount gets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from torchx.specs import CfgVal, InvalidRunConfigException, runopts
 from torchx.util.types import to_dict
 
-# Options of the mount's jobs, which check them: kxfs(1), Run options.
+# Options of the mount's jobs, which the mount checks: kxfs(1), Run options.
 OF_JOBS: dict[str, tuple[type, str]] = {
     "queue": (str, "(Volcano, AppWrapper, JobSet, Job) queue that the job waits in"),
     "service_account": (str, "(cluster) service account of the pods"),
@@ -27,14 +27,14 @@ OF_JOBS: dict[str, tuple[type, str]] = {
     "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
     "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace, else the current directory"),
 }
-# What a local job has of the environment of who runs it.
+# Whether a local job gets the environment of the user who runs it.
 INHERIT = "inherit_env"
 # The kind of the job, which a mount of all kinds of a cluster can't know.
 SCHEDULER = "scheduler"
 
 
 class RunOpts(runopts):
-    """TorchX 0.7.0 leaves out what is no option, without a word; later ones refuse it, with other spellings of each."""
+    """TorchX 0.7.0 silently drops unknown options; later versions refuse them, with spelling variants of each."""
 
     def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
         cfg = super().cfg_from_str(cfg_str)
@@ -51,7 +51,7 @@ def refuse_unknown(opts: runopts, names: Iterable[str]) -> None:
 
 
 def run_opts() -> runopts:
-    """All of them but image_repo and quiet, which TorchX's Docker workspaces add."""
+    """Return all of them except image_repo and quiet, which TorchX's Docker workspaces add."""
     opts = RunOpts()
     opts.add("mount", type_=str,
              help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
@@ -65,5 +65,5 @@ def run_opts() -> runopts:
 
 
 def scheduler_args(cfg: Mapping[str, CfgVal]) -> dict[str, CfgVal]:
-    """Those that were given, for the document."""
+    """Return the given options, for the document."""
     return {name: cfg[name] for name in OF_JOBS if cfg.get(name) is not None}

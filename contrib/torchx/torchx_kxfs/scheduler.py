@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """TorchX's interface of a scheduler, in terms of the files of a mount.
 
-What TorchX asks of a job names the job alone, not its mount; so it is looked for in all mounts of the user, those
-first that are named.
-"""
+TorchX names only the job in its requests, not its mount; so the job is searched in all mounts of the user, first in
+the named ones."""
 
 from __future__ import annotations
 
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 
 
 class KxfsJob:
-    """What would be submitted: a document for a mount, and the images to push before. It is launched once, however often
-    that is asked for: the file of the mount is chosen here, and the job is kept."""
+    """The submission: a document for a mount, and the images to push before. It is launched once, however often that
+    is requested: the file name is chosen here, and the job is stored."""
 
     def __init__(self, mount: Mount, document: dict[str, Any], images: dict[str, tuple[str, str]]) -> None:
         self.mount = mount
@@ -62,7 +61,8 @@ class KxfsJob:
             raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
 
     def __str__(self) -> str:
-        """What the mount would make of it, with a placeholder for the end of the id; once it is launched, what it has made."""
+        """Return the manifest that the mount would make, with a placeholder for the end of the id; once it is
+        launched, the real one."""
         job = find_job([self.mount], self.ident) if self.ident else None
         return job.manifest() if job else dry_run(self.mount, self.file, self.text())
 
@@ -80,7 +80,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return options.run_opts()
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Any = None) -> None:
-        """The mount checks; a role may well be without a resource."""
+        """The mount checks the AppDef; a role may have no resource."""
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KxfsJob]:
         options.refuse_unknown(self.run_opts(), cfg)  # which a program may give, and TorchX 0.7.0 passes on
@@ -107,7 +107,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
                             "give --workspace '' to run the image as it is") from error
 
     def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        """An image with the workspace in it; on a local mount the directory in which the job runs."""
+        """Build an image with the workspace in it; on a local mount, set the directory in which the job runs."""
         if the_mount(_text(cfg, "mount")).is_local:
             role.metadata[CWD] = _directory(workspace)
         elif cfg.get("image_repo"):
@@ -118,7 +118,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def caching_build_workspace_and_update_role(self, role: Role, cfg: Mapping[str, CfgVal],
                                                 build_cache: dict[object, object]) -> None:
-        """As TorchX since 2026 asks for it, where each role has a workspace of its own."""
+        """For TorchX since 2026, where each role has a workspace of its own."""
         workspace = role.workspace
         if workspace and the_mount(_text(cfg, "mount")).is_local:
             if not workspace.is_unmapped_single_project():
@@ -139,7 +139,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             return _description(job) if job else None
 
     def describe_native(self, app_id: str) -> Optional[AppDryRunInfo[str]]:
-        """The manifest. (TorchX 0.7.0 does not ask for it.)"""
+        """Return the manifest. (TorchX 0.7.0 does not call this.)"""
         job = self._find(app_id)
         return AppDryRunInfo(job.manifest(), str) if job else None
 
@@ -155,7 +155,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return [_list_entry(status) for status in statuses.values()]
 
     def _cancel_existing(self, app_id: str) -> None:
-        """A TorchX that has `delete` leaves a job that it cancels where it is. A local one is kept in history/."""
+        """A TorchX with `delete` does not remove a cancelled job. A local one is kept in history/."""
         job = self._existing(app_id)
         if hasattr(Scheduler, "delete") and not job.mount.is_local and "suspend" in job.actions():
             job.control("suspend")
@@ -176,8 +176,8 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return filter_regex(regex, lines) if regex else lines
 
     def _find(self, app_id: str) -> Job | None:
-        """The job, first in the mounts that were named. That it is nowhere is not said while there is a mount whose kxfs has
-        ended: there it may still run."""
+        """Return the job, first from the named mounts. It is not reported as missing while there is a mount whose
+        kxfs has ended: it may still run there."""
         named = named_mount(None)
         own = [*self._mounts, *([named] if named else [])]
         ended: list[KxfsError] = []
@@ -197,7 +197,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KxfsScheduler:
-    """TorchX calls it with the parameters of all schedulers."""
+    """TorchX calls this with the parameters of all schedulers."""
     return KxfsScheduler(session_name, docker_client=kwargs.get("docker_client"))
 
 
@@ -207,7 +207,7 @@ def _text(cfg: Mapping[str, CfgVal], name: str) -> str | None:
 
 
 def _directory(workspace: str) -> str:
-    """The directory that a workspace names."""
+    """Return the directory that a workspace names."""
     path = os.path.abspath(os.path.expanduser(workspace[7:] if workspace.startswith("file://") else workspace))
     if not os.path.isdir(path):
         raise KxfsError(f"a local job runs in its workspace, and {workspace} is no directory of this machine: give "
@@ -216,7 +216,7 @@ def _directory(workspace: str) -> str:
 
 
 def _state(word: str) -> AppState:
-    """The words of a mount are TorchX's own."""
+    """The states of a mount are TorchX's own."""
     return AppState.__members__.get(word, AppState.UNKNOWN)
 
 
@@ -250,8 +250,8 @@ def _description(job: Job) -> DescribeAppResponse:
 
 
 def _replica(role: str, replica: dict[str, Any], status: dict[str, Any]) -> ReplicaStatus:
-    """Its failure, if it has failed, in the form in which TorchX shows those of its own programs. The last words are of
-    the replica that failed first, and so of the only one."""
+    """Return its failure, if it has failed, in TorchX's own format. The last words are those of the replica that
+    failed first, so they are shown if it is the only one."""
     error = NONE
     alone = sum(one["state"] == "FAILED" for other in status["roles"] for one in other["replicas"]) == 1
     if replica["state"] == "FAILED":

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How a document becomes a job, exactly once: it is written to submit/ under a name that nobody else has, and what
-becomes of it stands beside it, in NAME.job or NAME.error.
+"""Turns a document into a job, exactly once: it is written to submit/ under a unique name, and the result appears
+beside it, as NAME.job or NAME.error.
 
-The mount launches the file when it is closed. Whatever happens to us after that, the job is launched at most once, and
-NAME.job names it: an interrupted close ends our waiting, not the request.
-"""
+The mount launches the file when it is closed. Whatever happens to this process after that, the job is launched at
+most once, and NAME.job names it: an interrupted close ends the waiting, not the request."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ import time
 
 from torchx_kxfs.mount import KxfsError, Mount
 
-# The mount itself asks a cluster for at most ten minutes what became of a request whose answer was lost.
+# The mount itself queries a cluster for at most ten minutes about a request whose reply was lost.
 VERDICT_SECONDS = 660
-# A close that ends with one of these says nothing about the job.
+# A close that fails with one of these leaves the outcome open.
 UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
 
-# Where a manifest names its job, and the record of a local job.
+# The line that names the job in a manifest, and in the record of a local job.
 _ID = re.compile(r"^(?:id|metadata:\n  name): (\S+-\w+)$", re.MULTILINE)
 
 logger = logging.getLogger(__name__)
 
 
 def submit(mount: Mount, name: str, document: str) -> str:
-    """Launch DOCUMENT as submit/NAME; if that is there already, from a call that did not see its end, find out what became
-    of it. Returns the id of the job; KxfsError has the reason of a refusal."""
+    """Launch DOCUMENT as submit/NAME. If that file exists, from a call that did not see the outcome, find the
+    outcome. Return the id of the job; KxfsError has the reason of a refusal."""
     path = mount.path / "submit" / name
     try:
         error = _write(path, document)
@@ -41,15 +40,15 @@ def submit(mount: Mount, name: str, document: str) -> str:
         ident = _verdict(path, error)
     except KeyboardInterrupt:
         logger.warning("Interrupted while the job was being submitted. If it runs, the link %s.job names it; if it was "
-                       "refused, %s.error says why.", path, path)
+                       "refused, %s.error has the reason.", path, path)
         raise
     _remove(path, ".job")
     return ident
 
 
 def dry_run(mount: Mount, name: str, document: str) -> str:
-    """The manifest that DOCUMENT would make, as YAML; nothing is launched. The end of the id, which is random for each
-    launch, is replaced by SUFFIX."""
+    """Return the manifest that DOCUMENT would make, as YAML, without a launch. The end of the id, which is random
+    for each launch, is replaced by SUFFIX."""
     path = mount.path / "dryrun" / name
     try:
         error = _write(path, document)
@@ -63,12 +62,12 @@ def dry_run(mount: Mount, name: str, document: str) -> str:
 
 
 def new_name() -> str:
-    """A file that nobody else has."""
+    """Return a unique file name."""
     return f"torchx-{secrets.token_hex(16)}.json"
 
 
 def _write(path: pathlib.Path, document: str) -> OSError | None:
-    """Write the file and close it; returns what the close failed with."""
+    """Write the file and close it; return the error of the close."""
     data = document.encode("utf-8")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -92,7 +91,7 @@ def _write(path: pathlib.Path, document: str) -> OSError | None:
 
 
 def _abandon(fd: int) -> None:
-    """Close what is not whole: an empty file submits nothing."""
+    """Close an incomplete file: an empty file submits nothing."""
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
     with contextlib.suppress(OSError):
@@ -100,9 +99,9 @@ def _abandon(fd: int) -> None:
 
 
 def _verdict(path: pathlib.Path, error: OSError | None) -> str:
-    """The id of the job that the file became. ERROR is what its close failed with."""
+    """Return the id of the job that the file became. ERROR is the error of its close."""
     end = time.monotonic() + VERDICT_SECONDS
-    told = False
+    reported = False
     while True:
         with contextlib.suppress(FileNotFoundError):
             return os.path.basename(os.readlink(f"{path}.job"))
@@ -113,9 +112,9 @@ def _verdict(path: pathlib.Path, error: OSError | None) -> str:
         if time.monotonic() > end:
             raise KxfsError(f"whether the job was launched is not known yet. The link {path}.job will name it, or "
                             f"{path}.error will say why it was not; do not submit it again before.") from None
-        if not told:
+        if not reported:
             logger.info("waiting for the cluster's answer (%s.job or %s.error)", path, path)
-            told = True
+            reported = True
         time.sleep(0.2)
 
 
@@ -127,7 +126,7 @@ def _reason(path: pathlib.Path) -> str:
 
 
 def _remove(path: pathlib.Path, *verdicts: str) -> None:
-    """The mount has read the file: it would only fill the directory."""
+    """Remove the file, which the mount has read: it would only fill the directory."""
     for name in (path.name, *(path.name + verdict for verdict in verdicts)):
         with contextlib.suppress(OSError):
             path.with_name(name).unlink()
