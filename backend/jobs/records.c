@@ -728,11 +728,14 @@ static void load_work(void *data)
 	cleanup_free char *dir = text_print("%s/jobs", l->rs->state_dir);
 	int err = disk_mkdir(AT_FDCWD, dir);
 
+	/* A power cut must not take the folder away: records are synced in it. */
+	if ((!err || err == -EEXIST) && !l->rs->passive)
+		err = file_sync_dir(l->rs->state_dir);
 	/* A mount that launches nothing still captures; but its disk may be read-only. */
-	if (!err || err == -EEXIST || l->rs->passive)
+	if (!err || l->rs->passive)
 		err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT && !l->err) {
-		l->text = text_print("%s can't be read: %s", dir, strerror(-err));
+		l->text = text_print("%s can't be used: %s", dir, strerror(-err));
 		l->err = err;
 	}
 	if (l->n)

@@ -340,6 +340,19 @@ static void test_seen(void **state)
 	assert_null(records_by_uid(rs, "u"));
 }
 
+/* A start makes the folder of the records, and fails if a power cut could take that away again. */
+static void test_folder_is_synced(void **state)
+{
+	cleanup_free char *jobs = path_of("jobs");
+
+	assert_int_equal(rmdir(jobs), 0);
+	is_sick = true;
+	begin_again("loaded -5");
+	is_sick = false;
+	begin_again("loaded 0");
+	assert_true(exists("jobs"));
+}
+
 /* A damaged record is moved out of the way, and so is what no record is; one that can't be read fails the start. */
 static void test_load(void **state)
 {
@@ -379,6 +392,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overtaken, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_stop, setup_records, teardown_records),
 		cmocka_unit_test_setup_teardown(test_seen, setup_records, teardown_records),
+		cmocka_unit_test_setup_teardown(test_folder_is_synced, setup_records,
+						teardown_records),
 		cmocka_unit_test_setup_teardown(test_load, setup_records, teardown_records),
 	};
 
