@@ -111,7 +111,9 @@ static void is_dispatched(void *data)
 		says(job, "Failed", "Failed", "ItemCreationFailure.", "creation failure: quota");
 		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
 	}
-	job_make_pod(job);
+	/* A restored etcd has begun it a second time. */
+	if (!cluster_pod(job))
+		job_make_pod(job);
 	controller_soon(2, runs, job);
 }
 
