@@ -233,7 +233,7 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 {
 	if (has_left(s))
 		return false;
-	if (stale_since(p, job))
+	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	if (!s->ended) /* a job that had ended before this mount began was listed with its pods */
 		return before || loop_time_ns() - job->since < SPEC_PATIENCE;
@@ -593,13 +593,18 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 
 /*
  * True if JOB (NULL if the world does not know it), which is the job of S, is not shown before its pods are listed.
- * When another kind begins to be shown, its jobs may be listed first; and the list of a part may fail. Showing a
- * finished job without its pods would declare its unfetched output lost.
+ * When another kind begins to be shown, its jobs may be listed first. While the list of a part fails, a job that an
+ * earlier mount has shown stays as it was: without its pods its unfetched output would count as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct shown *s, const struct world_job *job)
 {
-	return job && s->state == UNLISTED &&
-	       world_awaits_pods(p->config.world, job->view ? job->kind : NULL);
+	const struct world *w = p->config.world;
+	const struct spec_job *before cleanup_job = NULL;
+
+	if (!job || s->state != UNLISTED || !world_awaits_pods(w, job->view ? job->kind : NULL))
+		return false;
+	before = store_get_uid(p->config.store, s->uid);
+	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
 /* Have all parts forget the job of S if nothing of it is left. */
@@ -787,12 +792,12 @@ static void settle_folder(void *data, const struct folder *folder)
 	bool is_there = live && live->view;
 	struct spec_job *old;
 
-	if ((job && job->history) || is_there)
+	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
-	if (is_unheard(p, job)) {
+	if (is_there || is_unheard(p, job)) {
 		/*
 		 * What is known of the job is from an earlier mount, and not confirmed until the cluster has told of
-		 * it.
+		 * it and its pods.
 		 */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
@@ -917,8 +922,7 @@ void publish_listed(void *publish)
 	if (!world_has_listed(p->config.world, WORLD_PODS))
 		return;
 	for (struct shown *s = p->all; s; s = s->hh.next)
-		if (s->state == UNLISTED)
-			enqueue(p, s);
+		enqueue(p, s);
 	folders_each(p->config.folders, settle_late, p);
 }
 

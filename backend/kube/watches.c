@@ -280,11 +280,6 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_sort(w->config.world, x->sort);
-	world_set_sight(w->config.world, x->sort,
-			x->access == ACCESS_GIVEN	 ? WORLD_CONFIRMED
-			: x->access == ACCESS_FORBIDDEN	 ? WORLD_FORBIDDEN
-			: x->access == ACCESS_NOT_SERVED ? WORLD_ABSENT
-							 : WORLD_UNCONFIRMED);
 	/* Reasons that `why` gives only while this sort is known may be given from now on, or no longer. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
@@ -379,6 +374,12 @@ static enum access access_of(int err)
 static void on_state(void *data, int err, const char *text)
 {
 	struct watched *x = data;
+	static const enum world_sight sights[] = {
+		[ACCESS_GIVEN] = WORLD_CONFIRMED,
+		[ACCESS_FORBIDDEN] = WORLD_FORBIDDEN,
+		[ACCESS_NOT_SERVED] = WORLD_ABSENT,
+		[ACCESS_AWAY] = WORLD_AWAY,
+	};
 	enum access access = access_of(err);
 	bool first = access == ACCESS_GIVEN && x->access != ACCESS_GIVEN;
 	bool lost = x->known && (access == ACCESS_FORBIDDEN || access == ACCESS_NOT_SERVED);
@@ -393,6 +394,7 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
+	world_set_sight(w->config.world, x->sort, sights[access]);
 	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
@@ -410,6 +412,9 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
+	/* They may be parts of jobs of another kind. */
+	if (world_is_of_jobs(x->sort) && err && !world_has_listed(w->config.world, x->sort))
+		w->config.news.listed_late(w->config.news.data);
 	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
 		return w->config.events.unserved(w->config.events.data);
 }
@@ -703,7 +708,7 @@ char *watches_offline(struct watches *w)
 	return text_copy(x->text);
 }
 
-char *watches_trouble(struct watches *w, enum world_sort sort)
+static char *trouble_of(struct watches *w, enum world_sort sort)
 {
 	const struct watched *x = &w->all[sort];
 	lock_scope(&w->lock);
@@ -711,6 +716,22 @@ char *watches_trouble(struct watches *w, enum world_sort sort)
 	return x->access == ACCESS_GIVEN
 		       ? NULL
 		       : text_copy(x->text ? x->text : "its list has not arrived yet");
+}
+
+char *watches_trouble(struct watches *w, enum world_sort sort)
+{
+	const struct spec_kind *kind = world_kind(w->config.world, sort);
+	char *ret = trouble_of(w, sort);
+
+	for (size_t i = 0; kind && i < kind->n_parts && !ret; i++) {
+		enum world_sort feed = world_feed(w->config.world, &kind->parts[i]);
+		cleanup_free char *text =
+			feed < WORLD_N_SORTS ? trouble_of(w, feed) : text_copy("");
+
+		if (text && *text)
+			ret = text_print("%s: %s", kind->parts[i].cost, text);
+	}
+	return ret;
 }
 
 bool watches_know(struct watches *w, enum world_sort sort)

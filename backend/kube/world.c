@@ -123,7 +123,7 @@ struct world {
 	unsigned settling;			/* calls of settle() that are under way */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
-	enum world_sight sights[WORLD_N_SORTS];
+	enum world_sight _Atomic sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
 	struct pod *gone; /* pods that are gone, by uid: a driver may have led to its executors */
@@ -1367,22 +1367,31 @@ const struct spec_part *world_part(const struct world *w, enum world_sort sort)
 	return w->parts[sort - WORLD_PARTS];
 }
 
-/* Is SORT that of a part of the jobs of KIND? */
-static bool is_of_kind(const struct world *w, enum world_sort sort, const struct spec_kind *kind)
+enum world_sort world_feed(const struct world *w, const struct spec_part *part)
 {
-	const struct spec_part *part = world_part(w, sort);
+	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++) {
+		const struct spec_part *at = world_part(w, i);
 
-	for (size_t k = 0; part && k < kind->n_parts; k++)
-		if (streq(part->plural, kind->parts[k].plural))
-			return true;
-	return false;
+		if (at && streq(at->plural, part->plural) &&
+		    streq(at->api_version, part->api_version) && w->sights[i] != WORLD_ABSENT)
+			return i;
+	}
+	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+		if (world_kind(w, i) && spec_part_is(part, world_kind(w, i)))
+			return i;
+	return WORLD_N_SORTS;
 }
 
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind)
 {
-	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++)
-		if (w->sights[i] == WORLD_FORBIDDEN && is_of_kind(w, i, kind))
+	for (size_t i = 0; i < kind->n_parts; i++) {
+		enum world_sort feed = world_feed(w, &kind->parts[i]);
+
+		if (feed < WORLD_N_SORTS &&
+		    (w->sights[feed] == WORLD_FORBIDDEN ||
+		     (w->sights[feed] == WORLD_AWAY && !world_has_listed(w, feed))))
 			return true;
+	}
 	return false;
 }
 
@@ -1390,9 +1399,12 @@ bool world_awaits_pods(const struct world *w, const struct spec_kind *kind)
 {
 	bool ret = !world_has_listed(w, WORLD_PODS);
 
-	for (enum world_sort i = WORLD_PARTS; kind && i < WORLD_JOBS; i++)
-		ret |= !world_has_listed(w, i) && w->sights[i] != WORLD_FORBIDDEN &&
-		       w->sights[i] != WORLD_ABSENT && is_of_kind(w, i, kind);
+	for (size_t i = 0; kind && i < kind->n_parts; i++) {
+		enum world_sort feed = world_feed(w, &kind->parts[i]);
+
+		ret |= feed < WORLD_N_SORTS && !world_has_listed(w, feed) &&
+		       w->sights[feed] != WORLD_FORBIDDEN && w->sights[feed] != WORLD_ABSENT;
+	}
 	return ret;
 }
 

@@ -87,7 +87,12 @@ enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kin
 void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part);
 /* Any thread: what the objects of SORT are; NULL: none come. */
 const struct spec_part *world_part(const struct world *w, enum world_sort sort);
-/* May the user not watch a part of the jobs of KIND, so that there may be more pods than are known? */
+/* Any thread: the sort that brings PART: its own, or that of the jobs of a kind. WORLD_N_SORTS: nothing does. */
+enum world_sort world_feed(const struct world *w, const struct spec_part *part);
+/*
+ * Can a part of the jobs of KIND not be listed, since the user may not or the server fails, so that there may be more
+ * pods than are known?
+ */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /*
  * May there be more pods of the jobs of KIND (NULL: any) than are known, since the first list of the pods, or of a part
@@ -144,6 +149,7 @@ enum world_sight {
 	WORLD_UNCONFIRMED,
 	WORLD_CONFIRMED, /* the last list was complete: an object that the world does not know does not exist */
 	WORLD_FORBIDDEN, /* the user has no right to see such objects */
+	WORLD_AWAY,	 /* the server can't be reached, or does not give them */
 	WORLD_ABSENT,	 /* the server does not serve them, or nobody needs them any more */
 };
 void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight);

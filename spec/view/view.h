@@ -268,7 +268,7 @@ struct spec_view_context {
 			    * why jobs wait: */
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
-#define SPEC_UNSEEN_PARTS  4u /* and those that own its pods */
+#define SPEC_UNSEEN_PARTS  4u /* and those that own its pods; or the server does not list them */
 	/* The last snapshot, or NULL. Data that pods no longer show is copied from it. */
 	const struct spec_job *before;
 };

@@ -148,6 +148,26 @@ def test_forbidden_parts(server, make_mount):
     wait_for(lambda: "its pods are not known" in job.read("why"), what="why")
 
 
+@pytest.mark.parametrize(("resource", "source"), [("rayclusters", "rayjob:test"), ("rayclusters", "test"), ("jobs", "test")])
+def test_list_of_parts_fails(server, make_mount, resource, source):
+    """While the server does not list the parts, or the jobs that are parts, who looks sees the job and why its pods are not known."""
+    play(server, "rayjob", "delete", until=all_run(3))
+    fault = server.faults.add("reply", times=100000, reply=replies.unavailable(), verb="list", resource=resource)
+    kx = make_mount(server, source=source)
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
+    trouble = {row["kind"]: row.get("trouble", "") for row in yaml.safe_load(kx.read(".kxfs", "info"))["kinds"]}["rayjob"]
+    if resource == "rayclusters":
+        assert trouble.startswith("pods of RayClusters, and their logs, are not shown: ")
+        assert replicas(job)["head-0"] == "PENDING"
+    else:
+        assert trouble.startswith("pods of Jobs, and their logs, are not shown: ")
+    server.faults.clear(fault)
+    wait_for(lambda: set(replicas(job).values()) == {"RUNNING"}, what="its pods")
+    wait_for(lambda: "trouble" not in kx.read(".kxfs", "info"), what="no more trouble")
+
+
 def test_expired_watch(server, make_mount):
     """After a 410 the parts are relisted; a cluster created meanwhile is found."""
     kx = make_mount(server, source="rayjob:test")
