@@ -366,7 +366,7 @@ static size_t n_pods_of(const char *uid)
 	return job ? job->n_pods : 0;
 }
 
-/* What has led from pods to a job does so when it is gone: a part, or another pod. Of many, the oldest are forgotten. */
+/* A part or a pod that is gone still leads from pods to a job. Of many, the oldest are forgotten. */
 static void test_gone_links(void **state)
 {
 	fill();
