@@ -52,19 +52,40 @@ static const char *root_of(struct json_object *items, const char *uid)
 	return uid;
 }
 
-/* Read the items of LIST that are pods of the job whose uid is OWNER. */
+/* The job that is shown, and the objects among which its pods and parts are. */
+struct shown {
+	const struct spec_kind *kind;
+	struct json_object *items;
+	const char *uid;
+};
+
+/* The reader of the job that the object UID is a part of; NULL: it is not the one that is shown. */
+static const struct spec_reader *reader_of(void *data, const char *uid)
+{
+	const struct shown *shown = data;
+
+	return streq(root_of(shown->items, uid), shown->uid) ? shown->kind->reader : NULL;
+}
+
+/* Read the items of LIST that are pods of the job whose uid is OWNER; others may be its parts. */
 static void read_pods(const struct spec_kind *kind, struct json_object *list, const char *owner,
 		      struct pods *ret)
 {
 	struct json_object *items = spec_tree_find(list, "items");
 	size_t n =
 		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
-	const struct spec_pod_readers readers = {.v = &kind->reader, .n = 1};
+	struct shown shown = {kind, items, owner};
+	const struct spec_pod_readers readers = {&kind->reader, 1, reader_of, &shown};
 
 	for (size_t i = 0; i < n && ret->n < MAX_PODS; i++) {
-		const char *json = json_object_to_json_string(json_object_array_get_idx(items, i));
+		struct json_object *item = json_object_array_get_idx(items, i);
+		struct json_object *is = spec_tree_find(item, "kind");
+		const char *json = json_object_to_json_string(item);
 		struct spec_pod_view *v;
 
+		/* Lists of pods alone may leave the kind out. */
+		if (is && !streq(json_object_get_string(is), "Pod"))
+			continue;
 		if (spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)
 			continue;
 		if (!streq(root_of(items, v->meta.owner_uid), owner)) {

@@ -187,6 +187,16 @@ def test_check_kind(make_kx, tmp_path):
     assert (status["kind"], status["state"], [role["name"] for role in status["roles"]]) == (
         "trainrun", "PENDING", ["driver", "actor"])
     assert [rep["pod"] for rep in status["roles"][1]["replicas"]] == ["", "a1"]
+    # A pod that belongs to a part.
+    files[0].write_text(example() + "parts: [{api: apps/v1, kind: ReplicaSet, plural: replicasets}]\n")
+    part = {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "s-1",
+                                               "ownerReferences": pod("a1", "Actor", 1)["metadata"]["ownerReferences"]}}
+    below = pod("a0", "Actor", 0)
+    below["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "s-1", "controller": True}]
+    files[2].write_text(json.dumps({"items": [pod("a1", "Actor", 1), part, below]}))
+    p = run([kx.binary, f"--check-kind={files[0]}", *files[1:]], check=False, env=kx.env())
+    assert [rep["pod"] for rep in yaml.safe_load(p.stdout)["roles"][1]["replicas"]] == ["a0", "a1"]
 
 
 PAGE = (ROOT / "docs/your-kind.md").read_text()
