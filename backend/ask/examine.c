@@ -108,8 +108,8 @@ static void check_clock(const struct examine *e, int64_t theirs)
 		say(e, BACKEND_FINE, "the clocks of the server and of this machine agree");
 	else
 		say(e, BACKEND_LACKS,
-		    "the server's clock is %lld s %s that of this machine: ages are wrong by as "
-		    "much; set the clock that is wrong",
+		    "the server's clock is %lld s %s that of this machine: ages are wrong by that "
+		    "much; correct the wrong clock",
 		    llabs((long long)ahead), ahead > 0 ? "ahead of" : "behind");
 }
 
@@ -125,7 +125,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 	if (reply->status == 200 && spec_version_reply(reply->body, reply->len, &version) == 0)
 		say(e, BACKEND_FINE, "%s answers: Kubernetes %s", e->connection.server, version);
 	else
-		say(e, BACKEND_LACKS, "%s answers, but does not say its version (%d)",
+		say(e, BACKEND_LACKS, "%s answers, but does not report its version (%d)",
 		    e->connection.server, reply->status);
 	check_clock(e, reply->date);
 	enter(e, SERVED);

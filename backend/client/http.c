@@ -306,10 +306,10 @@ static void too_late(struct http_request *rq)
 {
 	bool idle = rq->call.stream && is_good(rq);
 	bool connects = !rq->now.sent && rq->state != ASKING;
-	const char *what = idle			 ? "no byte came"
+	const char *what = idle			 ? "no byte arrived"
 			   : rq->state == ASKING ? "no credential"
 			   : connects		 ? "no connection"
-			   : rq->now.head	 ? "no whole answer"
+			   : rq->now.head	 ? "incomplete answer"
 						 : "no answer";
 	cleanup_free char *text =
 		text_print("%s: %s within %.1f s", rq->http->server.name, what,
@@ -521,7 +521,7 @@ static void send_try(struct http_request *rq, const struct credential_parts *par
 	if (err) {
 		finish(rq, err,
 		       err == -EACCES	? "the credential holds a control character"
-		       : err == -EINVAL ? "the path of the request is none"
+		       : err == -EINVAL ? "the path of the request is not valid"
 					: strerror(-err));
 		return;
 	}
@@ -628,7 +628,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	}
 	text = http_error_text(code,
 			       code == CURLE_ABORTED_BY_CALLBACK
-				       ? "the connection broke before an answer came"
+				       ? "the connection broke before an answer arrived"
 				       : rq->easy.words,
 			       &rq->http->server);
 	if (harmless && !rq->now.passed_on && http_error_passes(code) && wait_to_retry(rq, 0, text))

@@ -317,15 +317,15 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_GOT_NOTHING:
 	case CURLE_HTTP2:
 		return s->tls ? ""
-			      : "; if this server speaks https, server of the kubeconfig must say "
-				"so";
+			      : "; if this server speaks https, server of the kubeconfig must "
+				"begin with https:";
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
 	/* curl's "out of memory" is about received data: a real lack of memory ends the program */
 	case CURLE_OUT_OF_MEMORY:
-		return "; the answer is none of HTTP, its head is too long, or it is compressed "
-		       "beyond all measure";
+		return "; the answer is not HTTP, its head is too long, or it is compressed "
+		       "too much";
 	default:
 		return "";
 	}
@@ -333,6 +333,6 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s)
 {
-	return text_print("%s%s: %s%s", s->name, *s->proxy ? " by way of a proxy" : "",
+	return text_print("%s%s: %s%s", s->name, *s->proxy ? " through a proxy" : "",
 			  *words ? words : curl_easy_strerror(code), error_hint(code, s));
 }

@@ -85,7 +85,7 @@ static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list
 	if (any)
 		return 0;
 	return refuse(ret_text, -ENOENT,
-		      "no file of KUBECONFIG (%s) is there; set it right, unset it, or give -o "
+		      "no file of KUBECONFIG (%s) exists; correct it, unset it, or give -o "
 		      "kubeconfig=FILE",
 		      list);
 }
@@ -100,10 +100,11 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 	int err;
 
 	if (!host || !*host || access(SERVICE_ACCOUNT "/token", F_OK) < 0)
-		return refuse(ret_text, -ENOENT,
-			      "there is no kubeconfig: %s is not there; set KUBECONFIG or give -o "
-			      "kubeconfig=FILE",
-			      missing);
+		return refuse(
+			ret_text, -ENOENT,
+			"there is no kubeconfig: %s does not exist; set KUBECONFIG or give -o "
+			"kubeconfig=FILE",
+			missing);
 	if (*context)
 		return refuse(
 			ret_text, -EINVAL,

@@ -367,7 +367,7 @@ static void page_done(struct watch *w)
 		err = -EINVAL;
 	if (err) {
 		const struct http_reply reply = {.err = err,
-						 .text = "the list is not whole",
+						 .text = "the list is incomplete",
 						 .body = ""};
 
 		part_free(take_ptr(w->ahead));
@@ -672,7 +672,7 @@ static void on_version(void *data, const struct http_reply *reply)
 {
 	struct part *part = data;
 	struct watch *w = part->w;
-	struct http_reply torn = {.err = -EINVAL, .text = "the list is not whole", .body = ""};
+	struct http_reply torn = {.err = -EINVAL, .text = "the list is incomplete", .body = ""};
 	struct spec_list_meta meta;
 	const char *known;
 
@@ -724,7 +724,7 @@ static bool is_to_confirm(const struct watch *w)
 static void on_timer(void *data)
 {
 	static const struct http_reply late = {.err = -ETIMEDOUT,
-					       .text = "no whole page within 300 s",
+					       .text = "no complete page within 300 s",
 					       .body = ""};
 	struct watch *w = data;
 

@@ -15,7 +15,8 @@ const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
 	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
 }
 
-char *source_backends_text(const struct spec_kinds *kinds)
+/* Return all backends, for people: "volcano:, job: and local:"; malloc'ed. */
+static char *backends_text(const struct spec_kinds *kinds)
 {
 	char *text = text_copy("");
 
@@ -54,7 +55,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 	const char *colon = strchr(text, ':');
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
 	const char *names[SPEC_MAX_KINDS + 2] = {NULL};
-	cleanup_free char *all = source_backends_text(kinds);
+	cleanup_free char *all = backends_text(kinds);
 	const char *near;
 
 	for (size_t i = 0; (names[i] = source_backend_at(kinds, i)); i++)

@@ -29,5 +29,3 @@ bool source_has_backend(const struct spec_kinds *kinds, const char *text);
  * after the last.
  */
 const char *source_backend_at(const struct spec_kinds *kinds, size_t i);
-/* Return all backends, for people: "volcano:, job: and local:"; malloc'ed. */
-char *source_backends_text(const struct spec_kinds *kinds);

@@ -469,7 +469,7 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	else if (mountpoint[0] &&
 		 (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir)))
 		r = refuse(-EINVAL, ret_text,
-			   "%s: the state directory and the mount point %s must not lie in each "
+			   "%s: the state directory and the mount point %s must not contain each "
 			   "other: give another directory with -o state=DIR",
 			   s->dir, mountpoint);
 	else

@@ -77,7 +77,7 @@ bool job_ref_state_is_gone(struct tree *t)
 		return false;
 	if (!t->logged_loss)
 		diag(DIAG_ERROR,
-		     "%s, the state directory, is gone: what was captured is lost, and nothing can be submitted; "
+		     "%s, the state directory, is gone: captured output is lost, and nothing can be submitted; "
 		     "unmount, and mount again",
 		     dir);
 	t->logged_loss = true;
@@ -117,7 +117,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	fuse_reply_err(req, -err);
 }
 
-bool job_ref_allows_end(const struct tree *t, const struct spec_job *job)
+/* True if -o cancel lets this mount end or control JOB. */
+static bool allows_end(const struct tree *t, const struct spec_job *job)
 {
 	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;
 }
@@ -126,12 +127,12 @@ unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job)
 {
 	if (t->read_only)
 		return 0;
-	return job_ref_allows_end(t, job) ? UINT_MAX : 1u << SPEC_RELEASE;
+	return allows_end(t, job) ? UINT_MAX : 1u << SPEC_RELEASE;
 }
 
 int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 {
-	if (job_ref_allows_end(t, job))
+	if (allows_end(t, job))
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,

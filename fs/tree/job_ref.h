@@ -30,7 +30,7 @@ static inline const struct job_ref *job_ref_of(const struct node *node)
 /* The free() of a class whose nodes are struct job_ref_node. */
 void job_ref_free(struct node *node);
 
-/* True if JOB is the job with UID, perhaps an earlier uid from while it was held. */
+/* True if UID is the uid of JOB, or was its uid while it was held. */
 bool job_ref_is_of(const char *uid, const struct spec_job *job);
 
 /* Return the present snapshot of NODE's job, a new reference; NULL if the job was deleted. */
@@ -60,8 +60,6 @@ bool job_ref_state_is_gone(struct tree *t);
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 
-/* True if -o cancel lets this mount end or control JOB. */
-bool job_ref_allows_end(const struct tree *t, const struct spec_job *job);
 /* Bit set of 1u << enum spec_action: the actions on JOB that this mount does not refuse. */
 unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);
 /*

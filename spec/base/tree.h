@@ -62,7 +62,7 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 }
 
 /*
- * Return the number of TEXT in JSON or YAML: a whole one; beyond 64 bits a double, as JSON readers
+ * Return TEXT, an integer in JSON or YAML, as a value: beyond 64 bits a double, as JSON readers
  * parse it; beyond doubles a string.
  */
 struct json_object *spec_tree_decimal(const char *text);
@@ -75,10 +75,7 @@ void spec_tree_double_text(double value, char ret[32]);
 
 /* Return a tree that is a copy of V; NULL if V is null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/*
- * Return TEXT, a number in JSON or YAML, as a value: an integer if it has no fraction; a double
- * beyond 64 bits, as JSON readers parse it; a string beyond doubles.
- */
+/* Return a tree of JSON text; NULL if the text is null, or not JSON (value.h). */
 struct json_object *spec_tree_parse(const char *text);
 
 /* Return VALUE as JSON text on one line without spaces, malloc'ed. */

@@ -227,7 +227,7 @@ static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 				"the tag %s%s is not supported; %s", is_core ? "!!" : "",
 				is_core ? tag + strlen(prefix) : tag,
 				strstr(tag, ":python/")
-					? "write what Python has made as JSON, json.dumps(...)"
+					? "write Python objects as JSON: json.dumps(...)"
 					: "text that begins with \"!\" needs quotes");
 		return;
 	}

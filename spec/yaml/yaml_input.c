@@ -230,7 +230,7 @@ enum error_position {
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
 #define TAG_TEXT                                                                                   \
-	"this is not a tag (\"!NAME\") that is known here; text that begins with \"!\" needs "     \
+	"this tag (\"!NAME\") is unknown; text that begins with \"!\" needs "                      \
 	"quotes"
 
 static const struct {
@@ -269,7 +269,7 @@ static const struct {
 	{"did not find expected hexdecimal number", NULL, HERE,
 	 "the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal digits"},
 	{"found invalid Unicode character escape code", NULL, HERE,
-	 "this escape is not a character of Unicode"},
+	 "this escape is not a Unicode character"},
 	{"found a tab character where an indentation space is expected", NULL, HERE, TAB_TEXT},
 	{"found a tab character that violates indentation", NULL, HERE, TAB_TEXT},
 	{"found an indentation indicator equal to 0", NULL, HERE,

@@ -94,7 +94,7 @@ def test_http_to_https(said, pki):
         config = kubeconfig.config(secure)
         cluster = config["clusters"][0]["cluster"]
         cluster["server"] = cluster["server"].replace("https:", "http:")
-        assert said(config).endswith("; if this server speaks https, server of the kubeconfig must say so\n")
+        assert said(config).endswith("; if this server speaks https, server of the kubeconfig must begin with https:\n")
 
 
 @pytest.mark.waits
@@ -158,6 +158,6 @@ def test_no_cluster(make_kx):
     for source, mentioned in ((), True), (("volcano:",), False):
         p = run([kx.binary, *source, str(kx.mnt)], check=False, cwd=kx.work,
                 env={**kx.env(), "KUBECONFIG": "/nowhere", "XDG_STATE_HOME": str(kx.base)})
-        assert p.returncode == 1 and "no file of KUBECONFIG (/nowhere) is there" in p.stderr
+        assert p.returncode == 1 and "no file of KUBECONFIG (/nowhere) exists" in p.stderr
         assert (f"kxfs local: {kx.mnt}\n" in p.stderr) == mentioned
         assert not (kx.base / "kxfs").exists()

@@ -79,8 +79,8 @@ def test_captured(kx, server, volcano):
     holds(job, b"one\ntwo\nno newline")
     # The bytes arrive before their end is known: the record has the end of the capture.
     harness.wait_for(lambda: is_complete(kx, job), what="the end of the capture")
-    # One stream, and a fetch of the rest when the container has ended; also one before that, if the stream was open for
-    # some seconds and ended before the event about its container, and others after pauses, the later that event is.
+    # The first request is the stream. The others fetch the rest: one when the container has ended, one before that if
+    # the stream ended before the container's event, and more after pauses while that event is late.
     stream, *looks = log_requests(server)
     assert stream.query["container"] == "main-0" and stream.query["follow"] in ("true", "1")
     assert len(looks) <= 2 + 2 * (time.monotonic() - begun)

@@ -241,7 +241,7 @@ void gaps_said(const char *text)
 	} all[] = {
 		{"what it printed while it could not be followed may be lost", true, false, false},
 		{"its end was rotated away, perhaps with more behind it", true, false, false},
-		{"the container has been run again since", false, true, false},
+		{"the container has been restarted since", false, true, false},
 		{"the pod, or this run of it, is gone", false, true, true},
 		{": the pod is gone", false, false, true},
 	};

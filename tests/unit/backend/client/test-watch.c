@@ -528,7 +528,7 @@ static void test_set_back_late(void **state)
 	is_set_back("begin +two back listed ");
 }
 
-/* Versions that are not numbers are not compared, and a server that does not say its version is asked again. */
+/* Versions that are not numbers are not compared, and a server that does not report its version is asked again. */
 static void test_version_unknown(void **state)
 {
 	list_and_watch();

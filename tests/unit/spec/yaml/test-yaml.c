@@ -120,7 +120,7 @@ static void test_json(void **state)
 		 "{\"\x7f\":\"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}"},
 		/* These are not JSON: single quotes have no escapes. */
 		{"{a: '\\ud83d\\ude00'}", "{\"a\":\"\\\\ud83d\\\\ude00\"}"},
-		{"[\"\\ud83d\"]", "1:5: this escape is not a character of Unicode\n"},
+		{"[\"\\ud83d\"]", "1:5: this escape is not a Unicode character\n"},
 	};
 
 	check_all(table, array_size(table));
@@ -202,9 +202,8 @@ static void test_documents(void **state)
 		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
 			    "\"*\" needs quotes\n"},
 		{"a: &a [*a]\n", "1:8: \"*a\" is inside the node that it repeats\n"},
-		{"a: !!python/tuple [1]\n",
-		 "1:4: the tag !!python/tuple is not supported; write what "
-		 "Python has made as JSON, json.dumps(...)\n"},
+		{"a: !!python/tuple [1]\n", "1:4: the tag !!python/tuple is not supported; write "
+					    "Python objects as JSON: json.dumps(...)\n"},
 		{"a: !!binary aGk=\nb: !x y\nc: !!int z\n",
 		 "1:4: the tag !!binary is not supported; text that begins with \"!\" needs "
 		 "quotes\n"
@@ -279,7 +278,7 @@ static void test_syntax(void **state)
 		{"a: %x\n", "1:4: text can't begin with \"%\"; put it in quotes\n"},
 		{"a: *.log\n", "1:4: \"&\" and \"*\" begin an anchor or alias here; put text that "
 			       "begins with them in quotes\n"},
-		{"a: !e!x y\n", "1:4: this is not a tag (\"!NAME\") that is known here; text that "
+		{"a: !e!x y\n", "1:4: this tag (\"!NAME\") is unknown; text that "
 				"begins with \"!\" needs quotes\n"},
 		{"a: \"x\" y\n", "1:8: this does not belong to the map around it; check the "
 				 "indentation, and the quotes before it (it begins at line 1, "
