@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the output that is on disk, by key; what else is known of a job is in its record.
+ * A table of the output on disk, by key; everything else about a job is in its record.
  *
- * What is done to the output of a job, one thing at a time:
- *
- *	state	  what is under way			what ends it		next
- *	READY	  nothing				folders_remove		REMOVING
- *						folders_drop_output		DROPPING
- *	DROPPING  the output is being removed		that is done		READY
- *						folders_remove			DROPPING, then REMOVING
- *	REMOVING  the record and the output are		that is done		(freed)
- *		  being removed
+ * Removing output, or all that is on disk of a job, takes several steps on the disk. A removal (struct folder_removal) waits in
+ * the queue of its entry until those before it have ended; the first one is under way. While the queue is not empty, no
+ * output of the job is captured. A removal of everything frees the entry.
  */
 #include "backend/kube/folders.h"
 
@@ -29,28 +23,28 @@
 #include "spec/job/snapshot.h"
 
 #define SOON_MS 1000
-/* How long a record may say that its job is being launched although the job was seen. */
+/* How long the record of a job that was seen may remain SUBMITTING. */
 #define SEEN_MS 500
-
-enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING };
 
 /* Output on disk. */
 struct entry {
 	struct folders *f;
 	char *key, *uid;
-	enum state state;
-	bool full;		/* there is output now */
-	bool unmerged;		/* see struct folder */
-	bool removal;		/* it is to be REMOVING as soon as it is READY */
-	bool refused;		/* its record can't be made, and a message has said so */
-	struct waiter *waiters; /* those who wait for its removal */
-	UT_hash_handle hh;	/* by key */
+	struct folder_removal *removals; /* a queue; see above */
+	bool full;			 /* there is output now */
+	bool unmerged;			 /* see struct folder */
+	bool refused;	   /* its record can't be made, and a message has reported it */
+	UT_hash_handle hh; /* by key */
 };
 
-struct waiter {
-	folders_fn fn;
+struct folder_removal {
+	struct folders *f;
+	char *key;
+	bool all;	 /* the record and the output; else only the output */
+	bool recorded;	 /* the record says that there is no output */
+	folders_fn done; /* may be NULL */
 	void *data;
-	struct waiter *next;
+	struct folder_removal *next;
 };
 
 struct folders {
@@ -90,14 +84,18 @@ static void entry_free(struct entry *e)
 	free(e);
 }
 
+/* True if everything of E is being removed, or will be. */
 static bool is_going(const struct entry *e)
 {
-	return e->removal || e->state == FOLDER_REMOVING;
+	for (const struct folder_removal *r = e->removals; r; r = r->next)
+		if (r->all)
+			return true;
+	return false;
 }
 
-/* --- whose a record is --- */
+/* --- the record of a job --- */
 
-/* Without annotations (no_annotations) only the object's name can tell, if nobody else would choose that. */
+/* Without annotations (no_annotations) the object's name decides, if it has a random suffix. */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
 	const struct spec_head *head = record_head(r);
@@ -110,7 +108,7 @@ static bool is_submission(const struct record *r, const struct spec_job_view *vi
 	return dash && spec_name_is_suffix(dash + 1);
 }
 
-/* The record of the very job of VIEW; NULL: it has none. */
+/* Return the record of the job of VIEW, or NULL. */
 static struct record *record_of(const struct folders *f, const struct spec_job_view *view)
 {
 	struct record *r = records_by_uid(f->config.records, view->meta.uid);
@@ -221,7 +219,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* A held job is launched first: held.c sees it in the store. */
+	/* held.c changes the record of a held job when it sees the job in the store. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,
@@ -239,7 +237,7 @@ int folders_claim(struct folders *f, const struct spec_job_view *view)
 	if (!r)
 		r = record_of(f, view);
 	e = find(f, r ? record_head(r)->key : uid);
-	if ((r && record_is_going(r)) || (e && (e->state != FOLDER_READY || e->removal)))
+	if ((r && record_is_going(r)) || (e && e->removals))
 		return -EINPROGRESS;
 	if (!r && ((e && !streq(e->uid, uid)) || records_by_key(f->config.records, uid)))
 		return -EBUSY;
@@ -273,7 +271,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* The record of a job that was not submitted from here was made. */
+/* A record of a job that was not submitted from here, while it is made. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -294,13 +292,12 @@ static void on_made(void *data, int err)
 	if (e && err && !f->stopping)
 		loop_timer_set(&f->retry, SOON_MS);
 	else if (e && !err)
-		/* It may have left jobs/ meanwhile. */
-		folders_save(f, e->uid, false);
+		folders_save(f, e->uid, false); /* the job may have left jobs/ meanwhile */
 	free(m->key);
 	free(m);
 }
 
-/* JOB, which was not submitted from here, has output: make a record of it. */
+/* Make a record of JOB, which has output and was not submitted from here. */
 static void make_record(struct folders *f, const struct spec_job *job)
 {
 	struct spec_head *head = spec_head_new();
@@ -334,216 +331,166 @@ void folders_save(struct folders *f, const char *uid, bool now)
 	f->saved(f->saved_data);
 }
 
-/* --- what is removed --- */
+/* --- removals --- */
 
-/* Output of the job of E may be captured again. */
-static void freed(const struct entry *e)
+static void removal_start(struct folder_removal *r);
+
+static struct folder_removal *removal_new(struct folders *f, const char *key, folders_fn done,
+					  void *data)
 {
-	e->f->events.freed(e->f->events.data, e->uid);
-}
+	struct folder_removal *r = new0(struct folder_removal);
 
-static void tell(struct waiter *waiters, int err)
-{
-	struct waiter *w;
-
-	while ((w = waiters)) {
-		LL_DELETE(waiters, w);
-		w->fn(w->data, err);
-		free(w);
-	}
-}
-
-/* Something that is being done to what there is of a job. */
-struct change {
-	struct folders *f;
-	char *key;
-	folders_fn done; /* may be NULL */
-	void *data;
-	bool recorded; /* that its output is removed */
-};
-
-static struct change *change_new(struct folders *f, const char *key, folders_fn done, void *data)
-{
-	struct change *c = new0(struct change);
-
-	*c = (struct change){.f = f, .key = text_copy(key), .done = done, .data = data};
+	*r = (struct folder_removal){.f = f, .key = text_copy(key), .done = done, .data = data};
 	group_enter(f->config.group);
-	return c;
+	return r;
 }
 
-static void change_end(struct change *c, int err)
+static void removal_free(struct folder_removal *r, int err)
 {
-	struct group *group = c->f->config.group;
+	struct group *group = r->f->config.group;
 
-	if (c->done)
-		c->done(c->data, err);
+	if (r->done)
+		r->done(r->data, err);
 	else if (err)
-		diag(DIAG_ERROR, "%s can't be removed: %s", c->key, strerror(-err));
-	free(c->key);
-	free(c);
+		diag(DIAG_ERROR, "%s can't be removed: %s", r->key, strerror(-err));
+	free(r->key);
+	free(r);
 	group_leave(group);
 }
 
-static void remove_now(struct entry *e);
+/* R has ended. If its entry is freed, so have the removals behind it; else start the next one. */
+static void removal_ended(struct folder_removal *r, int err)
+{
+	struct entry *e = find(r->f, r->key);
+	struct folder_removal *next, *rest = NULL;
+
+	if (e && e->removals == r) {
+		e->removals = r->next;
+		r->f->events.freed(r->f->events.data, e->uid);
+		/* After an error the entry is kept if somebody may retry. */
+		if (r->all && (!err || (!r->done && !e->removals))) {
+			rest = take_ptr(e->removals);
+			entry_free(e);
+		} else if (e->removals) {
+			removal_start(e->removals);
+		}
+	}
+	removal_free(r, err);
+	LL_FOREACH_SAFE(rest, r, next)
+		removal_free(r, 0);
+}
 
 static void on_removed(void *data, int err)
 {
-	struct change *c = data;
-	struct entry *e = find(c->f, c->key);
-	struct waiter *waiters = e ? take_ptr(e->waiters) : NULL;
-
-	if (e && err && waiters) { /* the user may try again */
-		e->state = FOLDER_READY;
-		e->removal = false;
-		freed(e);
-	} else if (e) {
-		freed(e);
-		entry_free(e);
-	}
-	if (waiters || c->done) {
-		tell(waiters, err);
-		err = c->done ? err : 0;
-	}
-	change_end(c, err);
+	removal_ended(data, err);
 }
 
 /* The record is removed, or there was none. */
 static void on_unlinked(void *data, int err)
 {
-	struct change *c = data;
+	struct folder_removal *r = data;
 
-	if (err || !find(c->f, c->key))
-		return on_removed(c, err);
-	output_job_remove(c->f->config.output, c->key, on_removed, c);
+	if (err || !find(r->f, r->key))
+		return removal_ended(r, err);
+	output_job_remove(r->f->config.output, r->key, on_removed, r);
 }
 
-/* Remove the record of C, then its output. */
-static void remove_all(struct change *c)
-{
-	struct record *r = records_by_key(c->f->config.records, c->key);
+static void drop_record(struct folder_removal *r);
 
-	if (r && !record_is_going(r) && record_head(r)->state != RECORD_HELD)
-		records_remove(r, false, on_unlinked, c);
+static void on_output_dropped(void *data, int err)
+{
+	struct folder_removal *r = data;
+
+	if (err || r->recorded)
+		return removal_ended(r, err);
+	r->recorded = true;
+	drop_record(r);
+}
+
+/*
+ * Write to the record that there is no output before removing it: otherwise the next mount would fetch all of it again,
+ * or not report that it is missing. On a full disk this may succeed only after the removal has freed space.
+ */
+static void on_drop_recorded(void *data, int err)
+{
+	struct folder_removal *r = data;
+	struct record *record = records_by_key(r->f->config.records, r->key);
+	struct entry *e = find(r->f, r->key);
+
+	if (err == -ESTALE)
+		return drop_record(r);
+	if (e && !e->full) { /* the output is removed, and this was the second commit */
+		if (err && record && !record_is_going(record))
+			records_note(record,
+				     &(struct record_change){.state = record_head(record)->state,
+							     .dropped = true},
+				     SOON_MS);
+		return removal_ended(r, 0);
+	}
+	if (err && !file_is_full(err))
+		return removal_ended(r, err);
+	if (e)
+		e->full = false;
+	r->recorded = !err;
+	output_job_remove(r->f->config.output, r->key, on_output_dropped, r);
+}
+
+static void drop_record(struct folder_removal *r)
+{
+	struct record *record = records_by_key(r->f->config.records, r->key);
+	const struct record_change change = {.state = record ? record_head(record)->state : 0,
+					     .dropped = true};
+
+	if (record && !record_is_going(record))
+		records_commit(record, &change, on_drop_recorded, r);
 	else
-		on_unlinked(c, 0);
+		on_drop_recorded(r, 0);
 }
 
-static void remove_now(struct entry *e)
+static void removal_start(struct folder_removal *r)
 {
-	e->state = FOLDER_REMOVING;
-	remove_all(change_new(e->f, e->key, NULL, NULL));
+	struct record *record = records_by_key(r->f->config.records, r->key);
+
+	if (!r->all)
+		return drop_record(r);
+	if (record && !record_is_going(record) && record_head(record)->state != RECORD_HELD)
+		records_remove(record, false, on_unlinked, r);
+	else
+		on_unlinked(r, 0);
 }
 
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data)
 {
-	struct record *r = records_by_key(f->config.records, key);
 	struct entry *e = find(f, key);
-	struct waiter *w;
+	struct folder_removal *r = removal_new(f, key, done, data);
 
-	if (!e && !done) {
-		if (r && !record_is_going(r))
-			records_remove(r, false, NULL, NULL);
-		return;
-	}
-	if (!e)
-		return remove_all(change_new(f, key, done, data));
-	if (done) {
-		w = new0(struct waiter);
-		*w = (struct waiter){.fn = done, .data = data};
-		LL_APPEND(e->waiters, w);
-	}
-	if (e->state == FOLDER_READY)
-		remove_now(e);
-	else
-		e->removal = true;
-}
-
-static void drop_end(struct change *c, int err)
-{
-	struct entry *e = find(c->f, c->key);
-
-	if (e) {
-		freed(e);
-		e->state = FOLDER_READY;
-		if (e->removal)
-			remove_now(e);
-	}
-	change_end(c, err);
-}
-
-static void drop_record(struct change *c);
-
-static void on_output_dropped(void *data, int err)
-{
-	struct change *c = data;
-
-	if (err || c->recorded)
-		return drop_end(c, err);
-	c->recorded = true;
-	drop_record(c);
-}
-
-/*
- * The record says that the output is removed before it is: else the next mount would fetch all of it again, or not
- * report that it is missing. On a full disk the record can only be written when the removed output has made room.
- */
-static void on_drop_recorded(void *data, int err)
-{
-	struct change *c = data;
-	struct record *r = records_by_key(c->f->config.records, c->key);
-	struct entry *e = find(c->f, c->key);
-
-	if (err == -ESTALE)
-		return drop_record(c);
-	if (e && !e->full) {
-		/* It is removed all the same. */
-		if (err && r && !record_is_going(r))
-			records_note(r,
-				     &(struct record_change){.state = record_head(r)->state,
-							     .dropped = true},
-				     SOON_MS);
-		return drop_end(c, 0);
-	}
-	if (err && !file_is_full(err))
-		return drop_end(c, err);
+	r->all = true;
 	if (e)
-		e->full = false;
-	c->recorded = !err;
-	output_job_remove(c->f->config.output, c->key, on_output_dropped, c);
-}
-
-static void drop_record(struct change *c)
-{
-	struct record *r = records_by_key(c->f->config.records, c->key);
-	const struct record_change change = {.state = r ? record_head(r)->state : 0,
-					     .dropped = true};
-
-	if (r && !record_is_going(r))
-		records_commit(r, &change, on_drop_recorded, c);
-	else
-		on_drop_recorded(c, 0);
+		LL_APPEND(e->removals, r);
+	if (!e || e->removals == r)
+		removal_start(r);
 }
 
 static void nothing_dropped(void *data)
 {
-	change_end(data, 0);
+	removal_free(data, 0);
 }
 
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data)
 {
 	struct entry *e = find(f, key);
-	struct change *c = change_new(f, key, done, data);
+	struct folder_removal *r = removal_new(f, key, done, data);
 
-	if (!e || e->state != FOLDER_READY)
-		return loop_post(f->config.loop, nothing_dropped, c);
-	e->state = FOLDER_DROPPING;
+	if (!e || e->removals)
+		return loop_post(f->config.loop, nothing_dropped, r);
+	LL_APPEND(e->removals, r);
 	e->full = true;
-	drop_record(c);
+	removal_start(r);
 }
 
 /* --- the start --- */
 
-/* What the start finds of a record. */
+/* A record, as the start finds it. */
 struct found {
 	struct record *r;
 	const char *key;
@@ -557,7 +504,7 @@ struct load {
 	struct folders *f;
 	struct found *v;
 	size_t n;
-	char **strays; /* output that no record names */
+	char **strays; /* keys of output without a record */
 	size_t n_strays;
 	void (*fn)(void *data, int err);
 	void *data;
@@ -582,7 +529,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* Output that no record names is the rest of a removal that a crash has cut off, unless its record is damaged. */
+/* Output without a record remains from a removal that a crash has interrupted, unless its record is damaged. */
 static void find_stray(struct load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;
@@ -657,15 +604,14 @@ static void take_found(struct folders *f, struct found *found)
 		e->full = found->output;
 		e->unmerged = found->unmerged && !head->dropped;
 	}
-	/* What has output was launched. */
+	/* A job with output was launched. */
 	if (head->state == RECORD_SUBMITTING && found->output)
 		records_note(found->r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
 	if (found->job) {
 		found->job->history = head->state == RECORD_HISTORY;
 		store_put(f->config.store, take_ptr(found->job));
 	}
-	if (head->dropped && found->output)
-		/* A crash has cut off the removal of its output. */
+	if (head->dropped && found->output) /* a crash has interrupted the removal */
 		folders_drop_output(f, found->key, NULL, NULL);
 }
 
