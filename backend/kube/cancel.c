@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost reply, and never
- * ends another job of the name. A reply counts as success if it is the job as it is being deleted, or a Status that
- * says so: the page of a proxy does not, since a job that runs on must not be hidden.
+ * Ending jobs: a DELETE with the job's uid as precondition, so that it can be sent again after a lost reply, and never
+ * ends another job of that name. It has succeeded if the reply is the job, being deleted, or a Status of success. The
+ * page of a proxy is neither: a job that runs on must not be hidden.
  */
 #include <errno.h>
 
@@ -15,10 +15,7 @@
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
-/*
- * How often a DELETE is sent again when the reply is not the server's own; while the server can't be reached, tries are
- * not counted.
- */
+/* How often a DELETE is sent again after replies that are not the server's own; unlimited while it can't be reached. */
 #define SERVER_TRIES 4
 
 struct cancel {
@@ -26,7 +23,7 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	bool lost; /* a try may have been acted on, though no reply said so */
+	bool lost; /* the server may have acted on a request without a clear reply */
 };
 
 static void cancel_free(struct request *r)
@@ -56,14 +53,13 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
 
 	request_replied(&c->r);
-	/* The job is gone already, perhaps by an earlier try; another job may have its name by now. */
+	/* The job is already gone, perhaps by an earlier request; another job may have its name now. */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
 		publish_leave(k->publish, c->r.rq->uid);
 		request_answer(&c->r, 0, NULL, NULL);
 		return;
 	}
-	/* A DELETE may be sent again: the second one changes nothing. */
 	c->lost |= unknown;
 	if (unknown && (reply->err || c->r.backoff.failures < SERVER_TRIES) &&
 	    request_again(&c->r, reply->wait_ms))
@@ -91,9 +87,8 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * The text that says why a DELETE of JOB would change nothing, malloc'ed: its owner would make it anew, as a TrainJob
- * does its JobSet. NULL: it has no such owner. Readers paste the command in it into a shell, so it is given only for
- * names that an object can have.
+ * Return why a DELETE of JOB would be useless, malloc'ed: its owner would create it again, as a TrainJob does with its
+ * JobSet. NULL if it has no such owner. Readers paste the command into a shell, so it is only printed for valid names.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -126,7 +121,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/* A rmdir blocks its directory while it waits, so one that can't succeed now fails at once. */
+	/* A rmdir blocks its directory while it waits, so it fails immediately if it can't succeed now. */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;

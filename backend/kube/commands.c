@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command of a job goes through these steps:
+ * The steps of a job's command:
  *
  *	step	under way			what ends it			next
  *	NONE	nothing				commands_begin			ASKED
- *	ASKED	the asker reads the job,	it was taken, or may have been	TAKEN
- *		and sends the request		it was refused			NONE
- *	TAKEN	the controller obeys, or not	an outcome is seen		DONE
+ *	ASKED	control.c reads the job, and	it was, or may have been, sent	TAKEN
+ *		sends the request		it was refused			NONE
+ *	TAKEN	the controller acts, or not	an outcome is seen		DONE
  *					30 s without one			NONE, ignored
- *	DONE	the outcome is being shown	it is shown			NONE
+ *	DONE	the outcome is published	it is published			NONE
  *
- * An outcome may be seen in ASKED too, when the watch is faster than the reply; that is DONE as well. When
- * the job leaves jobs/, each step ends in NONE. A command that was ignored is remembered in NONE until the next one.
+ * If the watch is faster than the reply, ASKED is followed by DONE. When the job leaves jobs/, each step ends in NONE.
+ * NONE remembers until the next command that the last one was ignored.
  */
 #include "backend/kube/commands.h"
 
@@ -34,15 +34,15 @@ struct command {
 	enum step step;
 	enum spec_action action;
 	unsigned ignored; /* the value of spec_job.ignored */
-	/* Phase of the job when the command was sent; NULL: it was not sent yet. */
+	/* Phase of the job when the command was sent; NULL before that. */
 	char *phase;
 	unsigned retries; /* retries of the job at that time */
-	char *argument;	  /* the argument that was sent; NULL: none */
-	bool unsure;	  /* no reply said that it was taken */
+	char *argument;	  /* the argument that was sent, or NULL */
+	bool unsure;	  /* the server may not have accepted it */
 	enum spec_control_outcome outcome;
-	/* Set from when it was taken: when this fires, it counts as ignored. */
+	/* Set when it is TAKEN; when it fires, the command was ignored. */
 	struct loop_timer timer;
-	command_ended_fn ended; /* NULL: the asker has gone */
+	command_ended_fn ended; /* NULL: nobody waits */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -62,7 +62,7 @@ static struct command *find(const struct commands *cs, const char *uid)
 	return cmd;
 }
 
-/* The command that is under way; NULL: none is. */
+/* Return the command that is under way, or NULL. */
 static struct command *find_open(const struct commands *cs, const char *uid)
 {
 	struct command *cmd = find(cs, uid);
@@ -81,7 +81,7 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/* The command is over. Whoever asked is called last, since they may ask for the next command then. */
+/* End the command. ENDED is called last, since it may begin the next command. */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

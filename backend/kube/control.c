@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is written to ctl. The server accepts any request, even one that its controller then ignores. So the job is read
- * right before the request, and the write to ctl is answered when the job has come to where the action leads, or after
- * a while. The command is remembered longer (commands.h), and meanwhile no other action is accepted. What to ask the
- * server for is the kind's business (spec/view/control.h).
+ * Writes to ctl. The server accepts any request, even one that its controller then ignores. So kxfs reads the job right
+ * before the request, and answers the write when the job shows the outcome, or after a while. The command is kept longer
+ * (commands.h); meanwhile other actions are refused. The kind makes the request (spec/view/control.h).
  *
  *	step	what is under way		what ends it			next
- *	DRAIN	the job's logs come in as far	all have, or DRAIN_MS		READ
- *		as they have been printed
+ *	DRAIN	the existing output of the job	it has, or DRAIN_MS		READ
+ *		arrives
  *	READ	a GET of the job		it obeys the action now		LOOK
- *						it would not			answer: refused
- *						it is lost			READ, later
- *	LOOK	a GET of what it needs		it is there, or not ours to see	ASK
- *		(READ goes to ASK if there	there is none			answer: refused
- *		is nothing)
- *	ASK	the request of the kind		it was taken			WAIT
+ *						it would ignore it		answer: refused
+ *						the reply is lost		READ, later
+ *	LOOK	a GET of what it needs		it exists, or is forbidden	ASK
+ *		(if nothing: ASK)		it does not exist		answer: refused
+ *	ASK	the request of the kind		it was accepted			WAIT
  *						it was refused			answer: refused
- *						it is lost			READ, later
+ *						the reply is lost		READ, later
  *						the job has changed since	READ
  *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply the job is read again. An action that the job has not obeyed is asked for once more, unless it
- * might then be carried out twice: in that case kxfs only waits for the outcome, and the user hears that it is not
- * known.
+ * After a lost reply the job is read again. If it has not obeyed, the request is sent once more, unless it might then be
+ * executed twice: in that case kxfs only waits for the outcome, and the answer is that it is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,11 +33,11 @@
 #include "spec/view/control.h"
 
 #define DRAIN_MS 2000
-#define READ_MS	 6000 /* for the first reading of the job, before anything was asked for */
+#define READ_MS	 6000 /* for the first GET, before any request */
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
-#define WAIT_MS	 5000 /* how long the outcome may take to show, counted from the beginning */
-/* Until kxfs stops asking again after lost replies, counted from the beginning. */
+#define WAIT_MS	 5000 /* how long the outcome may take, from the beginning */
+/* How long requests are sent again after lost replies, from the beginning. */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
@@ -55,14 +52,13 @@ struct drain {
 struct control {
 	struct request r;
 	const struct kube_parts *k;
-	/* Of the kind that the job was of when the user asked. */
+	/* Of the kind that the job had at the beginning. */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
-	/* commands.h is to tell it the outcome of its command */
-	bool has_command;
-	struct spec_control_request request; /* made when the job was read for the first time */
-	char *lost; /* why a try may have been acted on although no reply said so; NULL: none may */
+	bool has_command;		     /* on_ended will be called */
+	struct spec_control_request request; /* made after the first GET */
+	char *lost; /* why the server may have acted on a request without a clear reply; or NULL */
 	struct drain *drain;
 	struct loop_timer timer; /* when DRAIN ends, then when WAIT ends */
 };
@@ -95,7 +91,7 @@ static void answer(struct control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer that nothing was done: nothing was sent, or the server refused it. */
+/* Answer that nothing was done. */
 static void refuse(struct control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -123,7 +119,7 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 /* --- waiting --- */
 
-/* Answer that it is not known whether the server has taken the request: neither its reply nor the job says so. */
+/* Answer that it is unknown whether the server has accepted the request. */
 static void give_up(struct control *c)
 {
 	cleanup_free char *text =
@@ -144,7 +140,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer UNTIL ms after the beginning, if nothing has led to an answer before. */
+/* Answer UNTIL ms after the beginning at the latest. */
 static void answer_after(struct control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -159,7 +155,7 @@ static bool is_once(const struct control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* After a pause read the job again, to see what has come of the request. */
+/* After a pause read the job again, to find the effect of the request. */
 static void read_later(struct control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -179,7 +175,7 @@ static void on_lost(struct control *c, const struct http_reply *reply, const cha
 
 static void read_job(struct request *r);
 
-/* The server refused the request with ERR, and says TEXT. */
+/* The server has refused the request with ERR and TEXT. */
 static void refuse_request(struct control *c, const struct http_reply *reply, int err,
 			   const char *text)
 {
@@ -205,8 +201,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * A proxy made for Kubernetes writes a Status too, so no Status is believed about an action that must not be
-	 * carried out twice.
+	 * A proxy for Kubernetes writes a Status, too. So a Status is not trusted about an action that must not be
+	 * executed twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -216,10 +212,10 @@ static void on_asked(void *data, const struct http_reply *reply)
 	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
 	request_replied(&c->r);
-	/* Nobody else would choose this name: an earlier try, whose reply was lost, has arrived. */
+	/* Nobody else would choose this name: an earlier request, whose reply was lost, was accepted. */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
-	/* Whatever the server answers to this try, it may be carried out, or an earlier one may still be. */
+	/* This request, or an earlier one, may still be executed. */
 	if (unknown || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
@@ -241,8 +237,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct control *c);
 
-/* If the server says that there is no such object, refuse; any other answer leaves the decision to the server. */
-static void on_looked(void *data, const struct http_reply *reply)
+/* Refuse if the object does not exist; otherwise the server decides. */
+static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct control *c = data;
 
@@ -254,7 +250,7 @@ static void on_looked(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* Ask for what the request needs, if it needs anything; then make the request itself. */
+/* GET what the request needs, if anything; then send the request. */
 static void ask(struct control *c)
 {
 	const struct http_call look = {
@@ -262,7 +258,7 @@ static void ask(struct control *c)
 		.path = c->request.needed,
 		.deadline_ms = LOOK_MS,
 		.max_body = REPLY_MAX,
-		.done = on_looked,
+		.done = on_needed,
 		.data = c,
 	};
 	const struct http_call call = {
@@ -280,7 +276,7 @@ static void ask(struct control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &look : &call);
 }
 
-/* Make the request that is to be sent: JOB, as it is now, obeys the action. */
+/* Make the request: JOB, as it is now, obeys the action. */
 static int make_request(struct control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -303,14 +299,14 @@ static int make_request(struct control *c, const struct spec_control_job *job)
 	return 0;
 }
 
-/* The job was read, and is JOB: ask, wait, or refuse. */
+/* The job was read, and is JOB: send the request, wait, or refuse. */
 static void decide(struct control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
-		/* After a lost reply: if the job has obeyed, the answer is given when the job is shown so. */
+		/* After a lost reply: if the job has obeyed, publishing it leads to the answer. */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);
@@ -409,8 +405,7 @@ static void on_drained(void *data)
 }
 
 /*
- * Wait until all that was printed so far is on disk; the streams are open then, and take what pods print until they are
- * gone.
+ * Wait until all existing output is on disk; the streams are then open, and capture what pods print until they are gone.
  */
 static void drain(struct control *c)
 {

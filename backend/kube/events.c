@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each event stands in two lists: in that of its job (or in that of the events whose job is not known yet), and in that
- * of all jobs. Both are ordered by when each event came last, so that the first one gives way to a new one.
+ * Each event is in two lists: that of its job (or that of the events whose job is unknown), and that of all jobs. Both
+ * are ordered by last occurrence; a new event displaces the first one of a full list.
  */
 #include "backend/kube/events.h"
 
@@ -13,7 +13,7 @@
 
 struct event {
 	struct spec_event_view *v;
-	struct event_job *job; /* NULL: its job is not known yet */
+	struct event_job *job; /* NULL while unknown */
 	struct event *prev, *next;
 	struct event *all_prev, *all_next;
 };
@@ -42,7 +42,7 @@ struct events *events_new(void)
 	return ev;
 }
 
-/* Take E out of all lists, and forget its job if E was the last of it. The view stays. */
+/* Remove E from all lists, and free its job if that was its last event. The view stays. */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;
@@ -112,8 +112,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * The last event of JOB with the object and the reason of V, or NULL. Events that healthy jobs have too (noise) are
- * passed over, unless V is one of them.
+ * Return the last event of JOB with the object and the reason of V, or NULL. Events of healthy jobs (noise) are skipped,
+ * unless V is one of them.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -128,7 +128,7 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-/* Does V tell the reader of `why` something that LAST did not, in a phase that began at BEGAN? */
+/* True if V changes `why` after LAST, in a phase that began at BEGAN. */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
 {
@@ -136,18 +136,18 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
 }
 
-/* Give E, which is in no list, to JOB. True: E says something that the last event of its sort did not. */
+/* Add E, which is in no list, to JOB. True if `why` may change. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
-	bool news = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
+	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* Of the events that healthy jobs have too only the first is news. */
+	/* Of the events of healthy jobs only the first counts. */
 	if (last && spec_event_view_is_noise(e->v))
-		news = false;
+		changes = false;
 	if (old) {
-		/* The same event has come again; E is its newest form. */
+		/* E is a newer version of the event. */
 		spec_event_view_unref(old->v);
 		old->v = e->v;
 		DL_DELETE(old->job->list, old);
@@ -166,7 +166,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 		if (ev->n_all > EVENTS_MAX)
 			drop(ev, ev->all);
 	}
-	return news;
+	return changes;
 }
 
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v)
@@ -191,16 +191,16 @@ bool events_put(struct events *ev, const char *job, int64_t began, struct spec_e
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data)
 {
 	struct event *e, *next;
-	bool news = false;
+	bool changes = false;
 	lock_scope(&ev->lock);
 
 	DL_FOREACH_SAFE(ev->waiting, e, next) {
 		if (!is(data, e->v->about))
 			continue;
 		unlink_event(ev, e);
-		news |= put_event(ev, need_job(ev, job), 0, e);
+		changes |= put_event(ev, need_job(ev, job), 0, e);
 	}
-	return news;
+	return changes;
 }
 
 void events_forget(struct events *ev, const char *job)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each word of SOURCE, or, if SOURCE is a word, one slot; the jobs of a slot are a resource of
- * the world. The kinds that the cluster serves are surveyed at the start, every SURVEY_MS, and once in between when a
- * kind is no longer served:
+ * A mount has a slot for each kind that SOURCE may mean; its jobs are a sort of the world. The kinds that the cluster
+ * serves are surveyed at the start, every SURVEY_MS, and once in between when a kind is no longer served:
  *
  *	state   | what is under way                | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
  *	        |                                  | served any more         |
- *	GROUPS  | the list of what is served       | its reply               | RULES, PROBES; IDLE at a
+ *	GROUPS  | GET of the API groups            | its reply               | RULES, PROBES; IDLE at a
  *	        |                                  |                         | failure
- *	RULES   | the list of what the user may do | its reply               | PROBES
+ *	RULES   | a review of the user's rules     | its reply               | PROBES
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * Only a refusal keeps a kind out: its watch reports whatever else is wrong with its list. If the server refuses the
- * list of what is served, each kind is probed. A survey costs at most two requests while nothing changes. A single kind
- * that was kept out is probed again. For several, the user's rules show which may be listed now; if a server can't
- * report all rules, they are probed in turn, one in each survey.
+ * Only a refusal excludes a kind; any other error is reported by its watch. If the server refuses the API groups, each
+ * kind is probed. While nothing changes, a survey costs at most two requests: an excluded kind is probed again; of
+ * several, the rules show which may be listed now; if the server can't report all rules, one of them is probed in each
+ * survey.
  */
 #include "backend/kube/kinds.h"
 
@@ -29,22 +28,21 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 
-/* How often there is a survey: a kind that is installed shows within ten minutes. */
+/* The period of surveys: a newly installed kind is shown within ten minutes. */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
 #define PROBE_MAX   (4u << 20)
 #define RULES_MAX   (4u << 20)
 
-/* The kinds that one word of SOURCE means. */
-struct slot {
+/* A kind that SOURCE may mean, in any version. */
+struct kind_slot {
 	struct kinds *k;
-	const struct spec_kind
-		*served; /* the one that the cluster serves; NULL if it serves none */
-	const struct spec_kind *probing; /* the kind that REQUEST asks for, or has asked for */
+	const struct spec_kind *served;	 /* the version that the cluster serves, or NULL */
+	const struct spec_kind *probing; /* the kind of the last REQUEST */
 	struct http_request *request;
-	bool wanted; /* it is probed in this survey */
-	char *refused; /* under the lock: why it may not be listed; NULL: it is shown, or not served */
+	bool wanted;   /* probe it in this survey */
+	char *refused; /* under the lock: why it may not be listed, or NULL */
 };
 
 struct kinds {
@@ -52,31 +50,31 @@ struct kinds {
 	enum { IDLE, GROUPS, RULES, PROBES, STOPPED } state;
 	struct http_request *request; /* in GROUPS and RULES */
 	struct loop_timer timer;      /* in IDLE */
-	struct slot slots[SPEC_MAX_KINDS];
-	size_t n_slots;	 /* those that SOURCE means */
+	struct kind_slot slots[SPEC_MAX_KINDS];
+	size_t n_slots;
 	size_t n_probes; /* probes that are under way */
 	size_t turn;	 /* the slot that was last probed in turn */
-	bool no_rules;	 /* the server can't tell all rules of the user */
+	bool no_rules;	 /* the server can't report all rules of the user */
 	bool found;	 /* the first survey is over */
-	bool hurried;	 /* a survey was made before its time */
-	/* What this survey has found: a kind that was refused is not served any more; or a slot has changed. */
+	bool hurried;	 /* there was a survey before its time */
+	/* The result of this survey: a refused kind is not served any more; or a slot has changed. */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
 };
 
-static enum world_sort sort_of(const struct slot *at)
+static enum world_sort sort_of(const struct kind_slot *at)
 {
 	return WORLD_JOBS + (enum world_sort)(at - at->k->slots);
 }
 
-static void say_found(struct kinds *k, int err, const char *text)
+static void report_found(struct kinds *k, int err, const char *text)
 {
 	k->found = true;
 	k->config.events.found(k->config.events.data, err, text);
 }
 
-/* AT shows KIND now; NULL: nothing. */
-static void set_slot(struct slot *at, const struct spec_kind *kind)
+/* AT shows KIND (or NULL) now. */
+static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
 	enum world_sort sort = sort_of(at);
@@ -107,13 +105,13 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
-	/* What an earlier mount has seen of a kind that is not served any more can be told now. */
+	/* Jobs of an earlier mount, of a kind that is not served any more, can be settled now. */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
 		return;
 	if (world_kinds(k->config.world, kinds) > 0) {
-		say_found(k, 0, "");
+		report_found(k, 0, "");
 		return;
 	}
 	jobs = spec_kinds_text(k->config.kinds, k->config.source);
@@ -126,10 +124,10 @@ static void surveyed(struct kinds *k)
 		err = -EACCES;
 		text_set(&why, "%s", k->slots[i].refused);
 	}
-	say_found(k, err, why);
+	report_found(k, err, why);
 }
 
-static void set_refused(struct slot *at, char *text)
+static void set_refused(struct kind_slot *at, char *text)
 {
 	struct kinds *k = at->k;
 	lock_scope(&k->lock);
@@ -145,7 +143,7 @@ static void set_refused(struct slot *at, char *text)
 
 static void on_probed(void *data, const struct http_reply *reply)
 {
-	struct slot *at = data;
+	struct kind_slot *at = data;
 	struct kinds *k = at->k;
 	const struct spec_kind *kind = at->probing;
 	cleanup_free char *resource = spec_asked_resource(kind->plural, kind->api_version);
@@ -172,7 +170,7 @@ static void on_probed(void *data, const struct http_reply *reply)
 		surveyed(k);
 }
 
-static void probe(struct slot *at)
+static void probe(struct kind_slot *at)
 {
 	struct kinds *k = at->k;
 	cleanup_free char *path =
@@ -195,14 +193,14 @@ static void probe(struct slot *at)
 						});
 }
 
-/* Was AT probed, and is it not shown? */
-static bool is_kept_out(const struct slot *at)
+/* True if AT was probed, and is not shown. */
+static bool is_kept_out(const struct kind_slot *at)
 {
 	return at->served && at->served == at->probing &&
 	       world_kind(at->k->config.world, sort_of(at)) != at->served;
 }
 
-/* Probe all slots that are wanted; if IN_TURN, also the one of those that are kept out whose turn it is. */
+/* Probe all wanted slots; if IN_TURN, also the next one of those that are kept out. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
@@ -215,7 +213,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	k->n_probes = 1; /* so that the probes are not over before all are sent */
+	k->n_probes = 1; /* until all probes are sent */
 	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);
@@ -230,7 +228,7 @@ static void on_rules(void *data, const struct http_reply *reply)
 
 	k->request = NULL;
 	for (size_t i = 0; i < k->n_slots && !err; i++) {
-		struct slot *at = &k->slots[i];
+		struct kind_slot *at = &k->slots[i];
 		cleanup_free char *group = NULL;
 
 		if (!is_kept_out(at))
@@ -244,14 +242,14 @@ static void on_rules(void *data, const struct http_reply *reply)
 	probe_all(k, err);
 }
 
-/* Find out which of the kinds that are served may be shown. OPEN: the cluster has listed what it serves. */
-static void look(struct kinds *k, bool open)
+/* Find out which of the served kinds may be shown. OPEN: the cluster has returned its API groups. */
+static void check_rights(struct kinds *k, bool open)
 {
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
 	size_t kept_out = 0;
 
 	for (size_t i = 0; i < k->n_slots; i++) {
-		struct slot *at = &k->slots[i];
+		struct kind_slot *at = &k->slots[i];
 		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
 
 		if (!at->served)
@@ -303,19 +301,19 @@ static void on_groups(void *data, const struct http_reply *reply)
 	if (err >= 0) {
 		for (size_t i = 0; i < k->n_slots; i++)
 			k->slots[i].served = served[i];
-		look(k, !closed);
+		check_rights(k, !closed);
 		return;
 	}
-	if (k->found) { /* which kinds there are is not known, so all stays as it was */
+	if (k->found) { /* the kinds are unknown: change nothing */
 		if (closed)
-			look(k, false);
+			check_rights(k, false);
 		else
 			surveyed(k);
 		return;
 	}
 	if (!http_succeeded(reply))
 		err = http_refusal(reply, &asked, &text);
-	say_found(k, err, text ? text : "the server's list of what it serves can't be read");
+	report_found(k, err, text ? text : "the server's list of what it serves can't be read");
 }
 
 static void survey(void *data)
@@ -390,7 +388,7 @@ void kinds_free(struct kinds *k)
 	free(k);
 }
 
-/* --- what .kxfs/info says --- */
+/* --- .kxfs/info --- */
 
 void kinds_info(struct kinds *k, FILE *out)
 {
@@ -417,7 +415,7 @@ void kinds_info(struct kinds *k, FILE *out)
 void kinds_refused(struct kinds *k, struct watches_refused *list)
 {
 	for (size_t i = 0; i < k->n_slots; i++) {
-		const struct slot *at = &k->slots[i];
+		const struct kind_slot *at = &k->slots[i];
 		const struct spec_kind *kind = NULL;
 		cleanup_free char *resource = NULL, *text = NULL;
 

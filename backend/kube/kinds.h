@@ -12,8 +12,8 @@ struct kinds;
 
 struct kinds_events {
 	/*
-	 * Called once, after kinds_start: the world knows what the mount shows; or ERR and TEXT say why there is
-	 * nothing. Later changes go to the watches, and changed() tells of them.
+	 * Called once, after kinds_start: the world has the kinds of the mount; or ERR and TEXT are the reason why there
+	 * are none. Later changes go to the watches; then changed() is called.
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);
@@ -34,11 +34,11 @@ struct kinds_config {
 
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
-/* The server says that it no longer serves the jobs of some kind. */
+/* The server no longer serves the jobs of some kind. */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 
-/* Any thread: print what .kxfs/info says of the kinds, and its items of the list of what the server refuses. */
+/* Any thread: print the keys of .kxfs/info about the kinds, and what the server refuses. */
 void kinds_info(struct kinds *k, FILE *out);
 void kinds_refused(struct kinds *k, struct watches_refused *list);

@@ -4,22 +4,21 @@
  *
  *	state   | what is under way          | what ends it              | next
  *	UNASKED | nothing                    | kueue_start               | ASKING
- *	ASKING  | a look at Kueue's group    | the group                 | SERVED
- *	        |                            | there is none             | ABSENT
+ *	ASKING  | GET of Kueue's API group   | it is served              | SERVED
+ *	        |                            | it is not                 | ABSENT
  *	        |                            | a failure                 | WAITING
  *	WAITING | a timer                    | it fires                  | ASKING
  *	SERVED  | a review of the right to   | its reply                 | the same
- *	        | patch Workloads, now and   |                           |
- *	        | every FORBIDDEN_MS while   |                           |
- *	        | it is missing; then what   |                           |
- *	        | follows                    |                           |
+ *	        | patch Workloads, repeated  |                           |
+ *	        | while it is missing; and   |                           |
+ *	        | positions                  |                           |
  *	ABSENT  | a timer: it may be         | it fires                  | ASKING
  *	        | installed later            |                           |
  *
- * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
- * after the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since
- * old ones would be wrong. Before the first such request, the server is asked in which version it has the visibility
- * API. Kueue itself serves that API: if the server knows of it but can't reach it, Kueue may be down.
+ * Positions: a LocalQueue is wanted for a while after somebody has read. The positions in the wanted queues are
+ * requested one queue after the other, each no more often than every ASK_MS, and forgotten with the last reader. Before
+ * the first such request, kxfs gets the version of the visibility API. Kueue itself serves that API: if the server knows
+ * it but can't reach it, Kueue may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -35,44 +34,43 @@
 
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* bytes of the description of an API group */
-#define PLACES_MAX  1000	/* jobs of a queue whose places are asked for */
-#define SUMMARY_MAX (2u << 20)	/* bytes of their places */
-/* Queues that are wanted at one time; further ones are not asked for. */
+#define PLACES_MAX  1000	/* jobs of a queue whose positions are requested */
+#define SUMMARY_MAX (2u << 20)	/* bytes of the reply */
+/* The largest number of wanted queues. */
 #define QUEUES_MAX   64
-#define ASK_MS	     5000   /* how often a queue is asked for */
-#define WANTED_MS    30000  /* how long a queue is wanted after somebody has read */
-#define AGAIN_MS     60000  /* until a failure is tried again */
-#define AWAY_MS	     15000  /* until a Kueue that does not answer is asked again */
-#define ABSENT_MS    600000 /* until a server that does not serve Kueue is asked again */
-#define FORBIDDEN_MS 300000 /* until something that is forbidden is tried again */
+#define ASK_MS	     5000   /* the period of requests for a queue */
+#define WANTED_MS    30000  /* how long a queue is wanted after a read */
+#define AGAIN_MS     60000  /* until a retry after a failure */
+#define AWAY_MS	     15000  /* the same if Kueue does not answer */
+#define ABSENT_MS    600000 /* the same if Kueue is not served */
+#define FORBIDDEN_MS 300000 /* the same after a 403 */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
 
 struct wanted {
 	char *name;
 	uint64_t read;	/* when somebody last read, by loop_now_ms */
-	uint64_t asked; /* when it was last asked for; 0: never */
+	uint64_t asked; /* when the last request was sent; 0 if never */
 	struct wanted *prev, *next;
 };
 
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer
-		retry; /* in WAITING and ABSENT; in SERVED until the right is asked for again */
+	struct loop_timer retry; /* in WAITING and ABSENT; in SERVED until the next review */
 	struct http_request *review;
-	struct http_request *request; /* the only request that is under way */
-	struct loop_timer timer;      /* until the next queue is asked for */
-	char *asked;		      /* the queue that REQUEST is about */
-	const char *visibility;	      /* version of the visibility API; NULL: not known */
-	uint64_t not_before;	      /* no queue is asked for before that */
+	struct http_request *request; /* of the group, or of positions */
+	struct loop_timer timer;      /* until the next request of positions */
+	char *asked;		      /* the queue of REQUEST */
+	const char *visibility;	      /* version of the visibility API; NULL if unknown */
+	uint64_t not_before;	      /* time of the next request of positions */
 	bool stopped;
 	struct lock lock; /* protects all members below */
 	const char *version;
 	struct wanted *queues;
 	size_t n_queues;
 	bool posted;
-	char *refused; /* why the server refuses the places; NULL: it does not */
+	char *refused; /* why the server refuses the positions, or NULL */
 };
 
 static void next_place(void *data);
@@ -98,7 +96,7 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/* Where the right can't be known, it is found out when it is used. */
+	/* If the review fails, the first use shows whether the user has the right. */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
@@ -108,7 +106,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/* May this user suspend and resume what is in a queue? */
+/* Review whether this user may suspend and resume jobs in a queue. */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
@@ -135,7 +133,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/* A success without a version that kxfs knows may be the page of a proxy. */
+	/* A success without a known version may be the page of a proxy. */
 	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -155,7 +153,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	return watches_start_kueue(k->config.watches, version);
 }
 
-static void look(void *data)
+static void find_kueue(void *data)
 {
 	struct kueue *k = data;
 
@@ -170,10 +168,10 @@ void kueue_start(struct kueue *k)
 	if (k->state != UNASKED || k->stopped)
 		return;
 	watches_await_kueue(k->config.watches);
-	look(k);
+	find_kueue(k);
 }
 
-/* --- places --- */
+/* --- positions --- */
 
 static void wanted_free(struct kueue *k, struct wanted *q)
 {
@@ -183,7 +181,7 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* Set why the server refuses the places; NULL: it does not. */
+/* Set why the server refuses the positions (or NULL). TEXT is taken over. */
 static void set_refused(struct kueue *k, char *text)
 {
 	lock_scope(&k->lock);
@@ -191,7 +189,7 @@ static void set_refused(struct kueue *k, char *text)
 	k->refused = text;
 }
 
-/* No places could be had: none are known now, and the queues are asked for again after a while. */
+/* The request of positions has failed: forget them, and retry after a while. */
 static void places_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
@@ -225,7 +223,7 @@ static void on_places(void *data, const struct http_reply *reply)
 		world_set_places(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
 		world_set_kueue_away(k->config.world, false);
-		/* There is no such queue, or its ClusterQueue is missing, so nobody has a place in it. */
+		/* The queue, or its ClusterQueue, does not exist. */
 		world_set_places(k->config.world, k->asked, NULL, 0);
 	} else {
 		places_failed(k, reply);
@@ -246,7 +244,7 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	next_place(k);
 }
 
-/* Forget the queues of which nobody has read for a long time. */
+/* Forget the queues that are not wanted any more. */
 static void forget_unwanted(struct kueue *k, uint64_t now)
 {
 	bool none;
@@ -270,13 +268,12 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		/* Nobody finds out any more whether it is. */
-		world_set_kueue_away(k->config.world, false);
+		world_set_kueue_away(k->config.world, false); /* unknown from now on */
 }
 
 /*
- * The queue that is to be asked for now, malloc'ed; NULL: there is none. *RET_WAIT is how long (ms) until there is one,
- * or until one is to be forgotten; 0: for ever.
+ * Return the queue whose positions are requested next, malloc'ed, or NULL. *RET_WAIT: how long (ms) until there is one,
+ * or one is to be forgotten; 0: never.
  */
 static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -365,7 +362,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* If the queue is known already, the timer is set. */
+	/* For a queue that was wanted before, the timer is set. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }
@@ -378,7 +375,7 @@ struct kueue *kueue_new(const struct kueue_config *config)
 
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
-	loop_timer_init(&k->retry, config->loop, look, k);
+	loop_timer_init(&k->retry, config->loop, find_kueue, k);
 	loop_timer_init(&k->timer, config->loop, next_place, k);
 	return k;
 }
@@ -403,7 +400,7 @@ void kueue_free(struct kueue *k)
 	free(k);
 }
 
-/* --- what .kxfs/info says --- */
+/* --- .kxfs/info --- */
 
 const char *kueue_version(struct kueue *k)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing jobs of the history for good, because somebody asked for it or they are too old; and, where room is short,
- * the output of jobs that have ended. jobs/expiry.h decides when.
+ * Removing jobs of history/, on request or because of their age; and, if the spool limit is reached, the output of jobs
+ * that have ended. jobs/expiry.h decides when.
  */
 #include <errno.h>
 
@@ -21,9 +21,9 @@ struct removals {
 
 struct removal {
 	struct removals *all;
-	struct backend_request *rq; /* NULL: no user asked for it */
+	struct backend_request *rq; /* NULL unless a user has asked for it */
 	char *uid, *id;
-	bool whole; /* the whole job goes, not its output alone */
+	bool whole; /* remove the whole job; else only its output */
 };
 
 static void on_removed(void *data, int err)
@@ -56,7 +56,7 @@ static void on_none(void *data)
 	on_removed(data, 0);
 }
 
-/* Remove JOB if WHOLE, else its output alone. */
+/* Remove JOB if WHOLE, else only its output. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
@@ -78,7 +78,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, key, on_removed, r);
 	else
 		folders_drop_output(all->folders, key, on_removed, r);
-	/* The job may have been known only because of its output. */
+	/* Its output may have been the only reason to know the job. */
 	publish_again(all->publish, job->uid);
 }
 
@@ -92,9 +92,9 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -ENOENT, NULL, NULL);
 }
 
-/* --- when nobody asks --- */
+/* --- because of age or size --- */
 
-/* Is each log of JOB known to be complete, or to lack its end? */
+/* True if each log of JOB is known to be complete, or to lack its end. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -105,7 +105,7 @@ static bool has_its_ends(const struct spec_job *job)
 	return true;
 }
 
-/* When the mount ends, no log is followed any more, and the next mount may still get the rest of it. */
+/* While the mount ends, logs are not followed any more, but the next mount may get the rest of them. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
@@ -114,7 +114,7 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 
-/* A job may go although its log may still come: the server has refused it often. */
+/* A job whose log the server has refused often may be removed, although its log may still arrive. */
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of the requests that are under way; each is in the group that the end of the mount waits for. */
+/* A list of the requests under way. Each has entered the group for which the end of the mount waits. */
 #include "backend/kube/requests.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A key is UID.CONTAINER.RESTART, and none of the three holds a dot. */
+/* A key is UID.CONTAINER.RESTART; none of the three contains a dot. */
 #include "backend/kube/run.h"
 
 size_t run_pod_len(const char *key)
@@ -7,7 +7,7 @@ size_t run_pod_len(const char *key)
 	return strcspn(key, ".");
 }
 
-/* Are the bytes from FROM to TO equal to NAME? */
+/* True if the bytes from FROM to TO are NAME. */
 static bool is_part(const char *from, const char *to, const char *name)
 {
 	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
@@ -29,7 +29,7 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 	return false;
 }
 
-/* Is the container between two runs? Then it waits, and its count of restarts is still that of the earlier run. */
+/* True between two runs: the container waits, and has the restart count of the earlier run. */
 static bool is_between(const struct run *run)
 {
 	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
@@ -44,7 +44,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		return RUN_GONE; /* of the earlier runs only the last one can still be had */
+		return RUN_GONE; /* only the last one of the earlier runs is available */
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))

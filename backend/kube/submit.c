@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes
- * SUBMITTING (backend/jobs/records.h), if it was not held before; then the manifest is sent. So the job is
- * launched exactly once: a try whose reply was lost is made again under the same name, and a name that is taken is
- * ours when the object has our UUID. Only the API server itself can say that a try had no effect, or which effect
- * it had: anything else (the page of a proxy, a proxy's own 503, success without the object) may stand in place of
- * a reply that was lost. Then a refusal of a later try is final only after the server was asked who has the name,
- * since our own job may be what uses up the quota. The job is in the store before the request is answered.
+ * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes SUBMITTING
+ * (backend/jobs/records.h), if it was not held before; then the manifest is sent. A job is launched exactly once: after a
+ * lost reply the same name is sent again, and if the name is taken, the object is ours if it has our UUID. Only a clear
+ * reply of the API server itself counts: anything else (the page of a proxy, a proxy's own 503, success without the
+ * object) may replace a reply that was lost. After such a reply a refusal is final only when the server has shown who
+ * has the name, since our own job may have used up the quota. The job is in the store before the request is answered.
  *
  *	step	what is under way		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
  *						its name is taken here		PREPARE
  *						the document is wrong		answer: refused
  *	RECORD	the record becomes SUBMITTING,	it is on disk			POST
- *		or gets another name		it can't be			answer: refused
+ *		or gets another name		an error			answer: refused
  *	POST	a POST, or a pause before one	created				answer: launched
  *						refused				answer: refused
- *						the name is taken, or a try
- *						may have been acted on		HOLDER
- *						no answer			POST, later; or HOLDER,
- *										if the cluster may have
- *										removed the job by then
+ *						the name is taken, or an
+ *						earlier POST may have
+ *						succeeded			HOLDER
+ *						no reply			POST, later; or HOLDER,
+ *										if the job may be over
+ *										and removed by then
  *	HOLDER	a GET of who has the name	it is ours			answer: launched
  *						another has the name that the
  *						document gives			PREPARE
  *						nobody has it, or another	answer: refused
- *						nobody has it any more, it
- *						can't be found out, or a try is
- *						on its way still		answer: unclear
+ *						nobody has it any more, it is
+ *						unknown, or a POST may still
+ *						arrive				answer: unclear
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
- * A dry run goes from PREPARE to POST, keeps nothing, and asks the server for no more than its opinion; then comes
- * RENDER. While a part of it is on the pool (PREPARE, RECORD, RENDER), the submission is the pool's. What becomes of
- * the record after an answer is decided in backend/impl/held.c, which also shows the job while no answer comes.
+ * A dry run goes from PREPARE to POST, which has no effect, and to RENDER. In PREPARE, RECORD and RENDER the submission
+ * belongs to the pool. After an answer, backend/impl/held.c decides about the record; it also shows the job until then.
  */
 #include <errno.h>
 
@@ -47,17 +46,17 @@
 
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
-#define SHOWN_MS     5000 /* a job that is not launched after that is shown as SUBMITTED */
-#define SERVER_TRIES 4	  /* after this many tries an internal error of the server is the answer */
-/* Names that are tried: each has 64 random bits, so to need a second one is a surprise. */
+#define SHOWN_MS     5000 /* a job without a reply for that long is shown as SUBMITTED */
+#define SERVER_TRIES 4	  /* how often a POST is repeated after internal errors of the server */
+/* The largest number of names. Each has 64 random bits, so a second one is hardly ever needed. */
 #define NAME_TRIES 16
 
-/* What is known of the tries so far; each of these includes those before it. */
+/* What the POSTs so far may have done; each value includes those before it. */
 enum tried {
-	TRIED_NOTHING, /* none had an effect */
-	TRIED_LOST,    /* one may have been acted on, though no reply reported it */
-	TRIED_IN_FLIGHT, /* one may still be on its way: the connection broke, here or behind a proxy */
-	TRIED_MAYBE_GONE, /* a job that was launched so may have ended and been removed since */
+	TRIED_NOTHING,	  /* nothing */
+	TRIED_LOST,	  /* one may have succeeded, without a reply */
+	TRIED_IN_FLIGHT,  /* one may still arrive: the connection broke, here or behind a proxy */
+	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
 };
 
 struct submit {
@@ -74,8 +73,8 @@ struct submit {
 	struct loop_timer shown;
 	enum tried tried;
 	unsigned names;	 /* how many names were tried */
-	bool old_exists; /* the cluster still has the job that has the first of these names */
-	int err;	 /* what is wrong; in HOLDER: as far as is known */
+	bool old_exists; /* the cluster still has a job with the first of these names */
+	int err;	 /* the present error */
 	char *text;	 /* text for people; of a dry run that was approved: the manifest */
 };
 
@@ -94,7 +93,7 @@ static void submit_free(struct request *r)
 	struct submit *s = submit_of(r);
 
 	loop_timer_stop(&s->shown);
-	if (!s->held && s->record && !s->concluded) /* the end of the mount has answered it */
+	if (!s->held && s->record && !s->concluded) /* answered by the end of the mount */
 		held_answered(s->k->b->held, s->record,
 			      &(struct held_answer){.err = s->r.unclear ? -EINPROGRESS : -ECANCELED,
 						    .heard = true});
@@ -125,7 +124,7 @@ static int make_manifest(struct submit *s)
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
 			     .user = s->k->user,
-			     /* If the document gives the name, the first try keeps it. */
+			     /* The first name is that of the document, if it has one. */
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
@@ -178,7 +177,7 @@ static void rendered(void *data)
 
 /* --- answers --- */
 
-/* ERR is 0: it was launched; -EINPROGRESS: that can't be found out; else it was not, for ERR and WHY. */
+/* ERR: 0 if it was launched; -EINPROGRESS if that is unknown; else it was not, because of ERR and WHY. */
 static void conclude(struct submit *s, int err, const char *why)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -195,7 +194,7 @@ static void conclude(struct submit *s, int err, const char *why)
 	s->concluded = true;
 }
 
-/* Answer that it can't be found out whether the job was launched: a try may still take effect. */
+/* Answer that it is unknown whether the job was launched: a POST may still arrive. */
 static void give_up(struct submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -207,7 +206,7 @@ static void give_up(struct submit *s, int err, const char *why)
 	request_answer(&s->r, s->held ? -EINPROGRESS : err, NULL, text);
 }
 
-/* Nothing was launched, unless a try is still on its way. */
+/* Answer that nothing was launched, unless a POST may still arrive. */
 static void refuse(struct submit *s, int err)
 {
 	cleanup_free char *why = take_ptr(s->text);
@@ -230,7 +229,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 		watches_replied(s->k->watches, sort, job->view->resource_version);
 		publish_now(s->k->publish, job);
 	} else if (len && sort != WORLD_N_SORTS) {
-		/* The watch is past its version and has not told of it: it never will if the server was set back. */
+		/* The watch is past this version without the job: the server may have been restored from a backup. */
 		watches_doubt(s->k->watches, sort);
 	}
 	conclude(s, 0, NULL);
@@ -239,21 +238,21 @@ static void launched(struct submit *s, const char *object, size_t len)
 
 /* --- calls --- */
 
-/* Has the watch brought the job, though no reply did? */
+/* True if the watch has reported the job, although no reply has. */
 static bool is_known(const struct submit *s)
 {
 	return s->tried && s->record &&
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Send the same POST again after a while. WHY: what came instead of an answer. */
+/* Repeat the POST after a pause. WHY: the reply, or what came instead. */
 static void post_again(struct submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
 }
 
-/* Which job has the name, as a GET of it says. */
+/* The job that has the name, according to a GET. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
@@ -268,18 +267,18 @@ static enum holder holder_of(const struct submit *s, const struct http_reply *re
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* Without annotations (no_annotations) our object looks like any other. */
+	/* Without annotations (no_annotations) our object can't be told from others. */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
 }
 
-static void say_it_exists(struct submit *s)
+static void set_exists(struct submit *s)
 {
 	text_set(&s->text, "%s: a job named %s exists already; nothing was launched\n",
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is taken, or may be: HOLDER says by whom. */
+/* The name is, or may be, taken by HOLDER. */
 static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -289,22 +288,19 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	} else if (holder == HOLDER_NONE && !s->tried) {
 		post_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
-		/*
-		 * Nobody else would choose this name: it is our job, which may be gone already, or which the user may
-		 * not read.
-		 */
+		/* Nobody else would choose this name: it is our job, already gone, or not readable by the user. */
 		launched(s, "", 0);
 	} else if (s->tried) {
-		/* A job of somebody else may have got the name after ours. */
+		/* Another job may have got the name after ours. */
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/* Somebody has the name that the document gives: make the same job under another one. */
+		/* Another job has the name of the document: use another name. */
 		s->names++;
 		s->old_exists = true;
 		request_set_working(&s->r, true);
 		loop_work(s->k->b->loop, prepare, prepared, s);
 	} else {
-		say_it_exists(s);
+		set_exists(s);
 		refuse(s, -EEXIST);
 	}
 }
@@ -374,7 +370,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 				 ? TRIED_IN_FLIGHT
 				 : TRIED_LOST);
 	request_set_unclear(&s->r, s->tried);
-	/* A server that answers with failures is tried a few times; one that can't be reached is tried until it can. */
+	/* Retry a few times if the server fails, and without limit if it can't be reached. */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
@@ -383,14 +379,14 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/* A proxy made for Kubernetes writes a Status too, so what it said of an earlier try is not relied on. */
+	/* A proxy for Kubernetes writes a Status too, so a refusal is not trusted after an earlier POST. */
 	if (s->tried || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
 }
 
-/* Is REPLY the object that was sent? The page of a proxy may come with success, too. */
+/* True if REPLY is the object that was sent. The page of a proxy may have a success status, too. */
 static bool is_created(const struct submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
@@ -452,7 +448,7 @@ static void post(struct request *r)
 	request_set_unclear(r, !is_dry(s));
 }
 
-/* No part of S is on the pool any more: send it, or answer why not. */
+/* The pool has returned S: send it, or answer why not. */
 static void ready(struct submit *s)
 {
 	request_set_working(&s->r, false);
@@ -466,13 +462,13 @@ static void ready(struct submit *s)
 		post(&s->r);
 }
 
-/* Is JOB another than that of S? */
+/* True if JOB is not that of S. */
 static bool is_other(const struct submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
 }
 
-/* Has another job the name of S, in jobs/ or history/? */
+/* True if another job in jobs/ or history/ has the name of S. */
 static bool is_used(struct submit *s)
 {
 	struct store *store = s->k->b->store;
@@ -490,11 +486,11 @@ static void name_is_taken_here(struct submit *s)
 		return;
 	}
 	s->err = -EEXIST;
-	say_it_exists(s);
+	set_exists(s);
 	ready(s);
 }
 
-/* The job was sent, and the server has not answered for a while. */
+/* The server has not replied for a while. */
 static void on_shown(void *data)
 {
 	const struct submit *s = data;
@@ -518,7 +514,7 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* The name of S is free: nothing is sent before the record says that it may have been. */
+/* The name of S is free: write the record before anything is sent. */
 static void make_record(struct submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -561,8 +557,8 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * A held job is launched as what its dry run made, since its name, and what an earlier try may have sent, are of that
- * kind: leave only the kind NAME. False: there is none now.
+ * Remove all kinds but NAME: a held job has the name, and perhaps an earlier POST, of the kind of its dry run. False: the
+ * mount does not show that kind now.
  */
 static bool keep_kind(struct submit *s, const char *name)
 {
@@ -604,7 +600,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		record_pin(s->record);
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
-	/* The server may have acted on an earlier try, though it did not have the job when the user released it. */
+	/* An earlier POST may have succeeded, although the job was not seen when the user released it. */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);
