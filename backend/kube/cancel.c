@@ -15,7 +15,9 @@
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
-/* How often a DELETE is sent again after replies that are not the server's own; unlimited while it can't be reached. */
+/*
+ * How often a DELETE is sent again after replies that are not the server's own; unlimited while it can't be reached.
+ */
 #define SERVER_TRIES 4
 
 struct cancel {

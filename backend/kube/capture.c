@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the jobs of which something is captured (by uid), each with a table of its logs (by key, see follow.h);
- * the readers who wait for several logs; and the places that all logs share. The snapshots of a job say which runs have
- * begun and ended.
+ * A table of captured jobs (by uid), each with a table of its logs (by key, see run.h); the readers who wait for
+ * several logs; and the slots that all logs share. The snapshots of a job show which runs have begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -18,9 +17,9 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-/* Of each log: a file, and a connection where the server does not speak HTTP/2. */
+/* Per log: a file, and a connection unless the server speaks HTTP/2. */
 #define STREAM_FDS 2
-#define OTHER_FDS  256 /* for all else: connections, files of readers, the urgent logs */
+#define OTHER_FDS  256 /* for everything else: connections, files of readers, urgent logs */
 #define PREFIX_MAX 300
 
 struct captured {
@@ -28,16 +27,16 @@ struct captured {
 	UT_hash_handle hh; /* of the job's table, by key */
 };
 
-/* Somebody who waits for several logs. */
+/* A reader who waits for several logs. */
 struct all {
-	size_t n; /* logs that it still waits for, and one more while these are counted */
+	size_t n; /* logs that it waits for, and one more while they are counted */
 	loop_fn done;
 	void *arg;
 };
 
-/* Somebody who opens a log while the folder of its job is being made free. */
+/* A reader who opens a log while output of its job is being removed. */
 struct opening {
-	char *key; /* the log; NULL: all of them */
+	char *key; /* of the log; NULL: all logs */
 	struct all *all;
 	struct opening *next;
 };
@@ -46,13 +45,12 @@ struct job {
 	struct capture *c;
 	char *uid;
 	char *id;
-	char *key;		   /* what its output is named after */
-	struct output_job *output; /* NULL: none has been wanted so far */
+	char *key;		   /* name of its output on disk */
+	struct output_job *output; /* NULL: not wanted so far */
 	struct captured *logs;
 	struct opening *openings;
-	bool awaits_folder; /* when its output was last wanted, its folder was not free yet */
-	/* Why its output can't be captured, as a message has said; 0: none has. */
-	int said;
+	bool awaits_folder; /* old output is being removed */
+	int reported; /* why its output can't be captured, if a message has reported it; else 0 */
 	bool output_ended; /* output_job_end was called last, not output_job_resume */
 	UT_hash_handle hh; /* by uid */
 };
@@ -75,7 +73,7 @@ static struct job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/* The log KEY of JOB (NULL is allowed); NULL: it has not been wanted. */
+/* Return the log KEY of JOB (may be NULL); NULL if it is not followed. */
 static struct follow *find_log(const struct job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -97,14 +95,14 @@ static const struct spec_pod_view *pod_of(struct capture *c, const char *uid, co
 	return c->events.pod(c->events.data, uid, key, run_pod_len(key));
 }
 
-/* Follow the logs that wait, as far as there are places. */
-static void fill_places(void *data)
+/* Give free slots to waiting logs. */
+static void fill_slots(void *data)
 {
 	struct capture *c = data;
-	struct place *place;
+	struct slot *slot;
 
-	while (!c->stopping && (place = places_next(&c->context.places)))
-		follow_begin(place->data);
+	while (!c->stopping && (slot = slots_next(&c->context.slots)))
+		follow_begin(slot->data);
 }
 
 static void on_forbidden(void *data, const char *text)
@@ -155,14 +153,14 @@ static int need_output(struct job *job)
 	job->output = output_job_open(c->config.output, job->key);
 	if (!job->output)
 		return -errno;
-	changed(job); /* from now on its snapshot is written to disk */
+	changed(job); /* its snapshot is saved from now on */
 	return 0;
 }
 
 /*
- * Print into BUF what the lines of log L of R begin with in the merged log: ROLE/K, where ROLE is the name of the
- * replica's directory without its number, since the label that it comes from may hold anything. NULL: L is of another
- * container than the replica's own, and so no part of the merged log.
+ * Print into BUF the prefix of the lines of log L of R in the merged log: ROLE/K, where ROLE is the name of the
+ * replica's directory without its number, since a label may have any bytes. NULL: L is of another container than the
+ * replica's own, and so not in the merged log.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -175,9 +173,9 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Begin to follow log J of R; FIRST: because somebody reads it. Gaps that an earlier mount has counted are kept; and if
- * the job is captured, earlier runs of the container that nobody has seen count as gaps. NULL: the run has not begun,
- * or its log can't be had.
+ * Start to follow log J of R; FIRST: for a reader. Gaps that an earlier mount has counted are kept; if the job is
+ * captured, earlier runs of the container that were never seen count as gaps. NULL: the run has not begun, or its log
+ * is not available.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -198,13 +196,13 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	if (!err)
 		err = output_log_begin(job->output, l->key, f.prefix, false);
 	if (err) {
-		if (err != -EBUSY && err != -EINPROGRESS && err != job->said)
+		if (err != -EBUSY && err != -EINPROGRESS && err != job->reported)
 			diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->id,
 			     run.pod->meta.name, strerror(-err));
-		job->said = err;
+		job->reported = err;
 		return NULL;
 	}
-	job->said = 0;
+	job->reported = 0;
 	f.job = job->id;
 	f.output = job->output;
 	f.pod = run.pod->meta.name;
@@ -220,12 +218,12 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	log->follow = follow_new(&c->context, &f);
 	HASH_ADD_KEYPTR(hh, job->logs, follow_key(log->follow), strlen(l->key), log);
 	follow_ended(log->follow, run_end(&run));
-	fill_places(c);
+	fill_slots(c);
 	changed(job);
 	return log->follow;
 }
 
-/* Find out whether the run of F, a log of job UID, has ended meanwhile. */
+/* Check whether the run of F, a log of job UID, has ended. */
 static void check_run(struct capture *c, const char *uid, struct follow *f)
 {
 	const struct spec_pod_view *pod = pod_of(c, uid, follow_key(f));
@@ -240,7 +238,7 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/* End the logs that have ended, and, if the job is captured, follow those that have begun. */
+/* Report ends of runs to their logs, and, if WANTED, follow the logs that have begun. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
@@ -288,10 +286,7 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/*
- * Readers who wait for a folder, which may be free by now, open their logs once more (SNAPSHOT NULL: they wait no
- * longer).
- */
+/* End the wait of OPENINGS: open their logs again, or (SNAPSHOT NULL) call them. */
 static void end_openings(struct capture *c, struct opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -307,7 +302,7 @@ static void end_openings(struct capture *c, struct opening *openings,
 	}
 }
 
-/* Do pods of JOB run on, long after its end? */
+/* True if pods of JOB still run long after its end. */
 static bool is_outlived(const struct job *job)
 {
 	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
@@ -364,7 +359,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* How far the run of KEY is. */
+/* Return how far the run KEY is. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -393,12 +388,10 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 				l->lost_end = state.lost_end;
 			} else if (dropped) {
-				/* Readers are then given what the cluster has. */
-				l->complete = false;
+				l->complete = false; /* readers get what the cluster has */
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				/* Nobody has followed it to its end. */
-				spec_log_lose_end(l);
+				spec_log_lose_end(l); /* nobody has followed it to its end */
 			}
 		}
 	}
@@ -411,7 +404,7 @@ bool capture_has(const struct capture *c, const char *uid)
 	return job && job->output;
 }
 
-/* Are all logs of job UID over, or (REFUSED) paused since the server has refused them? */
+/* True if all logs of job UID are over, or (REFUSED) paused because the server has refused them. */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct job *job = find_job(c, uid);
@@ -473,11 +466,11 @@ void capture_forget(struct capture *c, const char *uid)
 	free(job->id);
 	free(job->key);
 	free(job);
-	fill_places(c);
+	fill_slots(c);
 	end_openings(c, openings, NULL);
 }
 
-/* --- whoever waits for output --- */
+/* --- readers --- */
 
 static void wait_for(struct all *all, struct follow *f)
 {
@@ -501,7 +494,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			const struct spec_log *l = &r->logs[j];
 			struct follow *f;
 
-			/* The merged log consists of the replicas' own containers alone. */
+			/* The merged log consists only of the replicas' own containers. */
 			if (key ? !streq(l->key, key) : *l->container)
 				continue;
 			f = find_log(find_job(c, snapshot->uid), l->key);
@@ -547,11 +540,11 @@ void capture_away(struct capture *c, bool away)
 
 void capture_count(const struct capture *c, struct capture_counts *ret)
 {
-	const struct places *places = &c->context.places;
+	const struct slots *slots = &c->context.slots;
 
 	*ret = (struct capture_counts){
-		.streams = places->n[PLACE_TAKEN],
-		.waiting = places->n[PLACE_QUEUED],
+		.streams = slots->n[SLOT_TAKEN],
+		.waiting = slots->n[SLOT_QUEUED],
 	};
 }
 
@@ -567,11 +560,11 @@ struct capture *capture_new(const struct capture_config *config)
 		.loop = config->loop,
 		.http = config->http,
 		.namespace = config->namespace,
-		.places.max = (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)PLACES_FIRST),
+		.slots.max = (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)SLOTS_FIRST),
 		.changed = changed,
-		.room = fill_places,
+		.slot_freed = fill_slots,
 		.forbidden = on_forbidden,
-		.room_data = c,
+		.slot_data = c,
 	};
 	return c;
 }

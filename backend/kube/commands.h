@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands written to ctl. A command is kept until its outcome shows in the job, or until it counts as ignored; then
- * its writer is called once, if it still waits. A job has at most one command under way. I/O thread only.
+ * The commands written to ctl. A command is kept until its outcome shows in the job, or until it counts as ignored;
+ * then its writer is called once, if it still waits. A job has at most one command under way. I/O thread only.
  */
 #pragma once
 

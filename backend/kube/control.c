@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes to ctl. The server accepts any request, even one that its controller then ignores. So kxfs reads the job right
- * before the request, and answers the write when the job shows the outcome, or after a while. The command is kept longer
- * (commands.h); meanwhile other actions are refused. The kind makes the request (spec/view/control.h).
+ * Writes to ctl. The server accepts any request, even one that its controller then ignores. So kxfs reads the job
+ * right before the request, and answers the write when the job shows the outcome, or after a while. The command is
+ * kept longer (commands.h); meanwhile other actions are refused. The kind makes the request (spec/view/control.h).
  *
  *	step	what is under way		what ends it			next
  *	DRAIN	the existing output of the job	it has, or DRAIN_MS		READ
@@ -18,8 +18,8 @@
  *						the job has changed since	READ
  *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply the job is read again. If it has not obeyed, the request is sent once more, unless it might then be
- * executed twice: in that case kxfs only waits for the outcome, and the answer is that it is unknown.
+ * After a lost reply the job is read again. If it has not obeyed, the request is sent once more, unless it might then
+ * be executed twice: in that case kxfs only waits for the outcome, and the answer is that it is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -405,7 +405,8 @@ static void on_drained(void *data)
 }
 
 /*
- * Wait until all existing output is on disk; the streams are then open, and capture what pods print until they are gone.
+ * Wait until all existing output is on disk; the streams are then open, and capture what pods print until they are
+ * gone.
  */
 static void drain(struct control *c)
 {

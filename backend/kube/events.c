@@ -112,8 +112,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB with the object and the reason of V, or NULL. Events of healthy jobs (noise) are skipped,
- * unless V is one of them.
+ * Return the last event of JOB with the object and the reason of V, or NULL. Events of healthy jobs (noise) are
+ * skipped, unless V is one of them.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)

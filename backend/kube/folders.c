@@ -2,9 +2,9 @@
 /*
  * A table of the output on disk, by key; everything else about a job is in its record.
  *
- * Removing output, or all that is on disk of a job, takes several steps on the disk. A removal (struct folder_removal) waits in
- * the queue of its entry until those before it have ended; the first one is under way. While the queue is not empty, no
- * output of the job is captured. A removal of everything frees the entry.
+ * Removing output, or all that is on disk of a job, takes several steps on the disk. A removal (struct
+ * folder_removal) waits in the queue of its entry until those before it have ended; the first one is under way. While
+ * the queue is not empty, no output of the job is captured. A removal of everything frees the entry.
  */
 #include "backend/kube/folders.h"
 
@@ -408,8 +408,8 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Write to the record that there is no output before removing it: otherwise the next mount would fetch all of it again,
- * or not report that it is missing. On a full disk this may succeed only after the removal has freed space.
+ * Write to the record that there is no output before removing it: otherwise the next mount would fetch all of it
+ * again, or not report that it is missing. On a full disk this may succeed only after the removal has freed space.
  */
 static void on_drop_recorded(void *data, int err)
 {

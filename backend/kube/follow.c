@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log that is followed. At any time it is in one of these steps; from OPENING to CLOSING it has a place.
+ * The automaton of one followed log. From OPENING to CLOSING it has a slot.
  *
- *	step	what is under way		what ends it				next
- *	WAITING	it stands in the queue		it gets a place				(proceed)
- *	OPENING	the log's writer is opened	it is open				(proceed)
- *						it can't be				PAUSING
- *	WRITING	bytes go to the disk		all are written				(proceed)
- *	READING	the end of the log is read	it is read				ASKING
- *						it can't be				PAUSING
- *	ASKING	a try				its outcome				as MEANINGS says
+ *	step	  what is under way		what ends it				next
+ *	WAITING	  it is in the queue for slots	it gets a slot				(proceed)
+ *	OPENING	  the log's writer is opened	it is open				(proceed)
+ *						it can't be opened			PAUSING
+ *	WRITING	  bytes are being written	all are written				(proceed)
+ *	READING	  the end of the log is read	it is read				ASKING
+ *						it can't be read			PAUSING
+ *	ASKING	  a request			its outcome				see meanings[]
  *						a deadline, once the run has ended	(proceed)
- *	PAUSING	a timer				it fires; the run ends; it is urgent	(proceed)
- *	PAUSED	a timer, without a place:	it fires; the server is back; somebody	WAITING
- *		it was refused too often	opens it; its pod is on its way out
- *						the pod, or the run, is gone		OVER
- *	CLOSING	bytes go to the disk; if all	all are written: it was refused		PAUSED
- *		of it is in, they are synced	or all of it is in, or it is lost	OVER
- *	OVER	nothing				-
- *	any	bytes go to the disk		the disk fails				PAUSING
+ *						too much waits for the disk		SLOWED
+ *	SLOWED	  the same, paused		all is written				ASKING
+ *						as in ASKING				as in ASKING
+ *	PAUSING	  a timer			it fires; the run ends; the pod ends	(proceed)
+ *	PAUSED	  a timer, without a slot:	it fires; the server is back; a reader	WAITING
+ *		  refused too often		opens the log; the pod is being deleted
+ *						the pod, or the run, is gone		LOST
+ *	CLOSING	  the rest is written, and	all is written: refused too often	PAUSED
+ *		  synced if it is all		all of the output is in the log		COMPLETE
+ *						some of it can't be had			LOST
+ *	COMPLETE, nothing			-
+ *	LOST
+ *	any	  bytes are being written	the disk fails				PAUSING
  *
- * (proceed) is WRITING if bytes wait for the disk; CLOSING if the run is gone; else READING. The owner tells how far
- * the run is (enum run_end), and each stream shows whether it repeats the known end of the log (enum fit); which try
- * follows from these two stands in NEXT_KIND. To its readers a log that is PAUSED looks ended, but while the server
- * can't be reached they wait until it can.
+ * (proceed) is WRITING if bytes are still to be written; CLOSING if the run is gone; else READING. The owner reports
+ * how far the run is (enum run_end), and each stream shows whether it repeats the known end of the log (enum fit);
+ * next_kind[] selects the next request from these two. A PAUSED log looks ended to its readers, unless the server
+ * can't be reached.
  *
- * The file is long because each of its sections changes the step: none of them is an object of its own.
+ * The file is long because all its sections change the step.
  */
 #include "backend/kube/follow.h"
 
@@ -38,76 +43,86 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/* The first pause; each is twice as long as the one before, up to one of these four: */
+/* The first pause; each further one is twice as long, up to one of the next four. */
 #define DELAY_MS       1000
 #define DELAY_MAX_MS   30000
-#define DELAY_DISK_MS  10000 /* after a failure of the disk */
-#define DELAY_ENDED_MS 5000
-#define DELAY_HURRY_MS 1000
-/*
- * The first pause of a log that was refused too often; and of all logs that are paused so, one is asked for this often.
- */
+#define DELAY_DISK_MS  10000 /* after the disk has failed */
+#define DELAY_ENDED_MS 5000  /* after the run has ended */
+#define DELAY_HURRY_MS 1000  /* while the pod is being deleted */
+/* The same for PAUSED. The third limits the requests for all such logs. */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
-/* The stream of a run that has ended should end by itself. It is ended when nothing has come for this long: */
+/* After the run has ended, a stream that is silent for this long is ended. */
 #define ENDING_MS 5000
-#define HURRY_MS  500	 /* if the pod is on its way out */
-#define GONE_MS	  30000	 /* if nothing can be asked for after this stream */
-#define FLOW_MS	  600000 /* and after this time also if something has come */
-/* All had come less than this before the pod was gone: then that was all. */
+#define HURRY_MS  500	 /* while the pod is being deleted */
+#define GONE_MS	  30000	 /* if no further request is possible */
+#define FLOW_MS	  600000 /* the limit for streams that are not silent */
+/* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
 #define LATELY_MS 5000
-/* A stream that pauses for QUIET_MS, or was checked for that QUIET_LOOKS times, has brought what there was. */
-#define QUIET_MS    100
-#define QUIET_LOOKS 20
-/* Whoever opens a log after the end of its job waits this long for the news that its run has ended, */
-#define NEWS_MS 1000
-/* A run that goes on for this long after the end of its job is not the job's any more, if its pod is not removed. */
+/* Existing output has arrived when the stream is silent for QUIET_MS, or after QUIET_CHECKS of that length. */
+#define QUIET_MS     100
+#define QUIET_CHECKS 20
+/* A reader who opens the log after the end of its job waits this long for the end of the run, */
+#define ENDED_MS 1000
+#define REST_MS	 8000 /* and this long after the end of the run for the rest of the log. */
+/* A run that outlives its job by this long is followed no longer, unless its pod is being deleted. */
 #define OUTLIVED_MS 60000
-#define REST_MS	    8000 /* and this long after the end of its run for the rest of the log */
-/*
- * After this many tries that bring nothing of a run that has ended, kxfs gives it up for now; after this many answers
- * that there is nothing, it believes that.
- */
-#define TRIES_MAX  12
-#define TRIES_NONE 3
-/* Only if the container runs does a node keep its stream open for longer than this. */
+/* How many requests for the output of a run that has ended may fail in a row; */
+#define FAILURES_MAX 12
+/* and after how many replies that there is no output kxfs believes it. */
+#define EMPTY_MAX 3
+/* A kubelet keeps a stream open longer than this only while the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
-/*
- * How many bytes of the log's end a stream is compared with: at first, and how many times more where that does not
- * help.
- */
+/* How many bytes of the log's end a stream is compared with: at first, the factor if that fails, and at most. */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
-/* Room for the lines that may still come after a stream was slowed. */
+/* Space for lines that may still arrive after a stream was paused. */
 #define SLACK (128u << 10)
 
-enum step { WAITING, OPENING, WRITING, READING, ASKING, PAUSING, PAUSED, CLOSING, OVER };
+enum step {
+	WAITING,
+	OPENING,
+	WRITING,
+	READING,
+	ASKING,
+	SLOWED,
+	PAUSING,
+	PAUSED,
+	CLOSING,
+	COMPLETE,
+	LOST,
+};
 
-/*
- * Do the streams repeat the known end of the log? DOUBTED: the last one did not; FORCED: a stream is taken although it
- * does not.
- */
+/* Whether streams repeat the known end of the log. DOUBTED: the last one did not; FORCED: accept one that does not. */
 enum fit { FITS, DOUBTED, FORCED };
 
-/*
- * What a try asks for: what there is now, for somebody who waits (FIRST; a STREAM follows); that and all that comes
- * (STREAM); what is left of a run that has ended (REST); or whether the log is of the run before the newest one
- * (PROBE).
- */
-enum kind { STREAM, FIRST, REST, PROBE };
+/* What is wrong, as far as messages have reported it. DENIED: the user may not read the log. */
+enum trouble { FINE, TROUBLE, DENIED, DISK };
+
+/* The output that readers wait for. FETCHED by a request of kind FIRST: it is still to be written. */
+enum printed { EXPECTED, FETCHED, ARRIVED };
+
+/* What a request is for. */
+enum kind {
+	STREAM,	  /* existing output, and all that follows */
+	FIRST,	  /* only existing output, for a reader who waits; a STREAM follows */
+	REST,	  /* the rest of a run that has ended */
+	PREVIOUS, /* the same, when the container runs again */
+	PROBE,	  /* the previous run's log, to see whether it is this one */
+};
 
 static const enum kind next_kind[][3] = {
 	/*		  FITS    DOUBTED FORCED */
 	[RUN_GOES_ON] = {STREAM, PROBE, STREAM},
 	[RUN_LAST] = {REST, PROBE, REST},
-	[RUN_PREVIOUS] = {REST, PROBE, REST},
+	[RUN_PREVIOUS] = {PREVIOUS, PROBE, PREVIOUS},
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* A reader who waits until what has been printed so far is on disk. */
+/* A call of follow_wait. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -117,58 +132,51 @@ struct waiter {
 struct follow {
 	struct follow_context *context;
 	struct output_job *output;
-	char *job, *key, *prefix, *pod, *uid, *container; /* the copies of follow_run's strings */
+	char *job, *key, *prefix, *pod, *uid, *container; /* copies of follow_run's strings */
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned places;       /* of gaps in the log, as far as it is known since it was opened */
-	bool lost_end;	       /* the run has ended, and the rest of its output can't be had */
+	unsigned log_gaps; /* gaps inside the log, as far as known since the writer was opened */
+	bool lost_end;	   /* the run has ended, and the rest of its output can't be had */
 
 	enum step step;
 	enum run_end run;
 	enum fit fit;
-	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as far as messages have said it */
-	int disk_err;			     /* if DISK: the negative errno */
-	struct place place;
-	bool reruns;   /* see follow_run */
-	bool over;     /* the job has ended, according to its controller */
-	bool complete; /* OVER, and all of it is in the log */
-	bool denied;   /* the user has no right to read it */
-	uint64_t ended_ms;
-	uint64_t came_ms; /* when the last byte of an earlier try came; 0: none has */
-	uint64_t all_ms;  /* when all output had come, as far as is known; 0: it has not */
-	unsigned tries;	  /* tries that brought nothing, in a row */
-	unsigned none;	  /* tries in a row that said that there is nothing; each is among TRIES */
-	unsigned failed;  /* tries in a row in which the disk failed */
+	enum trouble trouble;
+	enum printed printed;
+	int disk_err; /* if DISK: the negative errno */
+	struct slot slot;
+	bool reruns;	   /* see follow_run */
+	bool job_over;	   /* the job has ended, according to its controller */
+	uint64_t ended_ms; /* when the run ended */
+	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none has */
+	uint64_t all_ms;   /* when the log last had all output, as far as known; 0 if it has not */
+	unsigned failures; /* requests in a row without output */
+	unsigned empty;	   /* those in a row for which the server has no output */
+	unsigned failed;   /* requests in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL: it has to be opened again */
-	/* In PAUSING and PAUSED it ends the pause; in ASKING it is the deadline, if it is set. */
+	/* In PAUSING and PAUSED the end of the pause; in ASKING and SLOWED the deadline, if set. */
 	struct loop_timer timer;
-	/* In CLOSING: why the log is over, as text for people. */
+	/* In CLOSING: why the log ends, for people, and as in finish(). */
 	char *text;
 	int err;
 
-	/* The readers who wait. PATIENCE ends their wait for what may not come soon: see on_patience. */
-	bool arrived;
-	bool fetched; /* what there was at the start was fetched, as far as it can be */
+	/* Readers; PATIENCE ends their wait for output that may not arrive soon. */
 	struct loop_timer patience;
 	struct loop_timer outlived; /* set while the job has ended, and the run has not */
 	struct waiter *waiters;
-	uint64_t quiet_size; /* size of the log when on_patience last looked */
-	unsigned quiet_looks;
+	uint64_t quiet_size; /* size of the log in the last on_patience */
+	unsigned quiet_checks;
 
-	/* Of the present try, or the next one: */
+	/* The present request, or the next one: */
 	enum kind kind;
-	struct podlog *podlog; /* NULL but in ASKING */
-	/* Bytes of the log's end that the try is compared with; fewer than the whole log if PARTIAL. */
-	size_t window;
-	bool partial;
-	bool previous; /* it asks for the run before the newest one */
-	/* The last stream ended in order a moment ago, after having been open for a while. */
-	bool early;
-	bool alone;    /* it has a connection of its own, since before the disk did not keep up */
-	bool slowed;   /* its stream is paused until the disk has caught up */
-	uint64_t came; /* podlog_came when the end of the stream was last waited for */
+	struct podlog *podlog; /* in ASKING and SLOWED; else NULL */
+	size_t window;	       /* bytes of the log's end that it is compared with */
+	uint64_t from;	       /* where these begin; 0: they are the whole log */
+	bool early;	       /* the last stream ended in order although its run goes on */
+	bool alone;    /* it has a connection of its own, since the disk was too slow before */
+	uint64_t came; /* podlog_came when the deadline was set */
 	unsigned lost; /* streams in a row that the kubelet seemed to have lost */
 	struct spec_logline_past past; /* what the streams so far have shown */
 };
@@ -182,28 +190,33 @@ static bool has_ended(const struct follow *f)
 	return f->run != RUN_GOES_ON;
 }
 
-/* --- news for the owner, messages for the user --- */
+static bool is_over(const struct follow *f)
+{
+	return f->step >= COMPLETE;
+}
+
+/* --- events for the owner, messages for the user --- */
 
 static void changed(struct follow *f)
 {
 	f->context->changed(f->data);
 }
 
-static void room(struct follow *f)
+static void slot_freed(struct follow *f)
 {
-	f->context->room(f->context->room_data);
+	f->context->slot_freed(f->context->slot_data);
 }
 
-/* What had been printed is on disk now, or can't be had: call all who wait for that. */
+/* The output that readers wait for is on disk, or can't be had. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
 
 	loop_timer_stop(&f->patience);
-	if (f->arrived)
+	if (f->printed == ARRIVED)
 		return;
-	f->arrived = true;
-	places_arrived(&f->context->places, &f->place);
+	f->printed = ARRIVED;
+	slots_arrived(&f->context->slots, &f->slot);
 	output_log_expect(f->output, f->key, false);
 	for (w = take_ptr(f->waiters); w; w = next) {
 		next = w->next;
@@ -212,51 +225,53 @@ static void arrived(struct follow *f)
 	}
 }
 
-static void say(struct follow *f, enum diag_level level, const char *text)
+static void report(struct follow *f, enum diag_level level, const char *text)
 {
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Say once what is wrong: as a warning only where somebody has to do something. A loss is said when it happens. */
-static void trouble(struct follow *f, const char *text)
+/* Report the first trouble with the log, unless the disk's was reported. It warns nobody: kxfs retries. */
+static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; trying again", text);
 
-	if (f->said == SILENT) {
-		say(f, DIAG_INFO, all);
-		f->said = TROUBLE;
-	}
+	if (f->trouble == FINE)
+		report(f, DIAG_INFO, all);
+	f->trouble = max_of(f->trouble, trouble);
 }
 
 /* Nothing is wrong any more: the log is COMPLETE, or has grown. */
-static void mended(struct follow *f, bool complete)
+static void mended(struct follow *f)
 {
-	if (f->said != SILENT)
-		say(f, DIAG_INFO, complete ? "is complete" : "goes on");
-	if (f->said == DISK)
+	if (f->trouble != FINE)
+		report(f, DIAG_INFO, f->step == COMPLETE ? "is complete" : "goes on");
+	if (f->trouble == DISK)
 		changed(f); /* WAITING of its state is false again */
-	f->said = SILENT;
+	f->trouble = FINE;
 	f->failed = 0;
 }
 
-/* TEXT: the server says that the user has no right to this log; NULL: it does not say that. */
+/* TEXT: the server's refusal, because the user has no right to this log; NULL: the server returns it. */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
-		f->context->forbidden(f->context->room_data, text);
-	f->denied = text;
+		f->context->forbidden(f->context->slot_data, text);
 	output_log_deny(f->output, f->key, text);
 }
 
 static void on_begun(void *data)
 {
-	set_forbidden(data, NULL);
+	struct follow *f = data;
+
+	set_forbidden(f, NULL);
+	if (f->trouble == DENIED)
+		f->trouble = TROUBLE;
 }
 
-/* Each loss is counted once: an earlier mount, or a try whose bytes the disk has not taken, may have told of it. */
+/* Count each gap once: an earlier mount, or a request whose bytes were not written, may have reported it. */
 static void count_gaps(struct follow *f)
 {
-	unsigned n = f->missed + f->places + f->lost_end;
+	unsigned n = f->missed + f->log_gaps + f->lost_end;
 
 	if (n <= f->gaps)
 		return;
@@ -268,16 +283,16 @@ static void on_gap(void *data)
 {
 	struct follow *f = data;
 
-	say(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
+	report(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
 	log_writer_lost(f->writer);
-	f->places++;
-	f->lost_end = false; /* more has come: what was missing behind the end is missing here */
+	f->log_gaps++;
+	f->lost_end = false; /* what was missing behind the end is missing here */
 	count_gaps(f);
 }
 
 /* --- time --- */
 
-/* Go on in the next turn of the loop, not in the middle of the caller's work. */
+/* Proceed in the next turn of the loop, after the caller has returned. */
 static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
@@ -285,136 +300,132 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause after N pauses in a row: at most MAX ms while the run goes on; shorter if it has ended, since what is left may
- * soon be gone. ASKED is what the server has asked for, in ms.
+ * Pause after N pauses in a row, at most MAX ms; shorter if the run has ended, since its output may soon be gone.
+ * ASKED: the server's Retry-After in ms.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
-	unsigned last = f->place.leaving ? DELAY_HURRY_MS : has_ended(f) ? DELAY_ENDED_MS : max;
+	unsigned last = f->slot.leaving ? DELAY_HURRY_MS : has_ended(f) ? DELAY_ENDED_MS : max;
 	struct backoff pause = {DELAY_MS, last, n};
 
 	f->step = PAUSING;
 	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
-/* The try brought nothing: pause, longer each time. */
+/* Pause after a request without output, longer each time. */
 static void back_off(struct follow *f, unsigned asked)
 {
-	pause_after(f, f->tries++, DELAY_MAX_MS, asked);
+	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/* The try should end by itself: set the time after which it is ended if nothing comes any more. */
+/* The server should end the request now: set the deadline in case it does not. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
 	loop_timer_set(&f->timer, f->run == RUN_GONE ? GONE_MS
-				  : f->place.leaving ? HURRY_MS
+				  : f->slot.leaving  ? HURRY_MS
 						     : ENDING_MS);
 }
 
-/* Is the try worth waiting for? It brings something, or the disk is so far behind that no other one could begin. */
-static bool is_of_use(const struct follow *f)
+/* True if the request still makes progress, or if the disk is so slow that no other one could begin. */
+static bool makes_progress(const struct follow *f)
 {
 	return (podlog_came(f->podlog) != f->came || podlog_is_asking(f->podlog) ||
 		log_writer_pending(f->writer) > 0) &&
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
-/* When the last byte came, by loop_now_ms; 0: none has. */
+/* Return when the last byte arrived, by loop_now_ms; 0 if none has. */
 static uint64_t came_ms(const struct follow *f)
 {
 	return f->podlog ? max_of(f->came_ms, podlog_came_ms(f->podlog)) : f->came_ms;
 }
 
-static void stop_try(struct follow *f)
+static void stop_request(struct follow *f)
 {
 	f->came_ms = came_ms(f);
 	podlog_stop(take_ptr(f->podlog));
-	f->slowed = false;
 }
 
-/* Stop the try and close the log's writer: nothing is under way any more. */
+/* Stop the request and close the log's writer: nothing is under way any more. */
 static void stop(struct follow *f)
 {
 	loop_timer_stop(&f->timer);
-	stop_try(f);
+	stop_request(f);
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* See whether those who wait need not wait any longer: the run has ended, or will soon have, or the stream pauses. */
+/* End the readers' wait if the run has ended, or soon will, or if the stream is silent. */
 static void on_patience(void *data)
 {
 	struct follow *f = data;
 	uint64_t size = f->writer ? log_writer_size(f->writer) : 0;
-	bool paused = size == f->quiet_size && f->writer && log_writer_pending(f->writer) == 0;
+	bool silent = size == f->quiet_size && f->writer && log_writer_pending(f->writer) == 0;
 	bool streaming = f->podlog && podlog_has_begun(f->podlog) && !podlog_is_unsure(f->podlog);
 
 	f->quiet_size = size;
-	if (has_ended(f) || f->over || (streaming && (paused || ++f->quiet_looks >= QUIET_LOOKS))) {
+	if (has_ended(f) || f->job_over ||
+	    (streaming && (silent || ++f->quiet_checks >= QUIET_CHECKS))) {
 		arrived(f);
-		room(f);
+		slot_freed(f);
 	} else {
 		loop_timer_set(&f->patience, QUIET_MS);
 	}
 }
 
-/*
- * The run has ended, or will soon have: whoever reads the log after the job is to find its end there. Output that does
- * not come within MS is not waited for, so that the rest can be read meanwhile.
- */
+/* The run has ended, or soon will: readers who open the log from now on wait at most MS for the rest of it. */
 static void await_rest(struct follow *f, unsigned ms)
 {
-	if (f->place.state != PLACE_TAKEN || f->place.first)
+	if (f->slot.state != SLOT_TAKEN || f->slot.first)
 		return;
-	f->arrived = false;
+	f->printed = EXPECTED;
 	loop_timer_set(&f->patience, ms);
 }
 
 /* --- its end --- */
 
-static void over(struct follow *f)
+/* END: COMPLETE or LOST. */
+static void over(struct follow *f, enum step end)
 {
-	f->step = OVER;
+	f->step = end;
 	loop_timer_stop(&f->outlived);
 	stop(f);
-	/* Else readers see it as ended already. */
-	if (f->place.state != PLACE_PAUSED || !f->place.retried)
+	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	/* Even with the right there would be nothing more. */
-	output_log_deny(f->output, f->key, false);
+	output_log_deny(f->output, f->key, NULL); /* even with the right nothing would follow */
 	arrived(f);
-	if (f->complete) {
-		mended(f, true);
+	if (end == COMPLETE) {
+		mended(f);
 	} else {
 		f->lost_end = true;
 		count_gaps(f);
 		diag(DIAG_WARNING, "%s: %s of %s: %s", f->job, f->container, f->pod, f->text);
 	}
-	places_set(&f->context->places, &f->place, PLACE_NONE);
+	slots_set(&f->context->slots, &f->slot, SLOT_NONE);
 	changed(f);
-	room(f);
+	slot_freed(f);
 }
 
-/* Pause without a place: the server has refused the log too often, or is away. */
+/* Pause without a slot: the server has refused the log too often, or can't be reached. */
 static void pause_long(struct follow *f)
 {
-	struct places *places = &f->context->places;
+	struct slots *slots = &f->context->slots;
 	struct backoff pause = {REFUSED_MS, REFUSED_MAX_MS,
-				f->tries > TRIES_MAX ? f->tries - TRIES_MAX : 0};
+				f->failures > FAILURES_MAX ? f->failures - FAILURES_MAX : 0};
 
 	f->step = PAUSED;
 	stop(f);
 	arrived(f);
-	places_set(places, &f->place, PLACE_PAUSED);
-	if (!f->context->away || f->place.retried) {
+	slots_set(slots, &f->slot, SLOT_PAUSED);
+	if (!f->context->away || f->slot.retried) {
 		output_log_end(f->output, f->key, NULL, NULL);
-		f->place.retried = true;
-		f->tries = max_of(f->tries, (unsigned)TRIES_MAX) + 1;
+		f->slot.retried = true;
+		f->failures = max_of(f->failures, (unsigned)FAILURES_MAX) + 1;
 	}
 	loop_timer_set(&f->timer,
-		       backoff_next(&pause, (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS));
+		       backoff_next(&pause, (unsigned)slots->n[SLOT_PAUSED] * REFUSED_ALL_MS));
 	changed(f);
-	room(f);
+	slot_freed(f);
 }
 
 static void on_failed(struct follow *f, int err);
@@ -425,24 +436,22 @@ static void on_synced(void *data, int err)
 
 	if (err < 0)
 		return on_failed(f, err);
-	f->complete = true;
-	over(f);
+	over(f, COMPLETE);
 }
 
 static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/* It will soon be on record that the log is complete, and that record is synced. */
+	/* The record that the log is complete is synced, so the log must be on disk before it. */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
-	f->complete = !f->err || f->err == -ENODATA;
-	over(f);
+	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
 }
 
 /*
- * The log is over as soon as all is written. ERR 0: the container has ended and the log has all of its output;
- * -ENODATA: it has never printed; -ENOENT: some may be lost; -EAGAIN: what is left is to be asked for later.
+ * End the log as soon as all is written. ERR 0: the run has ended, and the log has all of its output; -ENODATA: it
+ * has never printed; -ENOENT: some may be lost; -EAGAIN: the rest is requested later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -455,77 +464,74 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Nothing more can be had. ERR says why, and is the result unless all had come. */
+/* Finish with ERR, for the reason TEXT, unless all output had arrived. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
 
 	if (!all && err == -EAGAIN)
-		trouble(f, text);
+		trouble(f, TROUBLE, text);
 	finish(f, all ? 0 : err, all ? "" : text);
 }
 
-/* --- news of its run --- */
+/* --- events of its run --- */
 
-/* The run has come to END, which is farther than before. */
+/* The run is at END, which is further than before. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
 		await_rest(f, REST_MS);
 	f->run = end;
 	f->ended_ms = loop_now_ms();
-	f->tries = f->none = 0;
-	places_hasten(&f->context->places, &f->place);
+	f->failures = f->empty = 0;
+	slots_hasten(&f->context->slots, &f->slot);
 }
 
 void follow_ended(struct follow *f, enum run_end end)
 {
-	if (end <= f->run || f->step == OVER)
+	if (end <= f->run || is_over(f))
 		return;
 	go_forward(f, end);
-	/* The try may now be showing another run. */
-	if (f->podlog && end == RUN_PREVIOUS &&
-	    (podlog_is_unsure(f->podlog) || (f->kind == REST && !f->previous))) {
-		stop_try(f);
+	/* The request may now return the output of another run. */
+	if (f->podlog && end == RUN_PREVIOUS && (podlog_is_unsure(f->podlog) || f->kind == REST)) {
+		stop_request(f);
 		pause_shortly(f);
 	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
-		/* The timer gives the try up, so that this call does not. */
-		loop_timer_set(&f->timer, 0);
+		loop_timer_set(&f->timer, 0); /* the log ends after the caller has returned */
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
 		pause_shortly(f);
 	}
-	room(f);
+	slot_freed(f);
 }
 
 void follow_leaving(struct follow *f)
 {
-	if (f->place.leaving || f->step == OVER)
+	if (f->slot.leaving || is_over(f))
 		return;
-	f->place.leaving = true;
-	f->tries = 0;
-	places_hasten(&f->context->places, &f->place);
-	/* If the log is PAUSING, it is tried now; a try that should end gets less time. */
+	f->slot.leaving = true;
+	f->failures = 0;
+	slots_hasten(&f->context->slots, &f->slot);
 	if (f->step == PAUSING)
 		pause_shortly(f);
-	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
-		set_deadline(f);
+	else if (f->podlog && loop_timer_is_set(&f->timer))
+		set_deadline(f); /* an earlier one */
 	follow_resume(f, false);
-	room(f);
+	slot_freed(f);
 }
 
 void follow_job_ended(struct follow *f, bool over, bool outlived)
 {
-	if (over == f->over)
+	if (over == f->job_over)
 		return;
-	f->over = over;
+	f->job_over = over;
 	if (!over) {
 		loop_timer_stop(&f->outlived);
-	} else if (!has_ended(f) && f->step != OVER) {
-		await_rest(f, NEWS_MS);
+	} else if (!has_ended(f) && !is_over(f)) {
+		await_rest(f, ENDED_MS);
 		if (outlived)
 			loop_timer_set(&f->outlived, OUTLIVED_MS);
 	}
@@ -536,11 +542,11 @@ static void on_outlived(void *data)
 	struct follow *f = data;
 
 	loop_timer_stop(&f->outlived);
-	if (has_ended(f) || f->place.leaving || f->step == CLOSING)
+	if (has_ended(f) || f->slot.leaving || f->step == CLOSING)
 		return;
 	if (f->step == OPENING || f->step == READING) /* the pool has the writer */
 		return loop_timer_set(&f->outlived, AT_ONCE_MS);
-	stop_try(f);
+	stop_request(f);
 	finish(f, 0, "");
 }
 
@@ -548,11 +554,12 @@ void follow_resume(struct follow *f, bool opened)
 {
 	if (f->step != PAUSED || f->run == RUN_GONE)
 		return;
-	f->arrived &= !opened;
+	if (opened)
+		f->printed = EXPECTED;
 	loop_timer_stop(&f->timer);
 	f->step = WAITING;
-	places_set(&f->context->places, &f->place, PLACE_QUEUED);
-	room(f);
+	slots_set(&f->context->slots, &f->slot, SLOT_QUEUED);
+	slot_freed(f);
 }
 
 static void on_timer(void *data)
@@ -565,10 +572,10 @@ static void on_timer(void *data)
 		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
 		proceed(f);
-	} else if (is_of_use(f)) {
+	} else if (makes_progress(f)) {
 		set_deadline(f);
 	} else {
-		stop_try(f); /* the try should have ended by itself */
+		stop_request(f);
 		f->all_ms = 0;
 		proceed(f);
 	}
@@ -580,23 +587,19 @@ static void on_failed(struct follow *f, int err)
 {
 	cleanup_free char *text = text_print("%s; trying again", strerror(-err));
 
-	/* That the disk fails is said even if the server was in trouble before. */
-	if (f->said != DISK) {
-		say(f, DIAG_WARNING, text);
+	if (f->trouble != DISK) {
+		report(f, DIAG_WARNING, text);
 		changed(f);
 	}
-	f->said = DISK;
+	f->trouble = DISK;
 	f->disk_err = err;
-	/*
-	 * Bytes that were not written are fetched again, from behind the last one that is on disk: so not all had come.
-	 */
-	f->all_ms = 0;
+	f->all_ms = 0; /* bytes that were not written are requested again */
 	stop(f);
-	/* Whoever reads the log of a run that has just ended waits some seconds for the rest, as in other cases. */
+	/* Readers of a run that has just ended keep waiting for the rest. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
-	room(f);
+	slot_freed(f);
 }
 
 static void on_opened(void *data, int err)
@@ -605,7 +608,7 @@ static void on_opened(void *data, int err)
 
 	if (err < 0)
 		return on_failed(f, err);
-	f->places = log_writer_gaps(f->writer);
+	f->log_gaps = log_writer_gaps(f->writer);
 	count_gaps(f);
 	proceed(f);
 }
@@ -618,11 +621,11 @@ static void on_written(void *data, int err)
 		return on_failed(f, err);
 	if (f->step == CLOSING)
 		return closed(f);
-	mended(f, false);
+	mended(f);
 	if (f->step == WRITING) {
 		proceed(f);
-	} else if (f->podlog && f->slowed) {
-		f->slowed = false;
+	} else if (f->step == SLOWED) {
+		f->step = ASKING;
 		podlog_resume(f->podlog);
 	}
 }
@@ -630,8 +633,8 @@ static void on_written(void *data, int err)
 /* --- what an outcome means --- */
 
 /*
- * A stream has ended in order although nothing says that its run is over. If it had been open for long, another one is
- * asked for at once: if the container still runs, a node would keep that one open, too.
+ * A stream has ended in order, but its run is not known to have ended. If the stream was open for long, request
+ * another one immediately: if the container still runs, the kubelet keeps that one open, too.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -648,34 +651,32 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 	back_off(f, 0);
 }
 
-/* The try brought all that there is. */
+/* The request returned all output that exists. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* Otherwise a connection or a fetch has ended, and more may have been printed since. */
-	if (f->kind == STREAM && (has_ended(f) || f->place.leaving))
+	/* After another request more may have been printed. */
+	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
-	f->fetched |= f->kind == FIRST;
-	if (f->kind == REST || f->kind == PROBE || f->run == RUN_GONE) {
+	if (f->kind == FIRST && f->printed == EXPECTED)
+		f->printed = FETCHED;
+	if (f->kind >= REST || f->run == RUN_GONE) {
 		finish(f, 0, "");
 		return;
 	}
-	mended(f, false);
+	mended(f);
 	if (f->kind == FIRST || has_ended(f))
 		proceed(f);
 	else
 		ended_early(f, r->open_ms);
 }
 
-/*
- * The try brought nothing. ERR: the server says that there is nothing, which counts if it says so again; 0: it refused.
- */
+/* The request returned nothing. ERR: the server has no output, which is believed if it is repeated; 0: it refused. */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
-	bool enough = err ? ++f->none >= TRIES_NONE : f->tries + 1 >= TRIES_MAX;
+	bool enough = err ? ++f->empty >= EMPTY_MAX : f->failures + 1 >= FAILURES_MAX;
 
 	if (!err)
-		f->none = 0;
-	f->fetched = true; /* as far as it can be fetched */
+		f->empty = 0;
 	f->early = false;
 	arrived(f);
 	if (f->run == RUN_GONE)
@@ -684,14 +685,14 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 		lost(f, err ? err : -EAGAIN, r->text);
 	else
 		back_off(f, r->wait_ms);
-	room(f);
+	slot_freed(f);
 }
 
-/* The server refuses; or the connection broke in the middle of a stream (PODLOG_CUT), as connections do. */
+/* The server refuses, or the connection broke. One that breaks within a stream (PODLOG_CUT) is not reported. */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
 	if (r->outcome != PODLOG_CUT)
-		trouble(f, r->text);
+		trouble(f, TROUBLE, r->text);
 	got_nothing(f, 0, r);
 }
 
@@ -703,13 +704,13 @@ static void ask_again(struct follow *f, const struct podlog_result *r)
 
 static void got_less(struct follow *f, const struct podlog_result *r)
 {
-	if (f->tries + 1 < TRIES_MAX)
+	if (f->failures + 1 < FAILURES_MAX)
 		back_off(f, 0);
 	else
 		got_all(f, r);
 }
 
-/* From now on a try is taken although it does not repeat the log's end, as after a rotation, if it is of this run. */
+/* From now on accept a stream of this run although it does not repeat the log's end, as after a rotation. */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -720,9 +721,9 @@ static void force(struct follow *f)
 /* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	bool may_be_next = !f->previous && f->reruns; /* it may be of the next run */
+	bool may_be_next = f->kind < PREVIOUS && f->reruns; /* of the next run */
 
-	if (f->partial && f->window < WINDOW_MAX) {
+	if (f->from > 0 && f->window < WINDOW_MAX) {
 		f->window *= WINDOW_MORE; /* the clock may have been set back */
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
@@ -739,30 +740,30 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 	}
 }
 
-/* The probe tells nothing: neither that the log is of the run before the newest one, nor that it is not. */
+/* The probe shows nothing: the log may be the previous run's, or not. */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
-	if (f->tries + 1 < TRIES_MAX)
+	if (f->failures + 1 < FAILURES_MAX)
 		back_off(f, 0);
 	else
 		got_other(f, r);
 }
 
-/* There is no run before the newest one, so the log is of that; or the pod is gone, as the next try will find. */
+/* There is no previous run, so the log is the newest one's; or the pod is gone, as the next request will find. */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
 	force(f);
 	proceed(f);
 }
 
-static void was_slow(struct follow *f, const struct podlog_result *r)
+static void got_slow(struct follow *f, const struct podlog_result *r)
 {
-	trouble(f, "the disk does not keep up");
+	trouble(f, TROUBLE, "the disk does not keep up");
 	f->alone = true;
-	proceed(f); /* goes on when all is written */
+	proceed(f);
 }
 
-/* The server itself says that the run has ended, before the watch does. */
+/* The server reports the end of the run earlier than the watch. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	if (f->run < RUN_PREVIOUS)
@@ -776,18 +777,18 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The server says that the pod never ran, or that there is no such run, or that it has not begun. That can't be true of
- * the newest run if it has printed anything, also if the disk has not taken that.
+ * According to the server, the pod never ran, or there is no such run, or it has not begun. That can't be true of the
+ * newest run once it has printed anything, written or not.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
 	bool empty = log_writer_size(f->writer) == 0 && f->failed == 0;
 	bool never = r->outcome == PODLOG_NEVER_RAN || empty;
 
-	got_nothing(f, f->previous ? -ENOENT : never ? -ENODATA : 0, r);
+	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* What follows from an outcome, of a probe and of any other try. */
+/* The handlers of the outcomes of a request, and of a probe. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -804,7 +805,7 @@ static const struct {
 	[PODLOG_CUT] = {got_refusal, got_refusal},
 	[PODLOG_BROKEN] = {got_refusal, got_refusal},
 	[PODLOG_SILENT] = {ask_again, ask_again},
-	[PODLOG_SLOW] = {was_slow, was_slow},
+	[PODLOG_SLOW] = {got_slow, got_slow},
 	[PODLOG_NEXT_RUN] = {got_next_run, got_next_run},
 	[PODLOG_WHICH_RUN] = {got_refusal, got_refusal},
 };
@@ -815,28 +816,28 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	f->slowed = false;
-	/* This comes before those are called who wait for the log. */
-	if (r->forbidden)
+	if (r->forbidden) { /* readers must find it when they are called */
 		set_forbidden(f, r->text);
+		trouble(f, DENIED, r->text);
+	}
 	loop_timer_stop(&f->timer);
-	/* By the next try the container may run again, so what a probe has shown does not hold for later tries. */
+	/* The container may run again before the next request, so the result of a probe is not kept. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
 		spec_logline_compare_again(&f->past);
 		f->window = WINDOW;
-		f->tries = f->none = f->lost = 0;
+		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* there was more output, or may have been */
+		f->all_ms = 0; /* there was, or may have been, more output */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
 		meanings[r->outcome].other(f, r);
 }
 
-/* --- tries --- */
+/* --- requests --- */
 
 static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 {
@@ -853,12 +854,12 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/* Bytes of a log without room wait for the disk, so on_written follows. */
-	if (!f->slowed && !log_writer_has_room(f->writer, SLACK))
-		f->slowed = podlog_pause(f->podlog);
+	/* A log without space has bytes that are still to be written, so on_written follows. */
+	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
+		f->step = SLOWED;
 }
 
-/* Begin a try; KNOWN is the end of the log. */
+/* Start a request; KNOWN is the end of the log. */
 static void ask(struct follow *f, const struct spec_logline_known *known)
 {
 	struct podlog_config config = {
@@ -880,17 +881,16 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	};
 
 	f->kind = next_kind[f->run][f->fit];
-	if (f->kind == STREAM && f->place.first && !f->fetched)
+	if (f->kind == STREAM && f->slot.first && f->printed == EXPECTED)
 		f->kind = FIRST;
 	f->fit = f->fit == DOUBTED ? FITS : f->fit;
-	f->previous = f->kind == PROBE || f->run == RUN_PREVIOUS;
-	f->partial = known->from > 0;
+	f->from = known->from;
 	config.follow = f->kind == STREAM;
 	config.lost = f->lost;
 	config.alone = f->alone;
-	config.previous = f->previous;
+	config.previous = f->kind >= PREVIOUS;
 	config.force = f->fit == FORCED && f->kind != PROBE;
-	if (f->kind == STREAM && !f->arrived && !loop_timer_is_set(&f->patience))
+	if (f->kind == STREAM && f->printed != ARRIVED && !loop_timer_is_set(&f->patience))
 		loop_timer_set(&f->patience, QUIET_MS);
 	f->step = ASKING;
 	f->podlog = podlog_start(&config);
@@ -921,7 +921,7 @@ static void proceed(struct follow *f)
 	const struct log_writer_events events = {on_opened, on_written, f};
 	const struct spec_logline_known nothing = {0};
 
-	assert(!f->podlog && f->place.state == PLACE_TAKEN);
+	assert(!f->podlog && f->slot.state == SLOT_TAKEN);
 	if (!f->writer) {
 		f->step = OPENING;
 		f->writer = log_writer_new(f->output, f->key, &events);
@@ -931,9 +931,9 @@ static void proceed(struct follow *f)
 		f->step = WRITING;
 		return;
 	}
-	if (f->place.first && f->fetched && !has_ended(f)) {
+	if (f->printed == FETCHED && !has_ended(f)) {
 		arrived(f);
-		room(f);
+		slot_freed(f);
 	}
 	if (f->run == RUN_GONE) {
 		lost(f, -ENOENT, gone);
@@ -970,16 +970,16 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	loop_timer_init(&f->timer, context->loop, on_timer, f);
 	loop_timer_init(&f->patience, context->loop, on_patience, f);
 	loop_timer_init(&f->outlived, context->loop, on_outlived, f);
-	f->place = (struct place){.data = f, .first = run->first};
+	f->slot = (struct slot){.data = f, .first = run->first};
 	output_log_expect(run->output, run->key, true);
-	places_set(&context->places, &f->place, PLACE_QUEUED);
+	slots_set(&context->slots, &f->slot, SLOT_QUEUED);
 	return f;
 }
 
 void follow_begin(struct follow *f)
 {
-	/* To its readers the log looked ended. Now it can begin, as it could before. */
-	if (f->place.retried)
+	/* To its readers the log looked ended. */
+	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
 	changed(f); /* WAITING of its state is false again */
 	proceed(f);
@@ -990,7 +990,7 @@ void follow_free(struct follow *f)
 	loop_timer_stop(&f->outlived);
 	stop(f);
 	arrived(f);
-	places_set(&f->context->places, &f->place, PLACE_NONE);
+	slots_set(&f->context->slots, &f->slot, SLOT_NONE);
 	free(f->job);
 	free(f->key);
 	free(f->prefix);
@@ -1003,7 +1003,7 @@ void follow_free(struct follow *f)
 
 void follow_precedes(struct follow *f)
 {
-	if (!f->arrived)
+	if (f->printed != ARRIVED)
 		output_log_expect(f->output, f->key, true);
 }
 
@@ -1011,7 +1011,7 @@ void follow_wait(struct follow *f, loop_fn done, void *arg)
 {
 	struct waiter *w;
 
-	if (f->arrived) {
+	if (f->printed == ARRIVED) {
 		loop_post(f->context->loop, done, arg);
 		return;
 	}
@@ -1022,8 +1022,7 @@ void follow_wait(struct follow *f, loop_fn done, void *arg)
 
 bool follow_is_fetching(const struct follow *f, bool early)
 {
-	if (f->step == OVER || f->step == PAUSED || f->place.retried || f->denied ||
-	    f->said == DISK)
+	if (is_over(f) || f->step == PAUSED || f->slot.retried || f->trouble >= DENIED)
 		return false;
 	return early || (has_ended(f) && loop_now_ms() - max_of(f->ended_ms, came_ms(f)) < REST_MS);
 }
@@ -1035,13 +1034,13 @@ const char *follow_key(const struct follow *f)
 
 struct follow_state follow_state(const struct follow *f)
 {
-	bool refused = f->place.retried && f->step != OVER;
-	bool disk = f->said == DISK && f->step != OVER;
+	bool refused = f->slot.retried && !is_over(f);
+	bool disk = f->trouble == DISK && !is_over(f);
 
 	return (struct follow_state){
-		.over = f->step == OVER,
-		.complete = f->complete,
-		.outlived = f->step == OVER && !has_ended(f),
+		.over = is_over(f),
+		.complete = f->step == COMPLETE,
+		.outlived = is_over(f) && !has_ended(f),
 		.refused = refused && f->step == PAUSED,
 		.waiting = refused || f->step == WAITING || f->step == PAUSED || disk,
 		.disk = disk ? f->disk_err : 0,

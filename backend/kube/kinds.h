@@ -12,8 +12,8 @@ struct kinds;
 
 struct kinds_events {
 	/*
-	 * Called once, after kinds_start: the world has the kinds of the mount; or ERR and TEXT are the reason why there
-	 * are none. Later changes go to the watches; then changed() is called.
+	 * Called once, after kinds_start: the world has the kinds of the mount; or ERR and TEXT are the reason why
+	 * there are none. Later changes go to the watches; then changed() is called.
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one kind, or of all, in one namespace. The cluster is a world, and publishing
- * is a consequence of its changes:
+ * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a cache of the cluster,
+ * and its changes are published:
  *
- *	kinds     which kinds of jobs there are, which is found out again and again if the mount is of all
- *	watches   of jobs, pods, groups, events and queues; all that they bring goes into the world
- *	world     the tables of these, joined; it knows no command, no log, no folder (events.h: its events)
- *	capture   which containers' logs are followed, for whom, in which places (run.h: what a log's key means)
- *	folders   which record of the state directory a job has (jobs/records.h), and which output
- *	commands  what was asked for through ctl, until its outcome shows
- *	publish   the one place that knows these four: a job that has changed goes from the world through its
- *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
- *		  forgotten
- *	kueue     whether the cluster has Kueue, and who stands where in its queues, which is asked while somebody reads
- *	looks     what pods use, which is asked while somebody wants to know
- *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
- *	kube      (here) makes and owns all of them, starts and stops them, and is the face to backend.c
+ *	kinds     which kinds of jobs the cluster serves, surveyed regularly
+ *	watches   of jobs, pods, groups, events and queues; their objects go into the world
+ *	world     the tables of these, joined (events.h: its events)
+ *	capture   which containers' logs are followed, and which of them now (slots.h; run.h: the key of a log)
+ *	folders   the record (jobs/records.h) and the output of a job on disk
+ *	commands  the commands of ctl, until their outcome shows
+ *	publish   checks the command and the logs of each changed job, puts its new snapshot into the store and onto
+ *		  the disk, and lets all parts forget a job that is over; only publish knows these four
+ *	kueue     whether the cluster has Kueue, and the positions in its queues while somebody reads them
+ *	samples   CPU and memory of pods, while somebody reads them
+ *	requests  requests of users under way: submit, cancel, control; and removal, which needs no server
+ *	kube      (here) makes and owns all of them, starts and stops them, and implements backend_ops
  *
- * World, capture, folders and commands know nothing of each other: a job has a part in each, found by its uid. Each
- * says what has happened by callbacks that only take note of it (a job is queued in publish); what follows is done in
- * the loop's next turn. All of it belongs to the I/O thread. What runs on the pool has copies. Other threads read the
- * store, and what the headers say "any thread" of, under a lock or by atomic counters.
+ * World, capture, folders and commands know nothing of each other: each has its own part of a job, found by its uid.
+ * They report events by callbacks that only queue the job in publish, which acts in the next turn of the loop. All of
+ * it belongs to the I/O thread. Jobs on the pool have copies. Other threads read the store, and call the functions
+ * marked "any thread", which use a lock or atomic counters.
  *
- * The start: (which kinds the cluster serves,) the records, the first lists of jobs and pods, then all is published.
- * The end: whatever is under way is in one group, and the backend has stopped when that is empty.
+ * The start: the kinds, the records, the first lists of jobs and pods, then all jobs are published. The end:
+ * everything under way is in one group, and the backend has stopped when that is empty.
  */
 #include <errno.h>
 
@@ -32,7 +31,7 @@
 #include "backend/ask/connection.h"
 #include "backend/kube/kinds.h"
 #include "backend/kube/kueue.h"
-#include "backend/kube/looks.h"
+#include "backend/kube/samples.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
 #include "spec/app/label.h"
@@ -46,7 +45,7 @@ struct kube {
 	struct http *http;
 	struct kinds *kinds;
 	char *user;
-	struct group group; /* all that is under way, for which the end waits */
+	struct group group; /* everything under way */
 	bool stopping;
 };
 
@@ -55,7 +54,7 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* Can jobs of a kind that is shown be in queues of Kueue? */
+/* True if jobs of a kind that is shown can be in queues of Kueue. */
 static bool is_in_kueue(const struct kube *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -67,7 +66,7 @@ static bool is_in_kueue(const struct kube *k)
 	return false;
 }
 
-/* Somebody opens a log, as output_fetch_fn says. */
+/* See output_fetch_fn. */
 static void on_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
 	const struct kube *k = data;
@@ -82,8 +81,7 @@ static void on_open(void *data, const char *id, const char *key, loop_fn done, v
 /* --- making --- */
 
 /*
- * A hash of the server's address: an address can't be the name of a file, and two servers may differ in their path
- * alone.
+ * Use a hash of the server's address: an address can't be a file name, and two servers may differ only in their path.
  */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -99,8 +97,8 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Run options were accepted if any of the kinds that SOURCE may mean has them; now the kinds are known: KINDS. An
- * option is wrong if none of them has it, or if one that has it does not take its value.
+ * Check the run options again, now that the KINDS are known: before, an option was accepted if any kind that SOURCE
+ * may mean has it. It is wrong if none of the KINDS has it, or if one does not accept its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -112,7 +110,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* If none has the option, the message names the first kind. */
+			/* If none has it, the message names the first kind. */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;
@@ -145,7 +143,7 @@ static void on_kinds_changed(void *data)
 		kueue_start(k->parts.kueue);
 }
 
-/* --- what the watches say; DATA is the backend --- */
+/* --- events of the watches; DATA is the backend --- */
 
 static void on_listed(void *data)
 {
@@ -162,14 +160,14 @@ static void on_unserved(void *data)
 	kinds_unserved(kube_of(data)->kinds);
 }
 
-/* --- what publish says; DATA is the backend --- */
+/* --- events of publish; DATA is the backend --- */
 
 static void on_running(void *data, bool any, bool captured)
 {
-	looks_set_running(kube_parts_of(data)->looks, any, captured);
+	samples_set_running(kube_parts_of(data)->samples, any, captured);
 }
 
-/* The queue of the mount's own jobs, as -o queue says; "": none. */
+/* Return the queue of the mount's own jobs (-o queue), or "". */
 static const char *own_queue(const struct backend_config *c)
 {
 	for (size_t i = 0; i < c->n_args; i++)
@@ -260,8 +258,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
 		.events = {on_listed, backend_started, on_unserved, b},
-		.news = {publish_set_stale, publish_set_stale_kind, publish_listed,
-			 publish_has_untold, parts->publish},
+		.ops = {publish_set_stale, publish_listed, publish_has_unreported, parts->publish},
 	});
 	k->kinds = kinds_new(&(struct kinds_config){
 		.loop = b->loop,
@@ -280,13 +277,13 @@ static void make_parts(struct kube *k, struct backend *b)
 		.watches = parts->watches,
 		.namespace = namespace,
 	});
-	parts->looks = looks_new(&(struct looks_config){
+	parts->samples = samples_new(&(struct samples_config){
 		.loop = b->loop,
 		.http = k->http,
 		.world = parts->world,
 		.watches = parts->watches,
 		.namespace = namespace,
-		.looked = publish_looked,
+		.sampled = publish_sampled,
 		.data = parts->publish,
 	});
 	parts->requests = requests_new(b->loop, k->http, &k->group, namespace);
@@ -305,7 +302,7 @@ static void kube_fini(struct backend *b)
 	kinds_free(k->kinds);
 	watches_free(k->parts.watches);
 	kueue_free(k->parts.kueue);
-	looks_free(k->parts.looks);
+	samples_free(k->parts.samples);
 	capture_free(k->parts.capture);
 	folders_free(k->parts.folders);
 	commands_free(k->parts.commands);
@@ -383,7 +380,7 @@ static void kube_stop(struct backend *b)
 	removals_stop(k->parts.removals);
 	kinds_stop(k->kinds);
 	kueue_stop(k->parts.kueue);
-	looks_stop(k->parts.looks);
+	samples_stop(k->parts.samples);
 	watches_stop(k->parts.watches);
 	world_stop(k->parts.world);
 	requests_stop(k->parts.requests);
@@ -449,7 +446,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* If Volcano and Kueue both have a queue of this name, Volcano's is shown. */
+/* If Volcano and Kueue both have a queue of this name, return Volcano's. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;
@@ -474,7 +471,7 @@ static void kube_wanted(struct backend *b, const struct spec_job *job)
 
 static void kube_usage_wanted(struct backend *b)
 {
-	looks_wanted(kube_parts_of(b)->looks);
+	samples_wanted(kube_parts_of(b)->samples);
 }
 
 static char *kube_trouble(struct backend *b)
@@ -495,13 +492,13 @@ static void kube_info(struct backend *b, FILE *out)
 	print_text(out, "state", b->config.state_dir);
 	if (is_in_kueue(k))
 		kueue_info(k->parts.kueue, out);
-	looks_info(k->parts.looks, out);
+	samples_info(k->parts.samples, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
 	kinds_refused(k->kinds, &refused);
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
-	looks_refused(k->parts.looks, &refused);
+	samples_refused(k->parts.samples, &refused);
 	if (forbidden)
 		watches_print_refused(&refused, "get", "pods/log",
 				      "logs that were not captured can't be opened", forbidden);
@@ -524,7 +521,7 @@ static void kube_metrics(struct backend *b, FILE *out)
 		{"server_retries_total", "counter", "Requests sent again", http.retried},
 		{"server_connections", "gauge", "Connections to the server", http.connections},
 		{"watch_events_total", "counter", "Watch events from the server",
-		 watches_n_told(k->parts.watches)},
+		 watches_n_objects(k->parts.watches)},
 		{"log_streams", "gauge", "Logs that are followed", logs.streams},
 		{"log_streams_waiting", "gauge", "Logs that wait for a slot", logs.waiting},
 	};

@@ -16,9 +16,9 @@
  *	        | installed later            |                           |
  *
  * Positions: a LocalQueue is wanted for a while after somebody has read. The positions in the wanted queues are
- * requested one queue after the other, each no more often than every ASK_MS, and forgotten with the last reader. Before
- * the first such request, kxfs gets the version of the visibility API. Kueue itself serves that API: if the server knows
- * it but can't reach it, Kueue may be down.
+ * requested one queue after the other, each no more often than every ASK_MS, and forgotten with the last reader.
+ * Before the first such request, kxfs gets the version of the visibility API. Kueue itself serves that API: if the
+ * server knows it but can't reach it, Kueue may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -272,8 +272,8 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 }
 
 /*
- * Return the queue whose positions are requested next, malloc'ed, or NULL. *RET_WAIT: how long (ms) until there is one,
- * or one is to be forgotten; 0: never.
+ * Return the queue whose positions are requested next, malloc'ed, or NULL. *RET_WAIT: how long (ms) until there is
+ * one, or one is to be forgotten; 0: never.
  */
 static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {

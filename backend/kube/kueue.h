@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether the cluster has Kueue, in which version, and the position of each job in its queues. Nothing else is
- * requested of a cluster without Kueue. The positions come from Kueue's visibility API, which can't be watched: they are
- * requested while somebody reads them, and go into the world, and from there into the snapshots. I/O thread, unless
- * noted otherwise.
+ * Finds out whether the cluster has Kueue, in which version, and the position of each job in its queues. Nothing else
+ * is requested of a cluster without Kueue. The positions come from Kueue's visibility API, which can't be watched:
+ * they are requested while somebody reads them, and go into the world, and from there into the snapshots. I/O thread,
+ * unless noted otherwise.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts of a mount of a cluster, for the files that answer requests of users (submit.c, cancel.c, control.c,
- * removal.c). Only kube.c makes the parts and writes this struct; the parts know nothing of each other but what their
- * headers say.
+ * removal.c). Only kube.c makes the parts and writes this struct.
  */
 #pragma once
 
@@ -12,13 +11,13 @@
 #include "backend/kube/watches.h"
 
 struct kueue;
-struct looks;
+struct samples;
 struct removals;
 
 struct kube_parts {
 	struct backend *b;
 	const char *namespace;
-	const char *user; /* value of SPEC_LABEL_USER: who mounts */
+	const char *user; /* value of SPEC_LABEL_USER of this mount's user */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;
@@ -26,7 +25,7 @@ struct kube_parts {
 	struct publish *publish;
 	struct watches *watches;
 	struct kueue *kueue;
-	struct looks *looks;
+	struct samples *samples;
 	struct requests *requests;
 	struct removals *removals;
 };
@@ -36,21 +35,21 @@ static inline const struct kube_parts *kube_parts_of(const struct backend *b)
 	return b->impl;
 }
 
-/* As backend_ops says. */
+/* See backend_ops. */
 void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */
 void kube_cancel(struct backend *b, struct backend_request *rq);
 void kube_control(struct backend *b, struct backend_request *rq);
 void kube_forget(struct backend *b, struct backend_request *rq);
 
-/* --- removal.c: what is kept of old jobs, and for how long --- */
+/* --- removal.c --- */
 
-/* From then on FOLDERS tells the result when a snapshot was written. */
+/* From then on FOLDERS reports to it each snapshot that is written. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* All jobs are known: look soon whether any is to be removed. */
+/* All jobs are known: check soon whether any has to be removed. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
-/* Stop removing jobs because of their age or their size. */
+/* Stop removals because of age or size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */

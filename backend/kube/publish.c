@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one turn of the loop (each pod of a gang starts), so it is queued and shown once.
- * Making a snapshot is cheap but not free, so one turn publishes for a limited time, and requests of the FUSE thread
- * are served between turns. Nothing is shown until the first lists are in, since a job without its pods would look
- * changed.
+ * A job may change many times in one turn of the loop (each pod of a gang starts), so it is queued and published once.
+ * Making a snapshot is cheap but not free, so one turn publishes for a limited time. Nothing is published until the
+ * first lists are in, since a job without its pods would look changed.
  *
- * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may
- * still come, for SPEC_PATIENCE or as long as the watch of pods is not confirmed. When that time is over, the job is
- * shown again, so that those who wait for its reason learn that none will come.
+ * Job and pod events come from different watches. If the end of a job comes first, its pods may still arrive, for
+ * SPEC_PATIENCE or as long as the watch of pods is not confirmed. After that time the job is published again, so that
+ * readers of `wait` get a job without a reason.
  *
- * The last words of a job that has failed are those of its pod, or the end of the log of the replica that failed first,
- * once that is on disk. The job is first shown without them, with a mark that they are still to come.
+ * The last words of a failed job are those of its pod, or the end of the log of the replica that failed first, once
+ * that is on disk. The job is first published without them, and marked.
  *
- * Who waits for a job reads its log next. So a job that has ended is marked as long as the rest of its output is
- * expected soon (fetching); that is looked at each second.
+ * Readers of `wait` read the log next. So a job that has ended is marked while the rest of its output is expected soon
+ * (fetching); a timer checks that each second.
  *
- * A job that runs changes with each look at what it uses, and each look is shown at once. On disk only the next mount
- * needs it, so it is written there once a minute, with the next other change, and at the end.
+ * Each sample of its usage changes a running job, and is published immediately. Only the next mount needs it on disk,
+ * so it is written there once a minute, with the next other change, and at the end.
  *
- * A job is called as its object is. Where jobs of several kinds are shown, one whose name a job of another kind has is
- * called NAME~KIND, for as long as it lives; its snapshot on disk tells the next mount of it. Of jobs that are listed
- * together those that have a snapshot choose first, then the older ones.
+ * The id of a job is the name of its object. If several kinds are shown, and a job of another kind has that id, it is
+ * NAME~KIND as long as the job lives; the next mount reads it from the snapshot on disk. Of jobs that are listed
+ * together, those with a snapshot choose first, then the older ones.
  *
- * A kind whose first list has not come (it may be forbidden) hides no other. Jobs on disk that may be of this kind are
- * shown as they were, and are settled when the list has come.
+ * A kind whose first list has not arrived (it may be forbidden) hides no other kind. Jobs on disk that may be of this
+ * kind remain as they were, until the list has arrived.
  *
- * A job (struct shown) has these states. A job that is back is shown anew, so it chooses its name again.
+ * A job (struct shown) has these states. A job that is back is published anew, so it chooses its id again.
  *
- *   state     what is so                        what ends it                                         next
+ *   state     meaning                           what ends it                                         next
  *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
  *             pods may not be listed yet        its object is gone                                   GONE
  *   SHOWN     it is in jobs/                    its object is gone (handled in the next turn of the  GONE
- *                                               loop before other jobs, to free its name)
+ *                                               loop before other jobs, to free its id)
  *                                               the cluster has accepted a DELETE of this mount      LEFT
  *   LEFT      it is not in jobs/, only in       its object is gone                                   GONE
  *             history/ if there is output; the  a list that was requested later has it, not marked   UNLISTED
@@ -53,7 +52,7 @@
 #include "spec/job/last_words.h"
 
 #define PUBLISH_MS 20
-#define LOOKED_MS  60000 /* how often usage is written to disk while nothing else changes */
+#define SAMPLED_MS 60000 /* how often usage is written to disk while nothing else changes */
 #define AWAIT_MS   1000
 #define LATE_MS	   ((uint64_t)SPEC_PATIENCE / 1000000)
 
@@ -62,33 +61,32 @@ enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 /* Why a job is in the queue. */
 enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 
-/* Why a job that has ended is shown again. */
+/* Why a job that has ended is published again. */
 enum wait {
 	WAIT_NOT,
 	WAIT_PODS,   /* in a second, since events of its pods may still arrive */
 	WAIT_OUTPUT, /* when no more of its output is expected */
 };
 
-/* The last words of a job, from the end of the log KEY. */
+/* The last words of a job, from the end of a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
 /* Bits of what a job is counted in. */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
-/* What is known of a job here, as long as the world knows it. */
+/* A job, as long as the world has it. */
 struct shown {
 	struct publish *p;
 	char *uid;
-	char *id; /* the name of its directory; NULL until it is chosen */
+	char *id; /* name of its directory; NULL until it is chosen */
 	enum shown_state state;
 	enum change change; /* it is in the queue unless UNCHANGED */
 	enum wait wait;
-	bool unsaved;	  /* its usage has changed since its snapshot was written */
+	bool unsaved;	  /* its usage has changed since its snapshot was saved */
 	unsigned counted; /* IN_RUNNING, IN_CAPTURED */
-	uint64_t saved;	  /* when its snapshot was written, by loop_now_ms */
+	uint64_t saved;	  /* when its snapshot was saved, by loop_now_ms */
 	unsigned round;	  /* world_rounds when it left jobs/ */
-	uint64_t
-		ended; /* when it was first shown as ended, by loop_now_ms; 0 if it has not ended */
+	uint64_t ended; /* when it was first published as ended, by loop_now_ms; 0 if it was not */
 	struct {
 		enum words_state state;
 		char *key;  /* NULL if UNREAD */
@@ -108,8 +106,8 @@ struct publish {
 	bool stopping;
 	int64_t stale_since;
 	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of one sort */
-	uint64_t confirmed;	      /* when it was last stale, by loop_now_ms; 0: never */
-	struct loop_timer waiting;    /* for jobs that await pods */
+	uint64_t confirmed;	      /* when that last ended, by loop_now_ms */
+	struct loop_timer waiting;    /* for jobs with a WAIT */
 	size_t n_running;	      /* jobs of jobs/ that run */
 	size_t n_captured;	      /* those of them whose output is captured */
 };
@@ -169,11 +167,11 @@ static void shown_free(struct shown *s)
 	free(s);
 }
 
-/* --- what a job is called --- */
+/* --- ids --- */
 
 /*
- * Has a job of another kind than JOB's the name of JOB? Or will one have it: a submission of which no job was seen yet,
- * which is not JOB?
+ * True if a job of another kind has the name of JOB as its id, or will have it, as a submission that was not seen
+ * yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
@@ -186,7 +184,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* The id of JOB, which is the job of S; it is chosen when it is first needed. */
+/* Return the id of JOB, which is the job of S, after choosing it if it has none. */
 static const char *need_id(const struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -215,7 +213,7 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/* Since when JOB has not been confirmed, in ns; 0: it is. */
+/* Return since when JOB is not confirmed, in ns; 0 if it is. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->sort];
@@ -227,7 +225,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
 }
 
-/* May there be pods of JOB, which is the job of S, that were not told yet? BEFORE: its last snapshot, or NULL. */
+/* True if pods of JOB, which is the job of S, may still arrive. BEFORE: its last snapshot, or NULL. */
 static bool pods_are_late(const struct publish *p, const struct shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
@@ -253,8 +251,8 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * Set the last words of JOB, the new snapshot of S, if its pods tell none. CAPTURED: its logs are captured, so a log
- * whose end is not there yet is waited for.
+ * Set the last words of JOB, the new snapshot of S, if its pods have none. CAPTURED: its logs are captured, so wait
+ * for a log that is not complete.
  */
 static void find_last_words(struct publish *p, struct shown *s, struct spec_job *job, bool captured)
 {
@@ -285,13 +283,13 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
 }
 
-/* May the news that runs of the job of S have ended, which the job itself has, still be on its way? */
+/* True if the job of S has ended so recently that the ends of its runs may still arrive. */
 static bool is_early(const struct shown *s)
 {
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
-/* Set what SNAPSHOT, the new one of S, says of the rest of its output. CAPTURED is as in find_last_words. */
+/* Set in SNAPSHOT, the new one of S, whether the rest of its output is expected. CAPTURED: see find_last_words. */
 static void find_rest(struct publish *p, const struct shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
 {
@@ -303,7 +301,7 @@ static void find_rest(struct publish *p, const struct shown *s, struct spec_job 
 		capture_is_fetching(p->config.capture, snapshot, captured, is_early(s));
 }
 
-/* Make a snapshot of JOB, which is the job of S, as it is now. BEFORE: its last snapshot, or NULL. */
+/* Make a snapshot of JOB, which is the job of S. BEFORE: its last snapshot, or NULL. */
 static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job,
 				    const struct spec_job *before)
 {
@@ -354,7 +352,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own) /* the object may have no annotations, or those of another */
+	if (ctx.own) /* the object may lack annotations, or have another's */
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
@@ -367,13 +365,13 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 	return spec_job_pack(snapshot);
 }
 
-/* --- the view of the cluster --- */
+/* --- lists that have not arrived --- */
 
 /*
- * Has the first list not come of JOB's kind, or, with JOB NULL, of any kind of which an unknown job may be? None comes
- * while the user may not list it.
+ * True if the first list of JOB's kind has not arrived, or, with JOB NULL, that of any kind. It never arrives while
+ * the user may not list that kind.
  */
-static bool is_unheard(const struct publish *p, const struct spec_job *job)
+static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
 	const struct world *w = p->config.world;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -388,7 +386,7 @@ static bool is_unheard(const struct publish *p, const struct spec_job *job)
 
 bool publish_is_whole(const struct publish *p)
 {
-	return !p->stale_since && !is_unheard(p, NULL);
+	return !p->stale_since && !is_unlisted(p, NULL);
 }
 
 /* --- one job --- */
@@ -411,10 +409,7 @@ static void on_waited(void *data)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/*
- * If the job of S, whose snapshot is now SNAPSHOT, has ended and not all of its pods are known, have it shown again in
- * time.
- */
+/* If the job of S, with its new SNAPSHOT, has ended and not all is known of it, publish it again in time. */
 static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
@@ -429,15 +424,13 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/*
-	 * While the view is stale no time is set for pods: when it is confirmed, all jobs are shown again.
-	 */
+	/* While the jobs are stale, no timer is needed: all are published when they are confirmed. */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* Does any replica of JOB run? */
+/* True if any replica of JOB runs. */
 static bool runs(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -446,22 +439,19 @@ static bool runs(const struct spec_job *job)
 	return false;
 }
 
-/* Have the snapshot of S written; LOOKED: only its usage has changed. */
-static void save(struct publish *p, struct shown *s, bool looked)
+/* Save the snapshot of S. SAMPLED: only its usage has changed. */
+static void save(struct publish *p, struct shown *s, bool sampled)
 {
 	uint64_t now = loop_now_ms();
 
-	s->unsaved = looked && now - s->saved < LOOKED_MS;
+	s->unsaved = sampled && now - s->saved < SAMPLED_MS;
 	if (s->unsaved)
 		return;
 	s->saved = now;
 	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
-/*
- * No mount captures the rest of the output of JOB: is that to be told of any log? They lack something unless they are
- * complete.
- */
+/* Nothing will capture the rest of JOB's output. True if any of its logs must be marked truncated. */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
 	if (!is_wanted(p, job) || folders_find(p->config.folders, spec_job_key(job)).dropped)
@@ -482,7 +472,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* The cluster no longer has the job OLD, which an earlier mount has seen: its last snapshot becomes its history. */
+/* Move the job OLD of an earlier mount, which the cluster no longer has, to history/. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -497,7 +487,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
 	}
-	/* Who follows one of them waits for no more. */
+	/* Readers of `follow` of a replica get its end. */
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
@@ -512,10 +502,9 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB, of another uid, has the name of a job that an earlier mount has seen and of which the cluster has told nothing
- * yet: that job is gone.
+ * If a job of an earlier mount, not seen by this one, has the id of JOB, it is gone, since JOB is of the same kind.
  */
-static void make_room(struct publish *p, const struct spec_job *job)
+static void displace(struct publish *p, const struct spec_job *job)
 {
 	const struct spec_job *old cleanup_job = store_get(p->config.store, BACKEND_JOBS, job->id);
 
@@ -531,7 +520,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	struct spec_job *snapshot;
 	struct folder folder;
-	bool looked = s->change == USAGE_CHANGED, captured, kept;
+	bool sampled = s->change == USAGE_CHANGED, captured, kept;
 
 	unqueue(s);
 	if (!job->view)
@@ -541,31 +530,29 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	(void)need_id(p, s, job);
 	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
-	/* A job that has left jobs/ without a byte of output is no longer shown. */
+	/* A job without output has no place in history/. */
 	if (has_left(s) && !folder.output)
 		return;
 	commands_check(c->commands, job->uid, job->kind->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, s, job, before);
 	if (!before || before->history)
-		make_room(p, snapshot);
+		displace(p, snapshot);
 	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	/* The controllers of jobs that kxfs builds end the pods. */
+	/* The controllers of kinds that kxfs builds end the pods with the job. */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/*
-	 * The end of a job is written although nothing of it is captured now, since the next mount may find it gone.
-	 */
+	/* Save the end of a job even if nothing is captured now, since the next mount may find it gone. */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
 		(folder.output || spec_job_has_ended(snapshot)));
 	store_put(c->store, snapshot);
 	if (kept)
-		save(p, s, looked);
+		save(p, s, sampled);
 	commands_shown(c->commands, job->uid, job->view->phase);
 }
 
@@ -579,22 +566,21 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	s->state = job->gone ? GONE : LEFT;
 	count(s, 0);
 	commands_gone(c->commands, s->uid);
-	/* There may be output that an earlier mount has captured. */
 	if (folder.output) {
 		show(p, s, job);
 		return;
 	}
 	unqueue(s);
 	store_remove(c->store, s->uid);
-	/* As long as the cluster has the job, it may come back, and be ours. */
+	/* While the cluster has the job, it may come back, and be ours. */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if JOB (NULL if the world does not know it), which is the job of S, is not shown before its pods are listed.
- * When another kind begins to be shown, its jobs may be listed first. While the list of a part fails, a job that an
- * earlier mount has shown stays as it was: without its pods its unfetched output would count as lost.
+ * True if JOB (may be NULL), which is the job of S, must not be published before its pods are listed. When a kind is
+ * added, its jobs may be listed first. While the list of a part fails, a job of an earlier mount stays as it was:
+ * without its pods, its unfetched output would count as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct shown *s, const struct world_job *job)
 {
@@ -614,7 +600,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		return; /* its last change was not shown yet, or the cluster still has it */
+		return; /* its last change is not published yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
 		return;
 	capture_forget(c->capture, s->uid);
@@ -672,7 +658,7 @@ static void enqueue(struct publish *p, struct shown *s)
 	post_turn(p);
 }
 
-/* The job of S leaves jobs/ before any other is shown, so that a new job can have its name. */
+/* Publish S before all others: it leaves jobs/, and a new job may get its id. */
 static void enqueue_first(struct publish *p, struct shown *s)
 {
 	unqueue(s);
@@ -681,7 +667,7 @@ static void enqueue_first(struct publish *p, struct shown *s)
 	post_turn(p);
 }
 
-void publish_looked(void *publish, const struct world_job *job)
+void publish_sampled(void *publish, const struct world_job *job)
 {
 	struct publish *p = publish;
 	struct shown *s = need(p, job->uid);
@@ -715,29 +701,20 @@ void publish_again(void *publish, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_set_stale(void *publish, int64_t since)
+void publish_set_stale(void *publish, enum world_sort sort, int64_t since)
 {
 	struct publish *p = publish;
+	bool all = sort == WORLD_N_SORTS;
 
-	p->stale_since = since;
+	*(all ? &p->stale_since : &p->stale[sort]) = since;
 	if (!since)
 		p->confirmed = loop_now_ms();
-	capture_away(p->config.capture, since);
-	for (struct shown *s = p->all; s; s = s->hh.next)
-		enqueue(p, s);
-}
-
-void publish_set_stale_kind(void *publish, enum world_sort sort, int64_t since)
-{
-	struct publish *p = publish;
-
-	p->stale[sort] = since;
-	if (!since)
-		p->confirmed = loop_now_ms();
+	if (all)
+		capture_away(p->config.capture, since);
 	for (struct shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job = world_find(p->config.world, s->uid);
 
-		if (job && job->view && job->sort == sort)
+		if (all || (job && job->view && job->sort == sort))
 			enqueue(p, s);
 	}
 }
@@ -758,7 +735,7 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
-bool publish_has_untold(void *publish, enum world_sort sort)
+bool publish_has_unreported(void *publish, enum world_sort sort)
 {
 	const struct publish *p = publish;
 
@@ -774,15 +751,7 @@ bool publish_has_untold(void *publish, enum world_sort sort)
 
 /* --- the start --- */
 
-static void bind_folder(void *data, const struct world_job *job)
-{
-	struct publish *p = data;
-
-	if (job->view)
-		folders_bind(p->config.folders, job->view);
-}
-
-/* Decide what becomes of a job that an earlier mount has launched or captured. */
+/* Keep, move to history/ or remove a job that an earlier mount has launched or captured. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -794,11 +763,8 @@ static void settle_folder(void *data, const struct folder *folder)
 
 	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
-	if (is_there || is_unheard(p, job)) {
-		/*
-		 * What is known of the job is from an earlier mount, and not confirmed until the cluster has told of
-		 * it and its pods.
-		 */
+	if (is_there || is_unlisted(p, job)) {
+		/* Show it as it was, unconfirmed, until the job and its pods are listed. */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
 			old->stale_since = loop_time_ns();
@@ -815,7 +781,7 @@ static void settle_folder(void *data, const struct folder *folder)
 	folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
-/* The job OLD left jobs/ in an earlier mount, which may have ended while it still captured the job's output. */
+/* The job OLD left jobs/ in an earlier mount, which may have ended before it had captured all output. */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job;
@@ -840,68 +806,65 @@ static void begin_folder(void *data, const struct folder *folder)
 		c->launched(c->data, folder->file, folder->id, folder->key);
 	if (job && folder->unmerged && (is_there || job->history))
 		capture_merge_again(c->capture, job, !is_there);
-	if (job && job->history && !is_there && !is_unheard(p, job))
+	if (job && job->history && !is_there && !is_unlisted(p, job))
 		end_history(p, job);
 	settle_folder(p, folder);
 }
 
-/* Is JOB, by its snapshot on disk, called as its object is? */
-static bool has_name(const struct publish *p, const struct world_job *job)
-{
-	const struct spec_job *before cleanup_job = store_get_uid(p->config.store, job->uid);
+/* A job with an object. */
+struct claim {
+	const struct world_job *job;
+	bool named; /* its snapshot on disk has the name of the object as id */
+};
 
-	return before && streq(before->id, job->view->meta.name);
-}
-
-/* Compare two jobs that are listed together: which one chooses its id first? */
-static int by_claim(const void *a, const void *b, void *data)
-{
-	const struct publish *p = data;
-	const struct world_job *x = *(const struct world_job *const *)a;
-	const struct world_job *y = *(const struct world_job *const *)b;
-	int diff = !has_name(p, x) - !has_name(p, y);
-
-	if (diff == 0 && x->view->meta.created != y->view->meta.created)
-		diff = x->view->meta.created < y->view->meta.created ? -1 : 1;
-	return diff ? diff : strcmp(x->uid, y->uid);
-}
-
-/* All jobs that have an object, in the order of by_claim. */
 struct claims {
-	const struct world_job **v;
+	struct publish *p;
+	struct claim *v;
 	size_t n;
 };
+
+/* Compare two jobs: the lower one chooses its id first. */
+static int by_claim(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	int64_t diff = x->job->view->meta.created - y->job->view->meta.created;
+
+	if (x->named != y->named)
+		return x->named ? -1 : 1;
+	return diff ? (diff < 0 ? -1 : 1) : strcmp(x->job->uid, y->job->uid);
+}
 
 static void add_claim(void *data, const struct world_job *job)
 {
 	struct claims *claims = data;
+	const struct spec_job *before cleanup_job = NULL;
 
-	if (job->view)
-		claims->v[claims->n++] = job;
+	if (!job->view)
+		return;
+	before = store_get_uid(claims->p->config.store, job->uid);
+	claims->v[claims->n++] =
+		(struct claim){job, before && streq(before->id, job->view->meta.name)};
+	folders_bind(claims->p->config.folders, job->view);
 }
 
 void publish_begin(struct publish *p)
 {
-	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-	bool several = world_kinds(p->config.world, kinds) > 1;
-	struct claims claims = {.v = new0_n(const struct world_job *, HASH_COUNT(p->all))};
+	struct claims claims = {p, new0_n(struct claim, HASH_COUNT(p->all)), 0};
 	struct shown *s, *next;
 
 	p->begun = true;
-	world_each(p->config.world, bind_folder, p);
+	world_each(p->config.world, add_claim, &claims);
 	folders_each(p->config.folders, begin_folder, p);
-	if (several)
-		world_each(p->config.world, add_claim, &claims);
-	qsort_r(claims.v, claims.n, sizeof(struct world_job *), by_claim, p);
+	qsort(claims.v, claims.n, sizeof(*claims.v), by_claim);
 	for (size_t i = 0; i < claims.n; i++)
-		reconcile(p, need(p, claims.v[i]->uid));
-	free((void *)(uintptr_t)claims.v);
+		reconcile(p, need(p, claims.v[i].job->uid));
+	free(claims.v);
 	HASH_ITER(hh, p->all, s, next)
-		if (s->change || !several)
+		if (s->change)
 			reconcile(p, s);
 }
 
-/* Settle what an earlier mount has shown, after a late list. */
+/* Settle the jobs of an earlier mount after a late list. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -926,18 +889,16 @@ void publish_listed(void *publish)
 	folders_each(p->config.folders, settle_late, p);
 }
 
-/* --- what the others tell, as their headers say --- */
+/* --- events of the other parts --- */
 
 static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct shown *s = need(p, job->uid);
-	/* The job had lost the labels that are shown, and has them again. */
+	/* The job had lost the labels of the selector, and has them again. */
 	bool again = s->state == GONE && !job->gone;
 
-	/*
-	 * The job's DELETE was answered with success, and a list that was asked for after that has it as it was before.
-	 */
+	/* A list that was requested after the accepted DELETE has the job as it was before. */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,

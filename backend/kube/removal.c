@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing jobs of history/, on request or because of their age; and, if the spool limit is reached, the output of jobs
- * that have ended. jobs/expiry.h decides when.
+ * Removing jobs of history/, on request or because of their age; and, if the spool limit is reached, the output of
+ * jobs that have ended. jobs/expiry.h decides when.
  */
 #include <errno.h>
 

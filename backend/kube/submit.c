@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes SUBMITTING
- * (backend/jobs/records.h), if it was not held before; then the manifest is sent. A job is launched exactly once: after a
- * lost reply the same name is sent again, and if the name is taken, the object is ours if it has our UUID. Only a clear
- * reply of the API server itself counts: anything else (the page of a proxy, a proxy's own 503, success without the
- * object) may replace a reply that was lost. After such a reply a refusal is final only when the server has shown who
- * has the name, since our own job may have used up the quota. The job is in the store before the request is answered.
+ * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes
+ * SUBMITTING (backend/jobs/records.h), if it was not held before; then the manifest is sent. A job is launched
+ * exactly once: after a lost reply the same name is sent again, and if the name is taken, the object is ours if it
+ * has our UUID. Only a clear reply of the API server itself counts: anything else (the page of a proxy, a proxy's own
+ * 503, success without the object) may replace a reply that was lost. After such a reply a refusal is final only when
+ * the server has shown who has the name, since our own job may have used up the quota. The job is in the store before
+ * the request is answered.
  *
  *	step	what is under way		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
@@ -31,8 +32,9 @@
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
- * A dry run goes from PREPARE to POST, which has no effect, and to RENDER. In PREPARE, RECORD and RENDER the submission
- * belongs to the pool. After an answer, backend/impl/held.c decides about the record; it also shows the job until then.
+ * A dry run goes from PREPARE to POST, which has no effect, and to RENDER. In PREPARE, RECORD and RENDER the
+ * submission belongs to the pool. After an answer, backend/impl/held.c decides about the record; it also shows the
+ * job until then.
  */
 #include <errno.h>
 
@@ -557,8 +559,8 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Remove all kinds but NAME: a held job has the name, and perhaps an earlier POST, of the kind of its dry run. False: the
- * mount does not show that kind now.
+ * Remove all kinds but NAME: a held job has the name, and perhaps an earlier POST, of the kind of its dry run. False:
+ * the mount does not show that kind now.
  */
 static bool keep_kind(struct submit *s, const char *name)
 {

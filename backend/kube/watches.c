@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table says what there is to watch: each row is a sort of the world. Optional watches begin when the first lists are
- * in. The watch of events begins only when that of groups is known to work or not to: an event about a group that is
- * not known yet has to wait, and only few events can. Queues belong to the whole cluster. A user who may not see all of
- * them may still see the one that the mount submits to, so that queue is watched alone when the watch of all queues is
- * refused.
+ * A table of watches: each row is a sort of the world. Optional watches start after the first lists. The watch of
+ * events starts when that of groups is known to work or not, because an event about an unknown group has to wait, and
+ * only few can. Queues are objects of the whole cluster. If the watch of all queues is refused, the queue that the
+ * mount submits to is watched alone.
  */
 #include "backend/kube/watches.h"
 
@@ -27,16 +26,16 @@
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* How long the start waits for the queues once everything else is in. */
+/* How long the start waits for the queues after everything else has arrived. */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
-	const char *plural; /* the resource; NULL: that of the kind, or the part */
+	const char *plural; /* the resource; NULL: that of the kind or the part */
 	enum api api;
-	bool cluster; /* its objects are in no namespace */
-	/* Its objects have the label of who submitted the job; Volcano copies it to groups. */
+	bool cluster; /* its objects are not in a namespace */
+	/* Its objects have the label of the user who submitted the job; Volcano copies it to groups. */
 	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
@@ -60,50 +59,50 @@ static const struct watch_def *def_of(enum world_sort sort)
 }
 
 enum access {
-	ACCESS_UNKNOWN, /* the watch has not said anything yet */
-	ACCESS_GIVEN,	/* what the world knows is confirmed */
+	ACCESS_UNKNOWN, /* the watch has not reported anything yet */
+	ACCESS_GIVEN,	/* the objects in the world are confirmed */
 	ACCESS_FORBIDDEN,
 	ACCESS_NOT_SERVED,
-	ACCESS_AWAY, /* the server can't be reached, or does not say */
+	ACCESS_AWAY, /* the server can't be reached, or its reply is unclear */
 };
 
 struct watched {
 	struct watches *w;
 	enum world_sort sort;
-	struct watch *watch; /* NULL: it is not watched */
+	struct watch *watch; /* NULL if there is none */
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
-	bool listed;	     /* its first list has come */
-	int err;	     /* the error that the watch last reported; 0: none */
-	/* For jobs: the owner was notified that they are not confirmed. */
+	bool listed;	     /* its first list has arrived */
+	int err;	     /* the last error of the watch; 0 if there is none */
+	/* For jobs: confirmed() has reported that they are not confirmed. */
 	bool stale;
 	/* Under watches.lock: */
 	enum access access;
-	/* The world knows the sort, as it is or as it was when the server could last be reached. */
+	/* The world has the objects, as they are or as they were when the server could last be reached. */
 	bool known;
 	const char *verb;
-	char *text; /* why access is not given; "": nothing was said */
+	char *text; /* why access is not given, or "" */
 };
 
-/* Whether the start is over. */
+/* How far the start is. */
 enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	/* Version of Kueue's API; NULL: as far as is known it is not served. */
+	/* Version of Kueue's API; NULL if it is not known to be served. */
 	const char *kueue;
-	bool finding;		 /* whether Kueue is served will be known soon */
+	bool finding;		 /* watches_start_kueue will be called soon */
 	struct loop_timer ready; /* set in PHASE_LISTED */
-	struct lock lock;	 /* protects what .kxfs/info reads */
+	struct lock lock;	 /* protects what other threads read */
 	int64_t stale_since;
-	char *stale_text; /* why the view is not confirmed; NULL: connected */
+	char *stale_text; /* why the jobs are not confirmed; NULL if they are */
 	/* For metrics, read by any thread: */
-	atomic_size_t n_told;
+	atomic_size_t n_objects;
 	struct tally ends;
 };
 
-/* What users lack without the watch of SORT; NULL: it is not optional. */
+/* Return what users lack without the watch of SORT; NULL if it is not optional. */
 static const char *cost_of(const struct watches *w, enum world_sort sort)
 {
 	const struct spec_part *part =
@@ -119,9 +118,9 @@ static const char *cost_of(const struct watches *w, enum world_sort sort)
 static void start(struct watches *w, enum world_sort sort);
 static const char *api_version(const struct watches *w, enum world_sort sort);
 
-/* --- what is shown is confirmed, or not --- */
+/* --- are the jobs confirmed? --- */
 
-/* The first watch of jobs that says why they can't be had; NULL: those of one kind at least can. */
+/* Return the first watch of jobs that fails; NULL if one of them works. */
 static const struct watched *failing_jobs(const struct watches *w)
 {
 	const struct watched *ret = NULL;
@@ -161,7 +160,7 @@ static void check_confirmed_kinds(struct watches *w)
 			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
 		else if (!failing)
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
-		w->config.news.confirmed_kind(w->config.news.data, i, failing ? loop_time_ns() : 0);
+		w->config.ops.confirmed(w->config.ops.data, i, failing ? loop_time_ns() : 0);
 	}
 }
 
@@ -189,7 +188,7 @@ static void check_confirmed(struct watches *w)
 		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
 	else
 		diag(DIAG_INFO, "connected");
-	w->config.news.confirmed(w->config.news.data, since);
+	w->config.ops.confirmed(w->config.ops.data, WORLD_N_SORTS, since);
 }
 
 static void on_ready(void *data)
@@ -201,7 +200,7 @@ static void on_ready(void *data)
 	return w->config.events.started(w->config.events.data, 0, NULL);
 }
 
-/* Is X watched, without the watch having said yet whether it may see anything? */
+/* True if X has a watch that has not reported anything yet. */
 static bool is_unknown(const struct watched *x)
 {
 	return x->watch && x->access == ACCESS_UNKNOWN;
@@ -219,7 +218,7 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-/* Start the watches that depend on the kinds, unless they run already. */
+/* Start the optional watches that depend on the kinds, unless they run already. */
 static void start_others(struct watches *w)
 {
 	bool scheduling = api_version(w, WORLD_GROUPS);
@@ -232,7 +231,7 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* True if pods and one kind are listed, and each other kind is listed or can't be had. */
+/* True if pods and one kind are listed, and each other kind is listed or has failed. */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
@@ -280,7 +279,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_sort(w->config.world, x->sort);
-	/* Reasons that `why` gives only while this sort is known may be given from now on, or no longer. */
+	/* `why` has some reasons only while this sort is known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->sort == WORLD_QUEUES) {
@@ -296,11 +295,11 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	if (w->phase == PHASE_LISTING)
 		return needed_listed(w);
 	if (world_is_of_parts(x->sort) && x->err)
-		w->config.news.listed_late(w->config.news.data);
+		w->config.ops.listed_late(w->config.ops.data);
 	return check_ready(w);
 }
 
-/* --- news of a watch --- */
+/* --- events of a watch --- */
 
 static void on_begin(void *data)
 {
@@ -313,11 +312,11 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 {
 	struct watched *x = data;
 
-	atomic_fetch_add(&x->w->n_told, 1);
+	atomic_fetch_add(&x->w->n_objects, 1);
 	if (wrong)
 		world_pass_over(x->w->config.world, x->sort, json, len, gone, wrong);
 	else
-		world_told(x->w->config.world, x->sort, json, len, gone);
+		world_object(x->w->config.world, x->sort, json, len, gone);
 	if (world_has_room_again(x->w->config.world, x->sort))
 		watch_list_anew(x->watch);
 }
@@ -334,7 +333,7 @@ static void on_listed(void *data)
 	if (!cost_of(x->w, x->sort))
 		needed_listed(x->w);
 	if (late)
-		x->w->config.news.listed_late(x->w->config.news.data);
+		x->w->config.ops.listed_late(x->w->config.ops.data);
 }
 
 static void on_set_back(void *data)
@@ -349,12 +348,12 @@ static void on_set_back(void *data)
 	}
 }
 
-static bool on_untold(void *data)
+static bool has_unreported(void *data)
 {
 	const struct watched *x = data;
 
 	return world_is_of_jobs(x->sort) &&
-	       x->w->config.news.unreported(x->w->config.news.data, x->sort);
+	       x->w->config.ops.unreported(x->w->config.ops.data, x->sort);
 }
 
 static enum access access_of(int err)
@@ -398,8 +397,8 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
-	 * Before the first lists are in, the first error ends the start; unless it is that a watch breaks whose list is
-	 * in, or one kind can't be had while another can.
+	 * Before the first lists have arrived, the first error ends the start, unless this watch has its list, or
+	 * another kind works.
 	 */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->sort) && !failing_jobs(w);
@@ -414,14 +413,14 @@ static void on_state(void *data, int err, const char *text)
 	check_confirmed(w);
 	/* They may be parts of jobs of another kind. */
 	if (world_is_of_jobs(x->sort) && err && !world_has_listed(w->config.world, x->sort))
-		w->config.news.listed_late(w->config.news.data);
+		w->config.ops.listed_late(w->config.ops.data);
 	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
 		return w->config.events.unserved(w->config.events.data);
 }
 
 /* --- life --- */
 
-/* The API that the objects of SORT are of; NULL: no kind has one. */
+/* Return the API version of the objects of SORT; NULL if no kind has one. */
 static const char *api_version(const struct watches *w, enum world_sort sort)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -444,7 +443,7 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 	}
 }
 
-/* The selector of the objects of SORT that are asked for; malloc'ed. */
+/* Return the selector for the objects of SORT, malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_sort sort)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -465,9 +464,7 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/*
- * The options that would have the mount ask for fewer objects of SORT and that it does not have; NULL: there is none.
- */
+/* Return options with which the mount would request fewer objects of SORT, or NULL. */
 static const char *fewer_of(const struct watches *w, enum world_sort sort)
 {
 	bool mine = *w->config.user;
@@ -504,7 +501,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.object = on_object,
 		.listed = on_listed,
 		.set_back = on_set_back,
-		.unreported = on_untold,
+		.unreported = has_unreported,
 		.state = on_state,
 		.data = x,
 	};
@@ -523,7 +520,7 @@ static void start(struct watches *w, enum world_sort sort)
 	x->watch = watch_new(&config);
 }
 
-/* Does the watch of the jobs of a kind bring all objects that are PART? */
+/* True if a watch of jobs returns all objects that are PART. */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -535,7 +532,7 @@ static bool is_fed(const struct watches *w, const struct spec_part *part)
 	return false;
 }
 
-/* The sort of PART: its own, or the first that is free. */
+/* Return the sort of PART, or the first free one. */
 static enum world_sort sort_of_part(const struct watches *w, const struct spec_part *part)
 {
 	enum world_sort i = WORLD_PARTS;
@@ -547,7 +544,7 @@ static enum world_sort sort_of_part(const struct watches *w, const struct spec_p
 	return i;
 }
 
-/* Watch the parts of the jobs that are shown, and no others. */
+/* Watch the parts of the kinds that are shown, and no others. */
 static void start_parts(struct watches *w)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -626,7 +623,7 @@ void watches_drop(struct watches *w, enum world_sort sort)
 	x->err = 0;
 	x->listed = false;
 	if (x->stale)
-		w->config.news.confirmed_kind(w->config.news.data, sort, 0);
+		w->config.ops.confirmed(w->config.ops.data, sort, 0);
 	x->stale = false;
 }
 
@@ -672,7 +669,7 @@ void watches_free(struct watches *w)
 	free(w);
 }
 
-/* --- questions of other parts --- */
+/* --- for other parts --- */
 
 void watches_replied(struct watches *w, enum world_sort sort, const char *version)
 {
@@ -694,10 +691,7 @@ const char *watches_version(const struct watches *w, enum world_sort sort)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/*
-	 * The watch of the pods may be the first to find that nobody listens at the server's address, which is so for
-	 * all.
-	 */
+	/* The watch of the pods may be the first to find that the server's address refuses connections. */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -740,12 +734,12 @@ bool watches_know(struct watches *w, enum world_sort sort)
 	return w->all[sort].known;
 }
 
-size_t watches_n_told(const struct watches *w)
+size_t watches_n_objects(const struct watches *w)
 {
-	return atomic_load(&w->n_told);
+	return atomic_load(&w->n_objects);
 }
 
-/* Print why the server refuses X, as one item of a list. */
+/* If the server refuses X, print an item of the list about it. */
 static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
@@ -754,7 +748,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 
 	{
 		lock_scope(&w->lock);
-		/* Two watches are of queues: one refusal of them is enough. */
+		/* There are two watches of queues, but one item. */
 		bool twice = x->sort == WORLD_QUEUES &&
 			     w->all[WORLD_OWN_QUEUE].access == ACCESS_FORBIDDEN;
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: a thing is any other object that
- * is watched. Each sort of things is a row of SORTS, which says how such a thing is read and found, and which jobs
- * change with it.
+ * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: all other watched objects. Each
+ * sort of things has a row in SORTS with its functions.
  *
- * Lists are counted, and each object has the number (its round) of the last list that held it: one with an older number
- * is gone. Things change only the reason why a job waits, never the job itself. Since a queue changes with each pod
- * that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or its
- * group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
+ * Lists are counted, and each object has the number (its round) of the last list that had it: after a list, objects
+ * with an older number are gone. Things change only the reason why a job waits, never the job itself. A queue changes
+ * with each pod that starts in it, so its waiting jobs are reported as changed at the next tick. The tick also reports
+ * jobs when they, or their groups, have been known for SPEC_PATIENCE, after which `why` may report something missing.
  *
- * A sort may have SPEC_MAX_LISTED objects, as many as a list. A watch has no end, and may bring more: these are passed
- * over, and when there is room again the sort is listed anew, since nothing else would tell of them. While a list
- * comes, its objects are added to those that were known, which go at its end.
+ * A sort may have SPEC_MAX_LISTED objects, as many as a list. Watches may bring more: these are passed over, and the
+ * sort is relisted when there is space again. During a list, its objects are added to the known ones, which are
+ * removed at its end.
  *
- * The file is long because the tables are joined: whatever comes first of a job, its pods, its things and their events
- * waits here for the others.
+ * The file is long because the tables are joined: jobs, pods, things and events wait here for each other.
  */
 #include "backend/kube/world.h"
 
@@ -30,73 +28,71 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* So many objects that can't be read are remembered, and named in the daemon's log. */
+/* How many unreadable objects are remembered, and named in .kxfs/log. */
 #define PASSED_MAX 1000
-/* So many pods of earlier attempts are remembered of one job; beyond that the oldest are forgotten. */
+/* How many deleted pods of a job are remembered; then the oldest are forgotten. */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
-/* So many parts may be between a pod and its job. */
+/* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
-/* So many parts that are gone are remembered, since their pods may come later, or change. */
+/* How many deleted parts are remembered, since their pods may arrive later, or change. */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
-	char *json; /* while its job is not known, so that it can't be read for good; else NULL */
+	char *json; /* while its job is not known, and it may have to be parsed again; else NULL */
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* the job's other pods */
 	UT_hash_handle hh;	 /* by uid */
-	/*
-	 * Only while the pod is in the cluster. No two pods have one name, except while a list comes that will not have
-	 * the older one.
-	 */
+	/* Only while the pod is in the cluster. Unique, except during a list that will not have the older pod. */
 	UT_hash_handle by_name;
 };
 
 struct job {
 	struct world_job j;
 	struct world *w;
-	struct pod *pods; /* pods that are gone stand at the end, the oldest first */
+	struct pod *pods; /* deleted pods at the end, the oldest first */
 	size_t n_gone;
-	size_t n_open;	   /* those of its pods that wait here until it is known whose they are */
-	unsigned place;	   /* its place in its queue of Kueue; 0: not known */
-	bool waits;	   /* it was last shown as a job that has not started */
+	size_t n_open;	   /* pods that wait here until their job is known */
+	unsigned place;	   /* its position in its queue of Kueue; 0 if unknown */
+	bool waits;	   /* it was last published as not started */
 	bool waited;	   /* SPEC_PATIENCE has passed since it was first seen */
 	UT_hash_handle hh; /* by uid */
 };
 
-/* An object that is watched beside jobs, pods and events. */
+/* A watched object other than jobs, pods and events. */
 struct thing {
 	const struct sort *sort;
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
 	bool waited;		 /* for a group: SPEC_PATIENCE has passed since it was first seen */
-	bool changed;		 /* for a queue: the jobs that wait in it were not reported yet */
-	UT_hash_handle hh;	 /* by uid or name, as its sort says */
+	bool changed;		 /* for a queue: the jobs that wait in it are to be reported */
+	UT_hash_handle hh;	 /* by uid or name, see BY_NAME */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
-/* How things of a sort differ from others. */
+/* The functions of a sort of things. */
 struct sort {
-	const char *what; /* what it is called in messages */
+	const char *what; /* its name in messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
-	size_t meta; /* where in the view its meta is */
-	/* The sort in whose table it is kept, since queues come by several watches. */
+	size_t meta; /* offset of the meta in the view */
+	/* The sort that has the table: there are several watches of queues. */
 	enum world_sort table;
-	bool by_name; /* the table finds it by name; else by uid */
-	bool owned;   /* its controller is a job, and one without such a controller is ignored */
+	bool by_name; /* the key is the name; else the uid */
+	bool owned;   /* its controller is a job; others are ignored */
 	/*
-	 * Does NOW, which has come, differ for jobs from OLD, which was known (NULL: nothing)? If this is NULL, always.
+	 * Return true if the new object NOW differs for jobs from OLD (may be NULL). Without this function it always
+	 * does.
 	 */
 	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
-	/* OLD (NULL: there was none) has become NOW (NULL: it is gone): report the jobs that change with it. */
-	void (*tell)(struct world *w, struct thing *now, const struct thing *old);
+	/* OLD (NULL: new) has become NOW (NULL: deleted): report the jobs that change with it. */
+	void (*report)(struct world *w, struct thing *now, const struct thing *old);
 };
 
-/* An object in the cluster that can't be read. */
+/* An object in the cluster that can't be parsed, or is one too many. */
 struct passed {
 	char *uid; /* or the name, if not even the uid is known */
 	enum world_sort sort;
@@ -104,10 +100,7 @@ struct passed {
 	UT_hash_handle hh; /* by uid */
 };
 
-/*
- * The lists of a sort. Once it was listed, new objects are newly created. LISTING, RELISTING: a list has begun, and has
- * not ended.
- */
+/* The lists of a sort. After the first one, new objects were created recently. LISTING, RELISTING: during a list. */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
 struct world {
@@ -120,26 +113,26 @@ struct world {
 	size_t n_readers;
 	const struct spec_part
 		*_Atomic parts[SPEC_MAX_PARTS]; /* of the sorts from WORLD_PARTS on */
-	unsigned settling;			/* calls of settle() that are under way */
+	unsigned settling;			/* depth of settle() */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
 	enum world_sight _Atomic sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
-	struct pod *gone; /* pods that are gone, by uid: a driver may have led to its executors */
-	/* The tables of things, each in the sort that has it; changed under the lock. */
+	struct pod *gone; /* deleted pods, by uid: a driver may have led to its executors */
+	/* The tables of things, by SORT's TABLE; changed under the lock. */
 	struct thing *things[WORLD_N_SORTS];
 	struct thing *owned[WORLD_N_SORTS];
-	struct thing *past; /* parts that are gone, by uid, the oldest first */
+	struct thing *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* not set: nothing is to be reported later */
+	struct loop_timer tick; /* set while something is to be reported later */
 	bool stopped;
 	struct spec_kueue_facts kueue; /* only FIXED, AWAY and ABSENT */
-	/* A queue is gone, and the jobs that wait in no known queue were not reported yet. */
+	/* A queue is gone: jobs that wait in an unknown queue are to be reported. */
 	bool queue_gone;
 	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
-	bool full[WORLD_N_SORTS]; /* objects of the sort were passed over for want of room */
+	bool full[WORLD_N_SORTS]; /* objects of the sort were passed over: too many */
 	size_t n_live;		  /* jobs in the cluster */
 	unsigned n_passings;	  /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
@@ -187,7 +180,7 @@ static bool is_listing(const struct world *w, enum world_sort sort)
 	return w->listing[sort] == LISTING || w->listing[sort] == RELISTING;
 }
 
-/* Is there no room for one more object of SORT? Then this one is passed over. */
+/* True if one more object of SORT is too many; then it is passed over. */
 static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	size_t most = is_listing(w, sort) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -206,7 +199,7 @@ static struct thing *find_thing(const struct world *w, enum world_sort table, co
 	return thing;
 }
 
-/* The thing of SORT that belongs to the job of uid OWNER. */
+/* Return the thing of SORT that belongs to the job with uid OWNER. */
 static struct thing *find_owned(const struct world *w, enum world_sort sort, const char *owner)
 {
 	struct thing *thing;
@@ -215,11 +208,11 @@ static struct thing *find_owned(const struct world *w, enum world_sort sort, con
 	return thing;
 }
 
-/* --- what belongs to a job --- */
+/* --- owners --- */
 
 /*
- * Is the object of VIEW, one of SORT, a part of a job of another kind that is shown? Where one kind is shown, all its
- * jobs are. If its pods are that job's, *RET_LINK is true.
+ * True if the object of VIEW, of SORT, is owned by a job of another kind on this mount; always false on a single-kind
+ * mount. *RET_LINK: its pods are that job's.
  */
 static bool is_part(const struct world *w, enum world_sort sort, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -236,7 +229,7 @@ static bool is_part(const struct world *w, enum world_sort sort, const struct sp
 	return ret;
 }
 
-/* The object to which the one of uid UID belongs; NULL: it is not known. */
+/* Return the uid of the owner of the object UID; NULL if unknown. */
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_sort tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
@@ -255,7 +248,7 @@ static const char *next_of(const struct world *w, const char *uid)
 	return thing ? thing->meta->owner_uid : NULL;
 }
 
-/* The job that the object of uid UID is or belongs to, as far as is known. What is in a circle belongs to nothing. */
+/* Return the uid of the job that the object UID is or belongs to, as far as known; UID in a circle of owners. */
 static const char *resolve(const struct world *w, const char *uid)
 {
 	const char *at = uid;
@@ -275,7 +268,7 @@ static const char *resolve(const struct world *w, const char *uid)
 	return uid;
 }
 
-/* The reader of the job that the object UID is or belongs to; NULL: it is not known. */
+/* Return the reader of the job that the object UID is or belongs to; NULL if unknown. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct world *w = data;
@@ -287,7 +280,7 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 		       : NULL;
 }
 
-/* The job to which the object of uid ABOUT belongs; NULL: not known. */
+/* Return the job to which the object ABOUT belongs; NULL if unknown. */
 static struct job *job_about(struct world *w, const char *about)
 {
 	struct job *job = find_job(w, resolve(w, about));
@@ -302,7 +295,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* More is known of what belongs to JOB: the events about it that waited become JOB's. */
+/* JOB has got more objects: it adopts the events about them that have waited. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -310,12 +303,12 @@ static void adopt_events(struct job *job)
 }
 
 static void settle(struct world *w, const char *uid);
-static void thing_told(struct world *w, enum world_sort sort, const char *json, size_t len,
-		       bool gone);
+static void on_thing(struct world *w, enum world_sort sort, const char *json, size_t len,
+		     bool gone);
 
 /* --- jobs --- */
 
-/* What is known of a job, to one who reads it as KIND. */
+/* Jobs that were parsed as KIND. */
 struct known {
 	const struct world *w;
 	const struct spec_kind *kind;
@@ -329,7 +322,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* Read JSON as a job of SORT. NULL: it can't be read, or there are no jobs of SORT any more. */
+/* Parse JSON as a job of SORT. NULL: it can't be parsed, or SORT has no kind any more. */
 static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
 				      size_t len, bool gone)
 {
@@ -354,7 +347,7 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/* Put VIEW of SORT, which was read from JSON, into the table, which takes it over. NULL: it can't be kept. */
+/* Put VIEW of SORT, parsed from JSON, into the table, which takes it over. NULL: it is ignored. */
 static struct job *take_job(struct world *w, enum world_sort sort, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
@@ -379,7 +372,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[sort];
-	/* The job may have lost the labels that are shown, and have them again. */
+	/* It may have lost the labels of the selector, and have them again. */
 	job->j.gone = false;
 	if (first) {
 		settle(w, job->j.uid);
@@ -408,8 +401,8 @@ const struct world_job *world_reply(struct world *w, enum world_sort sort, const
 }
 
 /*
- * Is VIEW, which the watch has brought, older than what a reply brought before? Then the world ignores it, since the
- * watch will catch up. Objects of a list are never ignored: a server that was restored begins its versions anew.
+ * True if VIEW, from a watch, is older than what a reply had: ignore it, since the watch will catch up. Objects of a
+ * list are never ignored, because a server that was restored restarts its versions.
  */
 static bool is_late(struct world *w, enum world_sort sort, const struct spec_job_view *view)
 {
@@ -428,7 +421,7 @@ static void job_gone(struct job *job)
 	changed(job);
 }
 
-static void job_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+static void on_job(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	struct spec_job_view *view = read_job(w, sort, json, len, gone);
 	struct job *job;
@@ -441,7 +434,7 @@ static void job_told(struct world *w, enum world_sort sort, const char *json, si
 	    (!(job && job->j.view && !job->j.gone) && is_full(w, sort, json, len, gone))) {
 		spec_job_view_free(view);
 		if (link)
-			thing_told(w, sort, json, len, gone);
+			on_thing(w, sort, json, len, gone);
 		return;
 	}
 	job = take_job(w, sort, view, json, len);
@@ -469,7 +462,7 @@ static void set_json(struct pod *pod, char *json)
 	pod->json = json;
 }
 
-/* Take POD, which stays as it was, out of all tables. */
+/* Remove POD from all tables, unchanged. */
 static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
@@ -511,7 +504,7 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put the pod of VIEW, which is taken over and was read from JSON, into the tables. */
+/* Put the pod of VIEW, parsed from JSON and taken over, into the tables. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
@@ -542,7 +535,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	return pod;
 }
 
-/* Does POD (NULL: it is not known), of which VIEW has come, belong to another job than before? */
+/* True if POD (may be NULL), with its new VIEW, belongs to another job than before. */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
 {
@@ -553,7 +546,7 @@ static bool pod_moves(const struct world *w, const struct pod *pod,
 	return (job && job->j.view) || !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
 }
 
-static void pod_told(struct world *w, const char *json, size_t len, bool gone)
+static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_pod_view *view;
 	struct pod *pod;
@@ -570,10 +563,10 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* Other kinds are shown than before, and the pod now belongs to another job. */
+	/* The mount shows other kinds than before. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
-	/* The pod's last state is news, too: it says how the pod has ended. */
+	/* The last state of a deleted pod shows how it has ended. */
 	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
@@ -581,12 +574,12 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		settle(w, view->meta.uid);
 }
 
-/* Read POD again, which is in no table any more. */
+/* Parse OLD, which is in no table, again. */
 static void read_again(struct world *w, struct pod *old)
 {
 	struct pod *pod;
 
-	pod_told(w, old->json, strlen(old->json), false);
+	on_pod(w, old->json, strlen(old->json), false);
 	HASH_FIND_STR(w->pods, old->view->meta.uid, pod);
 	if (pod) {
 		spec_pod_view_inherit(pod->view, old->view);
@@ -596,7 +589,7 @@ static void read_again(struct world *w, struct pod *old)
 		pod_gone(pod);
 }
 
-/* It is known now to which job the object of uid UID belongs, so the pods that wait under its uid are read again. */
+/* The job of the object UID is known: parse the pods that wait under UID again. */
 static void settle(struct world *w, const char *uid)
 {
 	struct job *job = find_job(w, uid);
@@ -631,9 +624,9 @@ static struct spec_pod_view *pod_called(void *data, const char *name)
 	return pod ? pod->view : NULL;
 }
 
-const struct world_job *world_look(struct world *w, const char *json, size_t len)
+const struct world_job *world_sample(struct world *w, const char *json, size_t len)
 {
-	const struct spec_pod_view *view = spec_pod_view_look(json, len, pod_called, w);
+	const struct spec_pod_view *view = spec_pod_view_sample(json, len, pod_called, w);
 	struct pod *pod = NULL;
 
 	if (view)
@@ -669,7 +662,7 @@ static void thing_free(struct thing *thing)
 	free(thing);
 }
 
-/* If a job has two things of a sort, the one that came last counts: the other is about to be deleted. */
+/* If a job has two things of a sort, the last one counts: the other will be deleted soon. */
 static void enter_table(struct world *w, struct thing *thing)
 {
 	struct thing **table = &w->things[thing->sort->table], **owned = &w->owned[sort_of(thing)];
@@ -699,7 +692,7 @@ static void thing_gone(struct world *w, struct thing *thing)
 	struct thing *oldest = w->past;
 
 	leave_table(w, thing);
-	thing->sort->tell(w, NULL, thing);
+	thing->sort->report(w, NULL, thing);
 	if (thing->sort->table != WORLD_PARTS) {
 		thing_free(thing);
 		return;
@@ -711,8 +704,7 @@ static void thing_gone(struct world *w, struct thing *thing)
 	HASH_ADD_KEYPTR(hh, w->past, thing->meta->uid, strlen(thing->meta->uid), thing);
 }
 
-static void thing_told(struct world *w, enum world_sort sort, const char *json, size_t len,
-		       bool gone)
+static void on_thing(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	const struct sort *s = &sorts[sort];
 	struct thing *now, *old;
@@ -744,7 +736,7 @@ static void thing_told(struct world *w, enum world_sort sort, const char *json, 
 		if (old)
 			leave_table(w, old);
 		enter_table(w, now);
-		s->tell(w, now, old);
+		s->report(w, now, old);
 		if (old)
 			thing_free(old);
 	}
@@ -762,7 +754,7 @@ static void things_listed(struct world *w, enum world_sort sort)
 
 /* --- the sorts of things --- */
 
-/* The time from which the patience with THING counts: what is in the first list was there before. */
+/* Return when THING was created: objects of the first list existed before. */
 static int64_t first_seen(const struct world *w, const struct thing *thing)
 {
 	return world_has_listed(w, sort_of(thing)) ? loop_time_ns() : thing->meta->created;
@@ -779,12 +771,12 @@ static bool group_differs(struct world *w, struct thing *now, const struct thing
 	return true;
 }
 
-static void owned_tell(struct world *w, struct thing *now, const struct thing *old)
+static void owned_report(struct world *w, struct thing *now, const struct thing *old)
 {
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* Its owner may be one that owns jobs, as a TrainJob does. */
+	/* Its owner may be the owner of jobs, such as a TrainJob. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -795,7 +787,7 @@ static void owned_tell(struct world *w, struct thing *now, const struct thing *o
 	changed(job);
 }
 
-static void part_tell(struct world *w, struct thing *now, const struct thing *old)
+static void part_report(struct world *w, struct thing *now, const struct thing *old)
 {
 	struct job *job;
 
@@ -815,7 +807,7 @@ static bool queue_differs(struct world *w, struct thing *now, const struct thing
 	return !old || !spec_queue_view_same(old->view, view);
 }
 
-static void queue_tell(struct world *w, struct thing *now, const struct thing *old)
+static void queue_report(struct world *w, struct thing *now, const struct thing *old)
 {
 	if (!now)
 		w->queue_gone = true;
@@ -827,7 +819,7 @@ static void queue_tell(struct world *w, struct thing *now, const struct thing *o
 }
 
 /* A ClusterQueue may be the reason why jobs wait in the queues that belong to it. */
-static void cluster_queue_tell(struct world *w, struct thing *now, const struct thing *old)
+static void cluster_queue_report(struct world *w, struct thing *now, const struct thing *old)
 {
 	const char *name = (now ? now : old)->meta->name;
 
@@ -841,7 +833,7 @@ static void cluster_queue_tell(struct world *w, struct thing *now, const struct 
 	}
 }
 
-/* The functions that a row needs of the view TYPE. */
+/* The functions of a row for the view TYPE. */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -866,38 +858,38 @@ VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
 static const struct sort sorts[WORLD_N_SORTS] = {
 	[WORLD_GROUPS] = {"PodGroup", group_parse, group_unref,
 			  offsetof(struct spec_group_view, meta), WORLD_GROUPS, .owned = true,
-			  .differs = group_differs, .tell = owned_tell},
+			  .differs = group_differs, .report = owned_report},
 	[WORLD_WORKLOADS] = {"Workload", workload_parse, workload_unref,
 			     offsetof(struct spec_workload_view, meta), WORLD_WORKLOADS,
-			     .owned = true, .tell = owned_tell},
+			     .owned = true, .report = owned_report},
 	[WORLD_QUEUES] = {"Queue", queue_parse, queue_unref, offsetof(struct spec_queue_view, meta),
 			  WORLD_QUEUES, .by_name = true, .differs = queue_differs,
-			  .tell = queue_tell},
+			  .report = queue_report},
 	[WORLD_OWN_QUEUE] = {"Queue", queue_parse, queue_unref,
 			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
-			     .differs = queue_differs, .tell = queue_tell},
+			     .differs = queue_differs, .report = queue_report},
 	[WORLD_LOCAL_QUEUES] = {"LocalQueue", local_queue_parse, local_queue_unref,
 				offsetof(struct spec_queue_view, meta), WORLD_LOCAL_QUEUES,
-				.by_name = true, .differs = queue_differs, .tell = queue_tell},
+				.by_name = true, .differs = queue_differs, .report = queue_report},
 	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", cluster_queue_parse, cluster_queue_unref,
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
-				  .tell = cluster_queue_tell},
-	/* The jobs of a kind that are parts of other jobs are things, too. */
+				  .report = cluster_queue_report},
+	/* Jobs that are parts of other jobs are things, too. */
 	[WORLD_PARTS... WORLD_N_SORTS - 1] = {"part", part_parse, part_unref,
 					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
-					      .owned = true, .tell = part_tell},
+					      .owned = true, .report = part_report},
 };
 
 /* --- events --- */
 
-static void event_told(struct world *w, const char *json, size_t len, bool gone)
+static void on_event(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_event_view *view;
 	struct job *job;
 	int err;
 
-	/* The server forgets an event after an hour, but what the event said stays true. */
+	/* The server deletes an event after an hour, but it stays true. */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
@@ -957,7 +949,7 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 	return v;
 }
 
-/* --- objects that can't be read --- */
+/* --- objects that are passed over --- */
 
 static void unpass(struct world *w, struct passed *passed)
 {
@@ -967,7 +959,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* An object of that uid or name can't be read: what is known of it stays, or (GONE) it is gone. */
+/* An object with this uid or name is passed over: keep its last version, unless it is GONE. */
 static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1041,7 +1033,7 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 bool world_has_room_again(struct world *w, enum world_sort sort)
 {
 	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
-	/* If more than PASSED_MAX were passed over, it is not known how many there are. */
+	/* Beyond PASSED_MAX their number is unknown. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[sort] || is_listing(w, sort) || n + room > SPEC_MAX_LISTED)
@@ -1055,7 +1047,7 @@ size_t world_n_passed_over(const struct world *w)
 	return atomic_load(&w->n_passed);
 }
 
-/* --- objects that come --- */
+/* --- lists and objects --- */
 
 void world_list_begins(struct world *w, enum world_sort sort)
 {
@@ -1074,7 +1066,7 @@ bool world_has_listed(const struct world *w, enum world_sort sort)
 	return w->listing[sort] == LISTED || w->listing[sort] == RELISTING;
 }
 
-void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+void world_object(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	cleanup_free char *uid = w->passed ? spec_object_name(json, len, "uid") : NULL;
 	unsigned before = w->n_passings;
@@ -1083,13 +1075,13 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 	if (uid)
 		HASH_FIND_STR(w->passed, uid, passed);
 	if (world_is_of_jobs(sort))
-		job_told(w, sort, json, len, gone);
+		on_job(w, sort, json, len, gone);
 	else if (sort == WORLD_PODS)
-		pod_told(w, json, len, gone);
+		on_pod(w, json, len, gone);
 	else if (sort == WORLD_EVENTS)
-		event_told(w, json, len, gone);
+		on_event(w, json, len, gone);
 	else
-		thing_told(w, sort, json, len, gone);
+		on_thing(w, sort, json, len, gone);
 	if (passed && w->n_passings == before) /* it can be read now */
 		unpass(w, passed);
 }
@@ -1109,7 +1101,7 @@ void world_list_ends(struct world *w, enum world_sort sort)
 			job_gone(job);
 	if (sort == WORLD_PODS)
 		return pods_listed(w);
-	if (sort != WORLD_EVENTS) /* events are never told as gone (event_told) */
+	if (sort != WORLD_EVENTS) /* events are never deleted (on_event) */
 		return things_listed(w, sort);
 }
 
@@ -1125,13 +1117,10 @@ void world_forget_sort(struct world *w, enum world_sort sort)
 	w->listing[sort] = UNLISTED;
 }
 
-/* --- what follows from time alone --- */
+/* --- changes with time --- */
 
-/*
- * Report as changed the jobs that have waited for SPEC_PATIENCE. True: there are others that have not waited so long
- * yet.
- */
-static bool tell_patience(struct world *w)
+/* Report the jobs that have waited for SPEC_PATIENCE. True if others have waited for less. */
+static bool report_patience(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_PATIENCE;
 	bool more = false;
@@ -1156,7 +1145,7 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/* Report the jobs that wait in a queue that has changed, or that may have waited in one that is gone. */
+	/* Report the jobs that wait in a changed queue, or perhaps in one that is gone. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct thing *queue = NULL;
 
@@ -1171,7 +1160,7 @@ static void on_tick(void *data)
 	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
 	w->queue_gone = false;
-	if (tell_patience(w))
+	if (report_patience(w))
 		tick_later(w);
 }
 
@@ -1193,7 +1182,7 @@ void world_waiting_changed(struct world *w)
 			changed(job);
 }
 
-/* --- what is known --- */
+/* --- lookups --- */
 
 void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight)
 {
@@ -1266,7 +1255,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/* Set FACT, a fact about Kueue that each job may show, to NOW. */
+/* Set FACT, a fact about Kueue that any job may show, to NOW. */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)

@@ -655,8 +655,8 @@ const char *spec_metrics_version(const char *json, size_t len)
 	return spec_meta_version(json, len, versions);
 }
 
-const struct spec_pod_view *spec_pod_view_look(const char *json, size_t len,
-					       spec_pod_view_find find, void *data)
+const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
+						 spec_pod_view_find find, void *data)
 {
 	struct spec_value *o cleanup_free = NULL;
 	struct spec_pod_view *v = NULL;

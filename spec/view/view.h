@@ -94,7 +94,7 @@ struct spec_pod_view {
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
 	struct spec_request request; /* the resources of the main container */
-	struct spec_look look;	     /* the last sample; spec_pod_view_look sets it */
+	struct spec_look look;	     /* the last sample; spec_pod_view_sample sets it */
 };
 
 /* A task of the job's object. Plain data. */
@@ -224,8 +224,8 @@ const char *spec_metrics_version(const char *json, size_t len);
  * the changed view, or NULL.
  */
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
-const struct spec_pod_view *spec_pod_view_look(const char *json, size_t len,
-					       spec_pod_view_find find, void *data);
+const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
+						 spec_pod_view_find find, void *data);
 /* The members of PodMetrics that are read. */
 extern const struct spec_pick spec_metrics_pick[];
 

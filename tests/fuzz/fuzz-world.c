@@ -98,7 +98,7 @@ static void tell(struct world *w, const char *line, size_t len)
 	if (sort == WORLD_N_SORTS)
 		return;
 	if (len > 1) {
-		world_told(w, sort, text + 1, len - 1, isupper((unsigned char)*text));
+		world_object(w, sort, text + 1, len - 1, isupper((unsigned char)*text));
 		return;
 	}
 	if (world_rounds(w, sort) % 2)

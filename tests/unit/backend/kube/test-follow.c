@@ -73,12 +73,12 @@ static void on_changed(void *data)
 	rig.told++;
 }
 
-static void on_room(void *data)
+static void on_slot_freed(void *data)
 {
-	struct place *place;
+	struct slot *slot;
 
-	while ((place = places_next(&rig.context.places)))
-		follow_begin(place->data);
+	while ((slot = slots_next(&rig.context.slots)))
+		follow_begin(slot->data);
 }
 
 /* Is the log over, or refused for now? */
@@ -131,9 +131,9 @@ static int setup(void **state)
 	assert_non_null(rig.job);
 	rig.context = (struct follow_context){
 		.namespace = "ns",
-		.places.max = 8,
+		.slots.max = 8,
 		.changed = on_changed,
-		.room = on_room,
+		.slot_freed = on_slot_freed,
 	};
 	return 0;
 }
@@ -176,7 +176,7 @@ static void begin(struct follow_run what)
 	assert_int_equal(output_log_begin(rig.job, what.key, what.prefix, false), 0);
 	rig.f = follow_new(&rig.context, &what);
 	follow_wait(rig.f, on_arrived, NULL);
-	on_room(NULL);
+	on_slot_freed(NULL);
 	run();
 }
 

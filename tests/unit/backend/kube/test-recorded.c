@@ -114,7 +114,7 @@ static void play(const struct story *story, bool all, const char *which)
 							    : part	       ? 'o'
 									       : 'j'))
 			continue;
-		world_told(rig.w, sort, t->json, strlen(t->json), t->gone);
+		world_object(rig.w, sort, t->json, strlen(t->json), t->gone);
 		world_each(rig.w, look, NULL);
 	}
 }

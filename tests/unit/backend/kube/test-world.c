@@ -57,7 +57,7 @@ static void printf_like(3, 4) tell(enum world_sort sort, bool gone, const char *
 	va_end(ap);
 	for (char *p = text; *p; p++)
 		*p = *p == '\'' ? '"' : *p;
-	world_told(rig.w, sort, text, strlen(text), gone);
+	world_object(rig.w, sort, text, strlen(text), gone);
 }
 
 #define META "'metadata':{'name':'%s','uid':'%s'}"
@@ -246,7 +246,7 @@ static void tell_version(int version, const char *phase)
 {
 	cleanup_free char *text = text_print(VERSIONED, version, phase);
 
-	world_told(rig.w, WORLD_JOBS, text, strlen(text), false);
+	world_object(rig.w, WORLD_JOBS, text, strlen(text), false);
 }
 
 static void reply_version(int version, const char *phase)
@@ -356,7 +356,7 @@ static void tell_one(enum world_sort sort, unsigned i, bool gone)
 			 "\"controller\":true,\"uid\":\"o%u\"}]},\"status\":{}}",
 			 i, sort, i, i);
 
-	world_told(rig.w, sort, text, (size_t)n, gone);
+	world_object(rig.w, sort, text, (size_t)n, gone);
 }
 
 static size_t n_pods_of(const char *uid)

@@ -106,7 +106,7 @@ static bool look_as(struct story *s, int at, const char *cpu, const char *memory
 		"\"containers\":[{\"name\":\"proxy\",\"usage\":{\"cpu\":\"9\",\"memory\":\"9Gi\"}},"
 		"{\"name\":\"main\",\"usage\":{\"cpu\":%s,\"memory\":%s}}]}",
 		at / 60, at % 60, cpu, memory);
-	const struct spec_pod_view *v = spec_pod_view_look(json, strlen(json), find, s);
+	const struct spec_pod_view *v = spec_pod_view_sample(json, strlen(json), find, s);
 
 	show(s);
 	return v;
@@ -280,7 +280,7 @@ static void test_not_metrics(void **state)
 
 	run(s, "u1", 100);
 	for (size_t i = 0; i < array_size(texts); i++)
-		assert_null(spec_pod_view_look(texts[i], strlen(texts[i]), find, s));
+		assert_null(spec_pod_view_sample(texts[i], strlen(texts[i]), find, s));
 	show(s);
 	assert_null(used(s));
 }

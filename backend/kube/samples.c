@@ -2,19 +2,19 @@
 /*
  * One automaton:
  *
- *	state  | what is under way               | what ends it           | next
- *	IDLE   | nothing: nobody wants to know,  | somebody does          | PAUSED
- *	       | or nothing runs                 |                        |
- *	PAUSED | a timer, until NOT_BEFORE       | it fires               | IDLE; ASKING; LISTING if VERSION is known
- *	ASKING | a look at the group of the API  | it is served           | LISTING
- *	       |                                 | it is not; a failure   | PAUSED
- *	LISTING| the LIST of PodMetrics          | its reply              | PAUSED
+ *	state   | what is under way              | what ends it               | next
+ *	IDLE    | nothing: nothing runs, or      | a job runs, and a reader   | PAUSED; ASKING; LISTING if VERSION
+ *	        | nobody reads                   | or a capture wants samples | is known
+ *	PAUSED  | a timer, until NOT_BEFORE      | it fires                   | IDLE
+ *	ASKING  | GET of the API's group         | it is served               | LISTING
+ *	        |                                | it is not; a failure       | IDLE
+ *	LISTING | LIST of PodMetrics             | its reply                  | IDLE
  *
- * A pause is EVERY_MS after a list, and AGAIN_MS after a failure. If lists have come before, two more are tried before
- * they count as failed, since a metrics-server that is replaced is back in a moment; and while the API server as a
- * whole can't be reached, which the watches know, failures say nothing of metrics.
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After a list has succeeded, two failures are
+ * retried soon, since a metrics-server that is replaced is back in a moment. While the API server itself can't be
+ * reached, failures do not count.
  */
-#include "backend/kube/looks.h"
+#include "backend/kube/samples.h"
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
@@ -24,37 +24,37 @@
 #include "spec/base/mem.h"
 #include "spec/view/view.h"
 
-#define EVERY_MS    15000 /* as often as metrics-server itself takes samples */
+#define EVERY_MS    15000 /* the period of metrics-server */
 #define AGAIN_MS    600000
-#define WANTED_MS   300000 /* how long figures are wanted after somebody has read */
+#define WANTED_MS   300000 /* for how long samples are requested after somebody has read them */
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* bytes of the description of the API group */
 #define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
 
-struct looks {
-	struct looks_config config;
+struct samples {
+	struct samples_config config;
 	enum { IDLE, PAUSED, ASKING, LISTING } state;
 	struct loop_timer timer;      /* in PAUSED */
 	struct http_request *request; /* in ASKING and LISTING */
-	struct spec_split *split;     /* takes the reply apart, in LISTING */
-	const char *version;	      /* version of the API; NULL: not known */
-	uint64_t not_before;	      /* nothing is asked for before that, by loop_now_ms */
-	unsigned failures;	      /* failures since the last list came */
+	struct spec_split *split;     /* splits the reply into objects, in LISTING */
+	const char *version;	      /* version of the API; NULL if unknown */
+	uint64_t not_before;	      /* time of the next request, by loop_now_ms */
+	unsigned failures;	      /* failures since the last list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
-	struct lock lock;    /* protects all members below */
-	uint64_t read;	     /* when somebody last read, by loop_now_ms; 0: never */
-	bool posted;	     /* on_wanted is posted */
-	const char *told_by; /* the version of the API that lists come from now; NULL: none come */
-	char *failed;	     /* why there are none; NULL: there are */
-	bool forbidden;	     /* there are none since the user lacks a right */
+	struct lock lock;   /* protects all members below */
+	uint64_t read;	    /* when somebody last read, by loop_now_ms; 0 if never */
+	bool posted;	    /* on_wanted is posted */
+	const char *source; /* version of the API that the last list came from; NULL if it failed */
+	char *failed;	    /* why there are no samples; NULL if there are */
+	bool forbidden;	    /* because the user lacks a right */
 };
 
-static void go_on(struct looks *l);
+static void request_next(struct samples *l);
 
-static bool is_wanted(struct looks *l)
+static bool is_wanted(struct samples *l)
 {
 	lock_scope(&l->lock);
 
@@ -62,25 +62,25 @@ static bool is_wanted(struct looks *l)
 	       (l->running == SOME_RUN && l->read && loop_now_ms() - l->read < WANTED_MS);
 }
 
-static void pause_for(struct looks *l, uint64_t ms)
+static void pause_for(struct samples *l, uint64_t ms)
 {
 	l->not_before = loop_now_ms() + ms;
 	l->state = IDLE;
-	go_on(l);
+	request_next(l);
 }
 
-static void set_told(struct looks *l, const char *version, char *failed, bool forbidden)
+static void set_source(struct samples *l, const char *version, char *failed, bool forbidden)
 {
 	lock_scope(&l->lock);
 
-	l->told_by = version;
+	l->source = version;
 	free(l->failed);
 	l->failed = failed;
 	l->forbidden = forbidden;
 }
 
-/* There are no figures: REPLY is no success. TEXT says why (taken over; NULL: REPLY says it all). */
-static void failed(struct looks *l, const struct http_reply *reply, char *text)
+/* REPLY is no list. TEXT: the reason, taken over; NULL: take it from REPLY. */
+static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {
 	const struct spec_asked asked = {.verb = "list",
 					 .resource = resource,
@@ -96,12 +96,12 @@ static void failed(struct looks *l, const struct http_reply *reply, char *text)
 	if (!away)
 		l->failures++;
 	if (away ||
-	    (l->told_by && l->failures < TRIES && reply->status != 403 && reply->status != 404)) {
+	    (l->source && l->failures < TRIES && reply->status != 403 && reply->status != 404)) {
 		free(text);
 		return pause_for(l, EVERY_MS);
 	}
 	diag(DIAG_INFO, "what pods use is not known: %s", text);
-	set_told(l, NULL, text, !reply->err && reply->status == 403);
+	set_source(l, NULL, text, !reply->err && reply->status == 403);
 	l->version = NULL;
 	pause_for(l, AGAIN_MS);
 }
@@ -110,24 +110,24 @@ static void failed(struct looks *l, const struct http_reply *reply, char *text)
 
 static int on_pod(void *data, const char *json, size_t len, int wrong)
 {
-	const struct looks *l = data;
-	const struct world_job *job = wrong ? NULL : world_look(l->config.world, json, len);
+	const struct samples *l = data;
+	const struct world_job *job = wrong ? NULL : world_sample(l->config.world, json, len);
 
 	if (job)
-		l->config.looked(l->config.data, job);
+		l->config.sampled(l->config.data, job);
 	return 0;
 }
 
 static int on_bytes(void *data, const char *bytes, size_t n)
 {
-	const struct looks *l = data;
+	const struct samples *l = data;
 
 	return spec_split_feed(l->split, bytes, n);
 }
 
 static void on_list(void *data, const struct http_reply *reply)
 {
-	struct looks *l = data;
+	struct samples *l = data;
 	bool answered = http_succeeded(reply);
 	bool whole = answered && spec_split_end(l->split, NULL) == 0;
 
@@ -139,11 +139,11 @@ static void on_list(void *data, const struct http_reply *reply)
 				      ? text_copy("the list of " SPEC_METRICS_GROUP " is not whole")
 				      : NULL);
 	l->failures = 0;
-	set_told(l, l->version, NULL, false);
+	set_source(l, l->version, NULL, false);
 	pause_for(l, EVERY_MS);
 }
 
-static void list(struct looks *l)
+static void list(struct samples *l)
 {
 	cleanup_free char *path =
 		text_print("/apis/%s/namespaces/%s/pods", l->version, l->config.namespace);
@@ -162,11 +162,11 @@ static void list(struct looks *l)
 	l->request = http_send(l->config.http, &call);
 }
 
-/* --- who serves it --- */
+/* --- the API's group --- */
 
 static void on_group(void *data, const struct http_reply *reply)
 {
-	struct looks *l = data;
+	struct samples *l = data;
 	bool answered = !reply->err && (reply->status / 100 == 2 || reply->status == 404);
 
 	l->request = NULL;
@@ -184,14 +184,14 @@ static void on_group(void *data, const struct http_reply *reply)
 
 static void on_timer(void *data)
 {
-	struct looks *l = data;
+	struct samples *l = data;
 
 	l->state = IDLE;
-	go_on(l);
+	request_next(l);
 }
 
-/* Do the next step, if what is wanted now calls for one. */
-static void go_on(struct looks *l)
+/* Send the next request, now or at NOT_BEFORE, if samples are wanted. */
+static void request_next(struct samples *l)
 {
 	const struct http_call ask = {
 		.method = HTTP_GET,
@@ -216,24 +216,24 @@ static void go_on(struct looks *l)
 	}
 }
 
-void looks_set_running(struct looks *l, bool any, bool captured)
+void samples_set_running(struct samples *l, bool any, bool captured)
 {
 	l->running = captured ? SOME_CAPTURED : any ? SOME_RUN : NONE_RUNS;
-	go_on(l);
+	request_next(l);
 }
 
 static void on_wanted(void *data)
 {
-	struct looks *l = data;
+	struct samples *l = data;
 
 	{
 		lock_scope(&l->lock);
 		l->posted = false;
 	}
-	go_on(l);
+	request_next(l);
 }
 
-void looks_wanted(struct looks *l)
+void samples_wanted(struct samples *l)
 {
 	bool post;
 
@@ -249,9 +249,9 @@ void looks_wanted(struct looks *l)
 
 /* --- life --- */
 
-struct looks *looks_new(const struct looks_config *config)
+struct samples *samples_new(const struct samples_config *config)
 {
-	struct looks *l = new0(struct looks);
+	struct samples *l = new0(struct samples);
 
 	l->config = *config;
 	l->lock = (struct lock)LOCK_INIT;
@@ -259,14 +259,14 @@ struct looks *looks_new(const struct looks_config *config)
 	return l;
 }
 
-void looks_stop(struct looks *l)
+void samples_stop(struct samples *l)
 {
 	l->stopped = true;
 	loop_timer_stop(&l->timer);
 	http_drop(&l->request);
 }
 
-void looks_free(struct looks *l)
+void samples_free(struct samples *l)
 {
 	if (!l)
 		return;
@@ -275,16 +275,16 @@ void looks_free(struct looks *l)
 	free(l);
 }
 
-/* --- what .kxfs/info says --- */
+/* --- .kxfs/info --- */
 
-void looks_info(struct looks *l, FILE *out)
+void samples_info(struct samples *l, FILE *out)
 {
 	cleanup_free char *failed = NULL;
 	const char *version;
 
 	{
 		lock_scope(&l->lock);
-		version = l->told_by;
+		version = l->source;
 		failed = l->failed && !l->forbidden ? text_copy(l->failed) : NULL;
 	}
 	fprintf(out, "usage: %s\n", version ? version : "null");
@@ -292,7 +292,7 @@ void looks_info(struct looks *l, FILE *out)
 		print_text(out, "usage_failed", failed);
 }
 
-void looks_refused(struct looks *l, struct watches_refused *list)
+void samples_refused(struct samples *l, struct watches_refused *list)
 {
 	cleanup_free char *answer = NULL;
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
-#include "backend/kube/looks.h"
+#include "backend/kube/samples.h"
 #include "spec/base/mem.h"
 
 #define GROUP	"{\"versions\":[{\"groupVersion\":\"metrics.k8s.io/v1beta1\"}]}"
@@ -17,14 +17,14 @@
 #define REFUSED "forbidden"
 
 static struct {
-	struct looks *l;
+	struct samples *l;
 	int64_t stale_since;
 	struct world_job job;
 } rig;
 
 /* --- world.h, watches.h --- */
 
-const struct world_job *world_look(struct world *w, const char *json, size_t len)
+const struct world_job *world_sample(struct world *w, const char *json, size_t len)
 {
 	note("%.*s", (int)len, json);
 	return strstr(json, "known") ? &rig.job : NULL;
@@ -43,10 +43,10 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 
 /* --- the test's side --- */
 
-static void on_looked(void *data, const struct world_job *job)
+static void on_sampled(void *data, const struct world_job *job)
 {
 	assert_ptr_equal(job, &rig.job);
-	note("looked");
+	note("sampled");
 }
 
 static int setup(void **state)
@@ -56,24 +56,24 @@ static int setup(void **state)
 	fake.now = 1000;
 	forget_noted();
 	diag_setup(DIAG_DEBUG, false);
-	rig.l = looks_new(&(struct looks_config){.namespace = "ns", .looked = on_looked});
+	rig.l = samples_new(&(struct samples_config){.namespace = "ns", .sampled = on_sampled});
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	fake_run();
-	looks_stop(rig.l);
+	samples_stop(rig.l);
 	assert_null(fake.timers);
 	assert_null(fake.requests);
-	looks_free(rig.l);
+	samples_free(rig.l);
 	return 0;
 }
 
 static void read_it(void)
 {
-	looks_wanted(rig.l);
-	looks_wanted(rig.l);
+	samples_wanted(rig.l);
+	samples_wanted(rig.l);
 	fake_run();
 }
 
@@ -105,7 +105,7 @@ static void list(const char *items)
 /* metrics.k8s.io is asked, and has answered once. */
 static void begin(void)
 {
-	looks_set_running(rig.l, true, true);
+	samples_set_running(rig.l, true, true);
 	fake_answer(asks_group(), 200, GROUP);
 	list("");
 }
@@ -117,7 +117,7 @@ static void says(const char *part)
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
 
-	looks_info(rig.l, out);
+	samples_info(rig.l, out);
 	fclose(out);
 	if (!strstr(text, part))
 		fail_msg("not \"%s\": %s", part, text);
@@ -130,17 +130,17 @@ static void test_wanted(void **state)
 	says("usage: null\n");
 	read_it();
 	asked(NULL);
-	looks_set_running(rig.l, true, false);
+	samples_set_running(rig.l, true, false);
 	fake_answer(asks_group(), 200, GROUP);
 	list("{\"metadata\":{\"name\":\"known\"},\"kind\":\"K\"},{\"metadata\":{\"name\":\"other\"}}");
 	assert_done(
-		"{\"metadata\":{\"name\":\"known\"}}, looked, {\"metadata\":{\"name\":\"other\"}}");
+		"{\"metadata\":{\"name\":\"known\"}}, sampled, {\"metadata\":{\"name\":\"other\"}}");
 	says("usage: metrics.k8s.io/v1beta1\n");
-	looks_set_running(rig.l, false, false);
+	samples_set_running(rig.l, false, false);
 	fake_pass(MINUTE);
 	asked(NULL);
 	assert_null(fake.timers);
-	looks_set_running(rig.l, true, false);
+	samples_set_running(rig.l, true, false);
 	list("");
 }
 
@@ -150,7 +150,7 @@ static void test_wanted(void **state)
  */
 static void test_how_often(void **state)
 {
-	looks_set_running(rig.l, true, false);
+	samples_set_running(rig.l, true, false);
 	asked(NULL);
 	read_it();
 	fake_answer(asks_group(), 200, GROUP);
@@ -169,12 +169,12 @@ static void test_how_often(void **state)
 	fake_pass(5000);
 	read_it();
 	asked(NULL);
-	looks_set_running(rig.l, true, true);
+	samples_set_running(rig.l, true, true);
 	for (int i = 0; i < 40; i++) {
 		fake_pass(15000);
 		list("");
 	}
-	looks_set_running(rig.l, true, false);
+	samples_set_running(rig.l, true, false);
 	fake_pass(MINUTE);
 	asked(NULL);
 }
@@ -185,8 +185,8 @@ static void expect_silence(void)
 	for (int i = 0; i < 9; i++) {
 		fake_pass(MINUTE);
 		read_it();
-		looks_set_running(rig.l, false, false);
-		looks_set_running(rig.l, true, true);
+		samples_set_running(rig.l, false, false);
+		samples_set_running(rig.l, true, true);
 		asked(NULL);
 	}
 	fake_pass(MINUTE - 1);
@@ -196,7 +196,7 @@ static void expect_silence(void)
 
 static void test_absent(void **state)
 {
-	looks_set_running(rig.l, true, true);
+	samples_set_running(rig.l, true, true);
 	fake_answer(asks_group(), 404, "404 page not found");
 	says("usage: null\nusage_failed: \"the cluster does not serve metrics.k8s.io");
 	expect_silence();
@@ -212,16 +212,16 @@ static void test_forbidden(void **state)
 {
 	struct watches_refused refused = {0};
 
-	looks_set_running(rig.l, true, true);
+	samples_set_running(rig.l, true, true);
 	fake_answer(asks_group(), 200, GROUP);
 	fake_answer(asks_list(), 403, REFUSED);
 	says("usage: null\n");
-	looks_refused(rig.l, &refused);
+	samples_refused(rig.l, &refused);
 	assert_done("list pods.metrics.k8s.io");
 	expect_silence();
 	fake_answer(asks_group(), 200, GROUP);
 	list("");
-	looks_refused(rig.l, &refused);
+	samples_refused(rig.l, &refused);
 	assert_done("");
 }
 
@@ -241,7 +241,7 @@ static void test_forbidden_later(void **state)
  */
 static void test_away(void **state)
 {
-	looks_set_running(rig.l, true, true);
+	samples_set_running(rig.l, true, true);
 	fake_answer(asks_group(), 200, GROUP);
 	fake_answer(asks_list(), 503, "");
 	expect_silence();
@@ -284,7 +284,7 @@ static void test_cut(void **state)
 	fake_pass(15000);
 	fake_answer(asks_list(), 200,
 		    "{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"known\"}},");
-	assert_done("{\"metadata\":{\"name\":\"known\"}}, looked");
+	assert_done("{\"metadata\":{\"name\":\"known\"}}, sampled");
 	fake_pass(15000);
 	fake_answer(asks_list(), 200, "no JSON");
 	fake_pass(15000);
@@ -298,24 +298,24 @@ static void test_stop(void **state)
 	begin();
 	fake_pass(15000);
 	asks_list();
-	looks_stop(rig.l);
+	samples_stop(rig.l);
 	read_it();
 	asked(NULL);
 }
 
 int main(void)
 {
-#define LOOKS_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define SAMPLES_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		LOOKS_TEST(test_wanted),
-		LOOKS_TEST(test_how_often),
-		LOOKS_TEST(test_absent),
-		LOOKS_TEST(test_forbidden),
-		LOOKS_TEST(test_forbidden_later),
-		LOOKS_TEST(test_away),
-		LOOKS_TEST(test_no_server),
-		LOOKS_TEST(test_cut),
-		LOOKS_TEST(test_stop),
+		SAMPLES_TEST(test_wanted),
+		SAMPLES_TEST(test_how_often),
+		SAMPLES_TEST(test_absent),
+		SAMPLES_TEST(test_forbidden),
+		SAMPLES_TEST(test_forbidden_later),
+		SAMPLES_TEST(test_away),
+		SAMPLES_TEST(test_no_server),
+		SAMPLES_TEST(test_cut),
+		SAMPLES_TEST(test_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
