@@ -98,6 +98,12 @@ static bool goes_wrong(unsigned per_mille)
 
 /* --- the end of a request --- */
 
+/* Does RQ make an object? */
+static bool is_launch(const struct http_request *rq)
+{
+	return rq->call.method == HTTP_POST && rq->call.body && !strstr(rq->call.path, "dryRun=");
+}
+
 static void over(void *data)
 {
 	struct http_request *rq = data;
@@ -124,6 +130,8 @@ static void over(void *data)
 	if (good && http->failing && http->recovered)
 		loop_post(http->loop, http->recovered, http->recovered_data);
 	http->failing = !good;
+	if (!rq->err && !good && is_launch(rq))
+		users_refused(rq->call.body);
 	rq->call.done(rq->call.data, &reply);
 }
 
@@ -518,9 +526,11 @@ static void go(void *data)
 		sim_kxfs_kill(sim_random(SIM_NET) % (way + 1));
 	if (rq->over)
 		return;
-	if (is_down() || goes_wrong(sim_faults.refused)) {
-		end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
-	} else if (goes_wrong(sim_faults.lost)) {
+	if (is_down() || goes_wrong(sim_faults.refused))
+		return end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
+	if (is_launch(rq))
+		users_sent(rq->call.body);
+	if (goes_wrong(sim_faults.lost)) {
 		lose(rq);
 	} else if (goes_wrong(sim_faults.silent)) {
 		struct try *t = try_new(rq);

@@ -54,6 +54,8 @@ struct write {
 	unsigned life, boot; /* when it was asked for */
 	unsigned not_started;
 	struct users_roles roles;
+	/* The life that has sent it, and has no refusal; in which its release was written; and 1. 0: none. */
+	unsigned sent, released_in;
 	/* Of one that is to begin later: when, or when it is released. */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
@@ -199,6 +201,37 @@ bool users_may_be_not_known(const char *job)
 }
 
 /* --- what the server sees --- */
+
+/* The document from which BODY was made; NULL: none. */
+static struct write *write_of(const char *body)
+{
+	const char *found = strstr(body, "echo tag-");
+	unsigned long tag = found ? strtoul(found + strlen("echo tag-"), NULL, 10) : MOST_WRITES;
+
+	return tag < n_writes ? &writes[tag] : NULL;
+}
+
+void users_sent(const char *body)
+{
+	struct write *w = write_of(body);
+	unsigned now = sim_life() + 1;
+
+	if (!w)
+		return;
+	if (w->sent && w->sent != now && w->released_in != now)
+		sim_fail(
+			"tag %u was sent in life %u, nobody knows what came of it, and it is sent again",
+			w->tag, w->sent - 1);
+	w->sent = now;
+}
+
+void users_refused(const char *body)
+{
+	struct write *w = write_of(body);
+
+	if (w)
+		w->sent = 0;
+}
 
 void users_created(const char *body, const char *name, const char *uid)
 {
@@ -555,6 +588,7 @@ static void release_one(struct write *w, pid_t pid)
 	sim_sleep(sim_random(SIM_HELD) % (BEGINS_S * SIM_S));
 	do {
 		w->released = true;
+		w->released_in = sim_life() + 1;
 		err = kernel_open(&f, pid, path, O_WRONLY | O_TRUNC);
 		if (!err) {
 			err = kernel_write(&f, "release", strlen("release"), 0);

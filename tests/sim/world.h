@@ -294,6 +294,9 @@ int looker_remove(pid_t pid, const char *path);
 
 /* Those of whom SET has the bit. */
 void users_begin(uint64_t set);
+/* kxfs sends the object BODY; it has an answer that refuses it. */
+void users_sent(const char *body);
+void users_refused(const char *body);
 /* The server has made a job of BODY with this NAME and UID. */
 void users_created(const char *body, const char *name, const char *uid);
 /* The job UID was made after what a restored etcd knows. */
