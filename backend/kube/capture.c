@@ -388,7 +388,9 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 				l->lost_end = state.lost_end;
 			} else if (dropped) {
-				l->complete = false; /* readers get what the cluster has */
+				/* Readers are given what the cluster has, with its own gaps. */
+				l->complete = false;
+				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
 				spec_log_lose_end(l); /* nobody has followed it to its end */
