@@ -176,6 +176,22 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
+ * True if the cluster, which has not confirmed JOB since this mount began or the connection broke,
+ * may have more of the log KEY; KEY NULL: of any log.
+ */
+static bool may_grow(const struct spec_job *job, const char *key)
+{
+	for (size_t i = 0; i < job->n_replicas && job->stale_since && !job->history; i++)
+		for (size_t k = 0; k < job->replicas[i].n_logs; k++) {
+			const struct spec_log *l = &job->replicas[i].logs[k];
+
+			if (!l->complete && !l->lost_end && (!key || streq(l->key, key)))
+				return true;
+		}
+	return false;
+}
+
+/*
  * Switch to the next log after the present one, if any, was delivered to its end, SIZE. Return 0 if
  * there will be none; -EAGAIN: there is none yet; -EINPROGRESS: it is being opened.
  */
@@ -190,6 +206,8 @@ static int follow_switch(struct follow *f, uint64_t size)
 		return 0;
 	if (job->held)
 		return spec_job_has_ended(job) ? 0 : -EAGAIN;
+	if (f->log && may_grow(job, f->key))
+		return -EAGAIN;
 	if (*f->replica) {
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
