@@ -87,10 +87,16 @@ struct record {
 	struct writer *writer;		/* NULL: nothing is under way */
 	bool removed;			/* its removal was requested */
 	unsigned pins;			/* who needs it still */
-	char *uid;			/* NULL: not known, so it is in the list UNSEEN */
+	struct record_uid *uid;		/* NULL if not known; then it is in the list UNSEEN */
 	UT_hash_handle hh;		/* by key */
-	UT_hash_handle hh_uid;
-	struct record *prev, *next; /* in UNSEEN */
+	struct record *prev, *next;	/* in UNSEEN */
+};
+
+/* The uid of a record. */
+struct record_uid {
+	struct record *r;
+	UT_hash_handle hh;
+	char text[];
 };
 
 struct part {
@@ -110,7 +116,8 @@ struct records {
 	void *written_data;
 	record_read_fn reader; /* may be NULL */
 	void *reader_data;
-	struct record *all, *by_uid, *unseen;
+	struct record *all, *unseen;
+	struct record_uid *by_uid;
 	bool passive, stopping;
 };
 
@@ -163,12 +170,15 @@ static void apply(struct spec_head *h, const struct record_change *c)
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
+	const size_t n = strlen(r->head->uid);
 
-	if (r->uid || !*r->head->uid || records_by_uid(rs, r->head->uid))
+	if (r->uid || !n || records_by_uid(rs, r->head->uid))
 		return;
 	DL_DELETE(rs->unseen, r);
-	r->uid = text_copy(r->head->uid);
-	HASH_ADD_KEYPTR(hh_uid, rs->by_uid, r->uid, strlen(r->uid), r);
+	r->uid = mem_zero(sizeof(*r->uid) + n + 1);
+	r->uid->r = r;
+	memcpy(r->uid->text, r->head->uid, n);
+	HASH_ADD_KEYPTR(hh, rs->by_uid, r->uid->text, n, r->uid);
 }
 
 static struct record *add(struct records *rs, struct spec_head *h)
@@ -208,7 +218,7 @@ static void record_free(struct record *r)
 {
 	HASH_DELETE(hh, r->rs->all, r);
 	if (r->uid)
-		HASH_DELETE(hh_uid, r->rs->by_uid, r);
+		HASH_DELETE(hh, r->rs->by_uid, r->uid);
 	else
 		DL_DELETE(r->rs->unseen, r);
 	free(r->uid);
@@ -239,10 +249,10 @@ struct record *records_by_key(const struct records *rs, const char *key)
 
 struct record *records_by_uid(const struct records *rs, const char *uid)
 {
-	struct record *r;
+	struct record_uid *u;
 
-	HASH_FIND(hh_uid, rs->by_uid, uid, strlen(uid), r);
-	return r;
+	HASH_FIND_STR(rs->by_uid, uid, u);
+	return u ? u->r : NULL;
 }
 
 struct record *records_next_unseen(const struct records *rs, const struct record *r)

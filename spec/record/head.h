@@ -26,33 +26,37 @@ enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY,
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
-/* The contents of a head. Plain data; all texts are set with spec_set, but for the parts. */
+/*
+ * The contents of a head. Plain data. Texts, except the parts, are set with spec_set; but the first six never change
+ * after spec_head_parse, which packs them.
+ */
 struct spec_head {
-	/* Of the job, which does not change: */
+	/* Of the job: */
 	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */
-	bool own;	 /* the job was submitted here */
 	char *file;	 /* its file in submit/ */
 	char *submitter; /* user@host */
 	char *digest;	 /* SHA-256 of the document */
 	char *backend, *namespace;
-	char *id;   /* its directory; in a cluster the name of its object */
-	bool owned; /* USER and GROUP submitted it; else the user who mounts */
+	char *packed; /* the memory of the six texts above; NULL if each has its own */
+	char *id;     /* its directory; in a cluster the name of its object */
+	int64_t created;
+	uint64_t seed[2]; /* its name is made of these */
 	unsigned user, group;
 	unsigned readable; /* see backend_submission.readable */
-	int64_t created;
-	uint64_t seed[2]; /* what its name is made of */
+	bool owned;	   /* USER and GROUP submitted it; else the user who mounts */
+	bool own;	   /* the job was submitted here */
 	/* Of its state: */
 	unsigned state; /* enum record_state */
-	int64_t since;	/* when that began */
-	char *uid;	/* "": not known yet */
+	bool held;	/* SUBMITTING: the job was HELD before */
+	bool unlinked;	/* NAME.job was removed */
+	bool dropped;	/* its output was removed to free space */
+	bool over;	/* it has ended, and its snapshot has how */
+	int64_t since;	/* when the state began */
+	char *uid;	/* "" if unknown */
 	char *reason;	/* NEVER: a word; else "" */
 	char *why;	/* a sentence for people, or "" */
 	char *boot;	/* SUBMITTING of a local job: the run of the machine; else "" */
-	bool held;	/* SUBMITTING: the job was HELD before */
-	bool unlinked;	/* NAME.job was removed */
-	bool dropped;	/* its output was removed to make room */
-	bool over;	/* it has ended, and its snapshot has how */
-	/* JSON maps, malloc'ed; NULL: absent. */
+	/* JSON maps, malloc'ed; NULL if absent. */
 	char *parts[RECORD_N_PARTS];
 };
 
