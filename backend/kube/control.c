@@ -253,7 +253,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 /* GET what the request needs, if anything; then send the request. */
 static void ask(struct control *c)
 {
-	const struct http_call look = {
+	const struct http_call get = {
 		.method = HTTP_GET,
 		.path = c->request.needed,
 		.deadline_ms = LOOK_MS,
@@ -273,7 +273,7 @@ static void ask(struct control *c)
 		.data = c,
 	};
 
-	request_call(&c->r, NULL, "", c->request.needed ? &look : &call);
+	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
 /* Make the request: JOB, as it is now, obeys the action. */

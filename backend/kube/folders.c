@@ -41,7 +41,7 @@ struct folder_removal {
 	struct folders *f;
 	char *key;
 	bool all;	 /* the record and the output; else only the output */
-	bool recorded;	 /* the record says that there is no output */
+	bool recorded;	 /* the record notes that there is no output */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;

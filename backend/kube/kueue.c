@@ -32,10 +32,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/url.h"
 
-#define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* bytes of the description of an API group */
-#define PLACES_MAX  1000	/* jobs of a queue whose positions are requested */
-#define SUMMARY_MAX (2u << 20)	/* bytes of the reply */
+#define DEADLINE_MS   15000
+#define GROUP_MAX     (64u << 10) /* bytes of the description of an API group */
+#define POSITIONS_MAX 1000	  /* jobs of a queue whose positions are requested */
+#define SUMMARY_MAX   (2u << 20)  /* bytes of the reply */
 /* The largest number of wanted queues. */
 #define QUEUES_MAX   64
 #define ASK_MS	     5000   /* the period of requests for a queue */
@@ -73,7 +73,7 @@ struct kueue {
 	char *refused; /* why the server refuses the positions, or NULL */
 };
 
-static void next_place(void *data);
+static void next_queue(void *data);
 
 static void send_get(struct kueue *k, const char *path, size_t max_body,
 		     void (*done)(void *data, const struct http_reply *reply))
@@ -190,7 +190,7 @@ static void set_refused(struct kueue *k, char *text)
 }
 
 /* The request of positions has failed: forget them, and retry after a while. */
-static void places_failed(struct kueue *k, const struct http_reply *reply)
+static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
 					 .resource = resource,
@@ -201,7 +201,7 @@ static void places_failed(struct kueue *k, const struct http_reply *reply)
 	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;
 
 	if (k->asked)
-		world_set_places(k->config.world, k->asked, NULL, 0);
+		world_set_positions(k->config.world, k->asked, NULL, 0);
 	if (forbidden)
 		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
@@ -209,7 +209,7 @@ static void places_failed(struct kueue *k, const struct http_reply *reply)
 	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : away ? AWAY_MS : AGAIN_MS);
 }
 
-static void on_places(void *data, const struct http_reply *reply)
+static void on_positions(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	struct spec_queue_position *v cleanup_free = NULL;
@@ -220,16 +220,16 @@ static void on_places(void *data, const struct http_reply *reply)
 	    spec_queue_positions_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
 		world_set_kueue_away(k->config.world, false);
-		world_set_places(k->config.world, k->asked, v, n);
+		world_set_positions(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
 		world_set_kueue_away(k->config.world, false);
 		/* The queue, or its ClusterQueue, does not exist. */
-		world_set_places(k->config.world, k->asked, NULL, 0);
+		world_set_positions(k->config.world, k->asked, NULL, 0);
 	} else {
-		places_failed(k, reply);
+		positions_failed(k, reply);
 	}
 	free(take_ptr(k->asked));
-	next_place(k);
+	next_queue(k);
 }
 
 static void on_visibility(void *data, const struct http_reply *reply)
@@ -240,8 +240,8 @@ static void on_visibility(void *data, const struct http_reply *reply)
 	if (http_succeeded(reply))
 		k->visibility = spec_kueue_visibility_version(reply->body, reply->len);
 	if (!k->visibility)
-		places_failed(k, reply);
-	next_place(k);
+		positions_failed(k, reply);
+	next_queue(k);
 }
 
 /* Forget the queues that are not wanted any more. */
@@ -264,7 +264,7 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 			none = !k->queues;
 		}
 		if (name)
-			world_set_places(k->config.world, name, NULL, 0);
+			world_set_positions(k->config.world, name, NULL, 0);
 		free(name);
 	} while (name);
 	if (none)
@@ -275,7 +275,7 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
  * Return the queue whose positions are requested next, malloc'ed, or NULL. *RET_WAIT: how long (ms) until there is
  * one, or one is to be forgotten; 0: never.
  */
-static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
+static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
 	struct wanted *q, *due = NULL;
 	uint64_t first = 0;
@@ -298,7 +298,7 @@ static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 	return text_copy(due->name);
 }
 
-static void next_place(void *data)
+static void next_queue(void *data)
 {
 	struct kueue *k = data;
 	uint64_t now = loop_now_ms(), wait;
@@ -308,16 +308,16 @@ static void next_place(void *data)
 		return;
 	loop_timer_stop(&k->timer);
 	forget_unwanted(k, now);
-	name = due_place(k, now, &wait);
+	name = due_queue(k, now, &wait);
 	if (name && k->visibility) {
 		cleanup_free char *escaped = spec_url_escape(name);
 		cleanup_free char *path =
 			text_print("/apis/%s/namespaces/%s/localqueues/%s/pendingworkloads"
 				   "?limit=%d&offset=0",
-				   k->visibility, k->config.namespace, escaped, PLACES_MAX);
+				   k->visibility, k->config.namespace, escaped, POSITIONS_MAX);
 
 		k->asked = name;
-		send_get(k, path, SUMMARY_MAX, on_places);
+		send_get(k, path, SUMMARY_MAX, on_positions);
 		return;
 	}
 	if (name)
@@ -335,7 +335,7 @@ static void on_wanted(void *data)
 		lock_scope(&k->lock);
 		k->posted = false;
 	}
-	next_place(k);
+	next_queue(k);
 }
 
 void kueue_wanted(struct kueue *k, const char *name)
@@ -376,7 +376,7 @@ struct kueue *kueue_new(const struct kueue_config *config)
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&k->retry, config->loop, find_kueue, k);
-	loop_timer_init(&k->timer, config->loop, next_place, k);
+	loop_timer_init(&k->timer, config->loop, next_queue, k);
 	return k;
 }
 

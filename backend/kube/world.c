@@ -55,7 +55,7 @@ struct job {
 	struct pod *pods; /* deleted pods at the end, the oldest first */
 	size_t n_gone;
 	size_t n_open;	   /* pods that wait here until their job is known */
-	unsigned place;	   /* its position in its queue of Kueue; 0 if unknown */
+	unsigned position; /* its position in its queue of Kueue; 0 if unknown */
 	bool waits;	   /* it was last published as not started */
 	bool waited;	   /* SPEC_PATIENCE has passed since it was first seen */
 	UT_hash_handle hh; /* by uid */
@@ -366,7 +366,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	if (first)
 		job_first_seen(job, view);
 	else if (!streq(job->j.view->queue, view->queue))
-		job->place = 0;
+		job->position = 0;
 	spec_job_view_free(job->j.view);
 	spec_text_unref(job->j.object);
 	job->j.view = view;
@@ -1248,7 +1248,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	return (struct spec_kueue_facts){
 		.known = w->sights[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = thing ? thing->view : NULL,
-		.position = container_of(job, const struct job, j)->place,
+		.position = container_of(job, const struct job, j)->position,
 		.fixed = w->kueue.fixed,
 		.away = w->kueue.away,
 		.absent = w->kueue.absent,
@@ -1281,18 +1281,18 @@ void world_set_kueue_absent(struct world *w, bool absent)
 	set_kueue_fact(w, &w->kueue.absent, absent);
 }
 
-void world_set_places(struct world *w, const char *name, const struct spec_queue_position *v,
-		      size_t n)
+void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
+			 size_t n)
 {
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
-		unsigned place;
+		unsigned position;
 
 		if (!job->j.view || !streq(job->j.view->queue, name))
 			continue;
-		place = spec_queue_positions_find(v, n, job->j.uid);
-		if (job->place == place)
+		position = spec_queue_positions_find(v, n, job->j.uid);
+		if (job->position == position)
 			continue;
-		job->place = place;
+		job->position = position;
 		changed(job);
 	}
 }

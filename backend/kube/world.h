@@ -159,8 +159,8 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 /* Return the facts about JOB in Kueue, without the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /* V has all N positions in the LocalQueue NAME; the other jobs of that queue have none. */
-void world_set_places(struct world *w, const char *name, const struct spec_queue_position *v,
-		      size_t n);
+void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
+			 size_t n);
 /* FIXED: this user may not patch Workloads. */
 void world_set_fixed(struct world *w, bool fixed);
 /* AWAY: the server can't reach Kueue, according to its last reply. */

@@ -28,7 +28,7 @@ struct spec_identity {
 	bool old_exists; /* the old object with the name still exists, with all that it wraps */
 };
 
-/* Objects between the pods and the jobs of a kind, of which a mount watches the metadata alone. */
+/* Objects between the pods and the jobs of a kind. A mount watches only their metadata. */
 struct spec_part {
 	const char *api_version, *kind, *plural;
 	const char *cost; /* what a user lacks who may not watch them */

@@ -28,8 +28,8 @@ void world_set_fixed(struct world *w, bool fixed)
 }
 
 /* Nobody reads places here. */
-void world_set_places(struct world *w, const char *name, const struct spec_queue_position *v,
-		      size_t n)
+void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
+			 size_t n)
 {
 	fail();
 }

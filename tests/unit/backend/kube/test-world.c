@@ -230,7 +230,7 @@ static void test_moved(void **state)
 	const struct spec_queue_position first = {.uid = "u1", .position = 3};
 
 	fill();
-	world_set_places(rig.w, "q1", &first, 1);
+	world_set_positions(rig.w, "q1", &first, 1);
 	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 3);
 	tell_job("j1", "u1", "q1");
 	assert_int_equal(world_kueue(rig.w, world_find(rig.w, "u1")).position, 3);
