@@ -46,11 +46,11 @@
 #define TOKEN_MAX (256u << 10)
 #define PEM_MAX	  (1u << 20)
 
-struct waiter {
+struct credential_waiter {
 	uint64_t ticket;
 	credential_fn fn;
 	void *data;
-	struct waiter *prev, *next;
+	struct credential_waiter *prev, *next;
 };
 
 /* NULL if there is no such file. A certificate and its key are read together. */
@@ -81,7 +81,7 @@ struct credential {
 	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
 	void *load_data;
 	char *info; /* the plugin's KUBERNETES_EXEC_INFO */
-	struct waiter *waiters;
+	struct credential_waiter *waiters;
 	uint64_t tickets;
 	uint64_t refused_ms; /* when a refusal last led to a refresh; 0: never */
 
@@ -199,7 +199,7 @@ static void answer_all(struct credential *cr)
 	if (must_wait(cr))
 		return;
 	while (cr->waiters && cr->waiters->ticket <= last) {
-		struct waiter *w = cr->waiters;
+		struct credential_waiter *w = cr->waiters;
 
 		DL_DELETE(cr->waiters, w);
 		answer_one(cr, w->fn, w->data);
@@ -518,7 +518,7 @@ static void refresh(struct credential *cr)
 
 uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
 {
-	struct waiter *w;
+	struct credential_waiter *w;
 
 	assert(loop_is_here(cr->loop));
 	refresh(cr);
@@ -526,15 +526,15 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
 		answer_one(cr, fn, data);
 		return 0;
 	}
-	w = new0(struct waiter);
-	*w = (struct waiter){.ticket = ++cr->tickets, .fn = fn, .data = data};
+	w = new0(struct credential_waiter);
+	*w = (struct credential_waiter){.ticket = ++cr->tickets, .fn = fn, .data = data};
 	DL_APPEND(cr->waiters, w);
 	return w->ticket;
 }
 
 void credential_cancel(struct credential *cr, uint64_t ticket)
 {
-	struct waiter *w;
+	struct credential_waiter *w;
 
 	DL_FOREACH(cr->waiters, w) {
 		if (w->ticket == ticket) {
@@ -610,7 +610,7 @@ void credential_set_load(struct credential *cr,
 
 void credential_stop(struct credential *cr)
 {
-	struct waiter *w, *next;
+	struct credential_waiter *w, *next;
 
 	DL_FOREACH_SAFE(cr->waiters, w, next) {
 		DL_DELETE(cr->waiters, w);

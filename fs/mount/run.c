@@ -33,7 +33,7 @@
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* A user who waits longer than this for the mount gets a message with the reason. */
-#define PATIENCE_MS    3000
+#define NOTICE_MS      3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 #define ROOT_MAX       12
@@ -41,7 +41,7 @@
 struct run {
 	struct options *options;
 	struct loop *loop;
-	struct loop_timer patience, expire;
+	struct loop_timer notice, expire;
 	struct work ending; /* records in the state directory that the run is ending */
 	struct backend *backend;
 	struct fs *fs;
@@ -361,7 +361,7 @@ static void on_signal(void *data)
 		session_stop(r->session);
 }
 
-static void on_patience(void *data)
+static void on_notice(void *data)
 {
 	struct run *r = data;
 	cleanup_free char *why = backend_trouble(r->backend);
@@ -391,9 +391,9 @@ static void begin(void *data)
 		err = loop_signal(r->loop, SIGINT, on_signal, r);
 	if (!err && r->options->foreground)
 		err = loop_signal(r->loop, SIGHUP, on_signal, r);
-	loop_timer_init(&r->patience, r->loop, on_patience, r);
+	loop_timer_init(&r->notice, r->loop, on_notice, r);
 	loop_timer_init(&r->expire, r->loop, on_expire, r);
-	loop_timer_set(&r->patience, PATIENCE_MS);
+	loop_timer_set(&r->notice, NOTICE_MS);
 	if (!r->headless)
 		loop_timer_set(&r->expire, EXPIRE_SOON_MS);
 	r->signal_err = err;

@@ -24,7 +24,7 @@
 
 #define PROBE_BYTES 65536 /* bytes that must be free at the start */
 #define RETRY_MS    100
-#define PATIENCE_MS 500 /* a user who waits longer for a lock gets a message with the reason */
+#define NOTICE_MS   500 /* a user who waits longer for a lock gets a message with the reason */
 /* How long a killed process may still hold the lock. */
 #define DEAD_MS 5000
 
@@ -381,11 +381,11 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 			return refuse_held(s, &h, ret_text);
 		if (loop_now_ms() - begin >= wait_ms)
 			return refuse_held(s, &h, ret_text);
-		if (!notified && loop_now_ms() - begin >= PATIENCE_MS)
+		if (!notified && loop_now_ms() - begin >= NOTICE_MS)
 			diag(DIAG_INFO,
 			     "waiting for process %d, which still ends the jobs of its mount on %s (at most %u s)",
 			     h.pid, h.mountpoint, wait_ms / 1000);
-		notified |= loop_now_ms() - begin >= PATIENCE_MS;
+		notified |= loop_now_ms() - begin >= NOTICE_MS;
 		usleep(RETRY_MS * 1000);
 	}
 	return 0;

@@ -110,7 +110,7 @@ def test_refused_when_finished(kx):
     assert kx.ls("jobs") == [job.id]
 
 
-def test_log_says_why(kx, ticking):
+def test_log_has_the_reason(kx, ticking):
     assert err_of(write_ctl, ticking, "resume") == "EINVAL"
     assert ticking.id in kx.read(".kxfs", "log")
 

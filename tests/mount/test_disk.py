@@ -188,7 +188,7 @@ def test_a_record_that_cannot_be_read(slow):
     assert kx.ls("submit") == [] and kx.ls("jobs") == [job.id]
 
 
-def test_until_when_all_is_told_cannot_be_read(slow):
+def test_unreadable_count_of_results_ends_the_start(slow):
     """If results that are not on disk would be lost, the start fails, and names the file."""
     kx, disk, job = start_without(slow, "^/submit.reported$")
     with pytest.raises(AssertionError, match="submit.reported can't be read: Input/output error; to start without it, mv it"):

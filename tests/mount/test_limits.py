@@ -86,7 +86,7 @@ def test_option_of_the_mount(make_kx):
         assert job.log() == b"done\n" and job.status()["time_limit"] == limit
 
 
-def test_told_beforehand(kx):
+def test_limit_is_shown_beforehand(kx):
     """The limit and its time are shown, also over a crash, during which it continues to count."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
     job.until("RUNNING")

@@ -310,7 +310,7 @@ def test_directories_that_hang(make_kx):
 
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
-def test_told_while_it_starts(make_kx, action):
+def test_action_during_the_start(make_kx, action):
     """Actions requested while a program is being started are carried out as soon as it has started."""
     kx = make_kx("grace=1000")
     (kx.base / "place").mkdir()

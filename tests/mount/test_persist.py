@@ -375,7 +375,7 @@ def test_lost_record(kx, left):
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
     reported, records = kx.state / "submit.reported", kx.state / "submit.records"
     # The record is written in place.
-    wait_for(lambda: reported.exists() and int(reported.read_bytes() or 0) > 0, what="that it is told")
+    wait_for(lambda: reported.exists() and int(reported.read_bytes() or 0) > 0, what="the reported result")
     until = reported.read_bytes()
     lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
     os.remove(kx / "submit/told.yaml.job")

@@ -63,7 +63,7 @@ def test_refused(kx):
     assert error_of(kx, "x.yaml").endswith("\n")
 
 
-def test_each_verdict_replaces_what_it_contradicts(kx):
+def test_each_result_replaces_the_contradicted_one(kx):
     put(kx, "x.yaml", BAD)
     assert put(kx, "x.yaml", GOOD) == ""
     first = job_of(kx, "x.yaml")
@@ -128,7 +128,7 @@ def test_what_can_not_be_made(kx):
 # --- results as files ---
 
 
-def test_verdicts_can_only_be_read_and_removed(kx):
+def test_results_can_only_be_read_and_removed(kx):
     put(kx, "x.yaml", GOOD)
     put(kx, "x.yaml", BAD)
     sub = kx / "submit"
@@ -232,7 +232,7 @@ def test_a_refused_handle_may_write_again(kx):
     p = harness.run(["python3", "-c", script], cwd=kx / "submit")
     assert p.stdout.split() == [str(errno.EINVAL)]
     # The child has no close of its own that could wait: its result may arrive at any time.
-    harness.wait_for(lambda: error_of(kx, "x.yaml") is None, what="the second verdict")
+    harness.wait_for(lambda: error_of(kx, "x.yaml") is None, what="the second result")
     launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == GOOD
 
@@ -602,7 +602,7 @@ def test_of_each_user(kx_of_each):
 # --- names that do not submit, and interrupted writers ---
 
 
-def test_refused_move_is_told_by_mv(kx):
+def test_mv_reports_a_refused_move(kx):
     """mv takes EINVAL for a move of a directory into itself."""
     kx.write("submit/tmp", "nonsense: [")
     p = kx.call("mv submit/tmp submit/app.yaml", check=False)

@@ -58,7 +58,7 @@ def until_asked(kx, name):
     harness.wait_for(lambda: f"asked: {name}\n" in kx.said(), what=f"the submission of {name}")
 
 
-def test_close_waits_for_the_verdict(kx):
+def test_close_waits_for_the_result(kx):
     for name, refuse, error in (("x.yaml", "", ""), ("y.yaml", f"refuse {errno.EDQUOT}", "EDQUOT")):
         begun = time.monotonic()
         assert put(kx, name, asking("delay 700", refuse)) == error
@@ -222,7 +222,7 @@ def until_made(kx, name, text=MADE):
     harness.wait_for(lambda: kx.read("dryrun", name) == text, what=f"the manifest of {name}")
 
 
-def test_dry_run_waits_for_the_verdict(kx):
+def test_dry_run_waits_for_the_result(kx):
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     assert kx.read("dryrun/x.yaml") == asking("held")

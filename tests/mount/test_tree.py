@@ -176,7 +176,7 @@ def test_metrics(kx, job):
     assert Metrics(kx)("history_jobs") == 1 and Metrics(kx).sum("jobs") == 0
 
 
-def test_log_tells_what_happened(kx):
+def test_log_reports_events(kx):
     """Launched, suspended, ended, removed: one line each. A remount reports no old jobs."""
     job = kx.submit(app("exec sleep 1000"), "long.yaml")
     job.until("RUNNING")

@@ -89,7 +89,7 @@ def test_change(kx, tool):
 
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
                                         ("other user", "kxfs may not look at processes of other users")])
-def test_verdict_at_the_close(make_unseen, where, why):
+def test_result_at_the_close(make_unseen, where, why):
     """The close of cp gets the result, wherever kxfs runs; the next write decides for itself, too."""
     kx = make_unseen(where)
     assert (writers(kx) == "seen") == (where == "other user")

@@ -107,7 +107,7 @@ end
 """
 
 
-def test_names_that_nobody_tells(make_kx, tmp_path):
+def test_names_that_cannot_be_looked_up(make_kx, tmp_path):
     """The directory service does not answer: a user other than the mounter submits under a number, nothing else
     waits for it, nor does the end of the mount, and the name is shown when it answers again."""
     hangs = tmp_path / "hangs"

@@ -198,7 +198,7 @@ ABSENT = "the cluster does not serve metrics.k8s.io, which metrics-server does"
 
 @pytest.mark.waits
 @pytest.mark.parametrize("lacks", ["server", "group", "right", "answer"])
-def test_nothing_is_told(server, make_mount, lacks):
+def test_no_figures(server, make_mount, lacks):
     """One refusal is enough for a long time; it is not an error, and all else works."""
     name, (pod,) = others(server)
     lists = 1

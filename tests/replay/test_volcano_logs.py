@@ -438,7 +438,7 @@ def test_restarts_unseen(server, make_mount):
 
 
 @pytest.mark.concurrent
-def test_gone_before_news(server, make_mount):
+def test_deleted_before_any_event(server, make_mount):
     """A container ends, and its pod is deleted before any event: the log is complete, and no gap is counted. A
     machine that stalls for a second just then makes that unknowable, so one of three is enough."""
     owner = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": 3}))

@@ -576,7 +576,7 @@ static void gone_with(int err)
  * A node ends the stream of a container that has ended, and the next stream too, at once; it keeps that of a container
  * that runs. So all had come, though no news said that the run had ended before the pod was gone.
  */
-static void test_gone_before_news(void **state)
+static void test_deleted_before_any_event(void **state)
 {
 	ends_early(3000);
 	ends_again(20);
@@ -1352,7 +1352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused_for_good, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone_before_news, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deleted_before_any_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_before_watch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
