@@ -691,7 +691,7 @@ static void expect_start_fails(const char *what, const char *said)
 
 static void test_unlisted(void **state)
 {
-	cleanup_free char *said = text_print("%s/jobs can't be read: Input/output error", base);
+	cleanup_free char *said = text_print("%s/jobs can't be used: Input/output error", base);
 
 	submit("a", "hold: true", "submit 0 a-1");
 	expect_start_fails("", said);
