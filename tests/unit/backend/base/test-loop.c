@@ -205,8 +205,8 @@ static void start_timers(void *data)
 
 		loop_timer_init(&timing.t[i], loop, on_time, &timing.t[i]);
 		loop_timer_set(&timing.t[i], 3600 * 1000);
-		timing.due[i] = loop_now_ms() + ms;
 		loop_timer_set(&timing.t[i], ms);
+		timing.due[i] = timing.t[i].at;
 	}
 	for (unsigned i = 0; i < TIMERS; i += 2)
 		loop_timer_stop(&timing.t[i]);
