@@ -69,13 +69,13 @@ struct backend_events {
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG, which is open, has grown or ended. Borrowed. */
 	void (*log)(void *data, struct log *log);
-	/*
-	 * Return the id of the job that FILE of submit/ launched last, malloc'ed, or NULL. Any
-	 * thread.
-	 */
-	char *(*job_of)(void *data, const char *file);
 	/* What backend_file finds for FILE may have changed. May only take note. */
 	void (*file)(void *data, const char *file);
+	/*
+	 * The job of FILE is about to be removed, since it was in history/ for history_keep. DIGEST is
+	 * the SHA-256 of its document. May only take note.
+	 */
+	void (*expired)(void *data, const char *file, const char *digest);
 	void *data;
 };
 

@@ -79,11 +79,6 @@ int disk_rename(int from_at, const char *from, int to_at, const char *to)
 	return retry(renameat(from_at, from, to_at, to));
 }
 
-int disk_link(int from_at, const char *from, int to_at, const char *to)
-{
-	return retry(linkat(from_at, from, to_at, to, 0));
-}
-
 int disk_chmod(int at, const char *path, mode_t mode)
 {
 	return *path ? retry(fchmodat(at, path, mode, 0)) : retry(fchmod(at, mode));

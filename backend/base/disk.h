@@ -56,11 +56,6 @@ int disk_sync_data(int fd);
 
 /* Replace TO, if it exists, in one step. */
 int disk_rename(int from_at, const char *from, int to_at, const char *to);
-/*
- * Give the file FROM the name TO as well. -EEXIST: TO is taken. Disks without hard links return
- * another error.
- */
-int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* Remove a file, or an empty directory. */
 int disk_unlink(int at, const char *path);
 int disk_rmdir(int at, const char *path);

@@ -276,8 +276,7 @@ int file_sync_dir(const char *dir)
 }
 
 /* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
-static int put_aside(const char *from, const char *to, char **ret,
-		     int (*put)(int from_at, const char *from, int to_at, const char *to))
+int file_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {
 		cleanup_free char *path = i ? text_print("%s.%u", to, i) : text_copy(to);
@@ -287,18 +286,13 @@ static int put_aside(const char *from, const char *to, char **ret,
 		if (err == 0)
 			continue;
 		if (err == -ENOENT)
-			err = put(AT_FDCWD, from, AT_FDCWD, path);
+			err = disk_rename(AT_FDCWD, from, AT_FDCWD, path);
 		if (err < 0)
 			return err;
 		*ret = take_ptr(path);
 		return 0;
 	}
 	return -EEXIST;
-}
-
-int file_aside(const char *from, const char *to, char **ret)
-{
-	return put_aside(from, to, ret, disk_rename);
 }
 
 int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret)
@@ -308,13 +302,6 @@ int file_aside_state(const char *from, const char *state_dir, const char *name, 
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	return err && err != -EEXIST ? err : file_aside(from, to, ret);
-}
-
-int file_keep_aside(const char *from, const char *to, char **ret)
-{
-	int err = put_aside(from, to, ret, disk_link);
-
-	return err ? file_aside(from, to, ret) : 0;
 }
 
 bool file_is_below(const char *path, const char *dir)

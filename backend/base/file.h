@@ -90,11 +90,6 @@ int file_aside(const char *from, const char *to, char **ret);
  * needed.
  */
 int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret);
-/*
- * Like file_aside, for a file that is about to be replaced: FROM also keeps its name, so that it
- * exists at any moment. On a disk without hard links, FROM is moved.
- */
-int file_keep_aside(const char *from, const char *to, char **ret);
 /* True if PATH is the directory DIR or below it. Both are canonical. */
 bool file_is_below(const char *path, const char *dir);
 /*

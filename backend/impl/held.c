@@ -693,8 +693,12 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 			remove_record(e, NULL);
 		return CLOCK_MS;
 	case RECORD_NEVER:
-		if (is_gone(e) || now - head->since > h->b->config.history_keep * NS_PER_S)
+		if (is_gone(e)) {
 			remove_record(e, NULL);
+		} else if (now - head->since > h->b->config.history_keep * NS_PER_S) {
+			backend_expired(h->b, head->key);
+			remove_record(e, NULL);
+		}
 		return CLOCK_MS;
 	case RECORD_SUBMITTING:
 		if (job) { /* the launch has taken effect late */
@@ -996,14 +1000,16 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 {
 	static const char *const ends[] = {"", ".yaml", ".yml", ".json"};
 	struct held *h = data;
-	const struct backend_events *events = &h->b->events;
 	bool found = find_in(h, name, ret);
 
-	for (size_t i = 0; !found && events->job_of && i < array_size(ends); i++) {
+	for (size_t i = 0; !found && i < array_size(ends); i++) {
 		cleanup_free char *file = text_print("%s%s", name, ends[i]);
-		cleanup_free char *id = events->job_of(events->data, file);
+		struct backend_file job;
 
-		found = id && find_in(h, id, ret);
+		if (job_files_find(records_files(h->b->records), file, &job) < 0)
+			continue;
+		found = find_in(h, job.id, ret);
+		free(job.id);
 	}
 	return found;
 }

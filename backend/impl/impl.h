@@ -221,5 +221,15 @@ static inline void backend_launched(void *backend, const char *file, const char 
 		b->events.launched(b->events.data, file, id, submission);
 }
 
+/* See backend_events.expired; KEY is that of the job's record. */
+static inline void backend_expired(const struct backend *b, const char *key)
+{
+	const struct record *r = records_by_key(b->records, key);
+	const struct spec_head *head = r ? record_head(r) : NULL;
+
+	if (b->events.expired && head && head->own && *head->file)
+		b->events.expired(b->events.data, head->file, head->digest);
+}
+
 /* "submit", ... */
 const char *request_name(enum backend_request_kind kind);

@@ -255,6 +255,7 @@ int job_files_find(struct job_files *f, const char *file, struct backend_file *r
 		.gid = l->head->group,
 	};
 	memcpy(ret->uuid, l->head->key, JOB_FILES_UUID);
+	snprintf(ret->digest, sizeof(ret->digest), "%s", l->head->digest);
 	return 0;
 }
 

@@ -139,6 +139,9 @@ static bool is_busy(void *data)
 
 static void remove_job(void *data, const struct spec_job *job)
 {
+	const struct removals *all = data;
+
+	backend_expired(all->b, spec_job_key(job));
 	begin(data, job, true, NULL);
 }
 

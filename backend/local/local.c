@@ -78,6 +78,7 @@ static bool has_output(void *data, const struct spec_job *job)
 
 static void remove_job(void *data, const struct spec_job *job)
 {
+	backend_expired(data, spec_job_key(job));
 	saved_change(local_of(data)->saved, SAVED_EXPIRE, job->uid, NULL);
 }
 

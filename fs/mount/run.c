@@ -229,11 +229,11 @@ static int check(struct run *r, char **why)
 	return err;
 }
 
-static void on_launched(void *data, const char *file, const char *id, const char *submission)
+static void on_expired(void *data, const char *file, const char *digest)
 {
 	const struct run *r = data;
 
-	submit_launched(r->submit, file, id, submission);
+	submit_expired(r->submit, file, digest);
 }
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
@@ -241,13 +241,6 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	struct run *r = data;
 
 	tree_job_event(&r->tree, old, job);
-}
-
-static char *job_of(void *data, const char *file)
-{
-	const struct run *r = data;
-
-	return submit_job_of(r->submit, file);
 }
 
 static void on_log(void *data, struct log *log)
@@ -328,10 +321,9 @@ static int make(struct run *r, char **why)
 	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
 	const struct backend_config backend = config_of(r);
 	const struct backend_events events = {
-		.launched = on_launched,
+		.expired = on_expired,
 		.job = on_job,
 		.log = on_log,
-		.job_of = job_of,
 		.data = r,
 	};
 	int err;
@@ -376,8 +368,7 @@ static void on_expire(void *data)
 	struct run *r = data;
 
 	loop_timer_set(&r->expire, EXPIRE_MS);
-	submit_expire(r->submit, loop_time_ns());
-	submit_expire(r->dryrun, loop_time_ns());
+	submit_expire_dryrun(r->dryrun, loop_time_ns());
 }
 
 /* The I/O thread's part, before the backend starts. */
@@ -419,8 +410,7 @@ static int start_mount(struct run *r, char **why)
 			      r->options->allow_other && geteuid() != 0
 				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
 				      : "");
-	submit_recover(r->submit);
-	submit_recover(r->dryrun);
+	submit_find_owners(r->submit);
 	return 0;
 }
 

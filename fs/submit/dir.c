@@ -3,7 +3,6 @@
  * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them: which names there are,
  * and what making, removing and renaming them means. Also the life of struct submit, and expiry.
  */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -20,7 +19,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* A file expires this long after its job has finished, in ns. */
+/* A file of dryrun/ expires this long after its last change, in ns. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -30,57 +29,79 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-static int verdict_of(const struct node *node, struct name_verdict *ret)
+/* Find the job of NAME. 0, or -ENOENT, as always in dryrun/. */
+static int find_job(const struct submit *s, const char *name, struct backend_file *ret)
 {
-	char name[NAME_MAX + 1];
-	enum submit_name kind = submit_name_kind(node_name(node), name);
-
-	assert(kind != SUBMIT_NAME_FILE);
-	return names_verdict(dir_of(node)->names, name, kind, ret);
+	return s->dry ? -ENOENT : backend_file(s->config.backend, name, ret);
 }
 
-static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
+static int job_of(const struct node *node, struct backend_file *ret)
 {
-	struct name_verdict v;
-	int err = verdict_of(node, &v);
+	char name[NAME_MAX + 1];
+
+	(void)submit_name_kind(node_name(node), name);
+	return find_job(dir_of(node), name, ret);
+}
+
+static int job_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	const struct submit *s = dir_of(node);
+	struct backend_file job;
+	int err = job_of(node, &job);
 
 	if (err)
 		return err;
-	node_set_times(st, v.time, v.time);
-	if (!S_ISLNK(st->st_mode))
-		st->st_size = (off_t)strlen(v.text);
-	st->st_uid = v.owner.uid;
-	st->st_gid = v.owner.gid;
-	free(v.text);
+	node_set_times(st, job.time, job.time);
+	st->st_uid = job.owned ? job.uid : s->us.uid;
+	st->st_gid = job.owned ? job.gid : s->us.gid;
+	free(job.id);
 	return 0;
 }
 
-/* The link leads to the job in jobs/ or, by now, in history/; if the job is in neither, to jobs/. */
 static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
-	struct backend *b = dir_of(node)->config.backend;
-	const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
-	struct name_verdict v;
-	int err = verdict_of(node, &v);
+	struct backend_file job;
+	int err = job_of(node, &job);
 
 	if (err)
 		return err;
-	there = backend_job(b, BACKEND_JOBS, v.text);
-	old = there ? NULL : backend_job(b, BACKEND_HISTORY, v.text);
-	*ret = text_print("../%s/%s", old ? "history" : "jobs", v.text);
-	free(v.text);
+	*ret = text_print("../%s/%s", job.place == BACKEND_HISTORY ? "history" : "jobs", job.id);
+	free(job.id);
+	return 0;
+}
+
+static int error_of(const struct node *node, struct name_error *ret)
+{
+	char name[NAME_MAX + 1];
+
+	(void)submit_name_kind(node_name(node), name);
+	return names_error(dir_of(node)->names, name, ret);
+}
+
+static int error_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	struct name_error e;
+	int err = error_of(node, &e);
+
+	if (err)
+		return err;
+	node_set_times(st, e.time, e.time);
+	st->st_size = (off_t)strlen(e.text);
+	st->st_uid = e.owner.uid;
+	st->st_gid = e.owner.gid;
+	free(e.text);
 	return 0;
 }
 
 static int error_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	struct name_verdict v;
-	int err = verdict_of(node, &v);
+	struct name_error e;
+	int err = error_of(node, &e);
 
 	if (err)
 		return err;
-	*ret = v.text;
-	*ret_len = strlen(v.text);
+	*ret = e.text;
+	*ret_len = strlen(e.text);
 	return 0;
 }
 
@@ -88,7 +109,7 @@ static const struct node_class job_class = {
 	.name = "submit-job",
 	.mode = S_IFLNK | 0777,
 	.live = true,
-	.getattr = verdict_getattr,
+	.getattr = job_getattr,
 	.readlink = job_readlink,
 };
 
@@ -98,7 +119,7 @@ static const struct text_class error_class = {
 			.name = "submit-error",
 			.mode = S_IFREG | 0644,
 			.live = true,
-			.getattr = verdict_getattr,
+			.getattr = error_getattr,
 			TEXT_OPS,
 		},
 	.render = error_render,
@@ -109,7 +130,8 @@ static const struct text_class error_class = {
 static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	const struct submit *s = dir_of(node);
-	int64_t changed = names_changed(s->names);
+	int64_t jobs = s->dry ? 0 : backend_files_changed(s->config.backend);
+	int64_t changed = max_of(names_changed(s->names), jobs);
 
 	/* As in /tmp, everybody makes files, and only owners remove them. */
 	if (s->config.allow_other)
@@ -118,48 +140,62 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+/* Is there a result NAME, which is of KIND and belongs to the file BASE? */
+static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
+{
+	struct backend_file job;
+	struct name_error e;
+	int err =
+		kind == SUBMIT_NAME_JOB ? find_job(s, base, &job) : names_error(s->names, base, &e);
+
+	if (!err)
+		free(kind == SUBMIT_NAME_JOB ? job.id : e.text);
+	return !err;
+}
+
 static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct names *names = dir_of(dir)->names;
-	struct upload *u cleanup_upload = names_file(names, name);
+	const struct submit *s = dir_of(dir);
+	struct upload *u cleanup_upload = names_file(s->names, name);
 	char base[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(name, base);
-	struct name_verdict v;
 
 	if (u) {
 		*ret = submit_file_node(fs, dir, u);
 		return 0;
 	}
-	if (kind == SUBMIT_NAME_FILE || names_verdict(names, base, kind, &v) < 0)
+	if (kind == SUBMIT_NAME_FILE || !has_result(s, kind, base))
 		return -ENOENT;
-	free(v.text);
 	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &job_class : &error_class.class, name,
 			NULL);
 	return 0;
 }
 
+/* Add N names, which are freed, with SUFFIX to L. */
+static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
+{
+	for (size_t i = 0; i < n; i++) {
+		char *file cleanup_free = text_print("%s%s", names[i], suffix);
+
+		listing_add(l, file);
+		free(names[i]);
+	}
+	free(names);
+}
+
 static int dir_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	static const struct {
-		enum submit_name kind;
-		const char *suffix;
-	} kinds[] = {
-		{SUBMIT_NAME_FILE, ""},
-		{SUBMIT_NAME_JOB, SUBMIT_JOB_SUFFIX},
-		{SUBMIT_NAME_ERROR, SUBMIT_ERROR_SUFFIX},
-	};
+	const struct submit *s = dir_of(dir);
+	char **names;
+	size_t n = names_list(s->names, SUBMIT_NAME_FILE, &names);
 
-	for (size_t i = 0; i < array_size(kinds); i++) {
-		char **names cleanup_free = NULL;
-		size_t n = names_list(dir_of(dir)->names, kinds[i].kind, &names);
-
-		for (size_t j = 0; j < n; j++) {
-			char *file cleanup_free = text_print("%s%s", names[j], kinds[i].suffix);
-
-			listing_add(l, file);
-			free(names[j]);
-		}
-	}
+	list_names(l, names, n, "");
+	n = names_list(s->names, SUBMIT_NAME_ERROR, &names);
+	list_names(l, names, n, SUBMIT_ERROR_SUFFIX);
+	if (s->dry)
+		return 0;
+	n = backend_files(s->config.backend, &names);
+	list_names(l, names, n, SUBMIT_JOB_SUFFIX);
 	return 0;
 }
 
@@ -177,11 +213,11 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (!err)
 		err = submit_file_open(fs, req, s, u, true, fi);
 	if (err) {
-		/* Somebody has made the file since the kernel looked for it: after ESTALE the kernel looks again. */
+		/* The file was made after the kernel's lookup: after ESTALE the kernel repeats the lookup. */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	/* A file that is launched comes to disk when it is closed. */
+	/* A file that submits is written to disk when it is closed. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
@@ -206,7 +242,7 @@ struct change {
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
 	pid_t process;
-	struct record_owner owner;
+	struct file_owner owner;
 	uint64_t ticket;
 };
 
@@ -237,7 +273,7 @@ static void dir_unlinked(void *data, int err)
 	fuse_req_t req;
 
 	if (!err)
-		launch_removed(c->s, c->upload, c->name, c->process, c->ticket);
+		launch_removed(c->s, c->upload, c->process, c->ticket);
 	req = park_claim(c->s->fs->park, c->ticket);
 	if (req)
 		fuse_reply_err(req, -err);
@@ -250,15 +286,16 @@ static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	char base[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(name, base);
-	int err;
+	int err = -ENOENT;
 
 	if (u) {
 		save_file(s, u, SAVE_RENAME, NULL, dir_unlinked, change_new(s, req, u, name, ""));
 		return;
 	}
-	err = kind == SUBMIT_NAME_FILE ? -ENOENT : names_remove(s->names, base, kind);
-	if (!err)
-		save_name(s, base, NULL, NULL);
+	if (kind == SUBMIT_NAME_ERROR)
+		err = names_remove_error(s->names, base);
+	else if (kind == SUBMIT_NAME_JOB && !s->dry)
+		err = backend_unlink_file(s->config.backend, base);
 	fuse_reply_err(req, -err);
 }
 
@@ -275,16 +312,12 @@ static void dir_renamed(void *data, int err)
 {
 	struct change *c = data;
 
-	if (err) {
-		dir_rename_over(c, err);
-		return;
-	}
-	launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
-	/* The request is answered when both records are on disk, since the end of the mount may be next. */
-	save_name(c->s, c->newname, dir_rename_over, c);
+	if (!err)
+		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
+	dir_rename_over(c, err);
 }
 
-/* The bytes are in memory, and it is known whether they were launched: do the rename. */
+/* The bytes are in memory, and whether they were launched is known: do the rename. */
 static void dir_rename_go(void *data, int err)
 {
 	struct change *c = data;
@@ -296,11 +329,11 @@ static void dir_rename_go(void *data, int err)
 		return;
 	}
 	/* The file gets another name, so it no longer matters that this name does not submit. */
-	if (!spec_name_submits(c->name) && names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
-		save_name(s, c->name, NULL, NULL);
-	/* If the file is still being written or launched, its verdict comes without this rename. */
+	if (!spec_name_submits(c->name))
+		(void)names_remove_error(s->names, c->name);
+	/* A file that is being written or launched gets its result without this rename. */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
-	    names_state(s->names, u) != NAME_LAUNCHED && !names_busy(s->names, u)) {
+	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
 		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
 		upload_close(u);
 		change_free(c);
@@ -309,7 +342,7 @@ static void dir_rename_go(void *data, int err)
 	}
 }
 
-/* May U (NULL: there is no such file) be renamed from NAME to NEWNAME in its directory? 0 or a negative errno. */
+/* Check if U (NULL: there is no such file) may be renamed from NAME to NEWNAME. 0 or a negative errno. */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
@@ -346,7 +379,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		return;
 	}
 	c = change_new(s, req, u, name, newname);
-	if (err || names_state(s->names, u) == NAME_CLAIMED)
+	if (err || upload_state(u) == CONTENT_FOUND)
 		save_file(s, u, SAVE_LOAD, NULL, dir_rename_go, c);
 	else
 		dir_rename_go(c, 0);
@@ -361,7 +394,7 @@ const struct node_class dryrun_class = {.name = "dryrun", DIR_OPS};
 
 /* --- life --- */
 
-static int submit_open(struct submit *s, char **ret_text)
+static int submit_open(struct submit *s)
 {
 	int err = disk_mkdir(AT_FDCWD, s->dir);
 
@@ -370,10 +403,9 @@ static int submit_open(struct submit *s, char **ret_text)
 	s->dir_fd = disk_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY);
 	if (s->dir_fd < 0)
 		return s->dir_fd;
-	err = launches_open(s->config.state_dir, s->name, &s->records);
 	s->files = uploads_new(s->dir_fd, s->us, &s->lock);
-	s->names = names_new(&s->lock, s->us);
-	return err ? err : save_open(s, &s->saver, ret_text);
+	s->names = names_new(&s->lock);
+	return save_open(s);
 }
 
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
@@ -386,15 +418,14 @@ int submit_new(struct fs *fs, const struct submit_config *config, const struct n
 	s->fs = fs;
 	s->name = class->name;
 	s->dry = class == &dryrun_class;
-	s->us = (struct record_owner){fs->config.uid, fs->config.gid};
+	s->us = (struct file_owner){fs->config.uid, fs->config.gid};
 	s->dir = text_print("%s/%s", config->state_dir, s->name);
 	s->dir_fd = -1;
 	s->lock = (struct lock)LOCK_INIT;
 	*ret_text = NULL;
-	err = submit_open(s, ret_text);
+	err = submit_open(s);
 	if (err) {
-		if (!*ret_text)
-			*ret_text = text_print("%s: %s", s->dir, strerror(-err));
+		*ret_text = text_print("%s: %s", s->dir, strerror(-err));
 		submit_free(s);
 		return err;
 	}
@@ -409,77 +440,100 @@ void submit_free(struct submit *s)
 	save_end(s);
 	names_free(s->names);
 	uploads_free(s->files);
-	launches_free(s->records);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
 	free(s->dir);
 	free(s);
 }
 
-char *submit_job_of(struct submit *s, const char *file)
-{
-	struct name_verdict v;
+/* --- what earlier mounts have launched --- */
 
-	return names_verdict(s->names, file, SUBMIT_NAME_JOB, &v) ? NULL : v.text;
+/* Give the file NAME to the user who launched it, if it still is what that user launched. */
+static void find_owner(struct submit *s, const char *name)
+{
+	struct upload *u cleanup_upload = names_file(s->names, name);
+	char digest[UPLOAD_DIGEST];
+	struct backend_file job;
+	uint64_t version;
+
+	if (!u || backend_file(s->config.backend, name, &job) < 0)
+		return;
+	if (job.owned && upload_load(u, &version, digest) == 0 && streq(digest, job.digest))
+		upload_set_owner(u, (struct file_owner){job.uid, job.gid});
+	free(job.id);
+}
+
+void submit_find_owners(struct submit *s)
+{
+	char **names cleanup_free = NULL;
+	size_t n;
+
+	/* Root's kxfs gives the files on disk to their owners. */
+	if (s->dry || !s->config.allow_other || geteuid() == 0)
+		return;
+	n = backend_files(s->config.backend, &names);
+	for (size_t i = 0; i < n; i++) {
+		find_owner(s, names[i]);
+		free(names[i]);
+	}
 }
 
 /* --- expiry; I/O thread --- */
 
-/* When the job of NAME was over; INT64_MAX: it is not. For a job that is gone, the time at which it was launched. */
-static int64_t expire_finished(struct submit *s, const char *name)
+/* A file that expires if its content is still VERSION. */
+struct expiring {
+	struct submit *s;
+	struct upload *upload; /* a reference */
+	uint64_t version;
+};
+
+static void on_checked(void *data, int err)
 {
-	const enum backend_place places[] = {BACKEND_JOBS, BACKEND_HISTORY};
-	struct name_verdict v;
-	int64_t finished;
+	struct expiring *x = data;
+	char name[NAME_MAX + 1];
 
-	if (names_verdict(s->names, name, SUBMIT_NAME_JOB, &v) < 0)
-		return INT64_MAX;
-	finished = v.time;
-	for (size_t i = 0; i < array_size(places); i++) {
-		const struct spec_job *job cleanup_job =
-			backend_job(s->config.backend, places[i], v.text);
-
-		if (job) {
-			finished = job->finished ? job->finished : INT64_MAX;
-			break;
-		}
+	if (!err && names_of(x->s->names, x->upload, name) &&
+	    names_expire(x->s->names, x->upload, x->version)) {
+		(void)names_remove_error(x->s->names, name);
+		save_file(x->s, x->upload, SAVE_RENAME, NULL, NULL, NULL);
+		diag(DIAG_DEBUG, "%s/%s: expired", x->s->name, name);
 	}
-	free(v.text);
-	return finished;
+	upload_unref(x->upload);
+	free(x);
 }
 
-/* Remove NAME, unless its file was changed after BEFORE. */
-static void expire_one(struct submit *s, const char *name, int64_t before)
+static struct expiring *expiring_new(struct submit *s, struct upload *u)
 {
-	struct upload *u cleanup_upload = NULL;
-	int err = names_expire(s->names, name, before, &u);
+	struct expiring *x = new0(struct expiring);
 
-	if (err == -EAGAIN)
-		save_file(s, u, SAVE_LOAD, NULL, NULL, NULL); /* removed the next time, then */
-	if (!err)
-		save_file(s, u, SAVE_RENAME, NULL, NULL, NULL);
-	/* The file is open, or was changed since: it is no longer the file of that job. */
-	if (err && err != -ENOENT)
-		return;
-	names_remove(s->names, name, SUBMIT_NAME_JOB);
-	names_remove(s->names, name, SUBMIT_NAME_ERROR);
-	save_name(s, name, NULL, NULL);
-	diag(DIAG_DEBUG, "%s/%s: removed, its job is long over", s->name, name);
+	x->s = s;
+	x->upload = upload_ref(u);
+	x->version = upload_shown(u);
+	return x;
 }
 
-void submit_expire(struct submit *s, int64_t now)
+void submit_expired(struct submit *s, const char *file, const char *digest)
 {
-	const enum submit_name kind = s->dry ? SUBMIT_NAME_FILE : SUBMIT_NAME_JOB;
+	struct upload *u cleanup_upload = names_file(s->names, file);
+
+	if (u)
+		save_file(s, u, SAVE_CHECK, digest, on_checked, expiring_new(s, u));
+}
+
+void submit_expire_dryrun(struct submit *s, int64_t now)
+{
 	char **names cleanup_free = NULL;
-	size_t n = names_list(s->names, kind, &names);
+	size_t n = names_list(s->names, SUBMIT_NAME_FILE, &names);
 
 	for (size_t i = 0; i < n; i++) {
-		int64_t finished = s->dry ? INT64_MAX : expire_finished(s, names[i]);
+		struct upload *u cleanup_upload = names_file(s->names, names[i]);
+		struct expiring *x = u ? expiring_new(s, u) : NULL;
+		struct stat st;
 
-		if (s->dry)
-			expire_one(s, names[i], now - DIR_EXPIRY);
-		else if (finished <= now && now - finished > DIR_EXPIRY)
-			expire_one(s, names[i], INT64_MAX);
 		free(names[i]);
+		if (!x)
+			continue;
+		upload_stat(u, NULL, &st);
+		on_checked(x, spec_time_of(st.st_ctim) < now - DIR_EXPIRY ? 0 : -EBUSY);
 	}
 }

@@ -32,10 +32,10 @@ struct open_file {
 	struct upload *upload;
 	bool writable;
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
-	struct record_owner owner;
+	struct file_owner owner;
 	pid_t wrote_tid; /* the thread that last wrote, and its process, or a parent of that */
 	pid_t wrote;
-	bool looked; /* it is known whether its writer can be looked at */
+	bool looked; /* kxfs has checked whether /proc shows the writer */
 	struct holders holders;
 };
 
@@ -72,43 +72,21 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* The record of U says of its content what does not hold any more, or does not yet say what holds: have it written. */
-static void file_save_record(struct submit *s, struct upload *u)
-{
-	char name[NAME_MAX + 1];
-
-	if (names_of(s->names, u, name))
-		save_name(s, name, NULL, NULL);
-}
-
-/* What U shows has changed, and has no result yet. */
-static void file_shown(struct submit *s, struct upload *u)
-{
-	if (names_writing(s->names, u))
-		file_save_record(s, u);
-}
-
 /* Set the size of what U shows. That launches nothing, since nothing is closed. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
 
-	if (err)
-		return err;
-	file_shown(s, u);
-	if (names_settle(s->names, u))
-		file_save_record(s, u);
-	save_soon(s, u);
-	return 0;
+	if (!err)
+		save_soon(s, u);
+	return err;
 }
 
 /* H has changed its file. U shows that now only if its name does not submit. */
 static void file_changed(struct open_file *h)
 {
-	if (h->writer.content)
-		return;
-	file_shown(h->s, h->upload);
-	save_soon(h->s, h->upload);
+	if (!h->writer.content)
+		save_soon(h->s, h->upload);
 }
 
 int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u, bool made,
@@ -296,8 +274,6 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
 	file_set_live(node);
-	if (names_settle(s->names, u))
-		file_save_record(s, u);
 	fuse_reply_err(req, 0);
 }
 
@@ -313,7 +289,7 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
-/* Thread TID is the first that changes INO through H: find out whether /proc shows H's writer. */
+/* Thread TID makes the first change of INO through H: check whether /proc shows H's writer. */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -375,8 +351,8 @@ static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 	struct open_file *h = handle_of(fi);
 
 	/* What is synced is shown, too, and not launched before it is closed. */
-	if (h->writable && upload_show(h->upload, &h->writer))
-		file_shown(h->s, h->upload);
+	if (h->writable)
+		(void)upload_show(h->upload, &h->writer);
 	launch_wait(h->s, h->upload, SAVE_SYNC, req);
 }
 
@@ -455,8 +431,6 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	}
 	if (!err && (to_set & ~FUSE_SET_ATTR_SIZE))
 		err = upload_set_attr(u, attr, to_set);
-	if (!err && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
-		file_save_record(s, u);
 	if (!err)
 		err = node_getattr(fs, node, &z.st);
 	if (!err && fi)

@@ -3,18 +3,18 @@
  * submit/: files that are written here run. dryrun/: the same, but nothing is launched, and the file becomes the
  * manifest that would be. docs/kxfs-submit.7 states the rules for users.
  *
- * Objects: an upload is a file as bytes (upload.h); a name (names.h) has what else is known of the file, as one state
- * and one record; one lock guards both. A launch takes the content of an upload to the backend and shows the verdict
- * (launch.h). A record is what the disk has of a name (record.h); save.h is the queue in which files and records come
- * to disk. writer.h tells from /proc who is writing a file and whether that process is done; holders.h tells what can
- * be known where /proc does not. file.c is the class of the files, dir.c the classes of the two directories and of
- * NAME.job and NAME.error. struct submit (save.h) owns the tables of one directory; there are two of them a mount.
+ * An upload is a file as bytes (upload.h). A name belongs to a file, and may have a NAME.error (names.h). One lock
+ * guards both. A launch sends the content of an upload to the backend and shows the result (launch.h). NAME.job is a
+ * link computed from the job records of the backend (backend_file): submit/ has no records of its own. save.h is the
+ * queue in which files reach the disk. writer.h finds in /proc which process writes a file and whether it is done;
+ * holders.h finds what is possible without /proc. file.c is the class of the files, dir.c has the classes of the two
+ * directories and of NAME.job and NAME.error. struct submit (save.h) owns the tables of one directory; a mount has two
+ * of them.
  *
- * The FUSE thread changes bytes and names and begins launches; the I/O thread ends them, and removes what has expired;
- * the pool writes.
+ * The FUSE thread changes bytes and names and begins launches; the I/O thread ends them, and removes expired files; the
+ * pool writes.
  *
- * In the state directory: STATE/submit/NAME is a file, exactly as it was written; STATE/submit.records/NAME is what is
- * known of it; STATE/submit.reported is the number up to which all launches have their verdict. The same for dryrun.
+ * STATE/submit/NAME is a file, exactly as it was written; STATE/dryrun/NAME is one of dryrun/.
  */
 #pragma once
 
@@ -38,23 +38,15 @@ struct submit_config {
  */
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
 	       struct submit **ret, char **ret_text);
-/* A function for the backend's news during the start: backend_events.launched. */
-void submit_launched(struct submit *s, const char *file, const char *id, const char *submission);
-/* See backend_events.job_of. */
-char *submit_job_of(struct submit *s, const char *file);
-/*
- * The mount is up, and nobody is served yet: show what became of files and launches that were not done when the last
- * mount ended.
- */
-void submit_recover(struct submit *s);
+/* The backend has started, and the first request is served next: find the owners of the files. */
+void submit_find_owners(struct submit *s);
 /* To be called after the loop has ended, when handles and nodes are freed. NULL is allowed. */
 void submit_free(struct submit *s);
 
-/*
- * Called now and then on the I/O thread: remove files whose job finished more than 7 days ago, and manifests as old as
- * that.
- */
-void submit_expire(struct submit *s, int64_t now);
+/* See backend_events.expired: remove FILE if it is closed, and still the document with this DIGEST. I/O thread. */
+void submit_expired(struct submit *s, const char *file, const char *digest);
+/* Remove the files of dryrun/ that did not change for 7 days, if they are closed. I/O thread. */
+void submit_expire_dryrun(struct submit *s, int64_t now);
 
 /* The classes of MOUNT/submit and MOUNT/dryrun. */
 extern const struct node_class submit_class, dryrun_class;

@@ -19,7 +19,7 @@
 struct uploads {
 	struct lock *lock; /* constant, as are all members but the counts */
 	int dir_fd;
-	struct record_owner us;
+	struct file_owner us;
 	uint64_t scratch;  /* bytes of scratch files */
 	uint64_t memory;   /* of all contents */
 	uint64_t versions; /* how many there were */
@@ -27,21 +27,38 @@ struct uploads {
 
 /* The bytes of a file, as they are shown or as a handle has them. Under the lock. */
 struct content {
-	unsigned
-		refs; /* the file that shows it, and handles; with more than one it is not changed any more */
+	/* References: of the file that shows it, and of handles. With more than one it does not change any more. */
+	unsigned refs;
 	char *bytes;
 	size_t room; /* memory of BYTES; a part of all->memory */
 	uint64_t size;
 	uint64_t version; /* no other content of the directory has it */
+	enum content_state state;
 	int flaw;
 };
 
 /* Attributes of a file that the disk has to have beside its bytes. */
 struct attr {
 	mode_t mode;
-	struct record_owner owner;
+	struct file_owner owner;
 	int64_t atime, mtime, ctime; /* times in ns */
 };
+
+/* What a name means for the file. */
+enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
+
+/*
+ * Is all of a file on disk?
+ *
+ *	state     | meaning                                  | next
+ *	SAVED     | the disk has everything                  | a change: CHANGED
+ *	CHANGED   | it does not                              | a save enters the queue: REQUESTED
+ *	REQUESTED | it does not, and a save is in the queue  | the save begins: SAVING
+ *	SAVING    | the disk is getting everything           | done: SAVED; failed, or a change: CHANGED
+ *
+ * A file that has no name any more is SAVED.
+ */
+enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING };
 
 /* A file. Members without a remark are under the lock. */
 struct upload {
@@ -49,7 +66,7 @@ struct upload {
 	char *tag;
 	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
 	unsigned n_open; /* how many need the bytes in memory */
-	bool named, submits;
+	enum upload_name named;
 	struct content *shown;
 	bool loaded; /* SHOWN has its bytes; else it has only their number */
 	/* The content that changed last; it belongs to a handle. NULL: it is SHOWN. */
@@ -59,9 +76,7 @@ struct upload {
 	struct upload_writer *writers;
 	/* What the disk does not have yet: the bytes from LOW to HIGH of SHOWN, its size, the attributes. */
 	uint64_t low, high;
-	bool unsaved;
-	bool asked;  /* a save was asked for, and has not begun */
-	bool saving; /* a save is running, and may fail */
+	enum upload_disk disk;
 	/* Of the disk's queue, and of the start before the mount is up: */
 	ino_t ino; /* 0: it is not on disk */
 	char name[NAME_MAX + 1];
@@ -72,7 +87,7 @@ struct upload {
 /* Count U's bytes in the bound of all scratch files, if it is one. */
 static void charge(struct upload *u)
 {
-	bool counts = u->named ? !u->submits : u->n_open > 0;
+	bool counts = u->named ? u->named == UPLOAD_SCRATCH : u->n_open > 0;
 	uint64_t bytes = counts ? u->shown->size : 0;
 
 	u->all->scratch += bytes - u->charged;
@@ -127,10 +142,17 @@ static void content_unref(struct uploads *all, struct content *c)
 /* Free the bytes in memory if they are on disk and the file is not open. */
 static void unload(struct upload *u)
 {
-	if (u->n_open > 0 || u->unsaved || u->saving || !u->loaded)
+	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
 		return;
 	u->loaded = false;
 	content_set_room(u->all, u->shown, 0);
+}
+
+/* U has a change that the disk does not have. */
+static void set_changed(struct upload *u)
+{
+	if (u->disk != UPLOAD_REQUESTED)
+		u->disk = UPLOAD_CHANGED;
 }
 
 static void touch(struct upload *u, bool bytes)
@@ -149,7 +171,7 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 /* Return where the content is that W (NULL: no handle) changes. *RET is NULL if W gets contents of its own first. */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
-	return w && (w->content || u->submits) ? &w->content : &u->shown;
+	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
 /* True if the content at AT is copied before it is changed. */
@@ -182,6 +204,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
 {
 	c->version = ++u->all->versions;
+	c->state = CONTENT_NEW;
 	if (c->size == 0 || c->flaw == ECANCELED || c->flaw == EINVAL)
 		c->flaw = 0;
 	touch(u, true);
@@ -190,7 +213,7 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 		return;
 	u->low = u->low < u->high ? min_of(u->low, off) : off;
 	u->high = max_of(u->high, end);
-	u->unsaved = true;
+	set_changed(u);
 	charge(u);
 }
 
@@ -203,7 +226,7 @@ static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size
 
 	if (size <= c->size && !copied)
 		return 0;
-	if (size > c->size && u->named && u->submits) {
+	if (size > c->size && u->named == UPLOAD_SUBMITS) {
 		if (size > SPEC_MAX_FILE)
 			return -EFBIG;
 	} else if (size > c->size && (size > SPEC_MAX_SCRATCH ||
@@ -218,16 +241,6 @@ void upload_hold(struct upload *u)
 	u->refs++;
 }
 
-struct record_owner upload_owner(const struct upload *u)
-{
-	return u->attr.owner;
-}
-
-void upload_set_owner(struct upload *u, struct record_owner owner)
-{
-	u->attr.owner = owner;
-}
-
 uint64_t upload_version(const struct upload *u)
 {
 	return u->shown->version;
@@ -235,29 +248,20 @@ uint64_t upload_version(const struct upload *u)
 
 bool upload_is_idle(const struct upload *u)
 {
-	return u->n_open == 0 && !u->unsaved;
-}
-
-int64_t upload_ctime(const struct upload *u)
-{
-	return u->attr.ctime;
-}
-
-bool upload_is_empty(const struct upload *u)
-{
-	return u->shown->size == 0;
+	return u->n_open == 0 && u->disk == UPLOAD_SAVED;
 }
 
 void upload_set_name(struct upload *u, const char *name)
 {
 	struct upload_writer *w;
 
-	u->named = name;
-	u->submits = name && spec_name_submits(name);
+	u->named = !name		     ? UPLOAD_UNNAMED
+		   : spec_name_submits(name) ? UPLOAD_SUBMITS
+					     : UPLOAD_SCRATCH;
 	charge(u);
 	/* What a handle has written into a scratch file is its own once the file's name submits. */
 	DL_FOREACH(u->writers, w)
-		if (u->submits && w->dirty && !w->content) {
+		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
 			w->content->refs++;
 		}
@@ -283,19 +287,9 @@ pid_t upload_displace(struct upload *u, pid_t process)
 	return ret;
 }
 
-bool upload_has_dirty(const struct upload *u)
-{
-	const struct upload_writer *w;
-
-	DL_FOREACH(u->writers, w)
-		if (w->dirty && !w->lost)
-			return true;
-	return false;
-}
-
 /* --- life --- */
 
-struct uploads *uploads_new(int dir_fd, struct record_owner us, struct lock *lock)
+struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock)
 {
 	struct uploads *all = new0(struct uploads);
 
@@ -311,7 +305,7 @@ void uploads_free(struct uploads *all)
 }
 
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
-			  struct record_owner owner)
+			  struct file_owner owner)
 {
 	struct upload *u = new0(struct upload);
 
@@ -320,7 +314,8 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	snprintf(u->name, sizeof(u->name), "%s", name);
 	u->refs = 1;
 	u->shown = content_new(all);
-	u->loaded = u->unsaved = true;
+	u->loaded = true;
+	u->disk = UPLOAD_CHANGED;
 	u->attr.mode = (mode & 0777) | S_IRUSR | S_IWUSR;
 	u->attr.owner = owner;
 	touch(u, true);
@@ -328,16 +323,19 @@ struct upload *upload_new(struct uploads *all, const char *tag, const char *name
 	return u;
 }
 
-struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st)
+struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
+			    enum content_state state)
 {
-	struct record_owner owner = {
+	struct file_owner owner = {
 		.uid = st->st_uid == geteuid() ? all->us.uid : st->st_uid,
 		.gid = st->st_gid == getegid() ? all->us.gid : st->st_gid,
 	};
 	struct upload *u = upload_new(all, name, name, st->st_mode, owner);
 
-	u->loaded = u->unsaved = false;
+	u->loaded = false;
+	u->disk = UPLOAD_SAVED;
 	u->shown->size = (uint64_t)st->st_size;
+	u->shown->state = state;
 	u->attr.atime = spec_time_of(st->st_atim);
 	u->attr.mtime = spec_time_of(st->st_mtim);
 	u->attr.ctime = spec_time_of(st->st_ctim);
@@ -455,7 +453,7 @@ int upload_truncate(struct upload *u, struct upload_writer *w, off_t size)
 void upload_begin(struct upload *u, struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	if (u->submits)
+	if (u->named == UPLOAD_SUBMITS)
 		w->content = content_new(u->all);
 }
 
@@ -468,7 +466,8 @@ bool upload_show(struct upload *u, struct upload_writer *w)
 	content_unref(u->all, u->shown);
 	u->shown = w->content;
 	u->shown->refs++;
-	u->loaded = u->unsaved = true;
+	u->loaded = true;
+	set_changed(u);
 	u->latest = NULL;
 	u->low = 0;
 	u->high = u->shown->size;
@@ -500,7 +499,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 
 	lock_scope(u->all->lock);
 	touch(u, true);
-	u->unsaved = true;
+	set_changed(u);
 	if (u->shown->version != version) {
 		/* The disk has TEXT instead of the bytes that were written since. */
 		u->low = 0;
@@ -517,6 +516,36 @@ bool upload_is_version(struct upload *u, uint64_t version)
 {
 	lock_scope(u->all->lock);
 	return u->shown->version == version;
+}
+
+uint64_t upload_shown(struct upload *u)
+{
+	lock_scope(u->all->lock);
+	return u->shown->version;
+}
+
+enum content_state upload_state(struct upload *u)
+{
+	lock_scope(u->all->lock);
+	return u->shown->state;
+}
+
+void upload_set_state(struct upload *u, uint64_t version, enum content_state state)
+{
+	lock_scope(u->all->lock);
+	if (u->shown->version == version)
+		u->shown->state = state;
+}
+
+bool upload_is_busy(struct upload *u)
+{
+	const struct upload_writer *w;
+
+	lock_scope(u->all->lock);
+	DL_FOREACH(u->writers, w)
+		if (w->dirty && !w->lost)
+			return true;
+	return u->shown->state == CONTENT_LAUNCHING;
 }
 
 int upload_flaw(struct upload *u, const struct upload_writer *w)
@@ -573,7 +602,7 @@ static bool is_our_group(gid_t gid)
 
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 {
-	struct record_owner want;
+	struct file_owner want;
 
 	lock_scope(u->all->lock);
 	want = u->attr.owner;
@@ -588,7 +617,7 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 	if (to_set & FUSE_SET_ATTR_MODE)
 		u->attr.mode = (attr->st_mode & 0777) | S_IRUSR | S_IWUSR;
 	touch(u, false);
-	u->unsaved = true;
+	set_changed(u);
 	if (to_set & FUSE_SET_ATTR_ATIME)
 		u->attr.atime = spec_time_of(attr->st_atim);
 	if (to_set & FUSE_SET_ATTR_MTIME)
@@ -598,6 +627,12 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set)
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
 		u->attr.mtime = u->attr.ctime;
 	return 0;
+}
+
+void upload_set_owner(struct upload *u, struct file_owner owner)
+{
+	lock_scope(u->all->lock);
+	u->attr.owner = owner;
 }
 
 /* --- writers --- */
@@ -662,7 +697,7 @@ bool upload_is_lost(struct upload *u, const struct upload_writer *w)
 	return w->lost && w->dirty;
 }
 
-void upload_launching(struct upload *u, struct upload_writer *w, uint64_t launch)
+void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch)
 {
 	lock_scope(u->all->lock);
 	w->launch = launch;
@@ -684,25 +719,21 @@ void upload_concluded(struct upload *u, uint64_t launch, bool accepted)
 
 /* --- the disk --- */
 
-uint64_t upload_ino(const struct upload *u)
-{
-	return u->ino;
-}
-
 bool upload_want_save(struct upload *u)
 {
 	bool want;
 
 	lock_scope(u->all->lock);
-	want = u->unsaved && !u->asked;
-	u->asked |= want;
+	want = u->disk == UPLOAD_CHANGED;
+	if (want)
+		u->disk = UPLOAD_REQUESTED;
 	return want;
 }
 
 bool upload_is_saved(struct upload *u)
 {
 	lock_scope(u->all->lock);
-	return !u->unsaved && !u->saving;
+	return u->disk == UPLOAD_SAVED;
 }
 
 /* What a save has to write; BYTES is malloc'ed. */
@@ -715,14 +746,13 @@ struct part {
 static bool take_part(struct upload *u, struct part *ret)
 {
 	lock_scope(u->all->lock);
-	u->asked = false;
 	/*
 	 * The queue does one thing after the other, so if the file has no name here, it has none on disk either, where
 	 * another file may have that name by now.
 	 */
 	if (!u->named)
-		u->unsaved = false;
-	if (!u->unsaved)
+		u->disk = UPLOAD_SAVED;
+	if (u->disk == UPLOAD_SAVED)
 		return false;
 	u->high = min_of(u->high, u->shown->size);
 	u->low = min_of(u->low, u->high);
@@ -730,8 +760,7 @@ static bool take_part(struct upload *u, struct part *ret)
 	if (u->low < u->high)
 		ret->bytes = mem_copy(u->shown->bytes + u->low, u->high - u->low);
 	u->low = u->high = 0;
-	u->unsaved = false;
-	u->saving = true;
+	u->disk = UPLOAD_SAVING;
 	return true;
 }
 
@@ -783,17 +812,18 @@ int upload_save(struct upload *u)
 	err = save_part(u, &p);
 	free(p.bytes);
 	lock_scope(u->all->lock);
-	u->saving = false;
 	if (err) {
 		u->low = 0;
 		u->high = u->shown->size;
-		u->unsaved = true;
+		set_changed(u);
+	} else if (u->disk == UPLOAD_SAVING) {
+		u->disk = UPLOAD_SAVED;
 	}
 	unload(u);
 	return err;
 }
 
-int upload_load(struct upload *u, char digest[RECORD_DIGEST])
+int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST])
 {
 	int fd cleanup_fd = -1;
 	char *text cleanup_free = NULL;
@@ -802,6 +832,8 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 
 	{
 		lock_scope(u->all->lock);
+		if (ret_version)
+			*ret_version = u->shown->version;
 		if (u->loaded)
 			text = mem_copy(u->shown->size ? u->shown->bytes : "",
 					len = u->shown->size);
@@ -814,7 +846,8 @@ int upload_load(struct upload *u, char digest[RECORD_DIGEST])
 		if (err)
 			return err;
 	}
-	spec_sha256(text, len, digest);
+	if (ret_version)
+		spec_sha256(text, len, digest);
 	lock_scope(u->all->lock);
 	if (u->loaded || u->n_open == 0)
 		return 0;

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file of submit/ or dryrun/ as bytes: its content, its bounds, and who writes it. Its name, and what became of its
- * content, are in names.h.
+ * A file of submit/ or dryrun/ as bytes: its content, its bounds, and its writers. Its name is in names.h.
  *
- * While a file is open, and until what was written is on disk, its bytes are in memory: reading and writing never wait.
- * The disk has them in STATE/submit/NAME. upload_save and upload_load run on the pool, one at a time, in the order of
- * the directory's queue (save.h), since only there the file's name on disk is known.
+ * While a file is open, and until its changes are on disk, its bytes are in memory: reading and writing never wait. The
+ * disk has them in STATE/submit/NAME. The functions for the disk run on the pool, one at a time, in the order of the
+ * directory's queue (save.h), since only there the file's name on disk is known.
  *
  * Each open file of a name that submits has contents of its own from its first change on, a copy of what the file
  * shows. The file shows them when they are closed (or synced): so no content is ever a mixture of what two processes
  * wrote, and a process that opens the file reads what was closed last. In a file whose name does not submit, all open
  * files change what is shown, as on any file system: a second vim must read the first one's swap file.
  *
- * A file is an object of its own that outlives its name, as on any file system. Each change of a content gives it
- * another version; a launch is of one version, so a late result does not apply to bytes that were written since. A
- * process that removes the file, replaces it, or renames it so that it does not submit any more takes it from the
- * processes that are writing it: their close fails, and nothing of it is launched.
+ * A file outlives its name, as on any file system. Each change of a content gives it another version. A launch is of
+ * one version, so a late result does not apply to bytes that were written since. A process that removes the file,
+ * replaces it, or renames it so that it does not submit any more takes it from the processes that are writing it: their
+ * close fails, and nothing of it is launched.
+ *
+ * The content that a file shows has a state. A rename to a name that submits launches a NEW content:
+ *
+ *	state     | the content                              | next
+ *	NEW       | was not launched, or was refused         | launch: LAUNCHING
+ *	FOUND     | was on disk at the start of the mount    | loaded: LAUNCHED if a record has its digest, else NEW
+ *	LAUNCHING | is being launched                        | accepted: LAUNCHED; refused: NEW
+ *	LAUNCHED  | was launched; dryrun/: is a manifest     |
+ *
+ * A change makes any of them NEW.
  */
 #pragma once
 
@@ -23,10 +32,19 @@
 #include <sys/stat.h>
 
 #include "backend/base/lock.h"
-#include "fs/submit/record.h"
+#include "spec/base/base.h"
 
 /* The most bytes of files that are in memory at once. */
 #define UPLOADS_MAX_MEMORY (256u << 20)
+
+#define UPLOAD_DIGEST 65 /* bytes of a SHA-256 in hexadecimal, with its NUL */
+
+enum content_state { CONTENT_NEW, CONTENT_FOUND, CONTENT_LAUNCHING, CONTENT_LAUNCHED };
+
+struct file_owner {
+	uid_t uid;
+	gid_t gid;
+};
 
 struct uploads; /* what the files of one directory have in common */
 struct upload;
@@ -36,13 +54,13 @@ struct content;
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process that opened it; 0: not known */
-	/* /proc does not show that process, so only its closes show when it is done (holders.h). */
+	/* /proc does not show the opener, so kxfs knows only from its closes when it is done (holders.h). */
 	bool unseen;
-	bool dirty;	 /* it has changed the bytes since its last submission */
-	bool lost;	 /* another process has taken the file away */
-	bool spent;	 /* its launch was accepted, so nothing more is written through it */
-	uint64_t launch; /* number of the launch that it waits for; 0: none */
-	struct content *content; /* contents of its own; NULL: it has what the file shows */
+	bool dirty;	 /* the bytes were changed through this handle since its last submission */
+	bool lost;	 /* another process has removed, replaced or renamed the file */
+	bool spent;	 /* a launch was accepted, so nothing more is written through this handle */
+	uint64_t launch; /* number of the launch whose result is pending; 0: none */
+	struct content *content; /* contents of the handle; NULL: those that the file shows */
 	struct upload_writer *prev, *next;
 };
 
@@ -50,17 +68,18 @@ struct upload_writer {
  * DIR_FD, borrowed, is the directory; LOCK, borrowed, guards its files and their names (names.h). US: files of this
  * process's user are shown as owned by US.
  */
-struct uploads *uploads_new(int dir_fd, struct record_owner us, struct lock *lock);
+struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
 /* To be called when nobody has a file any more; NULL is allowed. */
 void uploads_free(struct uploads *all);
 
-/* --- life; any thread, as all functions below without another remark --- */
+/* --- life; this and all functions below are for any thread, unless a comment restricts them --- */
 
 /* Make a new empty file, to be saved as NAME; returns a reference. TAG, by which its node is known, is copied. */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
-			  struct record_owner owner);
-/* The file NAME that is on disk already, with the attributes ST. To be called before the mount is up. */
-struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st);
+			  struct file_owner owner);
+/* The file NAME that is on disk already, with the attributes ST and a content in STATE. Before the mount is up. */
+struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
+			    enum content_state state);
 struct upload *upload_ref(struct upload *u);
 void upload_unref(struct upload *u); /* NULL is allowed */
 define_cleanup(upload_unrefp, struct upload *, upload_unref)
@@ -75,7 +94,7 @@ const char *upload_tag(const struct upload *u);
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
 
-/* --- bytes, of an open file, as W has them; W is NULL: as the file shows them --- */
+/* --- bytes of an open file: those of W, or (W is NULL) those that the file shows --- */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
@@ -105,6 +124,13 @@ void upload_begin(struct upload *u, struct upload_writer *w);
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* True if the file shows the content VERSION. */
 bool upload_is_version(struct upload *u, uint64_t version);
+/* The version of the content that the file shows. */
+uint64_t upload_shown(struct upload *u);
+enum content_state upload_state(struct upload *u);
+/* Set the state of VERSION, if U shows that. */
+void upload_set_state(struct upload *u, uint64_t version, enum content_state state);
+/* True if U is being written, or its content is being launched. */
+bool upload_is_busy(struct upload *u);
 /*
  * Let U show TEXT if it still shows VERSION; the disk has TEXT already. Returns the new version; 0: it shows another
  * content.
@@ -122,6 +148,8 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
  * Set the mode, owner and times in ATTR that TO_SET names by FUSE_SET_ATTR_*. 0, or -EPERM: only root gives files away.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
+/* Set the owner that an earlier mount knew. */
+void upload_set_owner(struct upload *u, struct file_owner owner);
 
 /* --- writers --- */
 
@@ -149,41 +177,37 @@ bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
 /* True if W has lost the file, and had bytes for it. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* What W has written belongs to launch LAUNCH; 0: it is not launched any more. */
-void upload_launching(struct upload *u, struct upload_writer *w, uint64_t launch);
+/* The contents of W are submitted as launch LAUNCH, or (0) not at all. */
+void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
+/* Launch LAUNCH has ended: if it was ACCEPTED, nothing more is written through its writer. */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
 /* --- the disk; on the pool, in order --- */
 
-/* Bring the changes of U to disk. 0, or a negative errno: the next save tries again. */
+/* Write the changes of U to disk. 0, or a negative errno: the next save retries. */
 int upload_save(struct upload *u);
-/* Read the bytes of U into memory, if it is open; set DIGEST in any case. */
-int upload_load(struct upload *u, char digest[RECORD_DIGEST]);
+/*
+ * Read the bytes of U into memory, if it is open. *RET_VERSION (may be NULL): the version of the content, with the
+ * SHA-256 in DIGEST.
+ */
+int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST]);
 /* Sync U: its bytes, as they are on disk, outlive a crash of the machine. */
 int upload_sync(struct upload *u);
 /* Make TEXT the content of U on disk. If the disk is full, the old content stays. */
 int upload_save_text(struct upload *u, const char *text);
 /* Give U another name on disk, or none (NULL). */
 int upload_save_name(struct upload *u, const char *name);
-/* The inode number of U; 0: it is not on disk. May be called before the mount is up, too. */
-uint64_t upload_ino(const struct upload *u);
 /* True if U needs a save that was not requested yet. Then it counts as requested until the save begins. */
 bool upload_want_save(struct upload *u);
-/* True if all of U is on disk, as far as is known. */
+/* True if all of U is on disk. */
 bool upload_is_saved(struct upload *u);
 
 /* --- for names.c; under the lock --- */
 
 void upload_hold(struct upload *u); /* take one reference more */
 uint64_t upload_version(const struct upload *u);
-struct record_owner upload_owner(const struct upload *u);
-/* Set the owner that an earlier mount knew. */
-void upload_set_owner(struct upload *u, struct record_owner owner);
-/* True if the name of U may expire: U is on disk and not open. */
+/* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
-int64_t upload_ctime(const struct upload *u);
-bool upload_is_empty(const struct upload *u);
-bool upload_has_dirty(const struct upload *u);
 /*
  * PROCESS removes or replaces the file: other writers lose it. Returns the process of a writer that has changed the
  * file since its last submission, -1 if that process is not known; 0: there is no such writer.

@@ -11,8 +11,8 @@
  * It prints "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when
  * it makes a job of one that has "# tell". A document in dryrun/ becomes "kind: Made".
  *
- * MOUNT/jobs lists the jobs in the order of their launch. At SIGWINCH, all jobs launched so far
- * become eight days old.
+ * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: jobs that have finished expire, as after eight
+ * days.
  *
  *         slow_kxfs MOUNTPOINT STATE [allow_other]
  */
@@ -28,6 +28,7 @@
 #include "fs/vfs/listing.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
+#include "spec/base/sha256.h"
 
 #define EIGHT_DAYS (8 * 24 * 3600 * INT64_C(1000000000))
 #define MAX_JOBS   65536
@@ -36,6 +37,10 @@ struct request {
 	char *file;
 	char *text;
 	bool dry;
+	unsigned number; /* of the request */
+	bool owned;
+	uid_t uid;
+	gid_t gid;
 	backend_reply_fn reply;
 	void *data;
 	struct loop_timer timer;
@@ -44,9 +49,22 @@ struct request {
 
 static struct loop *loop;
 static struct lock lock = LOCK_INIT;
-static struct spec_job *jobs[MAX_JOBS];
+/* What the records of a backend have. */
+static struct {
+	struct spec_job *job;
+	char *file;
+	char digest[65];
+	int64_t time;
+	unsigned number; /* of its request */
+	bool owned;
+	uid_t uid;
+	gid_t gid;
+	bool expired, unlinked;
+} jobs[MAX_JOBS];
 static size_t n_jobs;
-static struct request *waiting; /* I/O thread */
+static int64_t changed;
+static struct request *waiting; /* I/O thread, as the next one */
+static unsigned n_requests;
 
 /* Return the number after WORD in TEXT; 0 if there is none. */
 static int number(const char *text, const char *word)
@@ -66,7 +84,14 @@ static struct spec_job *launch(const struct request *r)
 	snprintf(id, sizeof(id), "job-%zu", n_jobs + 1);
 	spec_set(&job->id, id);
 	job->finished = strstr(r->text, "# running") ? 0 : loop_time_ns();
-	jobs[n_jobs++] = job;
+	jobs[n_jobs].job = job;
+	jobs[n_jobs].file = strdup(r->file);
+	spec_sha256(r->text, strlen(r->text), jobs[n_jobs].digest);
+	jobs[n_jobs].time = changed = loop_time_ns();
+	jobs[n_jobs].number = r->number;
+	jobs[n_jobs].owned = r->owned;
+	jobs[n_jobs].uid = r->uid;
+	jobs[n_jobs++].gid = r->gid;
 	return job;
 }
 
@@ -128,6 +153,10 @@ static void ask(const struct backend_submission *s, bool dry, backend_reply_fn r
 	r->dry = dry;
 	r->file = strdup(s->file);
 	r->text = strndup(s->text, s->len);
+	r->number = ++n_requests;
+	r->owned = s->owned;
+	r->uid = s->uid;
+	r->gid = s->gid;
 	r->reply = reply;
 	r->data = data;
 	loop_post(loop, begin, r);
@@ -148,22 +177,80 @@ void backend_dry_run(struct backend *b, const struct backend_submission *s, back
 	ask(s, true, reply, data);
 }
 
-const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id)
+/* The index of the job of FILE that was requested last, under the lock; -1: NAME.job shows none. */
+static ssize_t job_of(const char *file)
+{
+	ssize_t newest = -1;
+
+	for (size_t i = 0; i < n_jobs; i++)
+		if (streq(jobs[i].file, file) &&
+		    (newest < 0 || jobs[i].number > jobs[newest].number))
+			newest = (ssize_t)i;
+	return newest < 0 || jobs[newest].expired || jobs[newest].unlinked ? -1 : newest;
+}
+
+int backend_file(struct backend *b, const char *file, struct backend_file *ret)
+{
+	ssize_t i;
+
+	(void)b;
+	lock_scope(&lock);
+	i = job_of(file);
+	if (i < 0)
+		return -ENOENT;
+	*ret = (struct backend_file){
+		.id = strdup(jobs[i].job->id),
+		.place = BACKEND_JOBS,
+		.time = jobs[i].time,
+		.owned = jobs[i].owned,
+		.uid = jobs[i].uid,
+		.gid = jobs[i].gid,
+	};
+	memcpy(ret->digest, jobs[i].digest, sizeof(ret->digest));
+	return 0;
+}
+
+size_t backend_files(struct backend *b, char ***ret)
+{
+	size_t n = 0;
+
+	(void)b;
+	lock_scope(&lock);
+	*ret = calloc(n_jobs + 1, sizeof(char *));
+	for (size_t i = 0; i < n_jobs; i++)
+		if (job_of(jobs[i].file) == (ssize_t)i)
+			(*ret)[n++] = strdup(jobs[i].file);
+	return n;
+}
+
+int64_t backend_files_changed(struct backend *b)
 {
 	(void)b;
 	lock_scope(&lock);
-	for (size_t i = 0; place == BACKEND_JOBS && i < n_jobs; i++)
-		if (streq(jobs[i]->id, id))
-			return spec_job_ref(jobs[i]);
-	return NULL;
+	return changed;
 }
 
-/* Jobs of this rig do not outlive it, so their text is never requested. */
-int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
-		 size_t *ret_len)
+int backend_unlink_file(struct backend *b, const char *file)
 {
-	(void)b, (void)job, (void)which, (void)ret, (void)ret_len;
-	return -ENOENT;
+	ssize_t i;
+
+	(void)b;
+	lock_scope(&lock);
+	i = job_of(file);
+	if (i < 0)
+		return -ENOENT;
+	jobs[i].unlinked = true;
+	return 0;
+}
+
+bool backend_knows_digest(struct backend *b, const char *digest)
+{
+	(void)b;
+	lock_scope(&lock);
+	for (size_t i = 0; i < n_jobs; i++)
+		if (streq(jobs[i].digest, digest))
+			return true;
+	return false;
 }
 
 /* Called at SIGUSR2, and at the end of the mount, as a backend does. */
@@ -187,20 +274,26 @@ static void expire(void *data)
 {
 	const struct mount *m = data;
 
-	submit_expire(m->submit, loop_time_ns() + EIGHT_DAYS);
-	submit_expire(m->dryrun, loop_time_ns() + EIGHT_DAYS);
+	for (size_t i = 0; i < n_jobs; i++) {
+		if (!jobs[i].job->finished)
+			continue;
+		jobs[i].expired = true;
+		submit_expired(m->submit, jobs[i].file, jobs[i].digest);
+	}
+	submit_expire_dryrun(m->dryrun, loop_time_ns() + EIGHT_DAYS);
 }
 
 static const struct node_class job_dir_class = {.name = "job", .mode = S_IFDIR | 0755};
 
 static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	const struct spec_job *job cleanup_job = backend_job(NULL, BACKEND_JOBS, name);
-
-	if (!job)
-		return -ENOENT;
-	*ret = node_get(fs, dir, &job_dir_class, name, NULL);
-	return 0;
+	lock_scope(&lock);
+	for (size_t i = 0; i < n_jobs; i++)
+		if (streq(jobs[i].job->id, name)) {
+			*ret = node_get(fs, dir, &job_dir_class, name, NULL);
+			return 0;
+		}
+	return -ENOENT;
 }
 
 static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
@@ -208,7 +301,7 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 	(void)fs, (void)dir;
 	lock_scope(&lock);
 	for (size_t i = 0; i < n_jobs; i++)
-		listing_add(l, jobs[i]->id);
+		listing_add(l, jobs[i].job->id);
 	return 0;
 }
 
@@ -297,8 +390,10 @@ static void unmake(struct mount *m)
 	submit_free(m->dryrun);
 	fs_free(m->fs);
 	loop_free(loop);
-	for (size_t i = 0; i < n_jobs; i++)
-		spec_job_unref(jobs[i]);
+	for (size_t i = 0; i < n_jobs; i++) {
+		spec_job_unref(jobs[i].job);
+		free(jobs[i].file);
+	}
 }
 
 int main(int argc, char **argv)

@@ -61,6 +61,7 @@ def test_killed_before_the_start(make_kx):
         wait_for(kx.history, what="the job in history/")
         (job,) = (Job(kx, name) for name in kx.history())
         job.never("CANCELLED")
+        assert os.readlink(kx / "submit/a.yaml.job") == f"../history/{job.id}" and kx.ls("submit") == ["a.yaml", "a.yaml.job"]
         status = json.loads((job.old / "status.json").read_text())
         assert kx.ls("jobs") == [] and status["reason"] == "NotLaunched"
         assert "nothing was launched" in (job.old / "why").read_text()

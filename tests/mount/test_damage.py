@@ -36,7 +36,6 @@ class State:
             wait_for(lambda job=job: job.read("log").count("main/0 two\n") == 1 + (job is jobs[1]), what="the merged log")
         rmdir(jobs[-1].dir)
         self.ended = [job.id for job in jobs]
-        self.refused = kx.read("submit/bad.yaml.error")
         self.shown = {ident: self.show(ident) for ident in self.ended}
         self.names = {kx.folder(ident).name: ident for ident in self.ended}
         kx.end()
@@ -55,18 +54,12 @@ class State:
         return None
 
     def fresh(self):
-        """Restore the state, except for inode numbers, which a record names."""
+        """Restore the state."""
         def gone():
             shutil.rmtree(self.kx.state, ignore_errors=True)  # a helper that is about to end may still leave something
             return not self.kx.state.exists()
         wait_for(gone, what="the state to be gone")
         shutil.copytree(self.kept, self.kx.state, symlinks=True)
-        for record in (self.kx.state / "submit.records").iterdir():
-            words = record.read_text().split(" ")
-            with contextlib.suppress(ValueError):
-                at = words.index("2\nlaunched") + 1
-                words[at] = str((self.kx.state / "submit" / record.name).stat().st_ino)
-                record.write_text(" ".join(words))
 
     def some(self, n, chance):
         """Choose N of its files or directories, each kind equally likely. Not the lock, which nothing depends on, nor
@@ -162,13 +155,11 @@ def one(kx, state, chance, done):
     if mounted:
         for ident in set(state.ended) - hurt:
             assert state.show(ident) == state.shown[ident], ident
-        if not hurt & {"submit", "submit.records"}:
-            assert kx.read("submit/bad.yaml.error") == state.refused
         look(kx)
         if running and running.id not in hurt:
             assert running.state() == "RUNNING" and running.log() == b"one\ntwo\n"
             rmdir(running.dir)
-        if not hurt & {"jobs", "output", "submit", "submit.records"}:
+        if not hurt & {"jobs", "output", "submit"}:
             new.append(kx.submit(app(RAN), "new.yaml"))
             new[-1].finish()
             assert new[-1].log() == b"one\ntwo\n"

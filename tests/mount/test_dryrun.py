@@ -183,8 +183,7 @@ def test_remount(kx):
     put(kx, "x.yaml", VOLCANO)
     put(kx, "bad.yaml", BAD)
     put(kx, "tmp.x", "text")
-    before = {name: kx.read("dryrun", name) for name in kx.ls("dryrun")}
-    assert set(before) == {"x.yaml", "bad.yaml", "bad.yaml.error", "tmp.x"}
+    before = {name: kx.read("dryrun", name) for name in ("x.yaml", "bad.yaml", "tmp.x")}
     kx.restart()
     assert {name: kx.read("dryrun", name) for name in kx.ls("dryrun")} == before
     assert kx.call("mv dryrun/x.yaml dryrun/y.yaml").stderr == ""

@@ -27,7 +27,7 @@ INVALID = ["x", "[", "name: x\n", app("true").replace("entrypoint", "entrypiont"
 class File:
     def __init__(self, content):
         self.content = content
-        self.launched = False  # what is in it has become a job
+        self.launched = False  # what is in it has become a job; None: not known yet, since the last mount wrote it
 
 
 class Model:
@@ -39,7 +39,8 @@ class Model:
         self.error = set()  # names whose last write was refused
         self.jobs = set()
         self.history = set()
-        self.new = None  # the name whose verdict a new job belongs to
+        self.documents = {}  # id -> what was launched
+        self.new = self.document = None  # the name that has launched a new job, and what
 
     def submits(self, name):
         return name in SUBMITTING
@@ -52,6 +53,20 @@ class Model:
         base, _, kind = name.rpartition(".")
         return base in (self.job if kind == "job" else self.error)
 
+    def remount(self):
+        """Errors end with the mount. A file that submits is not launched by a rename, nor is what a job was launched from."""
+        self.error = set()
+        for name, file in self.files.items():
+            file.launched = True if self.submits(name) else None
+
+    def load(self, file):
+        if file.launched is None:
+            file.launched = file.content in [self.documents[ident] for ident in self.jobs | self.history]
+
+    def forget(self, ident):
+        self.history.remove(ident)
+        self.job = {name: job for name, job in self.job.items() if job != ident}
+
     def commit(self, name, file):
         """A writer of FILE is done, or it is renamed to NAME. Return the errno; 0 if it was accepted, or there was
         nothing to do."""
@@ -62,7 +77,7 @@ class Model:
         if file.content in VALID:
             file.launched = True
             self.error.discard(name)
-            self.new = name
+            self.new, self.document = name, file.content
             return 0
         self.error.add(name)
         return errno.EINVAL
@@ -72,13 +87,14 @@ class Model:
             # Through a link to an existing job, it would write a directory.
             return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs | self.history else errno.EPERM
         file = self.files.setdefault(name, File(""))
+        self.load(file)
         file.content = file.content + content if append else content
         if content or not append:
             file.launched = False
         return self.commit(name, file) if content else 0
 
     def touch(self, name):
-        self.files.setdefault(name, File(""))
+        self.load(self.files.setdefault(name, File("")))
         return 0
 
     def unlink(self, name):
@@ -103,22 +119,13 @@ class Model:
         if self.is_verdict(new) or self.is_verdict(old):
             return errno.EPERM
         file = self.files[old]
+        self.load(file)
         if old == "notes":
             self.error.discard(old)
         if self.submits(new) and not file.launched:
             err = self.commit(new, file)
             if err:
                 return errno.EBADMSG  # mv takes EINVAL for something else
-        elif file.launched and self.submits(old) and self.submits(new):
-            # It is not launched again: its result moves along.
-            if old in self.job or old in self.error:
-                self.job.pop(new, None)
-                self.error.discard(new)
-                if old in self.job:
-                    self.job[new] = self.job.pop(old)
-                if old in self.error:
-                    self.error.remove(old)
-                    self.error.add(new)
         self.files[new] = self.files.pop(old)
         return 0
 
@@ -213,7 +220,7 @@ class Walk:
         ident = self.rng.choice(sorted(self.model.history))
         self.done.append(f"rmdir history/{ident}")
         rmdir(self.kx / "history" / ident)
-        self.model.history.remove(ident)
+        self.model.forget(ident)
 
     def do_nonsense(self):
         self.done.append("what is refused")
@@ -232,12 +239,14 @@ class Walk:
         self.last_remount = len(self.done)
         self.done.append("remount")
         self.kx.restart()
+        self.model.remount()
 
     def learn(self):
         """The mount chooses the id of an accepted job."""
         ident = os.path.basename(os.readlink(self.kx / "submit" / f"{self.model.new}.job"))
         assert ident not in self.model.jobs | self.model.history, "two submissions, one job"
         self.model.job[self.model.new] = ident
+        self.model.documents[ident] = self.model.document
         self.model.jobs.add(ident)
         self.model.new = None
 
@@ -249,6 +258,7 @@ class Walk:
         if self.steps % CONTENTS:
             return
         for name, file in model.files.items():
+            model.load(file)
             assert self.kx.read("submit", name) == file.content
             assert os.stat(self.kx / "submit" / name).st_size == len(file.content.encode())
         for name, ident in model.job.items():

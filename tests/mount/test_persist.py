@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """State that outlives the daemon: over a remount, and after a kill."""
 
+import contextlib
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import threading
@@ -96,10 +96,9 @@ def test_order_of_jobs(kx):
 
 def test_refused_files(kx):
     assert err_of(kx.write, "submit/bad.yaml", "roles: [") == "EINVAL"
-    error = kx.read("submit", "bad.yaml.error")
     kx.write("submit/notes.txt", "scratch")
     kx.restart()
-    assert kx.read("submit", "bad.yaml.error") == error
+    assert kx.ls("submit") == ["bad.yaml", "notes.txt"]  # errors end with the mount
     assert kx.read("submit", "bad.yaml") == "roles: ["
     assert kx.read("submit", "notes.txt") == "scratch"
     assert kx.ls("jobs") == []
@@ -343,108 +342,60 @@ def test_damaged_appdef(kx):
     assert not (kx.work / "started").exists()
 
 
-def test_damaged_submission(kx):
-    """If the record of a file in submit/ is unreadable, it is moved away, other records are untouched, and a rename
-    does not launch the file's job again."""
-    for name in ("good.yaml", "bad.yaml"):
-        kx.submit(app("true"), name).finish()
-    jobs = kx.ls("jobs")
-    kx.end()
-    record = kx.state / "submit.records" / "bad.yaml"
-    record.write_bytes(record.read_bytes()[:-5])
-    kx.start()
-    assert kx.ls("submit") == ["bad.yaml", "bad.yaml.error", "good.yaml", "good.yaml.job"]
-    assert f"{record} is damaged" in kx.read(".kxfs", "log")
-    assert "kxfs does not know whether it was launched" in kx.read("submit/bad.yaml.error")
-    assert (kx.state / "aside" / "bad.yaml.record").exists()
-    os.rename(kx / "submit/bad.yaml", kx / "submit/other.yaml")
-    assert kx.ls("jobs") == jobs
-    kx.end()
-    kx.start()
-    assert kx.ls("submit") == ["good.yaml", "good.yaml.job", "other.yaml", "other.yaml.error"]
-    assert "kxfs does not know whether it was launched" in kx.read("submit/other.yaml.error"), "no mount knows it"
-    assert kx.ls("jobs") == jobs
-    kx.write("submit/other.yaml", app("true"))
-    assert len(kx.ls("jobs")) == 3
-
-
-@pytest.mark.parametrize("left", [None, b"kxfs submit 2\nlaunched 10", b"kxfs submit 2\npending 0\n" + bytes(120)])
-def test_lost_record(kx, left):
-    """A power cut has removed or truncated the record of the last result: the next mount derives it from the job. A
-    result that was reported before, and removed, does not reappear."""
-    told = kx.submit(app("exec sleep 10000"), "told.yaml")
-    reported, records = kx.state / "submit.reported", kx.state / "submit.records"
-    # The record is written in place.
-    wait_for(lambda: reported.exists() and int(reported.read_bytes() or 0) > 0, what="the reported result")
-    until = reported.read_bytes()
-    lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
-    os.remove(kx / "submit/told.yaml.job")
-    wait_for(lambda: "\njob " not in (records / "told.yaml").read_text())
-    kx.end(signal.SIGKILL)
-    (records / "lost.yaml").unlink()
-    if left:
-        (records / "lost.yaml").write_bytes(left)
-    reported.write_bytes(until)
-    kx.start()
-    for _ in range(2):
-        assert kx.ls("submit") == ["lost.yaml", "lost.yaml.job", "told.yaml"]
-        assert kx.job_of("lost.yaml").id == lost.id
-        kx.restart()
-    assert {job.id for job in kx.jobs()} == {told.id, lost.id}
-    # A rename launches neither again.
-    for name in ("told", "lost"):
+def test_links_of_jobs(kx):
+    """NAME.job leads to the job that the name launched last, also after a kill. Once removed it does not come back, and
+    neither does an older job."""
+    old = kx.submit(app("exec sleep 10000"), "gone.yaml")
+    new = kx.submit(app("true"), "gone.yaml")
+    kept = kx.submit(app("exec sleep 10000"), "kept.yaml")
+    assert kx.job_of("gone.yaml").id == new.id
+    os.remove(kx / "submit/gone.yaml.job")
+    for signum in (signal.SIGKILL, signal.SIGTERM):
+        assert kx.ls("submit") == ["gone.yaml", "kept.yaml", "kept.yaml.job"]
+        assert kx.job_of("kept.yaml").id == kept.id
+        time.sleep(2)  # the removal of the link is saved within a second
+        kx.restart(signum)
+    new.finish()
+    new.cancel()
+    os.rmdir(kx / "history" / new.id)
+    assert kx.ls("submit") == ["gone.yaml", "kept.yaml", "kept.yaml.job"]
+    assert {job.id for job in kx.jobs()} == {old.id, kept.id}
+    # A rename launches neither again, and the link stays with the name that was submitted.
+    for name in ("gone", "kept"):
         os.rename(kx / f"submit/{name}.yaml", kx / f"submit/{name}2.yaml")
+    assert kx.ls("submit") == ["gone2.yaml", "kept.yaml.job", "kept2.yaml"]
     assert len(kx.ls("jobs")) == 2
 
 
-def test_damaged_time(kx):
-    """The time up to which results were reported is unreadable; the next result repairs it. A result that was
-    reported before, and removed, does not reappear."""
-    kx.submit(app("exec sleep 10000"), "told.yaml")
-    os.remove(kx / "submit/told.yaml.job")
-    wait_for(lambda: "\njob " not in (kx.state / "submit.records/told.yaml").read_text())
-    kx.end(signal.SIGKILL)
-    (kx.state / "submit.reported").write_text(100 * "x")
-    kx.start()
-    assert kx.ls("submit") == ["told.yaml"]
-    job = kx.submit(app("true"), "x.yaml")
-    wait_for(lambda: re.fullmatch(r"\d{20}\n", (kx.state / "submit.reported").read_text()), what="a time")
-    kx.restart(signal.SIGKILL)
-    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 2
-
-
-def test_damaged_time_and_lost_record(kx):
-    """If neither record shows that a file was launched, its job does: no message claims that nothing was launched."""
-    job = kx.submit(app("exec sleep 10000"), "x.yaml")
-    kx.end(signal.SIGKILL)
-    (kx.state / "submit.records/x.yaml").unlink()
-    (kx.state / "submit.reported").write_text(100 * "x")
-    kx.start()
-    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
-    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 1
-
-
 def test_launched_and_renamed(kx):
-    """After a crash, kxfs knows that contents were launched, under any name, also in scratch files."""
+    """Contents that were launched are known after a crash by whatever name, also in scratch files."""
     kx.submit(app("true"), "x.yaml").finish()
     os.rename(kx / "submit/x.yaml", kx / "submit/scratch")
     kx.restart(signal.SIGKILL)
     os.rename(kx / "submit/scratch", kx / "submit/y.yaml")
     assert len(kx.ls("jobs")) == 1
-    kx.write("submit/tmp", app("true"))
+    kx.write("submit/tmp", app("exit 0"))
     kx.restart(signal.SIGKILL)
     os.rename(kx / "submit/tmp", kx / "submit/y.yaml")
-    assert len(kx.ls("jobs")) == 2
-
-
-def test_launched_and_written_again(kx):
-    """An editor's file that was launched and then written again is launched again, even with equal bytes."""
-    kx.submit(app("true"), "x.yaml").finish()
-    os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml.tmp")
-    kx.write("submit/x.yaml.tmp", app("true"))
-    kx.restart()
-    os.rename(kx / "submit/x.yaml.tmp", kx / "submit/y.yaml")
     assert len(kx.ls("jobs")) == 2 and kx.job_of("y.yaml")
+
+
+def test_a_file_goes_with_its_job(make_kx):
+    """A file expires with the record of its job, if it is still what was launched and nobody has it open."""
+    kx = make_kx("history_keep=3s")
+    for name in ("old.yaml", "written.yaml", "open.yaml", "forgotten.yaml"):
+        job = kx.submit(app("true"), name)
+        job.finish()
+        job.cancel()
+    os.rmdir(kx / "history" / job.id)
+    with open(kx / "submit/written.yaml", "a", encoding="utf-8") as f:
+        f.write("bad")
+        with contextlib.suppress(OSError):
+            f.close()
+    with open(kx / "submit/open.yaml", encoding="utf-8"):
+        wait_for(lambda: not kx.history(), what="expiry")
+        wait_for(lambda: "old.yaml" not in kx.ls("submit"), what="the file to be removed")
+        assert kx.ls("submit") == ["forgotten.yaml", "open.yaml", "written.yaml", "written.yaml.error"]
 
 
 def test_state_of_another_version(make_kx):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pwd
 import re
+import signal
 import stat
 
 import records
@@ -73,10 +74,12 @@ def test_allow_other_in_submit(make_kx):
         assert p.returncode != 0 and re.search("denied|not permitted", p.stderr), command
     assert kx.read("submit", "scratch") == "ours"
     run("chmod 600 theirs.yaml; mv theirs.yaml again.yaml", **as_user)
-    assert kx.ls("submit") == ["again.yaml", "again.yaml.job", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch",
-                               "scratch.error"]
+    assert kx.ls("submit") == ["again.yaml", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch", "scratch.error",
+                               "theirs.yaml.job"]
     assert kx.ls("jobs") == sorted([job.id, kx.job_of("ours.yaml").id])
-    run("rm again.yaml again.yaml.job bad.yaml.error", **as_user)
+    kx.restart(signal.SIGKILL)
+    assert os.lstat(sub / "theirs.yaml.job").st_uid == os.lstat(sub / "again.yaml").st_uid == uid
+    run("rm again.yaml theirs.yaml.job", **as_user)
     job.cancel()
     assert (job.old / "state").read_text() == "CANCELLED\n"
 
@@ -102,7 +105,7 @@ cat $MNT/submit/a.yaml.job/wait  # root's writers can't be watched, but hear the
 end
 kxfs "$@"
 stat -c %u $MNT/submit/a.yaml $MNT/submit/a.yaml.job $MNT/submit/scratch
-chown {uid} $MNT/submit/scratch || echo refused
+chown 0 $MNT/submit/scratch || echo refused
 end
 """
 
@@ -142,7 +145,7 @@ def test_owners_over_a_remount(make_kx):
     script = BY_A_USER.format(base=kx.base, uid=user.pw_uid, gid=user.pw_gid, app=kx.base / "a.yaml", state=kx.state)
     said = run(["unshare", "-m", "sh", "-c", script, "sh", *kx.command()], env={**kx.env(), "MNT": str(kx.mnt)},
                cwd=kx.work, check=False)
-    assert said.stdout == "SUCCEEDED\n0\n0\n0\nrefused\n", said.stderr
+    assert said.stdout == f"SUCCEEDED\n0\n0\n{user.pw_uid}\nrefused\n", said.stderr
 
 
 def test_owner_and_mask(make_kx):

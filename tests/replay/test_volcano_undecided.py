@@ -108,7 +108,7 @@ def test_not_launched(kx, server, clock):
     assert kx.read("history", job.id, "why") == f"The job was cancelled: {words}.\n"
     assert kx.read("history", job.id, "app.yaml") == harness.app("true")
     read_all(kx / "history" / job.id)
-    assert job_of(kx, "app.yaml") is None and "there is no such job" in error_of(kx, "app.yaml")
+    assert os.readlink(kx / "submit/app.yaml.job") == f"../history/{job.id}" and error_of(kx, "app.yaml") is None
     kx.restart()
     assert kx.ls("jobs") == [] and listed(kx, "history", job.id) == ("CANCELLED", "NotLaunched")
     assert len(posts(server)) == 1

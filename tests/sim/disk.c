@@ -512,23 +512,6 @@ static int take_away(int at, const char *path, bool is_dir)
 	return 0;
 }
 
-int disk_link(int from_at, const char *from, int to_at, const char *to)
-{
-	char name[NAME_MAX + 1];
-	struct inode *dir, *i;
-	int err = call(WRITES);
-
-	if (!err)
-		err = lookup(from_at, from, &i);
-	if (!err)
-		err = walk(to_at, to, &dir, name);
-	if (!err && find(dir, name))
-		err = -EEXIST;
-	if (!err)
-		change(dir, name, i, NULL, NULL);
-	return err;
-}
-
 int disk_unlink(int at, const char *path)
 {
 	return take_away(at, path, false);

@@ -46,11 +46,11 @@ static struct kxfs *here; /* of the present life, once it is made */
 
 static void live(void *data);
 
-static void on_launched(void *data, const char *file, const char *id, const char *submission)
+static void on_expired(void *data, const char *file, const char *digest)
 {
 	const struct kxfs *k = data;
 
-	submit_launched(k->submit, file, id, submission);
+	submit_expired(k->submit, file, digest);
 }
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
@@ -131,7 +131,7 @@ static int make(struct kxfs *k, char **why)
 		.history_keep = HISTORY_S,
 	};
 	const struct backend_events events = {.job = on_job,
-					      .launched = on_launched,
+					      .expired = on_expired,
 					      .log = on_log,
 					      .data = k};
 	struct submit_config submit = {
@@ -269,8 +269,7 @@ static void begin(void *data)
 		ending = true;
 		return;
 	}
-	submit_recover(k->submit);
-	submit_recover(k->dryrun);
+	submit_find_owners(k->submit);
 	backend_take_charge(k->backend);
 	sim_fs = k->fs;
 	sim_say("kxfs", "-- mounted --");

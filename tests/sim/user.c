@@ -660,45 +660,24 @@ static void judge_name(unsigned name, pid_t pid)
 	const struct write *w = &writes[last[name] - 1];
 	cleanup_free char *link = text_print("submit/n%u.yaml.job", name), *target = NULL;
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
-	/* On a machine its job may be known though no program of it has begun. */
-	cleanup_free char *its_name = text_print("/w%u-", w->tag);
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
+	bool there = w->created && !w->undone && !w->removed && is_at_server(w->job);
 
-	/*
-	 * A rename that the disk refuses tells its caller alone; what kxfs was not there to hear is told nobody. A
-	 * refusal, or what was not known yet, is no more, heard or not, where the machine went down right after, or the
-	 * disk did not take it.
-	 */
-	if (!alone[name] ||
-	    (!w->created && w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)) ||
-	    (!writer_is_told(w->writing.habit) && w->life != sim_life()) ||
-	    ((sim_faults.power_cut || sim_faults.disk_error) &&
-	     (w->fate == REFUSED ||
-	      ((w->err == -EINTR || w->err == -EINPROGRESS) && !w->created)) &&
-	     no_link && no_error))
+	if (!alone[name])
 		return;
-	if (no_link && no_error)
-		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
-	/*
-	 * One that is held has a record of its own; if the disk has not taken the other, what it has is of the text
-	 * that the file had before. So it is where the disk has refused what became of a launch, which its user was
-	 * told.
-	 */
-	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") &&
-	    w->created && is_at_server(w->job) &&
-	    !(sim_faults.disk_error && (w->held || (w->err && !is_unknown(w->err)))))
+	if (there && (no_link || !strstr(target, w->job)))
+		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag, w->job, link,
+			 no_link ? strerror(-no_link) : target);
+	if (there && no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched"))
 		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
 			 w->job);
 	/*
-	 * If the job is gone, or its folder can't be read, and kxfs did not come to note that all was told, it may
-	 * show the one before. So it does where the machine went down after a writer that was interrupted.
+	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses reports that to its
+	 * caller only.
 	 */
-	if (no_link == 0 && no_error && w->fate != REFUSED && !sim_faults.disk_error &&
-	    !(sim_faults.power_cut && w->err == -EINTR && !w->created) &&
-	    !(w->job ? strstr(target, w->job) || !is_at_server(w->job)
-		     : (sim_machine || w->held) && strstr(target, its_name)))
-		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag,
-			 w->job ? w->job : "nothing", link, target);
+	if (!w->created && w->life == sim_life() && no_link && no_error &&
+	    !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
+		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
 }
 
 /* What W has written stands beside the job that was launched of it. */

@@ -197,14 +197,6 @@ static void test_aside(void **state)
 	assert_string_equal(second, in_dir("e.1"));
 	expect("e", "1");
 	expect("e.1", "2");
-
-	/* A file that is already aside under the first name stays there. */
-	free(take_ptr(second));
-	assert_int_equal(file_write(dir, "d", "3", 1), 0);
-	assert_int_equal(file_keep_aside(from, to, &second), 0);
-	assert_string_equal(second, in_dir("e.2"));
-	expect("e.2", "3");
-	expect("d", "3");
 }
 
 /* Room that was kept is used on a full disk, once; and it is given back when it was not needed. */

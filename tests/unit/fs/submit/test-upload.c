@@ -16,7 +16,10 @@ struct fixture {
 	struct uploads *all;
 };
 
-static const struct record_owner us = {1000, 1000};
+/* SHA-256 of "Jel" */
+#define JEL "c841db597c7ff403f242245038ab4bda18b5eb8bf128b722659e9031ecaa6d74"
+
+static const struct file_owner us = {1000, 1000};
 
 static int setup(void **state)
 {
@@ -177,7 +180,8 @@ static void test_disk(void **state)
 {
 	struct fixture *f = *state;
 	struct upload *u = made(f, "x.yaml");
-	char digest[RECORD_DIGEST];
+	char digest[UPLOAD_DIGEST];
+	uint64_t version;
 
 	put(u, "hello", 0);
 	assert_true(upload_want_save(u));
@@ -197,7 +201,9 @@ static void test_disk(void **state)
 	/* When nobody has the file open its bytes leave the memory; they come back when it is opened. */
 	upload_close(u);
 	assert_int_equal(upload_open(u, false), -EAGAIN);
-	assert_int_equal(upload_load(u, digest), 0);
+	assert_int_equal(upload_load(u, &version, digest), 0);
+	assert_true(upload_is_version(u, version));
+	assert_string_equal(digest, JEL);
 	assert_bytes(u, "Jel");
 	upload_close(u);
 	assert_int_equal(upload_open(u, true), 0);
@@ -333,16 +339,44 @@ static void test_launch(void **state)
 	assert_false(upload_is_dirty(u, &a));
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_true(upload_is_dirty(u, &a) && !upload_is_dirty(u, &b));
-	upload_launching(u, &a, 5);
+	upload_submitted(u, &a, 5);
 	assert_true(!upload_is_dirty(u, &a) && !upload_may_write(u, &a) && upload_may_write(u, &b));
 	upload_concluded(u, 5, false);
 	assert_true(upload_may_write(u, &a));
-	upload_launching(u, &a, 6);
+	upload_submitted(u, &a, 6);
 	upload_concluded(u, 6, true);
 	assert_false(upload_may_write(u, &a));
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
 	assert_false(upload_has_writers(u));
+	unmade(f, u);
+}
+
+/* A late result does not apply to what was written since. */
+static void test_state(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer w = {0};
+	uint64_t version;
+
+	put(u, "one", 0);
+	version = upload_shown(u);
+	assert_int_equal(upload_state(u), CONTENT_NEW);
+	assert_false(upload_is_busy(u));
+	upload_set_state(u, version, CONTENT_LAUNCHING);
+	assert_true(upload_is_busy(u));
+	upload_add_writer(u, &w, 1);
+	assert_int_equal(upload_write(u, &w, "two", 3, 0), 0);
+	/* What is being written does not show yet. */
+	upload_set_state(u, version, CONTENT_LAUNCHED);
+	assert_int_equal(upload_state(u), CONTENT_LAUNCHED);
+	assert_true(upload_is_busy(u));
+	assert_true(upload_show(u, &w));
+	assert_int_equal(upload_state(u), CONTENT_NEW);
+	upload_set_state(u, version, CONTENT_LAUNCHED);
+	assert_int_equal(upload_state(u), CONTENT_NEW);
+	upload_remove_writer(u, &w);
 	unmade(f, u);
 }
 
@@ -385,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_contents, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scratch_is_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_launch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
 	};
 
