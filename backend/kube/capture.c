@@ -302,15 +302,6 @@ static void end_openings(struct capture *c, struct opening *openings,
 	}
 }
 
-/* True if pods of JOB still run long after its end. */
-static bool is_outlived(const struct job *job)
-{
-	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
-		if (follow_state(log->follow).outlived)
-			return true;
-	return false;
-}
-
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived)
 {
 	struct job *job;
@@ -324,8 +315,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 	job = find_job(c, snapshot->uid);
 	if (job)
 		end_openings(c, take_ptr(job->openings), snapshot);
-	over = (spec_job_is_over(snapshot) || (spec_job_has_ended(snapshot) && is_outlived(job))) &&
-	       capture_is_quiet(c, snapshot->uid);
+	over = spec_job_is_over(snapshot) && capture_is_quiet(c, snapshot->uid);
 	if (!job || !job->output || over == job->output_ended)
 		return;
 	job->output_ended = over;
@@ -387,6 +377,7 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->disk = -state.disk;
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 				l->lost_end = state.lost_end;
+				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/* Readers are given what the cluster has, with its own gaps. */
 				l->complete = false;

@@ -443,7 +443,7 @@ bool spec_job_has_ended(const struct spec_job *job)
 bool spec_job_is_over(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
-		if (!job->replicas[i].finished)
+		if (!job->replicas[i].finished && !job->outlived)
 			return false;
 	return spec_job_has_ended(job);
 }

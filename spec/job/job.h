@@ -108,7 +108,8 @@ struct spec_job {
 	bool no_logs; /* this user may not read logs that were not captured. Not on disk. */
 	/* It has ended, and the rest of its output is expected soon; not on disk. */
 	bool fetching;
-	bool behind; /* it has ended, a second ago or more; not on disk */
+	bool behind;   /* it has ended, a second ago or more; not on disk */
+	bool outlived; /* it has ended, and pods that run on are no longer waited for; not on disk */
 	struct spec_cause cause;
 	/* In a queue of Kueue: why the newest pods did not run, in whole sentences, or "". */
 	char *obstacle;
@@ -254,8 +255,8 @@ const char *spec_job_key(const struct spec_job *job);
 /* True if the state of JOB is final, and not that of a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*
- * True if JOB and all its replicas have ended. A cluster may report the job's end before the ends
- * of its pods.
+ * True if JOB and all its replicas have ended, or the rest is not waited for. A cluster may report
+ * the job's end before the ends of its pods.
  */
 bool spec_job_is_over(const struct spec_job *job);
 /* Return the replica whose directory is NAME, or NULL. */

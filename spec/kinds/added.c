@@ -58,10 +58,11 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/* The server's, once a deletion was asked for; and that of the AppWrapper controller. */
+		/* The server's, once a deletion was asked for; and those of controllers. */
 		.where = LIVE,
 		.at = "metadata.finalizers",
-		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer"},
+		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
+			 "ray.io/rayjob-finalizer"},
 	},
 	{
 		/* manifest.c */

@@ -204,3 +204,48 @@ def test_list_of_parts_is_late(server, make_mount):
         wait_for(lambda r=name: "I am " in job.read(r, "log"), what="its log")
     wait_for(lambda: server.count(verb="get", subresource="log") >= 2 * len(names), what="the logs are followed again")
     assert [yaml.safe_load(job.read(name, "status"))["gap"] for name in names] == [0] * len(names)
+
+
+FIRST = {"pytorchjob": "success", "tfjob": "success", "xgboostjob": "success", "paddlejob": "success", "jaxjob": "success",
+         "mpijob": "success", "rayjob": "success", "sparkapplication": "success", "trainjob": "success", "workflow": "success-steps"}
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_again(server, make_mount, kind):
+    """The manifest of a job that has ended runs it again under another name, without what controllers and ctl have written."""
+    resource = st.KIND_FILES[kind]
+    server.install(resource)
+    for step in recordings.story(kind, FIRST[kind], {**RESOURCES, resource.kind: resource}):
+        recordings.apply(server.store, step)
+    kx = make_mount(server, source=f"{kind}:test")
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    first, = kx.ls("jobs")
+    old = server.store.find(resource, "test", first).tree()
+    kx.write("submit/again.yaml", harness.Job(kx, first).read("manifest.yaml"))
+    new, = (o.tree() for o in server.store.objects(resource)[0] if o.name != first)
+    assert new["metadata"]["name"].startswith(first) and "status" not in new
+    assert new["metadata"].get("ownerReferences") is None and not new["metadata"].get("finalizers")
+    assert not {key: value for key, value in new["spec"].items() if key not in old["spec"]}
+    assert os.readlink(f"{kx.mnt}/submit/again.yaml.job") == f"../jobs/{new['metadata']['name']}"
+
+
+def test_archive(server, make_mount, tmp_path):
+    """The output of a RayJob is captured and archived when the job has ended, though its cluster runs on."""
+    kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
+    left = play(server, "rayjob", "success", until=all_run(4))
+    logs = {}
+    for pod in server.store.objects(st.PODS)[0]:
+        for container in pod.tree()["status"]["containerStatuses"]:
+            server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
+            logs[pod.name].append(f"I am {pod.name}\n")
+    wait_for(lambda: kx.ls("jobs") == ["ok"], what="the job")
+    for step in left:
+        recordings.apply(server.store, step)
+    for name, log in logs.items():
+        if server.store.find(st.PODS, "test", name).tree()["status"]["phase"] == "Succeeded":
+            log.end()
+    wait_for(lambda: list(tmp_path.glob("test/*/ok")), timeout=100, what="the copy")
+    copy, = tmp_path.glob("test/*/ok")
+    assert (copy / "state").read_text() == "SUCCEEDED\n"
+    lines = (copy / "log").read_text().splitlines()
+    assert sorted(line.split()[-1] for line in lines) == sorted(logs)
