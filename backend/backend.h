@@ -58,15 +58,6 @@ struct backend_events {
 	 * shows NEW.
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
-	/*
-	 * Called during the start: an earlier mount has launched the job ID for the contents of
-	 * FILE, perhaps without reporting it. SUBMISSION is the UUID of the request, which
-	 * identifies this launch of FILE. ID is NULL: it is not known yet whether the contents were
-	 * launched, since the request may still be on its way. Then this is called again, perhaps
-	 * minutes later, with the id, or with "" if they were not launched. This call may also
-	 * follow a reply with an unknown outcome.
-	 */
-	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG, which is open, has grown or ended. Borrowed. */
 	void (*log)(void *data, struct log *log);
 	/* What backend_file finds for FILE may have changed. May only take note. */
@@ -282,8 +273,7 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 struct backend_result {
 	/*
 	 * 0 or a negative errno, as docs/kxfs-layout.5 lists them. -EINPROGRESS: a submission may
-	 * have been launched when the mount ended; the next mount reports it by
-	 * backend_events.launched.
+	 * have been launched when the mount ended; the next mount shows it.
 	 */
 	int err;
 	const char *text; /* text for people; "" or lines; never NULL; borrowed */
@@ -307,11 +297,6 @@ struct backend_submission {
 	bool owned; /* UID and GID have submitted it; else the user who mounts */
 	uid_t uid;
 	gid_t gid;
-	/*
-	 * The UUID of only this launch, which is recorded with the job. NULL: it is made here, greater than all
-	 * before.
-	 */
-	const char *submission;
 	/*
 	 * Does the one who submits still wait for the reply? Called on the I/O thread with the DATA of the reply. NULL:
 	 * the reply is always received.

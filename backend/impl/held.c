@@ -320,11 +320,6 @@ static void resume(struct entry *e)
 /* E is not needed any more: the implementation has its job. */
 static void retire(struct entry *e)
 {
-	const struct spec_head *head = record_head(e->r);
-
-	/* Nobody was told so far that it was launched. */
-	if (!e->rec && e->sending == SPEC_SENDING_ASKED)
-		backend_launched(e->h->b, head->file, head->id, head->key);
 	resume(e);
 	return entry_free(e);
 }
@@ -408,8 +403,6 @@ static void on_committed(void *data, int err)
 	e->written |= !err && state_of(e) == RECORD_LIVE;
 	if (e->written && !is_local(e) && has_job(e))
 		return retire(e);
-	if (state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, NOT_LAUNCHED))
-		backend_launched(h->b, record_head(e->r)->file, "", record_head(e->r)->key);
 	if (err && !wanted && e->rec) {
 		why = text_print("its record can't be written: %s", strerror(-err));
 		delay_launch(e, why);
@@ -978,40 +971,47 @@ static void on_dry_run(void *data, const struct backend_result *result)
 	work_start(&m->work, h->b->loop);
 }
 
-static bool find_in(struct held *h, const char *id, struct spec_held_after *ret)
+static bool take_job(const struct spec_job *job, struct spec_held_after *ret)
 {
-	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
-		const struct spec_job *job cleanup_job =
-			store_get(h->b->store, (enum backend_place)place, id);
+	spec_set(&ret->id, job->id);
+	spec_set(&ret->uid, job->uid);
+	spec_set(&ret->submission, job->own ? job->submission : "");
+	(void)spec_held_settle(ret, NULL, job);
+	return true;
+}
 
-		if (!job)
-			continue;
-		spec_set(&ret->id, job->id);
-		spec_set(&ret->uid, job->uid);
-		spec_set(&ret->submission, job->own ? job->submission : "");
-		(void)spec_held_settle(ret, NULL, job);
-		return true;
-	}
-	return false;
+/* The job that FILE launched last, or NULL. */
+static const struct spec_job *job_of_file(const struct held *h, const char *file)
+{
+	struct backend_file found;
+
+	if (job_files_find(records_files(h->b->records), file, &found) < 0)
+		return NULL;
+	free(found.id);
+	return store_get_uid(h->b->store, found.uuid);
 }
 
 /* The find() of a struct spec_held_place. Any thread. */
 static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 {
 	static const char *const ends[] = {"", ".yaml", ".yml", ".json"};
-	struct held *h = data;
-	bool found = find_in(h, name, ret);
+	const struct held *h = data;
 
-	for (size_t i = 0; !found && i < array_size(ends); i++) {
-		cleanup_free char *file = text_print("%s%s", name, ends[i]);
-		struct backend_file job;
+	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
+		const struct spec_job *job cleanup_job =
+			store_get(h->b->store, (enum backend_place)place, name);
 
-		if (job_files_find(records_files(h->b->records), file, &job) < 0)
-			continue;
-		found = find_in(h, job.id, ret);
-		free(job.id);
+		if (job)
+			return take_job(job, ret);
 	}
-	return found;
+	for (size_t i = 0; i < array_size(ends); i++) {
+		cleanup_free char *file = text_print("%s%s", name, ends[i]);
+		const struct spec_job *job cleanup_job = job_of_file(h, file);
+
+		if (job)
+			return take_job(job, ret);
+	}
+	return false;
 }
 
 /* The moment at which local clocks show what a clock in UTC shows at UTC, both in ns. */
@@ -1200,7 +1200,6 @@ static void take_found(struct held *h, const struct found *found)
 	struct entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
-	const bool is_never = head->state == RECORD_NEVER && streq(head->reason, NOT_LAUNCHED);
 
 	if (h->last_ran && now - since > PAUSE_NS) {
 		e->from = since;
@@ -1211,16 +1210,6 @@ static void take_found(struct held *h, const struct found *found)
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
 	show(e, now);
-	/*
-	 * The name may not show the job, since a crash came before its record was written or synced. Of what was
-	 * launched the implementation reports.
-	 */
-	if (head->state != RECORD_LIVE)
-		backend_launched(h->b, head->file,
-				 !e->rec    ? NULL
-				 : is_never ? ""
-					    : head->id,
-				 head->key);
 }
 
 static void load_done(void *data)

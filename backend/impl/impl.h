@@ -211,16 +211,6 @@ static inline void backend_stopped(void *backend)
 	held_stop(b->held, backend_held_stopped, b);
 }
 
-/* See backend_events.launched. */
-static inline void backend_launched(void *backend, const char *file, const char *id,
-				    const char *submission)
-{
-	const struct backend *b = backend;
-
-	if (b->events.launched)
-		b->events.launched(b->events.data, file, id, submission);
-}
-
 /* See backend_events.expired; KEY is that of the job's record. */
 static inline void backend_expired(const struct backend *b, const char *key)
 {

@@ -86,10 +86,8 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->text = mem_copy(s->text, s->len);
 	rq->len = s->len;
 	rq->submitter = text_copy(s->submitter);
-	if (s->submission)
-		rq->submission = text_copy(s->submission);
-	else if (rq->kind == BACKEND_SUBMIT &&
-		 job_files_next_uuid(records_files(rq->b->records), uuid) == 0)
+	if (rq->kind == BACKEND_SUBMIT &&
+	    job_files_next_uuid(records_files(rq->b->records), uuid) == 0)
 		rq->submission = text_copy(uuid);
 	rq->readable = s->readable;
 	rq->owned = s->owned;

@@ -17,8 +17,8 @@ struct backend_file {
 	enum backend_place place;
 	char uuid[JOB_FILES_UUID]; /* of the submission */
 	int64_t time;		   /* when it was submitted, in ns */
-	bool sending;		   /* it is not known yet whether the job was launched */
 	char digest[65];	   /* SHA-256 of the document */
+	bool sending;		   /* it is not known yet whether the job was launched */
 	bool owned;		   /* UID and GID submitted it; else the user who mounts */
 	uid_t uid;
 	gid_t gid;

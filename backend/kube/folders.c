@@ -134,13 +134,11 @@ static struct folder describe(const struct record *r, const struct entry *e)
 		ret = (struct folder){
 			.key = head->key,
 			.uid = head->uid,
-			.id = head->id,
-			.file = head->file,
 			.own = head->own,
 			.dropped = head->dropped,
 		};
 	else if (e)
-		ret = (struct folder){.key = e->key, .uid = e->uid, .id = e->key, .file = ""};
+		ret = (struct folder){.key = e->key, .uid = e->uid};
 	ret.output = e;
 	ret.unmerged = e && e->unmerged;
 	return ret;

@@ -19,13 +19,11 @@ typedef void (*folders_fn)(void *data, int err);
 
 /* What is on disk of a job. Plain data; its texts are valid until the caller returns to the loop. */
 struct folder {
-	const char *key;  /* NULL: nothing */
-	const char *uid;  /* "" until the job is seen */
-	const char *id;	  /* the name of its object, or of its directory in jobs/ */
-	const char *file; /* its file in submit/, or "" */
-	bool own;	  /* the job was submitted from here */
-	bool output;  /* there is output, or was: the job becomes history when it leaves jobs/ */
-	bool dropped; /* its output was removed to free space, so it is not captured again */
+	const char *key; /* NULL: nothing */
+	const char *uid; /* "" until the job is seen */
+	bool own;	 /* the job was submitted from here */
+	bool output;	 /* there is output, or was: the job becomes history when it leaves jobs/ */
+	bool dropped;	 /* its output was removed to free space, so it is not captured again */
 	/* An earlier mount has ended before everything in the job's logs was in its merged log. */
 	bool unmerged;
 };

@@ -246,7 +246,6 @@ static void make_parts(struct kube *k, struct backend *b)
 		.user = k->user,
 		.mode = b->config.capture,
 		.running = on_running,
-		.launched = backend_launched,
 		.data = b,
 	});
 	parts->watches = watches_new(&(struct watches_config){

@@ -802,8 +802,6 @@ static void begin_folder(void *data, const struct folder *folder)
 	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
 
-	if (*folder->file)
-		c->launched(c->data, folder->file, folder->id, folder->key);
 	if (job && folder->unmerged && (is_there || job->history))
 		capture_merge_again(c->capture, job, !is_there);
 	if (job && job->history && !is_there && !is_unlisted(p, job))

@@ -30,8 +30,6 @@ struct publish_config {
 	enum backend_capture mode;
 	/* Whether a job of jobs/ runs (ANY), and one whose output is captured (CAPTURED), has changed. */
 	void (*running)(void *data, bool any, bool captured);
-	/* See backend_events.launched. */
-	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	void *data;
 };
 
@@ -39,7 +37,6 @@ struct publish_config {
 struct publish *publish_new(const struct publish_config *config);
 /*
  * The first lists are in: publish all jobs. Jobs of an earlier mount that the cluster no longer has become history.
- * launched() is called for each submission whose outcome an earlier mount may not have reported.
  */
 void publish_begin(struct publish *p);
 /* Publish nothing any more. */

@@ -314,7 +314,6 @@ static int parse(const struct spec_head *head, struct item *ret)
 	if (!job || !streq(job->uid, head->key) || !streq(job->id, head->id) ||
 	    (!job->finished && (head->over || !plan)))
 		return -EINVAL;
-	spec_set(&rec->file, head->file);
 	job->history = head->state == RECORD_HISTORY;
 	if (job->history)
 		job->changed = max_of(job->changed, head->since);
@@ -404,7 +403,6 @@ static void resume(struct saved *saved, struct item *item)
 	struct task_found *found cleanup_free = NULL;
 	struct local_job *job;
 
-	backend_launched(saved->b, rec->file, rec->job->id, rec->job->submission);
 	job = local_job_new(saved->jobs, records_by_key(saved->b->records, item->head->key), rec);
 	if (!job) {
 		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->job->id,
@@ -454,8 +452,6 @@ static void show(struct saved *saved, struct item *item)
 		output_job_remove(b->output, item->head->key, NULL, NULL);
 	if (item->unmerged)
 		merge_again(saved, item->job);
-	/* The user may not know of the launch, or a power cut may have lost that. */
-	backend_launched(b, item->head->file, item->job->id, item->job->submission);
 	store_put(b->store, take_ptr(item->job));
 }
 

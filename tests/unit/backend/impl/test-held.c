@@ -31,7 +31,7 @@ static atomic_bool unseen;   /* a job that is launched does not show */
 static atomic_size_t n_late; /* launches that wait for their answer */
 static struct backend_request *late[16];
 static atomic_bool is_late;
-static char submissions[32]; /* those of the last launch */
+static char submissions[64]; /* those of the last launch */
 static uint64_t seed;	     /* of the name of the last launch */
 static int begin_err;	     /* what the start has said */
 
@@ -165,15 +165,6 @@ static const struct backend_ops ops = {
 
 /* --- the rig --- */
 
-static char told[128]; /* what was told of the jobs of earlier runs */
-
-static void on_launched(void *data, const char *file, const char *id, const char *submission)
-{
-	size_t n = strlen(told);
-
-	snprintf(told + n, sizeof(told) - n, "%s %s %s\n", file, id, submission);
-}
-
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
 	if (b.held)
@@ -259,10 +250,7 @@ static int setup_held(void **state)
 	diag_setup(DIAG_ERROR, false);
 	strcpy(base, "/tmp/kxfs-unit-held-XXXXXX");
 	assert_non_null(mkdtemp(base));
-	b = (struct backend){.ops = &ops,
-			     .config = {.state_dir = base, .history_keep = HISTORY_S},
-			     .events = {.launched = on_launched}};
-	*told = '\0';
+	b = (struct backend){.ops = &ops, .config = {.state_dir = base, .history_keep = HISTORY_S}};
 	whole = true;
 	unseen = is_late = false;
 	refuse = 0;
@@ -360,6 +348,7 @@ static void expect(const char *want)
 
 static void on_submit(void *data, const struct backend_result *result)
 {
+	memcpy(data, result->uuid, JOB_FILES_UUID);
 	note("submit %d%s%s", -result->err, *result->id ? " " : "", result->id);
 }
 
@@ -373,6 +362,13 @@ static void on_cancel(void *data, const struct backend_result *result)
 	note("cancel %d", -result->err);
 }
 
+static char uuids[26][JOB_FILES_UUID]; /* of submissions, by the first letter of their names */
+
+static char *uuid_of(const char *name)
+{
+	return uuids[*name - 'a'];
+}
+
 /* Submit NAME with ARGS; what is done and answered is SAID. */
 static void submit(const char *name, const char *args, const char *said)
 {
@@ -380,30 +376,28 @@ static void submit(const char *name, const char *args, const char *said)
 		text_print("name: %s\nroles: [{name: r, image: i, entrypoint: e}]\n"
 			   "scheduler_args: {%s}\n",
 			   name, args);
-	cleanup_free char *submission = text_print("uuid-%s", name);
 
 	backend_submit(&b,
 		       &(struct backend_submission){.file = "a.yaml",
 						    .text = text,
 						    .len = strlen(text),
-						    .submitter = "ada@login1",
-						    .submission = submission},
-		       on_submit, NULL);
+						    .submitter = "ada@login1"},
+		       on_submit, uuid_of(name));
 	expect(said);
 }
 
 static void control(const char *name, enum spec_action action)
 {
-	cleanup_free char *id = text_print("%s-1", name), *uid = text_print("uuid-%s", name);
+	cleanup_free char *id = text_print("%s-1", name);
 
-	backend_control(&b, id, uid, action, NULL, on_control, NULL);
+	backend_control(&b, id, uuid_of(name), action, NULL, on_control, NULL);
 }
 
 static void cancel(const char *name)
 {
-	cleanup_free char *id = text_print("%s-1", name), *uid = text_print("uuid-%s", name);
+	cleanup_free char *id = text_print("%s-1", name);
 
-	backend_cancel(&b, id, uid, on_cancel, NULL);
+	backend_cancel(&b, id, uuid_of(name), on_cancel, NULL);
 }
 
 struct seen {
@@ -513,7 +507,7 @@ static void test_release(void **state)
 	control("b", SPEC_RELEASE);
 	expect("control 0, launch b-1");
 	/* What was launched is the submission that was answered for. */
-	assert_string_equal(submissions, "uuid-b");
+	assert_string_equal(submissions, uuid_of("b"));
 	assert_true(seed == shown);
 	pass(6);
 	expect_live(1);
@@ -563,10 +557,10 @@ static void test_removed_unsynced(void **state)
 /* A release is accepted when it is on disk, and refused when it can't be written there. */
 static void test_release_not_recorded(void **state)
 {
-	cleanup_free char *path = text_print("%s/jobs/uuid-a", base);
-	cleanup_free char *aside = text_print("%s/aside", base);
+	cleanup_free char *aside = text_print("%s/aside", base), *path = NULL;
 
 	submit("a", "hold: true", "submit 0 a-1");
+	path = text_print("%s/jobs/%s", base, uuid_of("a"));
 	assert_int_equal(rename(path, aside), 0);
 	control("a", SPEC_RELEASE);
 	expect("control 2");
@@ -699,23 +693,25 @@ static void test_unlisted(void **state)
 
 static void test_unread(void **state)
 {
-	cleanup_free char *path = text_print("%s/jobs/uuid-a", base);
-	cleanup_free char *said = text_print(
-		"%s can't be read: Input/output error; to start without that job, mv %s elsewhere",
-		path, path);
+	cleanup_free char *path = NULL, *said = NULL;
 
 	submit("a", "hold: true", "submit 0 a-1");
-	expect_start_fails("uuid-a", said);
+	path = text_print("%s/jobs/%s", base, uuid_of("a"));
+	said = text_print(
+		"%s can't be read: Input/output error; to start without that job, mv %s elsewhere",
+		path, path);
+	expect_start_fails(uuid_of("a"), said);
 }
 
 /* No bit of a record can change what becomes of its job. */
 static void test_flipped_bit(void **state)
 {
-	cleanup_free char *flip =
-		text_print("sed -i '2s/\"hold\":true/\"hold\":null/' %s/jobs/uuid-a", base);
-	cleanup_free char *aside = text_print("%s/aside/uuid-a.record", base);
+	cleanup_free char *flip = NULL, *aside = NULL;
 
 	submit("a", "hold: true", "submit 0 a-1");
+	flip = text_print("sed -i '2s/\"hold\":true/\"hold\":null/' %s/jobs/%s", base,
+			  uuid_of("a"));
+	aside = text_print("%s/aside/%s.record", base, uuid_of("a"));
 	assert_int_equal(system(flip), 0); /* NOLINT(cert-env33-c) */
 	restart();
 	assert_int_equal(begin_err, 0);
@@ -766,7 +762,7 @@ static void test_seen_though_refused(void **state)
 	submit("a", "hold: true", "submit 0 a-1");
 	control("a", SPEC_RELEASE);
 	expect("control 0, launch a-1");
-	job_is("a-1", "uuid-a", SPEC_RUNNING);
+	job_is("a-1", uuid_of("a"), SPEC_RUNNING);
 	refuse = -EIO;
 	call(answer_launch, late[0]);
 	pass(10);
@@ -820,10 +816,10 @@ static void test_restart(void **state)
 	pass(10);
 	expect_now("");
 	assert_shown("a-1", SPEC_PENDING, "Launching");
-	job_is("b-1", "uuid-b", SPEC_RUNNING);
+	job_is("b-1", uuid_of("b"), SPEC_RUNNING);
 	call(take_charge, NULL);
 	expect("launch a-1");
-	assert_string_equal(submissions, "uuid-a");
+	assert_string_equal(submissions, uuid_of("a"));
 	pass(10);
 	expect_now("");
 	expect_live(2);
@@ -876,6 +872,7 @@ static void make_sent(void *done)
 
 	head->state = RECORD_SUBMITTING;
 	head->own = true;
+	strcpy(uuid_of("s"), "uuid-s");
 	spec_set(&head->key, "uuid-s");
 	spec_set(&head->id, "s-1");
 	spec_set(&head->file, "s.yaml");
@@ -961,34 +958,55 @@ static void test_known_late(void **state)
 	call(go_unclear, NULL);
 	restart();
 	call(take_charge, NULL);
-	job_is("a-1", "uuid-a", SPEC_RUNNING);
+	job_is("a-1", uuid_of("a"), SPEC_RUNNING);
 	pass(10);
 	expect_now("");
 	expect_live(1);
 }
 
+/* NAME.job of the file of all jobs shows ID in PLACE, or (NULL) nothing. */
+static void assert_link(const char *id, enum backend_place place)
+{
+	struct backend_file found;
+	const int err = job_files_find(records_files(b.records), "a.yaml", &found);
+
+	assert_int_equal(err, id ? 0 : -ENOENT);
+	if (!id)
+		return;
+	assert_string_equal(found.id, id);
+	assert_int_equal(found.place, place);
+	free(found.id);
+}
+
 /*
- * A start tells of each job that is held, since a crash may have taken the verdict on its file; of a job that was
- * launched the implementation tells.
+ * NAME.job shows a job that is held, and one that never was launched, also after a restart; not one that the user
+ * removed.
  */
-static void test_told(void **state)
+static void test_link(void **state)
 {
 	submit("a", "hold: true", "submit 0 a-1");
+	assert_link("a-1", BACKEND_JOBS);
 	submit("b", "hold: true", "submit 0 b-1");
 	submit("c", "'after': [ok:b-1]", "submit 0 c-1");
+	assert_link("c-1", BACKEND_JOBS);
 	cancel("b");
 	expect("cancel 0");
 	pass(1);
 	assert_shown("c-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
+	assert_link("c-1", BACKEND_HISTORY);
+	restart();
+	assert_link("c-1", BACKEND_HISTORY);
+	call(take_charge, NULL);
 	submit("d", "begin: 2001-01-01", "submit 0 d-1, launch d-1");
 	pass(6);
 	expect_live(1);
-	assert_int_equal(n_records(), 3);
-	assert_string_equal(told, "");
+	assert_link("d-1", BACKEND_JOBS);
+	submit("e", "hold: true", "submit 0 e-1");
+	cancel("e");
+	expect("cancel 0");
+	assert_link(NULL, 0);
 	restart();
-	assert_non_null(strstr(told, "a.yaml a-1 uuid-a\n"));
-	assert_non_null(strstr(told, "a.yaml c-1 uuid-c\n"));
-	assert_int_equal(strlen(told), 2 * strlen("a.yaml a-1 uuid-a\n"));
+	assert_link(NULL, 0);
 }
 
 /* Soon N launches have been asked for. */
@@ -1043,12 +1061,12 @@ static void test_unseen(void **state)
 
 static void test_damaged(void **state)
 {
-	cleanup_free char *copy = text_print("cd %s/jobs; cp uuid-a uuid-c; echo x > uuid-d; "
-					     "mv uuid-b uuid-e",
-					     base);
+	cleanup_free char *copy = NULL;
 
 	submit("a", "begin: +1h", "submit 0 a-1");
 	submit("b", "begin: +1h", "submit 0 b-1");
+	copy = text_print("cd %s/jobs; cp %s uuid-c; echo x > uuid-d; mv %s uuid-e", base,
+			  uuid_of("a"), uuid_of("b"));
 	assert_int_equal(system(copy), 0); /* NOLINT(cert-env33-c) */
 	restart();
 	assert_false(store_has("b-1"));
@@ -1117,7 +1135,7 @@ int main(void)
 		TEST(test_known_late),
 		TEST(test_sent),
 		TEST(test_sent_killed),
-		TEST(test_told),
+		TEST(test_link),
 		TEST(test_few_at_once),
 		TEST(test_unseen),
 		TEST(test_damaged),

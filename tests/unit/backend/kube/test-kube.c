@@ -177,8 +177,7 @@ static void test_stop(void **state)
 			const struct backend_submission s = {.file = "a.yaml",
 							     .text = RIG_APP,
 							     .len = strlen(RIG_APP),
-							     .submitter = "a",
-							     .submission = "s-a"};
+							     .submitter = "a"};
 
 			/* Submit, and go on while the pool has the work. */
 			backend_submit(rig.b, &s, rig_reply, NULL);

@@ -415,17 +415,30 @@ static void test_stop_late(void **state)
 	until(has_state(w, id, SPEC_CANCELLED));
 }
 
-/* That a job was launched may not have been told before, even of a job that is over. */
-static void test_ended_is_told(void **state)
+/* The job of a file is found, also after a restart, until the link is removed. */
+static void test_file(void **state)
 {
 	struct world *w = *state;
 	cleanup_free char *id = submit_sh(w, "true", 1, NULL);
+	struct backend_file found;
 
 	until(has_state(w, id, SPEC_SUCCEEDED));
-	world_stop(w);
-	assert_string_equal(w->launched, "");
-	assert_int_equal(world_start(w), 0);
-	assert_string_equal(w->launched, id);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(backend_file(w->b, "app.yaml", &found), 0);
+		assert_string_equal(found.id, id);
+		assert_int_equal(found.place, BACKEND_JOBS);
+		assert_true(backend_knows_digest(w->b, found.digest));
+		free(found.id);
+		world_stop(w);
+		assert_int_equal(world_start(w), 0);
+	}
+	assert_int_equal(backend_file(w->b, "b.yaml", &found), -ENOENT);
+	assert_int_equal(backend_unlink_file(w->b, "app.yaml"), 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(backend_file(w->b, "app.yaml", &found), -ENOENT);
+		world_stop(w);
+		assert_int_equal(world_start(w), 0);
+	}
 }
 
 static void test_history_keep(void **state)
@@ -521,7 +534,7 @@ int main(int argc, char **argv)
 		world_test(test_stop_late),
 		world_test(test_crash_and_lost),
 		world_test(test_synced),
-		world_test(test_ended_is_told),
+		world_test(test_file),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
 		world_test(test_half_removed),
