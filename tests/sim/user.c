@@ -673,10 +673,10 @@ static void judge_name(unsigned name, pid_t pid)
 			 w->job);
 	/*
 	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses reports that to its
-	 * caller only.
+	 * caller only. The link goes with the record of its job.
 	 */
-	if (!w->created && w->life == sim_life() && no_link && no_error &&
-	    !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
+	if (!w->created && !w->removed && !w->undone && w->life == sim_life() && no_link &&
+	    no_error && !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
 }
 
