@@ -656,6 +656,7 @@ static void copy_job(void *data)
 	json_object_object_del(json, "status");
 	copy = object_add(job->of, json);
 	copy->foreign = true;
+	users_copied(copy->name);
 	sim_say("server", "job %s is somebody else's now", copy->name);
 	cluster_begins(copy);
 }

@@ -44,6 +44,7 @@ struct write {
 	enum fate fate;
 	unsigned created;
 	bool undone; /* by a restored etcd */
+	bool copied; /* somebody else has replaced the job by a copy */
 	bool told;   /* kxfs has shown it as launched */
 	char *job, *uid;
 	int err;
@@ -198,6 +199,14 @@ bool users_may_be_not_known(const char *job)
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
 
 	return !sim_machine && tag < n_writes && writes[tag].held && !is_at_server(job);
+}
+
+void users_copied(const char *job)
+{
+	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
+
+	if (tag < n_writes)
+		writes[tag].copied = true;
 }
 
 /* --- what the server sees --- */
@@ -661,7 +670,7 @@ static void judge_name(unsigned name, pid_t pid)
 	cleanup_free char *link = text_print("submit/n%u.yaml.job", name), *target = NULL;
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
-	bool there = w->created && !w->undone && !w->removed && is_at_server(w->job);
+	bool there = w->created && !w->undone && !w->removed && !w->copied && is_at_server(w->job);
 
 	if (!alone[name])
 		return;

@@ -301,6 +301,8 @@ void users_refused(const char *body);
 void users_created(const char *body, const char *name, const char *uid);
 /* The job UID was made after what a restored etcd knows. */
 void users_undone(const char *uid);
+/* Somebody else has removed JOB and made a copy of it. */
+void users_copied(const char *job);
 /*
  * On a machine, JOB is of TAG: kxfs gives it to a helper in life LIFE (BOOT as of sim_boots), and its program starts.
  * FIRST: of the first attempt.
