@@ -32,8 +32,8 @@ def class_of(path, spared):
     """PATH without the parts that differ between jobs; None if it belongs to the other job, whose folder is SPARED."""
     if "other" in path or spared in path:
         return None
-    path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "JOB", path)
     path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "HEX", path)
+    path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "JOB", path)
     path = re.sub(r"(?<=fuse_hidden)[0-9a-f]+", "HEX", path)
     return re.sub(r"[0-9]+", "0", path)
 
