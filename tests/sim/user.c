@@ -10,8 +10,9 @@
  *	not known
  *	anything else			it has been launched once, or not at all
  *
- * In the end, a while after the last fault: each name that was written has its verdict, and the verdict is true; jobs/
- * shows what the server has.
+ * In the end, a while after the last fault: each name that was written has its result: NAME.job leads to the job of the
+ * last accepted write, if that is there; NAME.error says why nothing was launched, until the mount ends. jobs/ shows
+ * what the server has.
  */
 #include <errno.h>
 #include <fcntl.h>
