@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive, a directory beside the state directory. Whatever fails, and whenever kxfs is killed or the machine goes
- * down:
+ * The archive, a directory beside the state directory. Whatever fails, and whenever kxfs is killed or the machine loses
+ * power:
  *
- *	a job that has its name there is whole: all its files, and of each run all that it has printed, unless its
- *	status says what is missing; and it never changes
+ *	a job whose directory is there is complete: all files, and all output of each run, unless its status reports
+ *	what is missing; and it never changes
  *
- * In the end each job that is over is there, and what was read of a log is there where the state directory has no room
- * for it any more (reader.c).
+ * At the end each finished job is there. Output that was read earlier and that the state directory has no space for is
+ * there too (reader.c).
  */
 #include "spec/base/mem.h"
 #include "tests/sim/disk.h"
@@ -17,7 +17,7 @@
 
 #define EACH_S 1
 
-/* A job's directory, when it was seen first. */
+/* A job's directory, as it was when it was first seen. */
 struct copy {
 	char *path, *text;
 	bool there;
@@ -45,7 +45,7 @@ static char *file_of(const char *dir, const char *name)
 	return bytes ? mem_copy((const char *)bytes, n) : NULL;
 }
 
-/* The directory PATH, whose job was called ID. */
+/* Check that PATH, the directory of a job that had the id ID, is complete. */
 static void check_whole(const char *path, const char *id)
 {
 	static const char *const names[] = {"uid",	   "state", "status",
@@ -57,7 +57,7 @@ static void check_whole(const char *path, const char *id)
 	for (size_t i = 0; i < array_size(names); i++) {
 		cleanup_free char *text = file_of(path, names[i]);
 
-		/* A job that has succeeded needs no words. */
+		/* `why` is empty for a job that has succeeded. */
 		if (!text || (*text ? text[strlen(text) - 1] != '\n' : !streq(names[i], "why")))
 			sim_fail("%s/%s is not whole", path, names[i]);
 	}
@@ -135,7 +135,7 @@ void archive_after_power_cut(void)
 	for (struct copy *c = copies; c; c = c->next) {
 		cleanup_free char *text = sim_disk_text(c->path);
 
-		/* The rename may not have come to the disk; then the job is copied again. */
+		/* The rename may be lost; the job is then copied again. */
 		c->there = text != NULL;
 	}
 	archive_look();

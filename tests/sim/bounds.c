@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bounds, whatever fails:
+ * Bounds on what kxfs uses, whatever fails:
  *
- *	requests	at any moment: of one thing (a list, a watch, a log, a job) no more than three a second for
- *			ten seconds. What fails is asked again after half a second or less, and then after twice as long
- *			each time (backend/client/watch.h, backend/kube/requests.h)
- *	descriptors	at any moment: so many, and some more where jobs have several replicas; in the end those of
- *			directories that stay open, and some for each job that goes on, whose output is being kept,
- *			and for each who follows one: of the merged log two of each of its runs, and one of its own
- *	memory		a fixed amount, and more for each job that was launched, for each read that waits for the
- *			disk, and for what others have put into their jobs; in the end, when nothing is under way,
- *			less. A sanitizer counts none (memory.c)
- *	those who wait	at any moment: who waits for an answer has it within a minute, a read of what blocks excepted;
- *			nobody who was answered stays parked (fuse.c)
+ *	requests	at any moment: for one resource (a list, a watch, a log, a job) at most three a second in
+ *			any ten seconds. A failed request is retried after at most half a second, and then after twice
+ *			as long each time (backend/client/watch.h, backend/kube/requests.h)
+ *	descriptors	at any moment: a fixed number, and more if jobs have several replicas. At the end: those of
+ *			directories that stay open, some for each running job whose output is captured, and for each
+ *			reader that follows a merged log one, and two for each run
+ *	memory		a fixed amount, and more for each launched job, for each read that waits for the disk, and for
+ *			what other users have put into their jobs. At the end, when kxfs is idle, less. Not counted
+ *			under a sanitizer (memory.c)
+ *	answers		at any moment: a request is answered within a minute, except reads of files that block; no
+ *			answered request stays parked (fuse.c)
  */
 #include "spec/base/mem.h"
 #include "tests/sim/disk.h"
@@ -20,9 +20,9 @@
 #include "tests/sim/world.h"
 
 #define WINDOW_S     10
-#define MOST_ASKED   30 /* in so long */
-#define TRIES	     12 /* after which a log is given up for now, */
-#define TRIED_S	     60 /* and asked for again within this */
+#define MOST_ASKED   30 /* in that time */
+#define TRIES	     12 /* after which kxfs may stop requesting a log for now, */
+#define TRIED_S	     60 /* and request it again within this time */
 #define OPEN	     128
 #define OPEN_OF_MANY 256
 #define STAYING	     10
@@ -33,10 +33,13 @@
 #define STAYS_HELD   (320u << 10)
 #define HELD_OF_JOB  (24u << 10)
 #define HELD_OF_READ (64u << 10) /* the buffer of a read that waits for the disk */
-/* An object of others is there in its view, in what it was before, and in the texts that were made of it. */
+/* kxfs has an object in its view, in the view before, and in texts rendered from it. */
 #define HELD_COPIES 8
 
-/* What is asked for, and how often since; LAST, and ALL: when it was asked for last, and how often in this life. */
+/*
+ * A requested resource: the number of recent requests, the time of the last, and the number in this
+ * life (ALL).
+ */
 struct asked {
 	char *what;
 	uint64_t since, last;
@@ -46,7 +49,10 @@ struct asked {
 
 static struct asked *all_asked;
 
-/* What of QUERY makes it another thing: a list of one object's, a watch, the run before. malloc'ed. */
+/*
+ * Return the part of QUERY that makes it a request for another resource: one object, a watch, the
+ * previous run. malloc'ed.
+ */
 static char *part_of(const char *query)
 {
 	const char *selector = strstr(query, "fieldSelector=");
@@ -59,14 +65,14 @@ static char *part_of(const char *query)
 void bounds_asked(const char *method, const char *path, const char *body)
 {
 	const char *query = path + strcspn(path, "?");
-	/* Each job that is made is one of its own. */
+	/* Each created job is a resource of its own. */
 	const char *tag = body ? strstr(body, "tag-") : NULL;
 	cleanup_free char *part = part_of(query);
 	cleanup_free char *what = text_print("%s %.*s %s%.*s", method, (int)(query - path), path,
 					     part, tag ? TAG_LEN : 0, tag ? tag : "");
 	struct asked *a = all_asked;
 
-	/* Pages of a list may be as small as the server likes. */
+	/* A list may take any number of pages. */
 	if (strstr(query, "continue="))
 		return;
 	while (a && !streq(a->what, what))
@@ -101,7 +107,7 @@ bool bounds_gives_up(const char *job)
 	return ret;
 }
 
-/* Those of several replicas have more. */
+/* Jobs with several replicas use more memory. */
 static size_t held_of_jobs(void)
 {
 	return (sim_faults.roles ? 3 : 1) * HELD_OF_JOB * (users_launched() + hostile_made()) +

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of the simulated cluster: server.c keeps objects and tells of their changes, a controller for each kind of
- * job acts on them, and kubelet.c runs pods.
+ * The inside of the simulated cluster: server.c stores objects and sends watch events, a controller
+ * for each kind of job acts on the objects, and kubelet.c runs pods.
  */
 #pragma once
 
@@ -11,12 +11,13 @@
 #include "tests/sim/world.h"
 
 #define MOST_RUNS    5
-#define SERVER_KINDS 4 /* of jobs at most */
+#define SERVER_KINDS 4 /* at most, of jobs */
 /*
- * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost,
- * has it launched twice: its name is free then, and the server knows nothing of it any more.
+ * Nobody removes a job before this time has passed. If a job were removed while kxfs still retries
+ * the POST whose reply was lost, the retry would create the job a second time: the name is free and
+ * the server has forgotten the first one.
  */
-#define KEPT_S 90 /* and as long as the server may be away */
+#define KEPT_S 90 /* longer than the server may be unreachable */
 
 enum collection {
 	JOBS,
@@ -27,20 +28,23 @@ enum collection {
 	WORKLOADS,
 	LOCAL_QUEUES,
 	CLUSTER_QUEUES,
-	LINKS, /* between a JobSet and its pods, in a history of chains (world.h) */
+	LINKS, /* the owners between a JobSet and its pods, in a history with chains (world.h) */
 	N_COLLECTIONS
 };
 
-/* One run of a pod's container: when it ran, and the first line that its node still has. */
+/* One run of a pod's container: its times, and the first line that the node still has. */
 struct run {
 	uint64_t began, ended; /* us; 0: not yet */
 	size_t kept;
 };
 
-/* What is wrong with a resource: who mounts has no right to it, nothing of it can be made, it is not served. */
+/*
+ * Faults of a resource: the mounting user has no right to it; its definition is being removed, so
+ * nothing can be created; it is not served.
+ */
 enum trouble { NO_TROUBLE, FORBIDDEN, ENDS, UNSERVED };
 
-/* What has a path of its own. */
+/* A resource of the API: it has its own path. */
 struct resource {
 	enum collection in;
 	const char *path, *api, *kind;
@@ -54,50 +58,53 @@ struct object {
 	char *name;
 	struct json_object *json;
 	bool gone;
-	bool foreign;		/* somebody else has made it, or its job */
+	bool foreign;		/* another user created it, or its job */
 	bool hostile;		/* no controller acts on it (hostile.c) */
-	bool deleted;		/* somebody has deleted it, and it goes some time later */
-	bool undone;		/* it was made after what a restored etcd knows */
+	bool deleted;		/* deletion was requested; it is removed some time later */
+	bool undone;		/* it was created after the backup from which etcd was restored */
 	uint64_t made, changed; /* us */
 	/* Of a job: */
-	/* The phase, by Volcano's word for it, whatever kind the job is of; "" until its controller has seen it. */
+	/* The phase in Volcano's terms for all kinds; "" until the controller has seen the job. */
 	const char *phase;
 	bool begun;	/* its controller has seen it */
-	bool suspended; /* once, by somebody, or made so */
+	bool suspended; /* it was suspended at least once, by a user or when it was created */
 	bool queued;	/* Kueue suspends and resumes it */
-	bool revived;	/* by a restored etcd, by which it is not what it was */
+	bool revived;	/* restoring etcd has set it back to an earlier version */
 	/*
-	 * Of one that is not Volcano's: how often it was tried again (a link: its job), and its pod failed in the
-	 * present try.
+	 * Kinds other than Volcano's: the number of restarts (a link: of its job), and of the pod
+	 * failures since the last restart.
 	 */
 	unsigned attempt, failures;
 	/* Of a pod, or a Workload: */
 	struct object *job;
-	const struct object *owner; /* another that controls it, as it says; NULL: none */
+	const struct object *owner; /* another controlling owner in its metadata, or NULL */
 	const char *container;
 	struct run runs[MOST_RUNS];
 	size_t n_runs;
-	bool reruns;   /* its container runs again when it has failed */
-	bool between;  /* and waits for that */
-	bool injected; /* a webhook has put a container into it that is not the job's */
+	bool reruns;   /* its container is restarted after a failure */
+	bool between;  /* the container waits for its restart */
+	bool injected; /* a webhook has added a container */
 	bool over;     /* it does not run any more */
 	bool failed;
-	bool counted; /* its controller has heard that it has ended */
+	bool counted; /* its controller has seen that it has ended */
 };
 
-/* A kind of job, and what its controller does. */
+/* A kind of jobs and the callbacks of its controller. */
 struct controller {
-	const char *source; /* the word for it in kxfs's SOURCE */
+	const char *source; /* the kind's name in kxfs's SOURCE */
 	const char *api, *plural, *kind;
-	sim_fn begins; /* it sees the job for the first time */
-	sim_fn remove; /* somebody has asked for that */
-	/* It sees the job of a restored etcd, and has forgotten all that it had planned. */
+	sim_fn begins; /* the controller sees the job for the first time */
+	sim_fn remove; /* the deletion of the job was requested */
+	/* The controller sees the job again after etcd was restored; its earlier plans are lost. */
 	sim_fn restored;
-	/* VALUE has been patched into KEY of JOB's spec; NULL: nobody does that. */
+	/* KEY in JOB's spec was patched to VALUE. NULL: no user patches jobs of this kind. */
 	void (*patched)(struct object *job, const char *key, const struct json_object *value);
-	/* Of those whose pods controllers.c makes: is there a further try after one more failure of JOB's pod? */
+	/*
+	 * Kinds whose pods controllers.c creates: true if the job is restarted after one more
+	 * failure of its pod.
+	 */
 	bool (*goes_on)(const struct object *job);
-	/* And it hears that POD has ended. */
+	/* The same kinds: POD of JOB has ended. */
 	void (*pod_over)(struct object *job, struct object *pod);
 };
 extern const struct controller controller_volcano, controller_mcad, controller_appwrapper,
@@ -105,52 +112,55 @@ extern const struct controller controller_volcano, controller_mcad, controller_a
 
 /* --- server.c --- */
 
-/* In US, unless etcd is restored meanwhile: controllers begin anew then. */
+/*
+ * Call FN(DATA) after US microseconds, unless etcd is restored before: controllers then start
+ * afresh.
+ */
 void cluster_after(uint64_t us, sim_fn fn, void *data);
-/* What KEY of a map is, which is made if it is not there. */
+/* Return the value of KEY, a map, which is created if it is missing. */
 struct json_object *json_at(struct json_object *o, const char *key);
 void json_put(struct json_object *o, const char *key, const char *value);
 const char *json_get(struct json_object *o, const char *key);
-/* As deep as others may make it; NULL: it is none. */
+/* Parse TEXT, which may be nested as deeply as users can make it. NULL if it is not JSON. */
 struct json_object *json_parse(const char *text);
 const char *json_print(const struct json_object *o);
 const char *object_uid(const struct object *o);
 const char *cluster_time(char ret[32]);
-/* The condition TYPE of STATUS, borrowed; it is made where there is none. */
+/* Return the condition TYPE of STATUS, borrowed; it is added if it is missing. */
 struct json_object *cluster_condition(struct json_object *status, const char *type);
 
-/* O is another than watches know. TYPE as they say it. */
+/* O has changed: send it to watches as an event of TYPE. */
 void object_changed(struct object *o, const char *type);
-/* NULL: there is none. */
+/* Return NULL if there is no such object. */
 struct object *object_find(enum collection in, const char *name);
-/* That of the K-th kind of jobs is troubled; watches of it end. */
+/* Set the fault of the K-th kind of jobs, and end its watches. */
 void cluster_trouble(size_t k, enum trouble trouble);
-/* That of what is not a job. */
+/* Return the resource of a collection other than JOBS. */
 const struct resource *resource_of(enum collection in);
-/* JSON is given away. */
+/* Take ownership of JSON. */
 struct object *object_add(const struct resource *of, struct json_object *json);
 void object_drop(struct object *o);
-/* For so long nobody removes a job (KEPT_S). */
+/* Return the time for which nobody removes a job (KEPT_S). */
 uint64_t cluster_kept_us(void);
-/* Its controller is to see JOB, which somebody has made. */
+/* A user has created JOB: schedule its controller. */
 void cluster_begins(struct object *job);
-/* JOB has ended; some time later somebody may remove it. */
+/* JOB has ended; another user may remove it some time later. */
 void server_ended(struct object *job);
-/* The K-th of all that there ever were; NULL: no more. */
+/* Return the K-th of all objects that were ever created, or NULL. */
 struct object *object_at(size_t k);
-/* Is JOB there, and in PHASE? */
+/* True if JOB exists and is in PHASE. */
 bool object_is(const struct object *job, const char *phase);
 
 void server_reply_with(struct server_reply *ret, int status, char *body);
 void server_refuse(struct server_reply *ret, int status, const char *reason);
-/* What follows KEY in PATH; "". */
+/* Return the value of the query parameter KEY in PATH, or "". */
 const char *path_query(const char *path, const char *key);
 
 struct server_watch {
-	const struct resource *of; /* NULL: it is the log of POD */
-	size_t at;		   /* of the changes, or the next line */
+	const struct resource *of; /* NULL if this streams the log of POD */
+	size_t at;		   /* position in the changes, or the next line of the log */
 	const struct object *pod;
-	size_t run; /* of it */
+	size_t run; /* the run of POD */
 	bool follow;
 	unsigned version;
 	uint64_t lag;
@@ -163,9 +173,9 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data);
 
 /* --- hostile.c --- */
 
-/* What a program leaves when it ends, as in a text of JSON. */
+/* Return a termination message, escaped for JSON. */
 const char *hostile_words(void);
-/* JOB is gone. */
+/* JOB was removed. */
 void hostile_gone(const struct object *job);
 
 /* --- volcano.c --- */
@@ -174,49 +184,49 @@ void volcano_command(const char *body, size_t len, struct server_reply *ret);
 
 /* --- controllers.c --- */
 
-/* A controller does it. */
+/* Call FN(DATA) as a controller, within SECONDS. */
 void controller_soon(unsigned seconds, sim_fn fn, void *data);
 struct json_object *job_status(const struct object *job);
-/* Of its template, with the names, labels and owner that its controller gives it. */
+/* Create a pod from JOB's template, with the names, labels and owner that its controller sets. */
 void job_make_pod(struct object *job);
-/* Those of JOB go, some time later; ENDED: also those that have ended. */
+/* Delete the pods of JOB, which are removed some time later. ENDED: also those that have ended. */
 void job_delete_pods(const struct object *job, bool ended);
-/* The controller of JOB, which runs, is to hear that POD has ended. */
+/* Notify the controller of JOB, which runs, again that POD has ended. */
 void job_over_again(struct object *job, struct object *pod);
-/* Kueue has it that JOB waits, or goes on. */
+/* Kueue suspends JOB (WAITS) or resumes it. */
 void job_queue(struct object *job, bool waits);
 
 /* --- kueue.c --- */
 
-/* From now on the cluster has it. */
+/* Install Kueue in the cluster. */
 void kueue_begin(void);
-/* JOB, an object, is about to be made. */
+/* The object JOB is about to be created: Kueue's webhook may suspend it. */
 void kueue_admit(struct json_object *job);
-/* It has been made, has ended, is gone. */
+/* JOB was created, has finished, was removed. */
 void kueue_begins(struct object *job);
 void kueue_finished(const struct object *job);
 void kueue_gone(const struct object *job);
 
 /* --- kubelet.c --- */
 
-/* JSON, which is given away, is a pod of JOB, whose container is called CONTAINER. */
+/* Add the pod JSON, of which this takes ownership, to JOB. Its container is called CONTAINER. */
 struct object *pod_add(struct object *job, struct json_object *json, const char *container);
-/* The newest pod of JOB that is there; NULL: none. */
+/* Return the newest pod of JOB that exists, or NULL. */
 struct object *cluster_pod(const struct object *job);
-/* Say that POD is in PHASE, and STATE of its container. */
+/* Set the phase of POD, and the state of its container. */
 void pod_container(struct object *pod, const char *phase, const char *state);
-/* Its container has ended with CODE; PHASE as pod_container has it. */
+/* POD's container has exited with CODE; set PHASE. */
 void pod_ended(struct object *pod, const char *phase, int code);
 bool pod_is_running(const struct object *pod);
-/* The container of POD begins a run. */
+/* Start a run of POD's container. */
 void pod_begin(struct object *pod);
-/* POD does not run any more. */
+/* End the current run of POD for good. */
 void pod_end(struct object *pod);
-/* Its node and the server have nothing of POD any more. */
+/* POD was removed from its node and from the server. */
 void pod_removed(void *pod);
-/* How many lines has R printed? */
+/* Return the number of lines that R has printed. */
 size_t run_printed(const struct run *r);
-/* A pod's uid with the number of a run in the place of four zeros. */
+/* Copy POD's uid to RET, with the number of the run in four of its zeros. */
 void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1]);
 struct server_watch *kubelet_log(const char *path, server_event_fn fn, void *data,
 				 struct server_reply *ret);

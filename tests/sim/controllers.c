@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controllers of AppWrappers, JobSets and batch Jobs, as they are seen in recordings (tests/replay/data): each job
- * has one pod at a time, whose container ends some moments before its phase says so, and whose controller hears of that
- * some moments later. A pod that has failed, or was thrown out, is followed by another as often as the job allows.
+ * The controllers of AppWrappers, JobSets and batch Jobs, as recorded (tests/replay/data). Each job has one pod at a
+ * time. A pod's container exits some moments before the pod's phase shows it, and the controller sees that some moments
+ * later. A pod that has failed or was evicted is replaced as often as the job allows.
  *
- *	AppWrapper	Suspended at first; a minute after a failure its pods go, and come again under their names
- *	JobSet		the pods of an attempt go before those of the next come; or its Job makes one pod anew
- *	Job		pods that have ended stay; what is about to come is said before (FailureTarget and so on)
+ *	AppWrapper	Suspended at first; its pods are deleted a minute after a failure, and created again
+ *	JobSet		the pods of an attempt are deleted before the next are created; or its Job replaces a single pod
+ *	Job		finished pods remain; conditions such as FailureTarget announce the end
  *
  * Each obeys spec.suspend, whoever sets it, until the job has ended.
  */
@@ -20,15 +20,15 @@
 #define LIMIT	    "workload.codeflare.dev.appwrapper/retryLimit"
 #define SET_LABEL   "jobset.sigs.k8s.io/"
 #define BATCH	    "batch.kubernetes.io/"
-#define GRACE_S	    60 /* in which an AppWrapper leaves pods alone that have failed */
-#define AGAIN_S	    10 /* after which a Job makes another pod */
+#define GRACE_S	    60 /* for which an AppWrapper does not touch failed pods */
+#define AGAIN_S	    10 /* after which a Job creates another pod */
 
 void controller_soon(unsigned seconds, sim_fn fn, void *data)
 {
 	cluster_after(sim_delay(SIM_SERVER, seconds * SIM_S), fn, data);
 }
 
-/* A node does it. */
+/* Call FN(DATA) as a node, within SECONDS. */
 static void node_soon(unsigned seconds, sim_fn fn, void *data)
 {
 	sim_after(sim_delay(SIM_SERVER, seconds * SIM_S), SIM_WORLD, fn, data);
@@ -39,7 +39,7 @@ static bool is_kind(const struct object *job, const char *source)
 	return streq(job->of->controller->source, source);
 }
 
-/* --- what a job says of itself --- */
+/* --- a job's status --- */
 
 struct json_object *job_status(const struct object *job)
 {
@@ -56,7 +56,7 @@ static void put_int(struct json_object *o, const char *key, unsigned n)
 	json_object_object_add(o, key, json_object_new_int((int)n));
 }
 
-/* The number KEY of O; NONE: there is none. */
+/* Return the number KEY of O, or NONE if there is none. */
 static unsigned number(struct json_object *o, const char *key, unsigned none)
 {
 	struct json_object *v;
@@ -83,7 +83,7 @@ struct json_object *cluster_condition(struct json_object *status, const char *ty
 	return c;
 }
 
-/* The condition TYPE of JOB holds, or does no more. */
+/* Set the condition TYPE of JOB to HOLDS. */
 static void condition(struct object *job, const char *type, bool holds, const char *reason)
 {
 	struct json_object *c = cluster_condition(job_status(job), type);
@@ -112,7 +112,7 @@ static bool is_over(const struct object *job)
 
 /* --- pods --- */
 
-/* Of how a JobSet, a Job and AppWrappers wrap it. */
+/* Return the pod template inside a JobSet, a Job or an AppWrapper. */
 static struct json_object *template_of(const struct object *job)
 {
 	struct json_object *spec = spec_of(job);
@@ -133,7 +133,7 @@ static struct json_object *template_of(const struct object *job)
 	return json_at(spec, "template");
 }
 
-/* The spec of the Job that makes the pods. */
+/* Return the spec of the Job that creates the pods. */
 static struct json_object *job_spec(const struct object *job)
 {
 	struct json_object *spec = spec_of(job);
@@ -183,7 +183,7 @@ static void label_indexed(const struct object *job, struct json_object *meta)
 	json_put(labels, SET_LABEL "restart-attempt", attempt);
 }
 
-/* The link of JOB in its present attempt, which is made anew for each. */
+/* Return the link of JOB's current attempt; each attempt gets a new one. */
 static struct object *need_link(const struct object *job)
 {
 	cleanup_free char *name = text_print("%s-main-0", job->name);
@@ -259,7 +259,7 @@ void job_make_pod(struct object *job)
 	node_soon(10, pod_starts, pod);
 }
 
-/* Has somebody asked for O to go? Else it is so from now on. */
+/* True if O was removed or its deletion requested before. Otherwise request it now. */
 static bool is_deleted(struct object *o)
 {
 	char when[32];
@@ -283,7 +283,7 @@ static void deleted(void *data)
 	pod_removed(pod);
 }
 
-/* Somebody asks for POD to go, which it does some time later. */
+/* Request the deletion of POD, which is removed some time later. */
 static void delete_pod(struct object *pod)
 {
 	if (is_deleted(pod))
@@ -300,7 +300,7 @@ void job_delete_pods(const struct object *job, bool ended)
 			delete_pod(o);
 }
 
-/* There is none of JOB that may still run. */
+/* True if a pod of JOB may still run. */
 static bool has_active(const struct object *job)
 {
 	const struct object *o;
@@ -340,7 +340,7 @@ static bool wrapper_is_retried(const struct object *job)
 	return job->attempt < wrapper_limit(job);
 }
 
-/* Is there a further try after one more failure of JOB's pod? */
+/* True if JOB is restarted after one more failure of its pod. */
 static bool goes_on(const struct object *job)
 {
 	return job->of->controller->goes_on(job);
@@ -356,7 +356,7 @@ static void pod_over(void *data)
 	job->of->controller->pod_over(job, pod);
 }
 
-/* Its phase says it, too. */
+/* Set the pod's phase, after its container has exited. */
 static void pod_says(void *data)
 {
 	struct object *pod = data;
@@ -368,8 +368,9 @@ static void pod_says(void *data)
 }
 
 /*
- * POD, whose job runs, has ended. What becomes of that is certain, though its controller does not say it yet. One that
- * is about to be suspended, or goes on soon, loses its pod, or has it a little longer.
+ * POD, whose job runs, has ended. The outcome is decided now, though the controller reports it
+ * later. If the job is about to be suspended or restarted, the pod may be removed before that or
+ * remain a little longer.
  */
 static void ends(struct object *pod, bool failed)
 {
@@ -403,7 +404,7 @@ static void container_ends(void *data)
 		sim_after(5 * SIM_S, SIM_WORLD, container_ends, pod);
 }
 
-/* Its node throws POD out. */
+/* The node evicts POD. */
 static void evict(void *data)
 {
 	struct object *pod = data;
@@ -551,7 +552,7 @@ static void indexed_terminates(void *data)
 	controller_soon(10, indexed_over, job);
 }
 
-/* SUSPENDS and RESUMES are what the controller does some moments after spec.suspend was set. */
+/* spec.suspend was set to VALUE: schedule SUSPENDS or RESUMES, the controller's reaction. */
 static void suspend(struct object *job, const struct json_object *value, sim_fn suspends,
 		    sim_fn resumes)
 {
@@ -634,7 +635,7 @@ static void wrapper_runs(void *data)
 		return;
 	job_make_pod(job);
 	condition(job, "Unhealthy", false, "FoundNoFailedPods");
-	/* Whoever suspends it now is heard when it runs. */
+	/* If the job is being suspended, the controller notices when the job runs. */
 	wrapper_says(job, "Running", object_is(job, "Aborting") ? "Aborting" : "Running");
 }
 
@@ -651,7 +652,7 @@ static void wrapper_resumes(void *data)
 {
 	struct object *job = data;
 
-	/* It was to be suspended, and has not heard of that. */
+	/* The controller has not noticed yet that the job is to be suspended. */
 	if (wrapper_is(job, "Running") && object_is(job, "Restarting"))
 		return wrapper_goes_on(job);
 	if (!wrapper_is(job, "Suspended") && !wrapper_is(job, "Resetting"))
@@ -683,7 +684,7 @@ static void wrapper_begins(void *data)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* All of JOB's pods have gone: it is WORD from now on. */
+/* All pods of JOB are removed: set its phase, and WORD in its status. */
 static void wrapper_cleared(struct object *job, const char *phase, const char *word)
 {
 	condition(job, "DeletingResources", false, "DeletionComplete");
@@ -700,7 +701,7 @@ static void wrapper_suspended(void *data)
 		return;
 	if (cluster_pod(job))
 		return controller_soon(3, wrapper_suspended, job);
-	/* Whoever has it go on meanwhile is heard now. */
+	/* If the job was resumed meanwhile, the controller notices now. */
 	if (json_object_get_boolean(json_at(spec_of(job), "suspend")))
 		return wrapper_cleared(job, "Suspended", "Aborted");
 	wrapper_cleared(job, "Suspended", "Restarting");
@@ -737,7 +738,7 @@ static void wrapper_failed(void *data)
 	server_ended(job);
 }
 
-/* JOB's pod has failed, or is not there. */
+/* JOB's pod has failed or is missing: restart the job, or let it fail. */
 static void wrapper_retries(struct object *job)
 {
 	job_delete_pods(job, true);
@@ -753,7 +754,7 @@ static void wrapper_retries(struct object *job)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* The time is over in which POD, which has failed, is left alone. */
+/* The grace period of POD, which has failed, is over. */
 static void wrapper_acts(void *data)
 {
 	const struct object *pod = data;
@@ -779,7 +780,7 @@ static void wrapper_pod_over(struct object *job, struct object *pod)
 
 static void wrapper_patched(struct object *job, const char *key, const struct json_object *value)
 {
-	/* It looks at that before it looks at its pods, whatever became of these. */
+	/* The controller checks for a suspension before it checks the pods. */
 	bool over = wrapper_is(job, "Succeeded") || wrapper_is(job, "Failed") ||
 		    wrapper_is(job, "Terminating");
 

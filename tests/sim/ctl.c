@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who write to ctl, one at a time. A write that returned 0 has been taken by the server; one that was refused
- * is never obeyed; and a job is restarted no more often than it was asked for.
+ * Users who write to ctl, one at a time. The server has received each write that returned 0, never
+ * acts on one that was refused, and a job is restarted at most as often as was requested.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static const struct {
 static struct wish wishes[WRITES];
 static size_t n_wishes;
 
-/* Who asked for ACTION of JOB last. */
+/* Return the last request of ACTION for JOB. */
 static struct wish *wish_of(const char *job, const char *action)
 {
 	for (size_t i = n_wishes; i-- > 0;)
@@ -91,8 +91,8 @@ bool ctl_suspended(const char *job, bool *ret_certain)
 static enum end end_of(int err)
 {
 	/*
-	 * What the disk has not taken is done, and not known after a crash. A job that is gone may have obeyed
-	 * before.
+	 * A request whose record failed on the disk was still carried out, and a crash forgets it.
+	 * A job that was removed may have obeyed before that.
 	 */
 	bool lost = err == -ENOENT || (sim_machine && sim_faults.disk_error && err != -EINVAL);
 
@@ -122,7 +122,7 @@ static void ask(const char *job, size_t what, pid_t pid)
 		sim_fail("%s of %s is refused, and was obeyed", w->word, job);
 }
 
-/* One of N jobs; on a machine, where they are over soon, rather one that runs. malloc'ed. */
+/* Choose one of N jobs; on a machine, where jobs are short, prefer one that runs. malloc'ed. */
 static char *choose(size_t n)
 {
 	const char *job = server_job(sim_random(SIM_CTL) % n);
@@ -146,7 +146,7 @@ static void commander(void *data)
 		if (!sim_fs || n == 0 || !sim_chance(SIM_CTL, sim_faults.commanded))
 			continue;
 		job = choose(n);
-		/* Who suspends mostly goes on some time. */
+		/* A suspended job is mostly resumed at some time. */
 		what = server_is_suspended(job) ? 1 : sim_below(SIM_CTL, array_size(words));
 		ask(job, what, pid);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/base/disk.c: a disk in memory. A task that calls it waits a while before what it asked for
- * happens, in one step; so a kill comes between any two calls, and pieces of work mix. A descriptor is a number far
- * above the real ones, and close() is linked to take those.
+ * Replaces backend/base/disk.c with a disk in memory. A task that calls it waits a while, and then
+ * the operation happens in one step. So kills come between any two calls, and the calls of
+ * concurrent work interleave. Descriptors are numbers far above the real ones; the linker wraps
+ * close() to accept them.
  */
 #include "tests/sim/disk.h"
 
@@ -18,7 +19,7 @@
 #include "tests/sim/world.h"
 
 #define FIRST_FD  (1 << 20)
-#define MOST_FDS  1024 /* a log has one open, and what is called now; a helper two */
+#define MOST_FDS  1024 /* a log has one open, and one during a call; a helper has two */
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
 #define HANGS_S	  60
@@ -31,11 +32,11 @@ struct entry {
 	struct inode *inode;
 };
 
-/* Of a name, not synced yet. */
+/* A change of a name that is not synced yet. */
 struct change {
 	char *name;
-	struct inode *was;  /* NULL: nothing */
-	struct inode *from; /* a rename: the directory that had it */
+	struct inode *was;  /* NULL: the name was free */
+	struct inode *from; /* the source directory of a rename */
 	char *from_name;
 };
 
@@ -44,25 +45,25 @@ struct inode {
 	mode_t mode;
 	unsigned links;
 	int64_t mtime;
-	bool appended;	   /* of a file: it only grows, */
-	char *data, *sure; /* of a file; what was synced */
+	bool appended;	   /* the file only grows */
+	char *data, *sure; /* the contents of a file, and the synced contents */
 	size_t size, sure_size;
 	struct entry *v; /* of a directory */
 	size_t n_entries;
 	struct change *changes;
 	size_t n_changes;
-	void *socket;		    /* of a name that is one: who listens there */
-	struct sim_process *locked; /* by whom, if he lives */
+	void *socket;		    /* of a name that is a socket: its listener */
+	struct sim_process *locked; /* the holder of the lock, if it is alive */
 };
 
 struct descriptor {
-	struct inode *inode; /* NULL: it is free */
+	struct inode *inode; /* NULL if it is free */
 	int flags;
 	size_t at;
 	struct sim_process *owner; /* NULL: kxfs */
 };
 
-/* Which is mounted where. */
+/* The mounted disks. */
 static struct {
 	const char *path;
 	struct inode *root;
@@ -121,7 +122,7 @@ static void put(struct inode *dir, const char *name, struct inode *inode)
 	inode->links++;
 }
 
-/* NAME of DIR is INODE (NULL: nothing) from now on, which has come FROM there as FROM_NAME. */
+/* Set NAME in DIR to INODE (NULL: remove it); a rename moves it from FROM and FROM_NAME. */
 static void change(struct inode *dir, const char *name, struct inode *inode, struct inode *from,
 		   const char *from_name)
 {
@@ -136,11 +137,11 @@ static void change(struct inode *dir, const char *name, struct inode *inode, str
 	put(dir, name, inode);
 }
 
-/* --- what goes wrong --- */
+/* --- faults --- */
 
 enum sort { READS, WRITES };
 
-/* For how long the call that is made now hangs, us; mostly 0. */
+/* Return the time that the current call hangs, in us; mostly 0. */
 static uint64_t hang(void)
 {
 	if (!mended && sim_now() >= hangs_until && sim_chance(SIM_DISK, sim_faults.hangs)) {
@@ -157,8 +158,8 @@ static uint64_t hang(void)
 }
 
 /*
- * The caller waits; 0 or how the call fails. One in four of those that fail to write begins a time in which nothing is
- * written.
+ * Let the caller wait; return 0, or the error of the call. After one in four failed writes the disk
+ * refuses all writes for a while.
  */
 static int call(enum sort sort)
 {
@@ -196,7 +197,7 @@ static struct descriptor *descriptor(int fd)
 	return &fds[fd - FIRST_FD];
 }
 
-/* The directory and the last name of PATH. */
+/* Find the directory and the last name of PATH. */
 static int walk(int at, const char *path, struct inode **ret_dir, char name[NAME_MAX + 1])
 {
 	struct inode *dir = NULL;
@@ -392,7 +393,7 @@ ssize_t disk_pwrite(int fd, const void *buf, size_t n, uint64_t off)
 		return err;
 	if (off + n > MOST_FILE)
 		return -EFBIG;
-	/* Some of it, as when a disk is nearly full. */
+	/* A short write, as on a disk that is nearly full. */
 	if (n > 1 && !mended && sim_chance(SIM_DISK, sim_faults.disk_error))
 		n = 1 + sim_below(SIM_DISK, (unsigned)n - 1);
 	if (off + n > i->size)
@@ -569,7 +570,7 @@ int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 	return err;
 }
 
-/* --- what helpers have there: a socket, a lock, and an order that has no name --- */
+/* --- the files of helpers: a socket, a lock, and unnamed instructions --- */
 
 int sim_disk_bind(int at, const char *name, void *socket)
 {
@@ -611,7 +612,7 @@ int sim_disk_give(int fd, struct sim_process *p)
 	return given;
 }
 
-/* A helper takes it for as long as it or its guard lives; kxfs only asks. */
+/* A helper's lock is released when the helper and its guard are dead; kxfs only tests it. */
 int __wrap_flock(int fd, int how)
 {
 	struct descriptor *d = descriptor(fd);
@@ -643,7 +644,7 @@ void sim_disk_close_of(const struct sim_process *p)
 			fds[i].inode = NULL;
 }
 
-/* --- what the world does to it --- */
+/* --- what the world does to the disk --- */
 
 void sim_disk_make(void)
 {
@@ -672,7 +673,7 @@ static void cut_file(struct inode *i)
 
 	if (i->size == i->sure_size && (!i->size || memcmp(i->data, i->sure, i->size) == 0))
 		return;
-	/* What was appended comes to the disk from front to end, and the size of a file after its bytes. */
+	/* Appended bytes reach the disk from front to end, and the file's size after them. */
 	if (i->appended && i->size >= i->sure_size &&
 	    !(i->sure_size && memcmp(i->data, i->sure, i->sure_size) != 0)) {
 		i->size =
@@ -696,7 +697,9 @@ static void cut_file(struct inode *i)
 	i->size = size;
 }
 
-/* All directories that are reached, or would be if a change were undone; each once. */
+/*
+ * Collect all directories that are reachable now, or would be if a change were undone; each once.
+ */
 static void collect(struct inode *i, struct inode ***v, size_t *n)
 {
 	for (size_t k = 0; k < *n; k++)
@@ -711,7 +714,10 @@ static void collect(struct inode *i, struct inode ***v, size_t *n)
 			collect(i->changes[k].was, v, n);
 }
 
-/* The changes of DIR from K on have not come to the disk. What was moved here stays, or is again, where it was. */
+/*
+ * Undo the changes of DIR from the K-th on: they are lost. What was moved here is back, or remains,
+ * where it was.
+ */
 static void undo(struct inode *dir, size_t k)
 {
 	for (size_t i = dir->n_changes; i-- > k;) {
@@ -720,7 +726,7 @@ static void undo(struct inode *dir, size_t k)
 		struct inode *moved = c->from && e ? e->inode : NULL;
 
 		put(dir, c->name, c->was);
-		/* It was renamed, which is one step: a directory never has two names. */
+		/* A rename is one step: a directory never has two names. */
 		if (c->was && S_ISDIR(c->was->mode) && c->was->links > 1)
 			put(dir, c->name, NULL);
 		if (moved && moved->links == 0 && !find(c->from, c->from_name))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who write into dryrun/, each a name of his own, and some of them what is wrong. A close that returned 0 has
- * made of the file what would be launched, in which what was written is found again; one of what is wrong never returns
- * 0. Nothing of it is launched: what a server makes, or a machine starts, without a tag of user.c is nobody's.
+ * Users who write into dryrun/, each under a name of its own; some documents are invalid. After a
+ * close that returned 0 the file shows what would be launched, which contains what was written; the
+ * close of an invalid document never returns 0. Nothing is launched: an object or program without a
+ * tag of user.c is a bug.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,9 @@
 
 static unsigned n_asked;
 
-/* TEXT to PATH, in pieces: what its close has said, or how it has failed before. */
+/*
+ * Write TEXT to PATH in chunks. Return the result of the close, or of the first call that failed.
+ */
 static int write_it(pid_t pid, const char *path, const char *text)
 {
 	struct kernel_file f;
@@ -57,7 +60,7 @@ static void ask(pid_t pid, const char *path)
 	if (wrong)
 		sim_fail("%s was closed, and %s is wrong", path, tag);
 	err = kernel_read(pid, path, &shown);
-	/* Its bytes may have left the memory. */
+	/* kxfs may have dropped its bytes from memory. */
 	if (life != sim_life() || !sim_fs ||
 	    ((err == -EIO || err == -ESTALE) && sim_faults.disk_error) ||
 	    (err == -ETIMEDOUT && sim_faults.hangs))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of libfuse and of fs/vfs/park.c and serve.c, whose threads wait: the device of FUSE, which requests wait
- * in, and their answers. One handler at a time has the turn; it gives it up while it waits for the disk, as serve.h
- * says: then a signal or the deadline answers its request, and what lets go of its node waits until it has returned.
+ * Replaces libfuse, and fs/vfs/park.c and serve.c, whose threads would block: the FUSE device with
+ * its queue of requests, and the answers. One handler runs at a time, and lets another run while it
+ * waits for the disk, as serve.h describes. Then a signal or the deadline answers its request, and
+ * FORGETs and RELEASEs of its node wait until it has returned.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -19,18 +20,18 @@
 #include "tests/sim/world.h"
 
 #define TURN_US 20
-/* So long a handler may wait for the disk before its request is answered for it. */
+/* The time that a handler may wait for the disk before serve.c answers its request. */
 #define HELD_S	    10
-#define PATIENCE_MS 200u /* for the answer that a signal asks for */
+#define PATIENCE_MS 200u /* for the answer to an interrupted request */
 #define SLACK_MS    100u /* two ticks of park's thread */
 
 static struct fuse_req *requests, *handled, *on_disk;
-static struct fuse_req *first, **last = &first; /* that nobody has read yet */
+static struct fuse_req *first, **last = &first; /* requests that kxfs has not read */
 static bool turn;
 
-/* --- answers, as libfuse's header has them --- */
+/* --- answers, as in libfuse's header --- */
 
-/* Has it been answered for its handler, so that nobody wants what that says? */
+/* True if R was answered before its handler has returned, whose answer is then dropped. */
 static bool is_late(const struct fuse_req *r)
 {
 	if (r->done && !r->early)
@@ -38,7 +39,7 @@ static bool is_late(const struct fuse_req *r)
 	return r->done;
 }
 
-/* Does R, which somebody waits for, wait for longer than it has to? */
+/* Fail if R waits longer than it may. */
 static void check_deadline(const struct fuse_req *r)
 {
 	uint64_t waited = sim_awake() - r->since;
@@ -244,7 +245,7 @@ static void read_next(void)
 	sim_task_start(SIM_OF_KXFS, handle, r);
 }
 
-/* R is answered before its handler has come to it, which still waits for the disk. */
+/* Answer R while its handler waits for the disk. */
 static void answer_early(struct fuse_req *r, int err)
 {
 	if (!r->held || r->done)
@@ -270,7 +271,7 @@ int serve_disk_begin(struct fs *fs)
 
 	(void)fs;
 	if (!r || r->task != sim_task_here())
-		return 0; /* another thread, of which nothing is asked */
+		return 0; /* another thread, which needs no check */
 	r->held = true;
 	DL_APPEND2(on_disk, r, disk_prev, disk_next);
 	sim_after(HELD_S * SIM_S, SIM_OF_KXFS, on_held, r);
@@ -374,7 +375,10 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return find(park, ticket);
 }
 
-/* Who is answered does not stay in it; but a handler may park what was answered while it waited for the disk. */
+/*
+ * Check that no answered request stays parked, except one that was answered while its handler
+ * waited for the disk.
+ */
 static void check_parked(const struct park *park)
 {
 	const struct parked *p;
@@ -420,7 +424,7 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->req = req;
 	if (!deadline_ms && kind != PARK_READ)
 		sim_fail("a request waits without a deadline");
-	/* Before, it may have waited for the disk. */
+	/* It may have waited for the disk before it was parked. */
 	check_deadline(req);
 	req->endless = !deadline_ms;
 	req->parked = true;
@@ -474,7 +478,7 @@ static void queue(struct fuse_req *r)
 {
 	struct fuse_req *d, **at;
 
-	/* As serve.c keeps it. */
+	/* Delay it as serve.c does. */
 	DL_FOREACH2(on_disk, d, disk_next) {
 		if (!r->lets_go || d->node != r->node)
 			continue;
@@ -510,7 +514,7 @@ int request_ask(struct fuse_req *r)
 	return r->err;
 }
 
-/* Its handler may still be about to return, with its buffer: R is left, and gone with the history. */
+/* If R's handler may still return, with its buffer, R is not freed before the history ends. */
 void request_drop(struct fuse_req *r)
 {
 	free(take_ptr(r->ret));

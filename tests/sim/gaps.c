@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is told where output is missing, held against what the nodes had. Bytes of a log are the program's alone, so a
- * gap is told beside them: its place on disk (lines/KEY.gaps), a count in `status`, and words in .kxfs/log. Of a log
- * whose machine has not gone down:
+ * Checks of the reported gaps against what the nodes had. A log's file has only bytes of the program, so kxfs reports a
+ * gap elsewhere: its place on disk (lines/KEY.gaps), a count in `status`, and a message in .kxfs/log. For a log whose
+ * machine has not lost power:
  *
- *	place	 one stands between two lines that do not follow each other, and nowhere else; but where the node has
- *		 lost the last line that was shown, nobody can tell whether one is missing behind it, and it "may be"
- *	count	 `status` has one for each place and each end that is not there, and at most one more for each run
- *		 whose pod was gone, or which had run again, before it was all seen
- *	words	 what was lost is said of a pod whose node has lost something; that a pod, or a run of it, is gone only
- *		 of one that is
+ *	place	 there is one between two lines that are not consecutive, and nowhere else. But if the node has lost the
+ *		 last line that was shown, it is unknown whether one is missing after it, and a gap "may be" there
+ *	count	 `status` counts each place and each missing end, and at most one more for each run that ended its pod
+ *		 or was followed by another run before all of its output was captured
+ *	message	 lost output is only reported for a pod whose node has lost some; a pod or a run is only reported as
+ *		 removed if it was
  *
- * A local job lacks nothing, whatever becomes of it: its `status` says 0.
+ * A local job never lacks output: its `status` shows 0.
  */
 #include <stdio.h>
 
@@ -24,17 +24,17 @@
 #define UID	  SERVER_UID
 #define MOST_LOGS 6 /* log.0 and so on */
 
-/* What a log shows of a run, and what is told of it. */
+/* What a log shows of a run, and the gaps reported for it. */
 struct shown {
 	char uid[UID + 1];
 	struct server_run run;
-	size_t next;   /* behind the last line */
-	size_t places; /* of gaps */
+	size_t next;   /* number after the last line */
+	size_t places; /* the number of places of gaps */
 };
 
 /*
- * The places of gaps in the log of RUN, which shows TEXT, 8 bytes each, and their count; if there is no such log: none.
- * The disk may have kept files of a log that was removed.
+ * Return the number of gaps in the log of RUN, whose text is TEXT, and their places, 8 bytes each,
+ * in *RET. 0 if there is no such log: the disk may still have files of a removed log.
  */
 static size_t places_of(const struct server_run *run, const char *text, const unsigned char **ret)
 {
@@ -65,7 +65,7 @@ static size_t place(const unsigned char *v, size_t i)
 	return at;
 }
 
-/* The number of the line at AT, whose length is N, if it is a whole one of UID. */
+/* True if the N bytes at AT are a whole line of UID; *RET is its number. */
 static bool is_line(const char *at, size_t n, const char *uid, size_t *ret)
 {
 	cleanup_free char *line = mem_copy(at, n), *full = NULL;
@@ -77,7 +77,10 @@ static bool is_line(const char *at, size_t n, const char *uid, size_t *ret)
 	return streq(full, line);
 }
 
-/* The same of the end of that line: behind the begin of one whose rest is lost comes a whole one. */
+/*
+ * The same for the end of that line: a whole line may follow the beginning of one whose rest is
+ * lost.
+ */
 static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *ret)
 {
 	for (size_t i = 1; i < n; i++)
@@ -87,8 +90,8 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 }
 
 /*
- * A whole line NUMBER of S begins. BEFORE: the number behind the line before, or 0, if that is not whole; TOLD: a gap
- * has its place between the two.
+ * Check the whole line NUMBER of S. BEFORE: one more than the number of the line before, or 0 if
+ * that line is not whole. TOLD: there is a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
 			bool told)
@@ -101,7 +104,7 @@ static void check_place(const char *path, const struct shown *s, size_t number, 
 			 path, number, s->uid);
 }
 
-/* TEXT is the log at PATH, of one run. What is shown of it in *RET. */
+/* Check TEXT, the log at PATH of one run, and describe it in *RET. */
 static void check_places(const char *path, const char *text, struct shown *ret)
 {
 	const unsigned char *v;
@@ -120,7 +123,7 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 
 		if (whole)
 			check_place(path, ret, number, before, told);
-		/* Behind a part of a line comes another one, or its end. */
+		/* A partial line is followed by another line, or by the end of the log. */
 		while (i < n && place(v, i) <= (whole ? begin : end)) {
 			if (place(v, i) < begin || place(v, i) == 0)
 				sim_fail("%s: a gap is told at byte %zu, in the middle of a line",
@@ -144,7 +147,7 @@ void gaps_check(const char *path, const char *text)
 
 /* --- the count, in the end --- */
 
-/* How many `status` of PLACE tells. False: there is no such text. */
+/* Read the count of gaps in `status` of PLACE. False if there is no such text. */
 static bool count_in(const char *at, pid_t pid, size_t *ret)
 {
 	cleanup_free char *path = text_print("%s/main-0/status", at), *text = NULL;
@@ -159,7 +162,10 @@ static bool count_in(const char *at, pid_t pid, size_t *ret)
 	return true;
 }
 
-/* How many may be told of the job UID beside those that have a place; also of the other container of a pod. */
+/*
+ * Return how many gaps without a place may be reported for the job UID, including the other
+ * container of a pod.
+ */
 static size_t most_of(const char *job)
 {
 	struct server_run run;
@@ -170,7 +176,7 @@ static size_t most_of(const char *job)
 	return n;
 }
 
-/* What AT, the directory of a job in jobs/ or history/, tells. */
+/* Check the gaps that AT, a job's directory in jobs/ or history/, reports. */
 static void judge_one(const char *at, pid_t pid)
 {
 	size_t told, least = 0, places = 0, most;
@@ -223,9 +229,9 @@ void gaps_judge(void)
 	}
 }
 
-/* --- words --- */
+/* --- messages --- */
 
-/* TEXT, a message, ends with WORDS. */
+/* True if the message TEXT ends with WORDS. */
 static bool ends_with(const char *text, const char *words)
 {
 	size_t n = strlen(text), end = strlen(words);
@@ -237,7 +243,7 @@ void gaps_said(const char *text)
 {
 	static const struct {
 		const char *words;
-		bool rotated, again, gone; /* what may be so, of which one has to be */
+		bool rotated, again, gone; /* the message is right if one of these holds */
 	} all[] = {
 		{"what it printed while it could not be followed may be lost", true, false, false},
 		{"its end was rotated away, perhaps with more behind it", true, false, false},

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other users of the namespace, some of whom mean harm. The server sees to it that metadata are sound: names, uids and
- * owners have their form, labels and annotations are text. All else in an object may be anything ("Anybody may make an
- * object that is larger or deeper than all others", docs/facts.md):
+ * Other users of the namespace, some of whom are malicious. The server validates metadata: names, uids and owners
+ * have their form, labels and annotations are text. Everything else in an object may be anything ("Anybody may make
+ * an object that is larger or deeper than all others", docs/facts.md):
  *
- *	a copy	a job of another name, often one near that of its original, with all that stands in it, also the UUID
- *		of its launch; it runs like any other
- *	a pod	with the labels and notes of a job's pod ("Labels could be anybody's"), which has no controller, or
- *		another one, or the right one that does not control it; or which a job controls, and which names no
- *		replica that it has; it prints
- *	a job	with fields of a wrong type, or a value that nobody expects
- *	an event of a job or a pod, the same
- *	words	that a program has left when it ended
- *	notes	labels and annotations of somebody's job, by the thousand
+ *	a copy	a job of another name, often similar to the original's, with the same contents, including the UUID of
+ *		the launch; it runs like any other
+ *	a pod	with the labels and annotations of a job's pod ("Labels could be anybody's"). It has no controlling
+ *		owner, or another one, or the right one but not as its controller. Or a job does control it, and it
+ *		names a replica that the job does not have; it prints lines
+ *	a job	with fields of a wrong type, or an unexpected value
+ *	an event of a job or a pod, likewise
+ *	words	a termination message
+ *	notes	labels and annotations of a job, by the thousand
  *
- * What must hold is checked where it is for all others: nobody's job but ours is deleted (server.c), no log has a line
- * of a pod that is not its job's (reader.c), no text moves a cursor (looker.c), lists have what the server has
+ * The modules that check all jobs also check these: kxfs deletes only jobs of its users (server.c), no log has a line
+ * of a pod of another job (reader.c), no text moves a cursor (looker.c), and lists show what the server has
  * (waiter.c).
  */
 #include <stdio.h>
@@ -25,20 +25,20 @@
 
 #define ACTS   16
 #define EACH_S 30
-#define NOTES  3000 /* in a label or an annotation each */
+#define NOTES  3000 /* labels or annotations */
 #define LONG   20000
 #define NESTED 150
-#define CHANGE 4 /* so many values of an object at most */
+#define CHANGE 4 /* the most values of an object that are changed */
 
 static struct object nobody = {.in = N_COLLECTIONS,
 			       .name = (char *)(uintptr_t) "nobody",
 			       .phase = ""};
 static unsigned n_made;
-static size_t bytes; /* of all that they have made */
+static size_t bytes; /* that they have added, in total */
 
-/* --- values that nobody expects --- */
+/* --- unexpected values --- */
 
-/* Words that end a line, move a cursor, end a text, or are no words. */
+/* Strings that end a line, move a cursor, end a text, or are not valid text. */
 static const char *const words[] = {
 	"two\\nlines",
 	"a\\ttab",
@@ -108,7 +108,7 @@ static struct json_object *absurd(void)
 	return json_tokener_parse(values[sim_below(SIM_HOSTILE, array_size(values))]);
 }
 
-/* One value below O becomes another. */
+/* Replace one value in O. */
 static void spoil(struct json_object *o, unsigned deep)
 {
 	bool map = json_object_is_type(o, json_type_object);
@@ -147,14 +147,17 @@ static size_t size_of(const struct object *o)
 	return strlen(json_print(o->json));
 }
 
-/* O, which had BEFORE bytes, is another. */
+/* O, whose text had BEFORE bytes, has changed. */
 static void changed(struct object *o, size_t before)
 {
 	bytes += max_of(size_of(o), before) - before;
 	object_changed(o, "MODIFIED");
 }
 
-/* An annotation is any text; a label is a word, which may be another than its reader thinks. */
+/*
+ * An annotation may be any text. A label is a word, but perhaps not the word that its reader
+ * expects.
+ */
 static void spoil_notes(struct json_object *meta)
 {
 	static const char *const labels[] = {"",    "0",    "99999999999", "0x7f",
@@ -177,7 +180,7 @@ static void spoil_notes(struct json_object *meta)
 				       sim_chance(SIM_HOSTILE, 800) ? word() : long_word());
 }
 
-/* Some values of O's. */
+/* Replace some values of O. */
 static void spoil_object(struct object *o)
 {
 	size_t before = size_of(o);
@@ -217,9 +220,9 @@ static void note(struct object *o)
 	changed(o, before);
 }
 
-/* --- whose they are --- */
+/* --- their objects --- */
 
-/* One of those IN a collection that are there and not a stranger's; NULL: there is none. */
+/* Choose an existing object IN a collection that is not a stranger's, or NULL. */
 static struct object *choose(enum collection in)
 {
 	size_t n = 0;
@@ -232,7 +235,7 @@ static struct object *choose(enum collection in)
 	return ret;
 }
 
-/* JSON, which is given away, is a stranger's object called NAME. */
+/* Add JSON, of which this takes ownership, as a stranger's object called NAME. */
 static struct object *make(const struct resource *of, struct json_object *json, const char *name)
 {
 	struct object *o;
@@ -251,7 +254,10 @@ static struct json_object *copy_of(const struct object *o)
 	return json_parse(json_print(o->json));
 }
 
-/* A copy of JOB for one called NAME: what an AppWrapper wraps has names of its own. */
+/*
+ * Return a copy of JOB called NAME. Names that contain JOB's name are renamed too, as inside an
+ * AppWrapper.
+ */
 static struct json_object *renamed(const struct object *job, const char *name)
 {
 	const char *text = json_print(job->json), *at;
@@ -271,7 +277,7 @@ static struct json_object *renamed(const struct object *job, const char *name)
 
 /* --- what they do --- */
 
-/* A job called nearly as another one, which its controller takes for any other. */
+/* Create a copy of a job with a similar name; its controller treats it as any other. */
 static void copy_near(void)
 {
 	const struct object *job = choose(JOBS);
@@ -309,7 +315,10 @@ static void pod_over(void *data)
 	pod_ended(pod, "Succeeded", 0);
 }
 
-/* A pod with these META names no replica that its job has. False: pods of its kind name none. */
+/*
+ * Make META, of a pod, name a replica that its job does not have. False if pods of its kind name no
+ * replica.
+ */
 static bool misplace(struct json_object *meta)
 {
 	static const char *const indexes[] = {"volcano.sh/task-index",
@@ -323,7 +332,10 @@ static bool misplace(struct json_object *meta)
 
 		if (!json_object_object_get_ex(notes, index, NULL))
 			continue;
-		/* A pod of a Job that has no index is one of a Job that gives none. */
+		/*
+		 * A pod without an index is valid if its Job is not indexed, so write a wrong
+		 * index.
+		 */
 		json_put(notes, index,
 			 i % array_size(indexes) == 0 && sim_chance(SIM_FORGED, 500) ? "none"
 										     : "4000");
@@ -332,7 +344,7 @@ static bool misplace(struct json_object *meta)
 	return ret;
 }
 
-/* Of a pod that looks like one of a job's. */
+/* Make META that of a pod that looks like a job's but is not controlled by it. */
 static void disown(struct json_object *meta)
 {
 	unsigned how = sim_below(SIM_HOSTILE, 3);
@@ -375,7 +387,10 @@ static void make_pod(void)
 		json_print(json_at(meta, "ownerReferences")));
 	pod_begin(pod);
 	sim_after(sim_delay(SIM_HOSTILE, 100 * SIM_S), SIM_WORLD, pod_over, pod);
-	/* It might come to name a replica of the job, and then nothing tells it from a real one. */
+	/*
+	 * A random value might name a replica of the job and make the pod indistinguishable from a
+	 * real one.
+	 */
 	if (!misplaced && sim_chance(SIM_HOSTILE, 300))
 		spoil_object(pod);
 	if (sim_chance(SIM_HOSTILE, 500))
@@ -434,7 +449,7 @@ static void note_it(void)
 	note(job);
 }
 
-/* One of theirs goes, or becomes another. */
+/* Remove or change one of their objects. */
 static void change(void)
 {
 	struct object *o = NULL, *at;
@@ -466,7 +481,10 @@ static void other(void *data)
 	}
 }
 
-/* "A pod goes when its owner is gone" (docs/facts.md). */
+/*
+ * The owner JOB was removed, so the garbage collector removes its pods ("A pod goes when its owner
+ * is gone", docs/facts.md).
+ */
 void hostile_gone(const struct object *job)
 {
 	struct object *o;

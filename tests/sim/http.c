@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/client/http.c and kubeconfig.c: requests on their way to the server of server.c, and what becomes
- * of them. What http.c does by itself is done here as its header says: what isn't a GET goes out again only after a
- * reply that says that nothing was done.
+ * Replaces backend/client/http.c and kubeconfig.c: requests on their way to server.c, and their faults. What http.c
+ * does for its callers happens here too, as its header promises: a request other than a GET is only sent again after
+ * a reply that shows that the server did nothing.
  *
- *	state	 | what is under way		     | what ends it	  | next
- *	GOES	 | the request is on its way	     | it arrives, breaks | ANSWERED, BROKEN
- *	ANSWERED | its reply is on its way	     | it is all there	  | over, or GOES again
- *	BROKEN	 | kxfs is to hear that it has broken | it has heard	  | over
- *	STREAMS	 | pieces of a reply without an end  | cut, ended, silent | over
+ *	state	 | phase			     | ends when it	  | next
+ *	GOES	 | the request is on its way	     | arrives, breaks	  | ANSWERED, BROKEN
+ *	ANSWERED | the reply is on its way	     | has arrived	  | over, or GOES again
+ *	BROKEN	 | kxfs will be notified of the break | is notified	  | over
+ *	STREAMS	 | chunks of a stream arrive	     | breaks, ends, idles | over
  *
- * A request that is over for kxfs may still be on its way to the server, which acts on it when it arrives.
+ * After kxfs has given up a request, the request may still be on its way to the server, which acts on it when it
+ * arrives.
  */
 #include "backend/client/http.h"
 
@@ -28,9 +29,9 @@
 #define PIECE_MAX     4096
 #define RIGHTS_EACH_S 15
 #define FORBIDDEN_S   60
-#define AWAY_BEGIN_S  240 /* within so long the server is cut off, */
+#define AWAY_BEGIN_S  240 /* the server becomes unreachable within this time, */
 #define AWAY_S	      SERVER_AWAY_S
-#define LATE_MS	      3000u /* so long after a break the server may still act */
+#define LATE_MS	      3000u /* the server may still act this long after a break */
 
 struct http {
 	struct loop *loop;
@@ -46,29 +47,29 @@ struct http_request {
 	struct http *http;
 	struct http_call call;
 	unsigned number;
-	uint64_t since, fed; /* us: when it began, when bytes came last */
+	uint64_t since, fed; /* us: when it began; when bytes last arrived */
 	bool again, over;
 	bool paused;
 	struct server_watch *watch;
-	/* What came: of a reply the status and what is left of its bytes; of a stream what the server has sent. */
+	/* The status and the remaining bytes of a reply; what the server has sent on a stream. */
 	int status;
-	unsigned wait_ms; /* that the server asks for */
+	unsigned wait_ms; /* the reply's Retry-After */
 	char *text;
 	size_t len, at;
-	bool ended; /* nothing follows TEXT */
+	bool ended; /* TEXT is complete */
 	bool feeding;
 	int err;
 	bool sent;
-	bool unread; /* its head has not been told */
+	bool unread; /* kxfs was not notified of the head yet */
 	struct http_request *prev, *next;
 };
 
-/* The server's side of one try, which goes on without kxfs. */
+/* The server's side of one attempt; it continues without kxfs. */
 struct
 try {
 	char *method, *path, *body;
 	size_t len;
-	struct http_request *rq; /* NULL: nobody hears of it */
+	struct http_request *rq; /* NULL if kxfs no longer waits for it */
 	unsigned life;
 	bool deaf; /* the reply is lost */
 };
@@ -76,14 +77,20 @@ try {
 static unsigned last_number;
 static bool mended;
 
-/* What may be taken from who mounts, for a while: requests of this method (NULL: of any) whose path has this in it. */
+/*
+ * Rights that the mounting user may lose for a while: requests with this method (NULL: any) and
+ * this in the path.
+ */
 static const struct right {
 	const char *method, *in;
 } rights[] = {{"GET", "/pods?"}, {"GET", "/log?"}, {"GET", "/events?"}, {"GET", "/apis/"},
 	      {"POST", "/"},	 {"DELETE", "/"},  {"PATCH", "/"},	{NULL, "/"}};
-static const struct right *taken; /* NULL: none */
+static const struct right *taken; /* NULL if none is missing */
 
-/* Nothing comes through to the server, which goes on: all connections are reset, and new ones refused. */
+/*
+ * Until this time the server is unreachable, though it runs: all connections are reset and new ones
+ * refused.
+ */
 static uint64_t away_until;
 
 static bool is_down(void)
@@ -98,7 +105,7 @@ static bool goes_wrong(unsigned per_mille)
 
 /* --- the end of a request --- */
 
-/* Does RQ make an object? */
+/* True if RQ creates an object. */
 static bool is_launch(const struct http_request *rq)
 {
 	return rq->call.method == HTTP_POST && rq->call.body && !strstr(rq->call.path, "dryRun=");
@@ -135,7 +142,7 @@ static void over(void *data)
 	rq->call.done(rq->call.data, &reply);
 }
 
-/* Tell kxfs in US how it has ended. */
+/* Notify kxfs of the end of RQ after US. */
 static void end(struct http_request *rq, uint64_t us, int err, bool sent);
 
 static void on_over(void *data)
@@ -181,7 +188,7 @@ static void feed_soon(struct http_request *rq, uint64_t us)
 	sim_after(us, SIM_OF_KXFS, on_feed, rq);
 }
 
-/* Hand over the next piece, of any length. */
+/* Deliver the next chunk, of any length. */
 static void feed(void *data)
 {
 	struct http_request *rq = data;
@@ -228,7 +235,7 @@ static void on_event(void *data, const char *line, size_t len)
 	struct http_request *rq = data;
 
 	rq->ended |= !line;
-	/* The end of its connection, not of the stream. */
+	/* The end of the connection, not of the stream. */
 	if (!line && is_down())
 		rq->err = -EIO;
 	if (line) {
@@ -240,7 +247,7 @@ static void on_event(void *data, const char *line, size_t len)
 	feed_soon(rq, 0);
 }
 
-/* A stream of which nothing comes for too long. */
+/* A stream has been silent for too long. */
 static void on_idle(void *data)
 {
 	struct http_request *rq = data;
@@ -257,7 +264,7 @@ static void on_idle(void *data)
 	sim_after(rq->paused ? limit : limit - quiet, SIM_OF_KXFS, on_idle, rq);
 }
 
-/* --- a try --- */
+/* --- one attempt --- */
 
 static const char *const methods[] = {
 	[HTTP_GET] = "GET",
@@ -276,7 +283,7 @@ static void try_free(struct try *t)
 
 static void go(void *data);
 
-/* The reply is there: is it to be asked again, as http.c does it? */
+/* The reply has arrived: end the request, or send it again as http.c does. */
 static void answered(void *data)
 {
 	struct http_request *rq = data;
@@ -313,7 +320,7 @@ static void proxy(struct server_reply *reply)
 	reply->len = strlen(page);
 }
 
-/* The server's own word that it has failed says nothing of what it has done. */
+/* Replace REPLY by a 5xx, after which it is unknown whether the server has acted. */
 static void trouble(struct server_reply *reply)
 {
 	bool late = sim_chance(SIM_NET, 500);
@@ -331,7 +338,7 @@ static bool is_forbidden(const struct try *t)
 	       strstr(t->path, taken->in);
 }
 
-/* A word of 401 comes before the request was read, and may be cut (docs/facts.md). */
+/* A 401 arrives before the request was read, and may be cut off (docs/facts.md). */
 static void refuse_stranger(struct server_reply *reply)
 {
 	reply->status = 401;
@@ -340,7 +347,7 @@ static void refuse_stranger(struct server_reply *reply)
 		reply->body[sim_below(SIM_RIGHTS, (unsigned)strlen(reply->body))] = '\0';
 }
 
-/* Nor is what a webhook refuses, or has not answered. */
+/* The server does not act on a request that a webhook refuses or does not answer. */
 static void refuse_by_webhook(struct server_reply *reply)
 {
 	static const struct {
@@ -357,7 +364,7 @@ static void refuse_by_webhook(struct server_reply *reply)
 	reply->body = server_status(no[i].code, no[i].reason, no[i].text);
 }
 
-/* What the server's own limits say before anything is done. */
+/* True if the server's own limits refuse the request before anything is done. */
 static bool is_refused(const struct try *t, struct server_reply *reply)
 {
 	*reply = (struct server_reply){0};
@@ -374,7 +381,7 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 		unsigned i = sim_below(SIM_NET, array_size(busy));
 
 		reply->status = busy[i].code;
-		/* That of 429 is plain text, and may say how long to wait (docs/facts.md). */
+		/* The body of a 429 is plain text, and may name a time to wait (docs/facts.md). */
 		reply->body = i ? server_status(reply->status, busy[i].reason, "try again")
 				: text_copy("Too many requests, please try again later.");
 		reply->wait_ms = i ? 0 : 1000 * sim_below(SIM_RIGHTS, 10);
@@ -399,7 +406,7 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 	return reply->body;
 }
 
-/* A request has come to the server. */
+/* A request has arrived at the server. */
 static void arrive(void *data)
 {
 	struct try *t = data;
@@ -417,7 +424,7 @@ static void arrive(void *data)
 		spoil = proxy;
 	else if (goes_wrong(sim_faults.troubled) && sim_chance(SIM_NET, 300))
 		spoil = trouble;
-	/* Who answers in its place may not have passed it on. */
+	/* A proxy that answers in the server's place may not have forwarded the request. */
 	if (spoil && sim_chance(SIM_NET, 500)) {
 		reply = (struct server_reply){0};
 		spoil(&reply);
@@ -459,13 +466,18 @@ static struct try *try_new(struct http_request *rq)
 	return t;
 }
 
-/* How long what stands between holds a request: mostly for seconds, some time until kxfs has been started anew. */
+/*
+ * Return how long a proxy delays a request: mostly seconds, sometimes until after the next start of
+ * kxfs.
+ */
 static uint64_t late_ms(void)
 {
 	return sim_chance(SIM_NET, 500) ? 20 * LATE_MS : LATE_MS;
 }
 
-/* The connection breaks: the server has got it before, gets it later, or never. */
+/*
+ * The connection breaks. The server has received the request before, receives it later, or never.
+ */
 static void lose(struct http_request *rq)
 {
 	uint64_t broken = sim_delay(SIM_NET, 2 * SIM_S);
@@ -518,7 +530,7 @@ static void on_arrived_stream(void *data)
 static void go(void *data)
 {
 	struct http_request *rq = data;
-	/* What stands between may hold it up, and pass it on when kxfs is no more. */
+	/* A proxy may delay it, and forward it after kxfs has ended. */
 	bool held_up = goes_wrong(sim_faults.late / 8);
 	uint64_t way = sim_delay(SIM_NET, held_up ? late_ms() * SIM_MS : 20 * SIM_MS);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel, for those who use the mount (kernel.h), and its processes, in place of fs/submit/writer.c, which reads
- * /proc. It keeps nothing of what it has looked up: each call walks its path and forgets it again. An open file may
- * have several descriptors, of several processes: each close of one is a FLUSH, the last a RELEASE as well.
+ * The simulated kernel for tasks that use the mount (kernel.h), and its processes. It also replaces
+ * fs/submit/writer.c, which reads /proc. It has no cache of names: each call looks up its path and
+ * forgets it again. An open file may have several descriptors, of several processes: closing one
+ * sends a FLUSH, closing the last also a RELEASE.
  */
 #include "tests/sim/kernel.h"
 
@@ -27,18 +28,18 @@
 
 struct process {
 	enum kernel_sight sight;
-	bool killed;	/* it does nothing any more, */
-	bool exiting;	/* and what it had open is being closed */
-	bool disturbed; /* signals come */
+	bool killed;	/* it makes no more calls, */
+	bool exiting;	/* and its descriptors are being closed */
+	bool disturbed; /* signals interrupt its requests */
 };
 
-/* What descriptors stand for. */
+/* An open file, to which descriptors refer. */
 struct kernel_open {
 	unsigned refs;
-	unsigned life; /* of kxfs, in which it was opened */
+	unsigned life; /* the life of kxfs in which it was opened */
 	uint64_t node, ino, fh;
 	int flags;
-	bool flushed; /* a close of a descriptor is told */
+	bool flushed; /* closing a descriptor sends a FLUSH */
 };
 
 static struct process processes[MOST_PIDS];
@@ -93,7 +94,7 @@ bool kernel_is_elsewhere(pid_t pid)
 	return p && p->sight == KERNEL_ELSEWHERE;
 }
 
-/* --- writer.h: what /proc says of them --- */
+/* --- writer.h: what /proc shows of the processes --- */
 
 void writer_command(pid_t pid, char *ret, size_t size)
 {
@@ -128,7 +129,7 @@ int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint)
 	return writer_holds(pid, ino, mountpoint);
 }
 
-/* All processes of a writer are in the same place. */
+/* All processes of a writer have the same kernel_sight. */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
 {
 	const struct process *p = process(opener);
@@ -183,7 +184,7 @@ static void do_flush(struct fuse_req *r)
 
 static void forget(unsigned life, pid_t pid, uint64_t node);
 
-/* The kernel holds the node of an open file until it has let go of that. */
+/* The kernel keeps the node of an open file until it has sent the RELEASE. */
 static void do_release(struct fuse_req *r)
 {
 	fs_ops.release(r, r->node, &r->fi);
@@ -250,8 +251,9 @@ static void do_releasedir(struct fuse_req *r)
 }
 
 /*
- * For how long each of them may be parked (docs/architecture.md, "Threads"): a close waits for what becomes of what is
- * submitted, an fsync for its bytes, and who renames or removes has the directory to himself meanwhile.
+ * Set how long each request may be parked (docs/architecture.md, "Threads"): a close waits for the
+ * result of the submission, an fsync for its bytes to reach the disk. A rename or an unlink blocks
+ * its directory meanwhile.
  */
 static void promise(struct fuse_req *r)
 {
@@ -280,7 +282,10 @@ static void promise(struct fuse_req *r)
 	sim_fail("somebody asks for what nobody has promised");
 }
 
-/* The answer's errno; R stays. INTERRUPT_US as of kernel_close. */
+/*
+ * Send R, wait, and return the errno of the answer. The caller must drop R. INTERRUPT_US as in
+ * kernel_close.
+ */
 static int ask(struct fuse_req *r, uint64_t interrupt_us)
 {
 	const struct process *p = process(r->pid);
@@ -301,7 +306,7 @@ static int ask(struct fuse_req *r, uint64_t interrupt_us)
 
 struct place {
 	unsigned life;
-	uint64_t dir, node, ino; /* NODE is 0: there is nothing of that name */
+	uint64_t dir, node, ino; /* NODE is 0 if the name does not exist */
 	char name[NAME_MAX + 1];
 };
 
@@ -334,7 +339,9 @@ static int find_name(pid_t pid, uint64_t dir, const char *name, uint64_t *ret, u
 	return err;
 }
 
-/* The directory and the node of PATH, both looked up. 0 also where only the last name is not there. */
+/*
+ * Look up the directory and the node of PATH. Return 0 also if only the last name does not exist.
+ */
 static int walk(pid_t pid, const char *path, struct place *p)
 {
 	int err = 0;
@@ -360,7 +367,7 @@ static int walk(pid_t pid, const char *path, struct place *p)
 	return err;
 }
 
-/* As walk, where the last name has to be there. */
+/* As walk, but the last name must exist. */
 static int walk_to(pid_t pid, const char *path, struct place *p)
 {
 	int err = walk(pid, path, p);
@@ -488,7 +495,7 @@ static void file_new(struct kernel_file *f, pid_t pid, struct kernel_open *of)
 	LL_PREPEND(files, f);
 }
 
-/* The open file that R has made, which is at P. */
+/* Make the open file at P that R has opened. */
 static struct kernel_open *opened(const struct place *p, const struct fuse_req *r, int flags)
 {
 	const struct fuse_open_out *out = (const void *)r->ret;
@@ -530,7 +537,7 @@ int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags)
 		err = ask(r, 0);
 		if (err)
 			leave(&p, pid);
-		again = err == -ESTALE && !stale; /* once, as do_filp_open does */
+		again = err == -ESTALE && !stale; /* retry once, as do_filp_open does */
 		stale |= again;
 	} while (again || (err == -EEXIST && !p.node && !(flags & O_EXCL)));
 	if (err)
@@ -552,7 +559,7 @@ static struct fuse_req *on_file(const struct kernel_file *f, void (*fn)(struct f
 
 	r->fi.fh = f->of->fh;
 	r->fi.flags = f->of->flags;
-	/* It stands for a process. */
+	/* It identifies the process. */
 	r->fi.lock_owner = (uint64_t)f->pid;
 	return r;
 }
@@ -590,7 +597,7 @@ int kernel_truncate(struct kernel_file *f, off_t size)
 	return ask(r, 0);
 }
 
-/* There is one descriptor less; the last one takes the open file with it. */
+/* Drop one descriptor; the last one releases the open file. */
 static void let_go(const struct kernel_file *f)
 {
 	struct kernel_open *of = f->of;
@@ -619,7 +626,7 @@ int kernel_close(struct kernel_file *f, uint64_t interrupt_us)
 	int err = 0;
 
 	p->exiting = p->killed;
-	/* As in filp_close: the descriptor is gone from the process before it asks. */
+	/* As in filp_close, the process loses the descriptor before the kernel sends the FLUSH. */
 	LL_DELETE(files, f);
 	if (of->life == sim_life() && of->flushed) {
 		r = on_file(f, do_flush);
@@ -682,7 +689,7 @@ int kernel_read(pid_t pid, const char *path, char **ret)
 
 /* --- directories --- */
 
-/* The names in one reply, which the kernel has looked up by it. */
+/* Add the names of one READDIRPLUS reply, which also count as looked up. */
 static void take_names(pid_t pid, unsigned life, const struct fuse_req *r, off_t *off,
 		       struct kernel_names *ret)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of one kind of jobs in a mount of several, once: who mounts has no right to it for a while; or its
- * definition is removed, with all jobs of it, and made anew. Nothing is made of it while it is about to be removed ("A
- * definition that is being removed takes nothing new", docs/facts.md).
- *
- * Meanwhile jobs/ keeps what it had of all jobs that the server has.
+ * One fault of one kind in a mount of several: for a while the mounting user may not access it, or
+ * its definition is removed with all its jobs and created again. Nothing can be created while the
+ * definition is being removed ("A definition that is being removed takes nothing new",
+ * docs/facts.md). Meanwhile jobs/ keeps all jobs that exist on the server.
  */
 #include "tests/sim/cluster.h"
 #include "tests/sim/kernel.h"
@@ -12,9 +11,9 @@
 #define BEGIN_S 100
 #define LASTS_S 90
 
-/* What jobs/ had when it began. */
+/* The names in jobs/ when the fault began. */
 static struct kernel_names before;
-static const char *removed_kind; /* or about to be removed; NULL: none was yet */
+static const char *removed_kind; /* or being removed; NULL before that */
 
 static void look(pid_t pid)
 {
@@ -31,7 +30,7 @@ static bool has(const struct kernel_names *names, const char *name)
 	return false;
 }
 
-/* LIFE is that of the first look, and SINCE when it was. */
+/* LIFE and SINCE are the life and the time of the first look. */
 static void look_again(pid_t pid, unsigned life, uint64_t since)
 {
 	struct kernel_names names cleanup(kernel_names_clear) = {0};

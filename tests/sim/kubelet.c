@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kubelets of the simulated cluster: the pods that a controller makes run and print numbered lines. The container of a
- * pod may run some times: a request for a log names the container, not the run, and between two runs the one that has
- * ended is served as the newest and as the previous one; of older ones a node has nothing (docs/facts.md).
+ * Kubelets of the simulated cluster: pods that a controller has created run and print numbered
+ * lines. A pod's container may run several times. A request for a log names the container, not the
+ * run; between two runs the finished one is served both as the current and as the previous one. The
+ * node has no older ones (docs/facts.md).
  */
 #include <stdio.h>
 
@@ -12,11 +13,14 @@
 #include "tests/sim/loop.h"
 
 #define INJECTED "proxy"
-#define LINE_US	 (700 * SIM_MS) /* a pod prints a line each such time */
+#define LINE_US	 (700 * SIM_MS) /* the interval of a pod's lines */
 
 /* --- pods --- */
 
-/* A webhook puts a container into the pod JSON, before those that are there (docs/facts.md). */
+/*
+ * Let a webhook add a container to the pod JSON, before the existing ones (docs/facts.md). True if
+ * it did.
+ */
 static bool inject(struct json_object *json)
 {
 	struct json_object *spec = json_at(json, "spec"), *all = json_object_new_array();
@@ -118,7 +122,7 @@ static void waits(void *data)
 		      "{\"waiting\":{\"reason\":\"CrashLoopBackOff\",\"message\":\"back-off\"}}");
 }
 
-/* The container of POD fails; some time later it waits, and then, or at once, runs again. */
+/* The container of POD fails; it is restarted now, or after it was shown as waiting for a while. */
 static void run_ends(void *data)
 {
 	struct object *pod = data;
@@ -164,7 +168,7 @@ size_t run_printed(const struct run *r)
 	return (size_t)((end - r->began) / LINE_US);
 }
 
-/* When line K of R was printed, in ns since 1970. */
+/* Return the time at which line K of R was printed, in ns since 1970. */
 static int64_t line_time(const struct run *r, size_t k)
 {
 	return sim_clock_ns() -
@@ -178,7 +182,10 @@ void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1])
 	snprintf(ret, SERVER_UID + 1, "%.9s%04zx%s", uid, run, uid + 13);
 }
 
-/* The lines that have been printed since the last time; then, if it follows, the next ones. */
+/*
+ * Send the lines that were printed since the last call; if the request follows, schedule the next
+ * call.
+ */
 static void print(void *data)
 {
 	struct server_watch *w = data;
@@ -204,7 +211,7 @@ static void print(void *data)
 		sim_after(LINE_US + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, print, w);
 }
 
-/* Is CONTAINER the one that PATH, a request for a log, asks for? */
+/* True if PATH, a request for a log, names CONTAINER. */
 static bool is_named(const char *container, const char *path)
 {
 	const char *name = path_query(path, "container=");

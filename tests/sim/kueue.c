@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue, in some histories: jobs of its kinds wait in a queue until it lets them run. It says so in a Workload for each
- * job, and suspends and resumes the job itself (docs/facts.md, "Kueue"); conditions and messages are as in recordings
- * (tests/replay/data/recordings/kueue_*):
+ * Kueue, in some histories: jobs of its kinds wait in a queue until Kueue admits them. Kueue reports that in a Workload
+ * for each job, and suspends and resumes the job itself (docs/facts.md, "Kueue"). Conditions and messages are those of
+ * recordings (tests/replay/data/recordings/kueue_*):
  *
- *	made	 a Workload without conditions; the job has been suspended by a webhook
+ *	created	 a Workload without conditions; a webhook has suspended the job
  *	waits	 QuotaReserved is False; some wait for ever
- *	admitted QuotaReserved and Admitted are True, and Evicted is not any more; the job is resumed
- *	evicted	 Evicted is True while its pods end, then QuotaReserved is False, and it waits again
- *	finished with its job; or, as its owner is not found, a moment before it goes
+ *	admitted QuotaReserved and Admitted are True, and Evicted is False again; the job is resumed
+ *	evicted	 Evicted is True while the pods end, then QuotaReserved is False, and the job waits again
+ *	finished with its job; or shortly before the Workload is removed, because its owner is not found
  *
  * A job that waits has not failed, and nobody has cancelled it.
  */
@@ -64,7 +64,7 @@ static void waits(struct object *workload)
 {
 	condition(workload, "QuotaReserved", false, "Pending", MESSAGE);
 	changed(workload, "waits");
-	/* What somebody has made anew has two jobs of its name, of which it has to be said how they end. */
+	/* A copied job has had two jobs under its name, and both have to end for the checks. */
 	if (!sim_chance(SIM_KUEUE, 100) || workload->job->foreign)
 		kueue_soon(WAITS_S, admits, workload);
 }
@@ -163,7 +163,7 @@ static struct object *workload_of(const struct object *job)
 	return NULL;
 }
 
-/* The label of JOB, an object; "": it has none. */
+/* Return the queue label of the object JOB, or "". */
 static const char *queue_of(struct json_object *job)
 {
 	struct json_object *meta, *labels, *queue;
@@ -241,7 +241,7 @@ void kueue_gone(const struct object *job)
 	kueue_soon(1, goes, workload);
 }
 
-/* Does JOB wait for Kueue, since some time? */
+/* True if JOB has been waiting for Kueue for some time. */
 static bool is_waiting(const struct object *job)
 {
 	return job->queued && !job->deleted && object_is(job, "Aborted") &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One life of kxfs after the other: the modules are made and started as fs/mount/run.c does it, but for the state
- * directory, the session and the signals, which are not simulated; then it is killed, or ends as when it is unmounted,
- * and after a while the next life begins.
+ * One life of kxfs after the other. The modules are made and started as in fs/mount/run.c, except
+ * the state directory, the session and signals, which are not simulated. Then kxfs is killed or
+ * unmounted, and after a while the next life begins.
  */
 
 #include "fs/submit/submit.h"
@@ -23,7 +23,7 @@
 #define ME	   "ann@sim"
 #define LIFE_S	   60
 #define DOWN_S	   20
-#define EACH_S	   10 /* so often the machine may stand still, or its clock step */
+#define EACH_S	   10 /* how often the machine may be suspended, or the clock step */
 #define STILL_S	   30
 #define STEP_S	   7200
 #define HISTORY_S  (7 * 24 * 3600)
@@ -42,7 +42,7 @@ struct kxfs {
 struct fs *sim_fs;
 
 static bool mended, ending;
-static struct kxfs *here; /* of the present life, once it is made */
+static struct kxfs *here; /* the current life, once it was made */
 
 static void live(void *data);
 
@@ -69,7 +69,10 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&k->tree, log);
 }
 
-/* Where there are chains, a JobSet's pods do not name it: their controller is a Link, whose controller it is. */
+/*
+ * With chains a JobSet's pods don't name the JobSet: they are controlled by a Link, which the
+ * JobSet controls.
+ */
 static const struct spec_kinds *table_of_kinds(void)
 {
 	static struct spec_kinds kinds;
@@ -178,7 +181,7 @@ static int make(struct kxfs *k, char **why)
 	return err;
 }
 
-/* Its memory is left as it is: nobody comes to it any more. */
+/* Nothing frees the memory of a killed life: no code of it runs any more. */
 static void kill_it(bool power_cut)
 {
 	sim_say("kxfs", "-- %s --",
@@ -226,7 +229,7 @@ void sim_kxfs_power_cut(uint64_t us)
 	sim_after(us, SIM_WORLD, on_power_cut, (void *)(uintptr_t)sim_life());
 }
 
-/* It is unmounted, or its mount has failed; what it has made is left, as it is by a process that ends. */
+/* It is unmounted, or the mount has failed; as in a process that exits, its memory is not freed. */
 static void end(void *data)
 {
 	struct kxfs *k = here;
@@ -265,7 +268,7 @@ static void begin(void *data)
 	}
 	if (err) {
 		sim_say("kxfs", "can't start: %s", why ? why : strerror(-err));
-		/* What it has made is left, as it is by a process that ends. */
+		/* As in a process that exits, its memory is not freed. */
 		ending = true;
 		return;
 	}
@@ -275,7 +278,7 @@ static void begin(void *data)
 	sim_say("kxfs", "-- mounted --");
 }
 
-/* A start that has failed is tried again, by another process. */
+/* If the start has failed, let another process retry. */
 static void look(void *data)
 {
 	if ((uintptr_t)data != sim_life())
@@ -288,7 +291,7 @@ static void look(void *data)
 
 static void live(void *data)
 {
-	/* The machine went down while it was not there: it comes after that. */
+	/* The machine lost power while kxfs was not mounted: that start comes later. */
 	if ((uintptr_t)data != sim_life())
 		return;
 	sim_say("kxfs", "-- life %u --", sim_life());
@@ -301,7 +304,7 @@ static void live(void *data)
 			  (void *)(uintptr_t)sim_life());
 }
 
-/* The machine on which it runs, and its clock. */
+/* Suspend the machine, or step its clock. */
 static void shake(void *data)
 {
 	uint64_t still = sim_delay(SIM_FAULTS, STILL_S * SIM_S);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who look around: ls -l of a job while it goes, cat of its texts, and rm -r. A name is listed once; what state
- * says is a word of TorchX; status is of the job in whose directory it is; no text moves a cursor, whatever others have
- * written into it; rm -r finds nothing that it may not remove.
+ * Users who look around: ls -l of a job while it runs, cat of its texts, and rm -r. A directory
+ * lists each name once; `state` is a TorchX state; `status` is that of the directory's job; no text
+ * moves a cursor, whatever other users have written into it; rm -r may remove everything that it
+ * finds.
  */
 #include <errno.h>
 
@@ -15,9 +16,9 @@
 #define N_LOOKERS 2
 #define LOOKS	  4
 #define EACH_S	  80
-#define DEEP	  2 /* directories in each other that are looked into */
+#define DEEP	  2 /* levels of directories to look into */
 
-/* --- what the texts may say --- */
+/* --- checks of the texts --- */
 
 static bool is_state(const char *text)
 {
@@ -44,7 +45,10 @@ static void check_text(const char *job, const char *name, const char *path, cons
 
 /* --- ls -l, cat --- */
 
-/* ls -l of PATH, in the directory of JOB, which asks for what the listing did not bring; and cat of some of it. */
+/*
+ * Do ls -l of PATH, in the directory of JOB: get the attributes that the listing has not returned;
+ * and read some files.
+ */
 static void look(const char *job, const char *path, pid_t pid, unsigned deep)
 {
 	struct kernel_names names cleanup(kernel_names_clear) = {0};
@@ -97,7 +101,7 @@ void lookers_begin(void)
 		sim_task_start(SIM_WORLD, looker, NULL);
 }
 
-/* --- in the end --- */
+/* --- at the end --- */
 
 void lookers_judge(void)
 {
@@ -106,7 +110,7 @@ void lookers_judge(void)
 	struct kernel_names jobs cleanup(kernel_names_clear) = {0};
 	pid_t pid = kernel_fork(KERNEL_SEEN);
 
-	/* Only others write what kxfs would not. */
+	/* Only hostile users write text that kxfs would not. */
 	if (!hostile_made() || kernel_list(pid, "jobs", &jobs))
 		return;
 	for (size_t i = 0; i < jobs.n; i++)
@@ -122,7 +126,10 @@ void lookers_judge(void)
 
 /* --- rm -r --- */
 
-/* Can it happen to who removes what others remove as well, with a kxfs and a disk that may fail? */
+/*
+ * True if rm -r may fail with ERR because another user removes the same files, or because kxfs or
+ * the disk fails.
+ */
 static bool may_be(int err)
 {
 	static const int all[] = {0, -ENOENT, -ENOTCONN, -EINTR, -ETIMEDOUT, -EIO, -ESTALE};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and of backend/impl/end.c. Posts
- * run in their order and timers when they are due, one each turn, as on the I/O thread; a piece of work of the pool is
- * a task, a few at once. There is one loop in a life of kxfs.
+ * Replaces backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and
+ * backend/impl/end.c. As on the I/O thread, posts run in order and timers when they are due, one
+ * per iteration. Work of the pool runs as a few concurrent tasks. There is one loop in a life of
+ * kxfs.
  */
 #include "tests/sim/loop.h"
 
@@ -27,7 +28,7 @@
 #include "tests/sim/world.h"
 
 #define WORKERS 4
-#define EPOCH_S 1790000000 /* the wall clock when a history begins */
+#define EPOCH_S 1790000000 /* the wall clock at the start of a history */
 
 struct post {
 	loop_fn fn;
@@ -43,11 +44,11 @@ struct job {
 
 struct loop {
 	struct post *posts, **last;
-	struct loop_timer **timers; /* in no order */
+	struct loop_timer **timers; /* unordered */
 	size_t n_timers, max_timers;
 	uint64_t seq;
-	struct job *jobs, **last_job; /* that wait for a worker */
-	unsigned n_working;	      /* workers that run something */
+	struct job *jobs, **last_job; /* waiting for a worker */
+	unsigned n_working;	      /* busy workers */
 	bool started, closed;
 };
 
@@ -55,7 +56,7 @@ static struct loop *the_loop;
 static bool in_loop;
 static int64_t clock_step;
 
-/* --- the turn --- */
+/* --- one iteration --- */
 
 static struct loop_timer *first_timer(const struct loop *l)
 {
@@ -107,7 +108,7 @@ void sim_loop_turn(void)
 	struct post *p = l->posts;
 	struct loop_timer *t = first_timer(l);
 
-	/* Of both: whichever comes first. */
+	/* If both are due, choose one at random. */
 	if (t && t->at * SIM_MS <= sim_now() && (!p || sim_chance(SIM_ORDER, 500))) {
 		timer_take(l, t);
 		sim_loop_call(t->fn, t->data);
@@ -277,7 +278,7 @@ void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data
 	loop_work(loop, work, done, data);
 }
 
-/* --- an end that somebody waits for --- */
+/* --- waiting for an end --- */
 
 void end_init(struct end *e)
 {
@@ -382,7 +383,7 @@ char *diag_text(size_t *ret_len)
 	return text_copy("");
 }
 
-/* --- what a simulated kxfs has not: threads of its own, libuv --- */
+/* --- absent in a simulated kxfs: its own threads, libuv --- */
 
 struct thread {
 	void *(*fn)(void *data);
@@ -397,7 +398,7 @@ static void run_thread(void *data)
 	free(t);
 }
 
-/* A thread that nobody joins is a task. */
+/* A detached thread is a task. */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 {
 	struct thread *t = new0(struct thread);
@@ -446,7 +447,7 @@ void process_boot(char ret[37])
 	snprintf(ret, 37, "00000000-0000-4000-8000-%012u", sim_boots());
 }
 
-/* Those of the simulator are large numbers. */
+/* The simulator's descriptors are large numbers. */
 rlim_t process_allow_descriptors(void)
 {
 	return RLIM_INFINITY;

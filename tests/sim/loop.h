@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scheduler asks of the loop of kxfs, which has an order of its own. */
+/* The scheduler's interface to the simulated loop of kxfs, which has its own order. */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* When the loop has something to do, in us; UINT64_MAX: nothing. */
+/* Return the time, in us, at which the loop is next due, or UINT64_MAX. */
 uint64_t sim_loop_due(void);
-/* Do the first of it. */
+/* Run the first post or timer that is due. */
 void sim_loop_turn(void);
-/* FN is what the I/O thread does now: callbacks of http.c. */
+/* Call FN(DATA) as the I/O thread: for callbacks of http.c. */
 void sim_loop_call(void (*fn)(void *data), void *data);
-/* All of it is gone with the life of kxfs it was of. */
+/* This life of kxfs has ended: drop the loop and all its work. */
 void sim_loop_kill(void);
-/* What time it is for all others, ns since 1970. */
+/* Return the wall clock of everything except kxfs, in ns since 1970. */
 int64_t sim_clock_ns(void);
-/* The wall clock of kxfs goes forward or back. */
+/* Step the wall clock of kxfs forward or back. */
 void sim_loop_step_clock(int64_t ns);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/local/guard.c: the programs of local jobs, each with the guard between it and its helper, which
- * is of process.c. They print numbered lines, end well or not, or hang until they are ended; helpers and guards are
- * killed, or stand still for a while; the machine goes down. What must hold of them at any moment:
+ * Replaces backend/local/guard.c: the programs of local jobs, each with a guard between it and its helper, which is in
+ * process.c. Programs print numbered lines, succeed or fail, or hang until they are terminated. Helpers and guards are
+ * killed or stopped for a while; the machine loses power. Invariants at any moment:
  *
- *	a program is started of what was asked for alone (user.c), and of an attempt once, unless the machine has been
- *	down meanwhile; of a replica one runs at a time, and where a job starts again as a whole, nothing of before
- *	runs; none is started more often than its retries allow
- *	none is ended but by who has asked for that, by its limit of time, because another replica of its job has
- *	failed, or because a mount that was up is away
+ *	start	only submitted programs are started (user.c), once per attempt unless the machine has lost power
+ *		meanwhile. A replica has one running program. If a job restarts as a whole, nothing of its previous
+ *		attempt still runs. No program is started more often than its retries allow
+ *	end	a program is only terminated by a user's request, by its time limit, because another replica of its
+ *		job has failed, or because the mount has ended
  *
- * In the end nothing runs of what is over, and all that does not run is over, as it has ended.
+ * At the end nothing of a finished job runs, and each job without a running program is shown as finished, with the
+ * right state.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,10 +27,10 @@
 
 #define MOST_RUNS 2048
 #define FIRST_PID 700000
-#define STARTS_MS 50  /* until a program runs */
-#define LINE_S	  3   /* between two lines, at most */
-#define DIES_MS	  300 /* so long after its helper a program is killed */
-#define STOPPED_S 90  /* a helper */
+#define STARTS_MS 50  /* until a program starts */
+#define LINE_S	  3   /* the longest time between two lines */
+#define DIES_MS	  300 /* a program is killed this long after its helper */
+#define STOPPED_S 90  /* the time for which a helper is stopped */
 #define LINES	  30
 
 enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
@@ -38,23 +39,23 @@ enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
 struct run {
 	char uid[37];
 	unsigned number, tag, attempt;
-	unsigned place; /* of its replica, among those of the job */
+	unsigned place; /* of its replica among those of the job */
 	char *job, *replica;
 	struct sim_process *helper;
 	struct sim_pipe *output, *news;
 	enum fate fate;
 	unsigned life, boot;
 	uint64_t began, over;	 /* us; 0: not yet */
-	unsigned lines, printed; /* that it prints, and has */
-	bool cut;		 /* it has printed a part of a line */
-	bool lost;		 /* what it has printed need not all be there */
-	bool deaf;		 /* it does not heed SIGTERM */
+	unsigned lines, printed; /* lines that it will print, and has printed */
+	bool cut;		 /* it has printed part of a line */
+	bool lost;		 /* its output may be incomplete */
+	bool deaf;		 /* it ignores SIGTERM */
 	bool hangs;
 	int exit_code;
 	bool timed_out, ending, well, guard_killed;
-	bool told_to_end; /* by kxfs */
-	bool stopped;	  /* by SIGSTOP, */
-	bool due, dying;  /* and would print, or end, else */
+	bool told_to_end; /* terminated by kxfs */
+	bool stopped;	  /* by SIGSTOP */
+	bool due, dying;  /* it will print, or end, when it is continued */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -62,7 +63,7 @@ static struct run *runs[MOST_RUNS];
 static unsigned n_runs, boots, unmounted;
 static bool mended;
 
-/* --- who is who --- */
+/* --- find a program --- */
 
 static struct run *run_of(pid_t pid)
 {
@@ -74,7 +75,7 @@ static bool is_up(const struct run *r)
 	return r->fate == RUNS;
 }
 
-/* Need not all be there that R has printed? */
+/* True if R's output may be incomplete. */
 static bool is_lost(const struct run *r)
 {
 	return r->lost || sim_pipe_is_given_up(r->output);
@@ -106,7 +107,7 @@ static bool has_begun(const struct run *r)
 	return r->fate != NOT_STARTED && r->fate != BEGINS;
 }
 
-/* The first run of each job that has begun. */
+/* True if R is the first run of its job. */
 static bool is_first(const struct run *r)
 {
 	for (unsigned i = 0; i < r->number; i++)
@@ -115,7 +116,7 @@ static bool is_first(const struct run *r)
 	return has_begun(r);
 }
 
-/* The last run of the replica at PLACE. */
+/* Return the last run of the replica at PLACE. */
 static const struct run *last_of(const char *job, unsigned place)
 {
 	for (unsigned i = n_runs; i-- > 0;)
@@ -156,7 +157,10 @@ unsigned machine_places(void)
 	return sim_faults.queued ? 1 + sim_faults.queued % 4 : 0;
 }
 
-/* Jobs that have a program that runs, beside JOB (NULL: all of them). What has lost its helper is about to end. */
+/*
+ * Count the jobs with a running program, without JOB (NULL: all). A program that has lost its
+ * helper does not count.
+ */
 static unsigned others_up(const char *job)
 {
 	unsigned n = 0;
@@ -198,7 +202,7 @@ const char *machine_replica(const char *job)
 
 void machine_fate(const char *name, struct server_fate *ret)
 {
-	/* One that is removed is told so while its programs still end. */
+	/* A job that was removed is reported as deleted while its programs still end. */
 	bool up = machine_is_up(name, NULL) && !users_removed(name);
 
 	*ret = (struct server_fate){.phase = up ? "Running" : "",
@@ -219,7 +223,7 @@ static void tell(const struct run *r, const struct guard_news *news)
 		sim_pipe_write(r->news, news, sizeof(*news));
 }
 
-/* Its guard has nothing more to do. */
+/* The guard of R has finished. */
 static void guard_gone(struct run *r)
 {
 	r->helper->guarded = false;
@@ -236,7 +240,7 @@ static void end(struct run *r, int status)
 					.usage = {.first = 1, .last = 1, .memory_peak = -1}};
 	cleanup_free char *begun = text_print("%s", r->uid);
 
-	/* Who is killed has often begun a line. */
+	/* A killed program has often printed part of a line. */
 	if (WIFSIGNALED(status) && sim_chance(SIM_MACHINE, 300)) {
 		begun[1 + sim_below(SIM_MACHINE, 30)] = '\0';
 		r->cut = sim_pipe_write(r->output, begun, strlen(begun));
@@ -275,7 +279,7 @@ static void signal_run(struct run *r, int sig)
 
 static void step(void *data);
 
-/* SIGSTOP, or SIGCONT. */
+/* Send SIGSTOP or SIGCONT. */
 static void stop(struct run *r, bool stopped)
 {
 	r->stopped = stopped;
@@ -297,7 +301,7 @@ static void on_limit(void *data)
 		return signal_run(r, SIGKILL);
 	r->timed_out = true;
 	signal_run(r, SIGTERM);
-	stop(r, false); /* a stopped process does not see SIGTERM */
+	stop(r, false); /* a stopped process does not act on SIGTERM */
 	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_OF_MACHINE, on_limit, r);
 }
 
@@ -323,7 +327,7 @@ static void step(void *data)
 	sim_after(sim_delay(SIM_MACHINE, LINE_S * SIM_S), SIM_OF_MACHINE, step, r);
 }
 
-/* Its guard has been killed, or the helper, and the guard kills all. */
+/* The guard was killed; or the helper was, and the guard kills the program. */
 static void die(void *data)
 {
 	struct run *r = data;
@@ -369,9 +373,9 @@ static void on_stopped(void *data)
 	sim_say("program", "the helper of %s of %s stands still", r->uid, r->job);
 }
 
-/* --- what must hold when one starts --- */
+/* --- checks at a start --- */
 
-/* How often may R's replica be started after the first time? Each role has its own retries, or each replica. */
+/* Return how often R's replica may be restarted. Retries are counted per replica or per role. */
 static unsigned allowed(const struct run *r)
 {
 	const struct users_roles *roles = users_roles(r->tag);
@@ -380,7 +384,7 @@ static unsigned allowed(const struct run *r)
 	return n * roles->retries + boots + ctl_asked(r->job, "restart");
 }
 
-/* Where all start again together, has OTHER begun before R's replica had ended the last time? */
+/* For a job that restarts as a whole: true if OTHER began before R's replica last ended. */
 static bool is_of_before(const struct run *other, const struct run *r)
 {
 	const struct run *last = NULL;
@@ -412,7 +416,7 @@ static void check_start(const struct run *r)
 	if (starts > 1 + allowed(r))
 		sim_fail("%s of %s is started for the %uth time, and has %u retries", r->replica,
 			 r->job, starts, allowed(r));
-	/* A job whose record the disk does not give is not known, and runs on beside the others. */
+	/* A job whose record can't be read is unknown to kxfs, and runs beside the others. */
 	if (machine_places() && !sim_faults.disk_error && others_up(r->job) >= machine_places())
 		sim_fail("%s of %s is started, and %u jobs run already", r->uid, r->job,
 			 others_up(r->job));
@@ -500,7 +504,7 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 		.limit_ms = program->limit_ms,
 		.grace_ms = program->grace_ms,
 	};
-	/* Each attempt has all of it, whatever the wall clock says. */
+	/* Each attempt has the full limit, whatever the wall clock shows. */
 	if (r->limit_ms != 1000 * (int64_t)users_limit_s(r->tag))
 		sim_fail("%s of %s may run for %lld ms, and its limit is %u s", r->replica, r->job,
 			 (long long)r->limit_ms, users_limit_s(r->tag));
@@ -515,7 +519,7 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	return 0;
 }
 
-/* Has a replica of R's job failed, or may it, with which R ends, or starts again? */
+/* True if a replica of R's job has failed, or may have, so that R is terminated or restarted. */
 static bool another_failed(const struct run *r)
 {
 	if (places_of(r->job) > 1 && (sim_faults.disk_error || sim_faults.no_descriptor))
@@ -585,7 +589,7 @@ void machine_power_cut(void)
 			runs[i]->fate = DEAD;
 			runs[i]->over = sim_now();
 		}
-		runs[i]->lost = true; /* what was not synced */
+		runs[i]->lost = true; /* what was not synced is lost */
 	}
 	sim_process_power_cut();
 }
@@ -596,9 +600,12 @@ void machine_mend(void)
 	sim_process_mend();
 }
 
-/* --- in the end --- */
+/* --- at the end --- */
 
-/* A file of JOB, wherever it stands, malloc'ed; NULL: it can't be read. */
+/*
+ * Return the contents of a file of JOB, in jobs/ or history/, malloc'ed, or NULL if it can't be
+ * read.
+ */
 static char *read_of(const char *job, const char *name, pid_t pid)
 {
 	static const char *const folders[] = {"jobs", "history"};
@@ -613,13 +620,13 @@ static char *read_of(const char *job, const char *name, pid_t pid)
 	return text;
 }
 
-/* What JOB's status says its state is, malloc'ed. */
+/* Return the state in JOB's status, malloc'ed. */
 static char *state_of(const char *job, pid_t pid)
 {
 	cleanup_free char *text = read_of(job, "status", pid);
 	const char *at = strstr(text ? text : "", "state: ");
 
-	/* A record that could not be read: so is said. */
+	/* kxfs reports a record that it can't read. */
 	if (!at && sim_faults.disk_error)
 		return NULL;
 	if (!at)
@@ -632,7 +639,10 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 {
 	cleanup_free char *first = text_print("%s 0\n", r->uid);
 
-	/* It was removed to make room, when it was archived, or the archive could not be written to. */
+	/*
+	 * It was removed to free space, because it was archived or the archive could not be
+	 * written.
+	 */
 	if (text && !*text &&
 	    (archive_has(first) ||
 	     (archive_makes_room() && (sim_faults.disk_error || sim_faults.hangs))))
@@ -646,25 +656,31 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 	}
 }
 
-/* All that R has printed is there, in its own log, which has its number if there are others, and in that of its job. */
+/*
+ * Check that R's output is complete in its own log (which has a number if there are several) and in
+ * the job's log.
+ */
 static void judge_log(const struct run *r, pid_t pid)
 {
 	cleanup_free char *name = text_print("%s/log.%u", r->replica, r->attempt);
 	cleanup_free char *last = text_print("%s/log", r->replica);
 	cleanup_free char *own = read_of(r->job, name, pid), *merged = read_of(r->job, "log", pid);
 
-	/* A record that could not be read: so is said, and nothing of the job is shown. */
+	/* kxfs reports a record that it can't read, and shows nothing of the job. */
 	if (!merged && sim_faults.disk_error)
 		return;
 	if (!own)
 		own = read_of(r->job, last, pid);
 	judge_lines(r, name, own);
-	/* Where the disk has refused the mark of a merged log that lacks something, the next mount does not know it. */
+	/*
+	 * If the disk refused the mark of an incomplete merged log, the next mount does not know
+	 * that it is incomplete.
+	 */
 	if (!(sim_faults.disk_error && (sim_faults.killed || sim_faults.ended)))
 		judge_lines(r, "log", merged);
 }
 
-/* Do all of JOB stand still, or none, if it is not SUSPENDED? */
+/* Check that all programs of JOB are stopped if it is SUSPENDED, and otherwise none. */
 static void judge_stopped(const char *job, bool suspended)
 {
 	for (unsigned i = 0; i < n_runs; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histories, one process each: what one leaves in memory, and how it ends, is no other's. A history of five virtual
- * minutes in which things fail is followed by ten in which nothing does, and by the judgement. One that fails can be
- * made smaller: fewer kinds of faults, fewer who write, less time, as long as it fails in the same way.
+ * Run histories, one process each, so that none affects another. A history is five virtual minutes
+ * with faults, ten without, and then the final checks. One that fails can be reduced: to fewer
+ * kinds of faults, fewer writers and less time, as long as it fails in the same way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,32 +17,35 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-/* What ran, for tests/run coverage; absent from all other builds. */
+/* Coverage of the code, for tests/run coverage; absent from all other builds. */
 int __llvm_profile_write_file(void) __attribute__((weak));
 
 #define FAULTS_S 300
-/* kxfs may be mounted 20 s after the last fault, and knows ten minutes later what came of a launch of before. */
+/*
+ * kxfs may be mounted 20 s after the last fault, and needs ten minutes from then to find out the
+ * result of an earlier launch.
+ */
 #define CALM_S	  630
 #define JUDGING_S 120
 #define MOST_JOBS 16
 #define KEPT_MAX  1000
 
-/* How a history has ended. */
+/* The result of a history. */
 struct end {
 	uint64_t hash;	     /* of its trace */
-	const char *failure; /* what sim_fail was called with; NULL: not at all */
-	int status;	     /* of its process */
+	const char *failure; /* what sim_fail was called with, or NULL */
+	int status;	     /* the wait status of its process */
 };
 
-/* Histories that go on. */
+/* The running histories. */
 struct running {
 	pid_t pid; /* 0: none */
 	uint64_t seed;
 };
 
-static struct end *ends; /* of each of RUNNING; shared with it */
+static struct end *ends; /* one for each of RUNNING, in memory shared with it */
 static struct running running[MOST_JOBS];
-static bool quiet; /* what histories say is not wanted */
+static bool quiet; /* don't print what histories report */
 
 static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct end *ret)
 {
@@ -86,7 +89,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	_exit(0);
 }
 
-/* Begin a history in a place that is free. */
+/* Start a history in the free slot I. */
 static void start(size_t i, uint64_t seed, const struct sim_shape *shape)
 {
 	pid_t pid;
@@ -106,7 +109,7 @@ static void start(size_t i, uint64_t seed, const struct sim_shape *shape)
 	running[i] = (struct running){pid, seed};
 }
 
-/* Wait for one of those that run: its place. */
+/* Wait for a running history; return its slot. */
 static size_t finish(void)
 {
 	int status;
@@ -133,7 +136,7 @@ static struct end run(uint64_t seed, const struct sim_shape *shape)
 	return ends[finish()];
 }
 
-/* --- a smaller history that fails in the same way --- */
+/* --- reduce a failing history --- */
 
 static bool fails_so(uint64_t seed, const struct sim_shape *shape, const struct end *as)
 {
@@ -142,7 +145,7 @@ static bool fails_so(uint64_t seed, const struct sim_shape *shape, const struct 
 	return has_failed(&end) && end.failure == as->failure && end.status == as->status;
 }
 
-/* Leave out of *SET what is not needed, one after the other. */
+/* Remove bits from *SET one after the other while the history still fails in the same way. */
 static void leave_out(uint64_t seed, struct sim_shape *shape, uint64_t *set, const struct end *as)
 {
 	for (unsigned i = 0; i < 64; i++) {
@@ -178,20 +181,20 @@ static void shrink(uint64_t seed, struct sim_shape shape)
 	quiet = sim_trace = false;
 }
 
-/* --- many --- */
+/* --- many histories --- */
 
 static struct {
 	unsigned long long n, from, jobs; /* N: 0 if not given */
 	double minutes;
 	bool twice, first, shrink;
-	const char *keep; /* the file of seeds to add those to that fail, or NULL */
+	const char *keep; /* the file to which seeds that fail are added, or NULL */
 	struct sim_shape shape;
 } asked = {.from = 1, .jobs = 1, .shape = {UINT64_MAX, UINT64_MAX, FAULTS_S}};
 
-static uint64_t kept[KEPT_MAX]; /* the seeds of a file */
+static uint64_t kept[KEPT_MAX]; /* the seeds in that file */
 static size_t n_kept;
 
-/* Read the seeds in the lines of the file PATH. False if that can't be. */
+/* Read the seeds in the lines of the file PATH. False if it can't be read. */
 static bool read_seeds(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -206,7 +209,7 @@ static bool read_seeds(const char *path)
 	return f && fclose(f) == 0;
 }
 
-/* Add SEED, which has failed as WHY says, to the file of those that are played again. */
+/* Add SEED, which has failed because of WHY, to the file of seeds. */
 static void keep_seed(uint64_t seed, const char *why)
 {
 	FILE *f;
@@ -220,7 +223,7 @@ static void keep_seed(uint64_t seed, const char *why)
 		perror(asked.keep);
 }
 
-/* True: the history in place I has failed, or is not the same twice. */
+/* True if the history in slot I has failed, or differs between two runs. */
 static bool look(size_t i)
 {
 	unsigned long long seed = running[i].seed;
@@ -242,7 +245,7 @@ static bool look(size_t i)
 	return true;
 }
 
-static size_t extra; /* how many of KEPT are played first */
+static size_t extra; /* the number of seeds in KEPT to play first */
 
 static bool parse(int argc, char **argv)
 {

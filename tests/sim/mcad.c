@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's controller of AppWrappers of v1beta1, as it is seen in recordings (tests/replay/data) and docs/facts.md ("MCAD
- * and AppWrapper"):
+ * MCAD's controller of AppWrappers v1beta1, as recorded (tests/replay/data) and described in docs/facts.md ("MCAD and
+ * AppWrapper"):
  *
- *	Queueing     at first; a job comes to the head of the queue
- *	HeadOfLine   it is dispatched, or can't be
- *	Backoff      it can't for lack of room, and comes to the head again
- *	Failed       its items can't be made: said by turns with Pending, until they can
- *	Dispatched   its pod is there some moments before its state says Running, which it then goes on saying
- *	Backoff      some minutes after a failure it is put back, its pod goes, and comes again under its name, as
- *		     often as the job allows
+ *	Queueing     at first, until the job is at the head of the queue
+ *	HeadOfLine   the job is dispatched, or can't be
+ *	Backoff      it can't be dispatched for lack of capacity, and returns to the head later
+ *	Failed       its items can't be created; alternates with Pending until they can
+ *	Dispatched   its pod exists some moments before the state is Running, which the state then remains
+ *	Backoff      some minutes after a failure the job is requeued: its pod is deleted, and created again under the
+ *		     same name, as often as the job allows
  *
- * How the job has ended is to be read from its pod.
+ * Only the job's pod shows how the job has ended.
  */
 #include <json-c/json_pointer.h>
 
@@ -19,8 +19,8 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/loop.h"
 
-#define REQUEUE_S 60  /* after which a job may be put back whose pod has failed, */
-#define LATER_S	  120 /* or so long after that */
+#define REQUEUE_S 60  /* after which a job whose pod has failed may be requeued, */
+#define LATER_S	  120 /* or this much later */
 
 static struct json_object *conditions_of(const struct object *job)
 {
@@ -34,8 +34,8 @@ static struct json_object *conditions_of(const struct object *job)
 }
 
 /*
- * A condition that is there keeps its place, and gets a new time if it is one of a dispatch or its end. One of what
- * can't be made is there again and again, if it was not the last.
+ * An existing condition keeps its position, and gets a new time if it is about a dispatch or its
+ * end. A condition about items that can't be created is appended again unless it is the last.
  */
 static void condition(const struct object *job, const char *type, const char *reason,
 		      const char *message)
@@ -111,7 +111,7 @@ static void is_dispatched(void *data)
 		says(job, "Failed", "Failed", "ItemCreationFailure.", "creation failure: quota");
 		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
 	}
-	/* A restored etcd has begun it a second time. */
+	/* After a restore of etcd the controller may start the job a second time. */
 	if (!cluster_pod(job))
 		job_make_pod(job);
 	controller_soon(2, runs, job);
@@ -147,7 +147,7 @@ static bool goes_on(const struct object *job)
 	       job->attempt < (unsigned)json_object_get_int(most);
 }
 
-/* Its pod has to be gone before the next one comes under its name. */
+/* The pod must be gone before the next one is created under its name. */
 static void is_put_back(void *data)
 {
 	struct object *job = data;
@@ -170,7 +170,7 @@ static void backs_off(void *data)
 	controller_soon(5, is_put_back, job);
 }
 
-/* It counts that while it still says Running. */
+/* The controller counts the requeue while the state is still Running. */
 static void requeues(void *data)
 {
 	struct object *job = data;
@@ -221,7 +221,7 @@ static void restored(void *data)
 		return controller_soon(3, restored, job);
 	if (pod && pod->over)
 		return job_over_again(job, pod);
-	/* It knows of no end but by its pod. */
+	/* The controller only knows of an end by the pod. */
 	if (!pod) {
 		job->phase = "Running";
 		job_make_pod(job);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of the C library's malloc: each block says in front of itself which life of kxfs has asked for it, or that
- * the world has, so it is known at any moment what kxfs holds, whoever gives it back. A sanitizer has a malloc of its
- * own, and nothing is counted there.
+ * Replaces the C library's malloc. The header of each block records which life of kxfs allocated
+ * it, or that the world did, so the memory of kxfs is known at any moment, whoever frees it. A
+ * sanitizer has its own malloc; nothing is counted there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ void sim_memory_forget(void)
 
 struct head {
 	_Alignas(16) size_t n;
-	unsigned owner; /* 0: the world; else a life, and 1 */
+	unsigned owner; /* 0: the world; otherwise a life plus 1 */
 };
 
 void *__libc_malloc(size_t n);
@@ -42,7 +42,7 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-/* H is N bytes large from now on. */
+/* Set the size of H to N bytes. */
 static void *note(struct head *h, size_t n)
 {
 	h->n = n;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/base/spawn.c and of the system's calls for sockets and pipes: kxfs starts helpers, which run the
- * helper's own code (backend/local/helper.c), each as a task of a process; and both speak through sockets of which
- * each message is whole. What is handed to poll(2), read(2) and the like is a descriptor far above the real ones. A
- * listener keeps eight connections that nobody has accepted; who has gone with messages unread resets the other side.
+ * Replaces backend/base/spawn.c and the system calls for sockets and pipes. kxfs starts helpers,
+ * which run the helper's own code (backend/local/helper.c), each as a task of a process. They
+ * communicate through sockets that preserve message boundaries. Descriptors passed to poll(2),
+ * read(2) and the like are far above the real ones. A listener has a backlog of eight connections;
+ * closing a connection with unread messages resets the other side.
  */
 #include "tests/sim/process.h"
 
@@ -45,13 +46,13 @@ struct message {
 struct side {
 	struct message *first, **last;
 	unsigned n;
-	bool closed; /* who reads this has gone, */
-	bool shut;   /* or writes no more into it */
-	bool reset;  /* to be said once */
+	bool closed; /* the reader has closed its end, */
+	bool shut;   /* or the writer has */
+	bool reset;  /* to be reported once */
 };
 
 struct connection {
-	struct side to[2]; /* what the one who has connected reads, and the other */
+	struct side to[2]; /* to the connecting side, and to the accepting side */
 };
 
 struct listener {
@@ -63,9 +64,9 @@ struct listener {
 struct sim_pipe {
 	char *bytes;
 	size_t at, len, room;
-	bool closed; /* by who writes it */
-	bool unread; /* its reader has gone, */
-	bool heard;  /* who has read its end */
+	bool closed; /* by the writer */
+	bool unread; /* the reader has closed it */
+	bool heard;  /* the reader has read its end */
 };
 
 struct loop_watch {
@@ -75,7 +76,7 @@ struct loop_watch {
 	bool freed, due;
 };
 
-/* One of the three, or a socket that is nothing yet. */
+/* A listener, a connection, a pipe, or a socket that is none of these yet. */
 struct descriptor {
 	bool open;
 	struct sim_process *owner; /* NULL: kxfs */
@@ -97,7 +98,7 @@ struct poller {
 };
 
 static struct descriptor fds[MOST_FDS];
-static int n_fds; /* none above is open */
+static int n_fds; /* no descriptor above is open */
 static struct poller *pollers;
 static struct sim_process **processes;
 static size_t n_processes;
@@ -166,7 +167,7 @@ static bool is_readable(const struct descriptor *d)
 	return s && (s->n > 0 || s->shut || s->reset || d->connection->to[!d->side].closed);
 }
 
-/* --- who waits for them --- */
+/* --- waiting for descriptors --- */
 
 static void fire(void *data)
 {
@@ -200,7 +201,7 @@ static bool is_ready(struct poller *p)
 	return ready;
 }
 
-/* Something may be readable now. */
+/* A descriptor may be readable now. */
 static void changed(void)
 {
 	for (int i = 0; i < n_fds; i++) {
@@ -215,7 +216,7 @@ static void changed(void)
 		struct poller *p = *at;
 
 		if ((p->process && p->process->dead) || (!p->process && p->life != sim_life())) {
-			*at = p->next; /* it is nobody's any more */
+			*at = p->next; /* its life has ended */
 			continue;
 		}
 		if (is_ready(p))
@@ -291,7 +292,7 @@ void loop_watch_free(struct loop_watch *w)
 {
 	if (!w)
 		return;
-	w->freed = true; /* an event may still be on its way */
+	w->freed = true; /* an event may still be scheduled */
 	descriptor(w->fd)->watch = NULL;
 }
 
@@ -343,7 +344,7 @@ static void listener_end(struct listener *l)
 		connection_leave(l->waiting[--l->n], 1);
 }
 
-/* Without a word to those who wait, since memory may be that of the dead. */
+/* Don't wake the waiting tasks, whose memory may be that of an ended life. */
 static void descriptor_close(struct descriptor *d)
 {
 	d->open = false;
@@ -451,7 +452,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 
 /* --- sockets --- */
 
-/* Kxfs, or a helper, tries again later. */
+/* True if the process is out of descriptors; kxfs or the helper retries later. */
 static bool has_no_descriptor(void)
 {
 	if (mended || !sim_chance(SIM_MACHINE, sim_faults.no_descriptor))
@@ -515,7 +516,7 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 	if (l->n > BACKLOG)
 		return fail(EAGAIN);
 	if (!mended && sim_chance(SIM_MACHINE, sim_faults.unreachable)) {
-		/* Its helper is not started yet: that is on record, and tried again. */
+		/* Its helper has not started yet. The job is on record, and kxfs retries. */
 		if (l->refs == 1)
 			users_left();
 		return fail(errors[sim_below(SIM_MACHINE, array_size(errors))]);
@@ -686,7 +687,7 @@ int __wrap_kill(pid_t pid, int sig)
 	return 0;
 }
 
-/* --- what the world does to them --- */
+/* --- what the world does to processes --- */
 
 void sim_process_kill_kxfs(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Helpers of local jobs as processes, and what is between them and kxfs: sockets and pipes. */
+/* Helpers of local jobs as processes, and the sockets and pipes between them and kxfs. */
 #pragma once
 
 #include <sys/types.h>
@@ -7,32 +7,32 @@
 #include "spec/base/base.h"
 #include "tests/sim/sim.h"
 
-/* A helper. Its memory stays. */
+/* A helper. It is never freed. */
 struct sim_process {
 	bool dead;
-	bool guarded;		/* its guard lives, and holds the lock too */
-	uint64_t stopped_until; /* us: it does not go on before */
+	bool guarded;		/* its guard is alive and holds the lock too */
+	uint64_t stopped_until; /* us; it is stopped until then */
 	pid_t pid;
-	unsigned life; /* of kxfs, whose child it is */
+	unsigned life; /* the life of kxfs that started it */
 	int instructions_fd, listen_fd;
 };
 
-/* P has been killed, or has ended: its descriptors are closed, and its parent hears of it. */
+/* P was killed or has exited: close its descriptors and notify its parent. */
 void process_end(struct sim_process *p);
-/* kxfs has been killed: its descriptors are closed. What waits for an accept waits on. */
+/* kxfs was killed: close its descriptors. Connections that were not accepted yet keep waiting. */
 void sim_process_kill_kxfs(void);
-/* The machine has gone down: none of the processes is left, and no socket. */
+/* The machine has lost power: remove all processes and sockets. */
 void sim_process_power_cut(void);
-/* From now on each helper can be reached. */
+/* End all faults: every helper can be reached from now on. */
 void sim_process_mend(void);
 
-/* A pipe: the end that is read, of the process that runs, in *RET_FD. */
+/* Make a pipe; *RET_FD is the read end, owned by the running process. */
 struct sim_pipe *sim_pipe_new(int *ret_fd);
-/* False: nobody reads it any more. */
+/* Return false if the read end is closed. */
 bool sim_pipe_write(struct sim_pipe *p, const void *bytes, size_t n);
 void sim_pipe_close(struct sim_pipe *p);
-/* Has its reader gone before its end? */
+/* True if the read end was closed before the end of the data. */
 bool sim_pipe_is_given_up(const struct sim_pipe *p);
 
-/* The close(2) of a descriptor. False: it is none of these. */
+/* Close FD. Return false if it is not a descriptor of process.c. */
 bool sim_socket_close(int fd);

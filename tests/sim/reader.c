@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who read logs, at any moment. A line is "UID NUMBER", so of each byte it is known which run of which pod has
+ * Readers of logs, at any moment. A line is "UID NUMBER", so for each byte it is known which run of which pod has
  * printed it:
  *
- *	of an attempt	lines of one run from the first, each once, up to one of those that it has printed by now; some
- *			are missing only where its node had lost them; what was read once, or followed, is read again
- *	merged		the same of each run whose lines it has, behind their prefix; and what was read once is read
- *			again, as long as the machine stays up
+ *	of an attempt	lines of one run from the first on, each once, up to a line that the run has printed by now.
+ *			Lines are only missing if the node has lost them. What was read or followed once can be read
+ *			again
+ *	merged		the same for each run that is in the log, after the prefix of its lines. What was read once can
+ *			be read again unless the machine loses power
  *
- * In the end a job that is there shows all that its last run has printed, and the one before in the same pod, if its
- * node still has it; and what was read of a job that kxfs has launched is in jobs/ or history/, whoever has its name by
- * now.
+ * At the end the log of an existing job shows all output of its last run, and of the run before in the same pod if the
+ * node still has that. What was read of a job that kxfs launched is in jobs/ or history/, even if its name was reused.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"
@@ -21,15 +21,15 @@
 #define READ_EACH_S 25
 #define UID	    SERVER_UID
 #define MOST_RUNS   64 /* of a job */
-#define MOST_LOGS   6  /* log.0 and so on that are read */
+#define MOST_LOGS   6  /* files log.0 and so on that are read */
 
-/* How far a log has shown a run. */
+/* How much of a run a log has shown. */
 struct seen {
 	char uid[UID + 1];
 	size_t next;
 };
 
-/* What a merged log, or that of a pod, was when it was read last. */
+/* The contents of a merged log, or of a pod's log, when it was last read. */
 struct known {
 	char *text;
 	struct known *next;
@@ -37,7 +37,7 @@ struct known {
 
 static struct known *all_known;
 
-/* The bytes of "ROLE/K " with which LINE begins; 0: it does not. */
+/* Return the length of the "ROLE/K " with which LINE begins, or 0. */
 static size_t prefix_of(const char *line)
 {
 	size_t role = strspn(line, "abcdefghijklmnopqrstuvwxyz");
@@ -46,7 +46,7 @@ static size_t prefix_of(const char *line)
 	return k && line[role + 1 + k] == ' ' ? role + 1 + k + 1 : 0;
 }
 
-/* Do WORDS begin with "ROLE/K " or "ROLE-K/" of REPLICA, "ROLE-K"? */
+/* True if WORDS begin with the "ROLE/K " or "ROLE-K/" of REPLICA, "ROLE-K". */
 static bool is_of(const char *words, const char *replica)
 {
 	size_t role = strcspn(replica, "-"), k = strlen(replica + role + 1);
@@ -56,10 +56,13 @@ static bool is_of(const char *words, const char *replica)
 	       strchr(" /", words[role + 1 + k]);
 }
 
-/* Whose lines a text has: those of one run, of a replica's runs one after the other, or of all with their prefix. */
+/*
+ * The lines of a text: of one run, of a replica's runs one after the other, or of all runs, with
+ * their prefix.
+ */
 enum form { ONE_RUN, ONE_REPLICA, MERGED };
 
-/* Is LINE the begin of what S was to show next, or all of it but its end? */
+/* True if LINE is the next line of S, or begins it; the newline does not count. */
 static bool is_begun(const struct seen *s, const char *line)
 {
 	cleanup_free char *next = text_print("%s %zu", s->uid, s->next);
@@ -67,7 +70,10 @@ static bool is_begun(const struct seen *s, const char *line)
 	return strncmp(next, line, strlen(line)) == 0;
 }
 
-/* The same, but not all of it. A pod that goes in the middle of a line leaves such a one. */
+/*
+ * True if LINE is a proper beginning of the next line of S, as a pod that is removed in the middle
+ * of a line leaves it.
+ */
 static bool is_cut(const struct seen *s, const char *line)
 {
 	cleanup_free char *next = text_print("%s %zu", s->uid, s->next);
@@ -76,8 +82,8 @@ static bool is_cut(const struct seen *s, const char *line)
 }
 
 /*
- * Is TEXT what one run after the other has begun to print of its first line? Their uids begin alike, as UID does. Or is
- * it what a run has begun to print of one line after the other?
+ * True if TEXT consists of beginnings of first lines, of one run after the other (their uids begin
+ * as UID does), or of beginnings of one run's lines.
  */
 static bool are_begun(const char *text, const char *uid)
 {
@@ -90,8 +96,8 @@ static bool are_begun(const char *text, const char *uid)
 }
 
 /*
- * A crash of the machine, a disk that took a part of what was to be written, or a stream that was cut has left the log
- * in the middle of a line of S, and its node has lost the rest: LINE goes on with a later one, which is returned.
+ * After a power cut, a short write, or a broken stream, the log may end in the middle of a line of
+ * S. If the node has lost the rest, LINE continues with a later line. Return that line.
  */
 static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
@@ -104,7 +110,7 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 	snprintf(of.uid, sizeof(of.uid), "%.*s", UID, tail);
 	if (tail == line || !server_run(of.uid, &run))
 		return line;
-	/* Behind what a run had printed of a line when it ended, as far as it is known, comes the next one's. */
+	/* The incomplete last line of a run may be followed by a line of the next run. */
 	if (form == ONE_REPLICA && !streq(of.uid, s->uid)) {
 		struct seen first = {0};
 		struct server_run other;
@@ -112,7 +118,7 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 		snprintf(first.uid, sizeof(first.uid), "%s", torn);
 		if (strlen(torn) < UID || is_begun(s, torn) || are_begun(torn, of.uid))
 			return tail;
-		/* Of that run no whole line is there. */
+		/* That run has no whole line in the log. */
 		return !streq(first.uid, s->uid) && is_begun(&first, torn) &&
 				       server_run(first.uid, &other) &&
 				       streq(other.job_name, run.job_name)
@@ -127,8 +133,10 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 		       : line;
 }
 
-/* LINE, without its end, may be whole or not. In a merged log each has an end. */
-/* OF begins with its replica, as is_of has it. */
+/*
+ * Check LINE, without its newline. WHOLE: it has one, as each line of a merged log has. OF begins
+ * with the line's replica, as in is_of.
+ */
 static void check_line(const char *path, const char *line, bool whole, enum form form,
 		       const char *job, struct seen *seen, const char *of)
 {
@@ -140,7 +148,7 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 	size_t number = 0;
 
 	if ((strlen(line) < UID + 2 && (!whole || merged)) || (!whole && !strchr(line, ' ')))
-		return; /* too little to say */
+		return; /* too short to identify */
 	while (*s->uid && s[1].uid[0])
 		s++;
 	line = behind_a_tear(form, s, line);
@@ -162,8 +170,9 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 	if (!streq(full, line) || number >= run.n)
 		sim_fail("%s has a line that was not printed so: %s", path, line);
 	/*
-	 * A crash of the machine may have lost the times of the last lines. Where their node had no more than a few
-	 * bytes then, which prove nothing, these come once more behind a gap (spec/logline/overlap.h).
+	 * A power cut may have lost the times of the last lines. If the node then had only a few
+	 * bytes of them, which prove nothing, the lines appear again after a gap
+	 * (spec/logline/overlap.h).
 	 */
 	if (number < s->next && !(sim_faults.power_cut && run.kept))
 		sim_fail("%s has a line twice, or late: %s", path, line);
@@ -173,8 +182,9 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 }
 
 /*
- * All of SEEN is of one job: others of its name have logs of their own. After a crash of a machine whose disk has
- * refused the uid of ours, nobody can tell a copy of it.
+ * Check that all runs in SEEN belong to one job: other jobs of its name have logs of their own.
+ * After a power cut of a machine whose disk refused to record our job's uid, kxfs can't tell a copy
+ * from our job.
  */
 static void check_job(const char *path, const struct seen *seen)
 {
@@ -189,7 +199,10 @@ static void check_job(const char *path, const struct seen *seen)
 			sim_fail("%s has lines of two jobs, %s and %s", path, seen->uid, s->uid);
 }
 
-/* TEXT is what PATH, a log of JOB, shows. SEEN, of MOST_RUNS, is what it has of each run. */
+/*
+ * Check TEXT, the contents of PATH, a log of JOB. SEEN has room for MOST_RUNS and describes each
+ * run in TEXT.
+ */
 static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
 {
@@ -214,8 +227,8 @@ static void check_text(const char *path, const char *text, enum form form, const
 }
 
 /*
- * TEXT, a merged log or that of a run, begins with what was read before of the same: both begin with the same run,
- * whatever the name of the job is by now. It is taken over.
+ * Check that TEXT, a merged log or that of a run, begins with what was read before from the log
+ * with the same first run, whatever the job's name is now. Takes ownership of TEXT.
  */
 static void check_known(const char *path, char *text)
 {
@@ -245,14 +258,17 @@ static void check_known(const char *path, char *text)
 	}
 }
 
-/* The same of the first run in TEXT, unless somebody else has made it: its log is fetched anew where it was lost. */
+/*
+ * The same for the first run in TEXT, unless its job is another user's: such a log is fetched again
+ * if it was lost.
+ */
 static void check_known_run(const char *path, const char *text)
 {
 	cleanup_free char *uid = mem_copy(text, min_of(strlen(text), (size_t)UID));
 	const char *end = text;
 	struct server_run run;
 
-	/* What was begun of a line, and the uid behind it, may look like another uid. */
+	/* The beginning of a line and the uid after it may look like another uid. */
 	if (!server_run(uid, &run) || run.foreign || text[UID] != ' ')
 		return;
 	while (strncmp(end, uid, UID) == 0)
@@ -260,7 +276,7 @@ static void check_known_run(const char *path, const char *text)
 	check_known(path, mem_copy(text, (size_t)(end - text)));
 }
 
-/* Read NAME, a log of JOB. SEEN is filled in as in check_text. */
+/* Read and check NAME, a log of JOB. SEEN as in check_text. */
 static void read_log(const char *job, const char *name, pid_t pid, struct seen *seen)
 {
 	cleanup_free char *path = text_print("jobs/%s/%s", job, name), *text = NULL;
@@ -280,7 +296,10 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 	}
 }
 
-/* Read the logs of JOB, of the earlier attempts N from FIRST on. LAST, MERGED: of the last one, and of all in one. */
+/*
+ * Read the logs of JOB: N earlier attempts from FIRST on, the last attempt (LAST) and the merged
+ * log (MERGED).
+ */
 static void read_job(const char *job, pid_t pid, unsigned first, unsigned n, struct seen *last,
 		     struct seen *merged)
 {
@@ -302,7 +321,10 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 	struct server_run run;
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
-	/* A line that the disk then refuses, and that can't be had again, is only taken back from who reads on. */
+	/*
+	 * If the disk then refuses a line that can't be fetched again, only readers who continue
+	 * notice that it is gone.
+	 */
 	if (merged)
 		check_known(path, text_copy(text));
 	else if (ended)
@@ -313,7 +335,7 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 			sim_fail("%s ends with line %zu of %zu", path, s->next, run.n);
 }
 
-/* SEEN has all that the run UID has printed, as far as its node still has it. */
+/* True if SEEN has all lines of the run UID that its node still has. */
 static bool has_all(const struct seen *seen, const char *uid, const struct server_run *run)
 {
 	while (*seen->uid && !streq(seen->uid, uid))
@@ -321,7 +343,7 @@ static bool has_all(const struct seen *seen, const char *uid, const struct serve
 	return seen->next >= run->n || run->kept > seen->next;
 }
 
-/* Does STATUS say of KEY anything but 0 and null? */
+/* True if KEY in STATUS is neither 0 nor null. */
 static bool says_some(const char *status, const char *key)
 {
 	cleanup_free char *name = text_print("\"%s\": ", key);
@@ -347,11 +369,11 @@ void readers_waited(const char *job, pid_t pid)
 	    kernel_read(pid, newest, &log))
 		return;
 	check_text(newest, log, ONE_RUN, job, last);
-	/* A log that was removed to make room is fetched anew, which may take long. */
+	/* A log that was removed to free space is fetched again, which may take long. */
 	free(take_ptr(status));
 	if (kernel_read(pid, path, &status) || says_some(status, "logs_waiting"))
 		return;
-	/* Of a run that kxfs has not heard of in time it can say nothing. */
+	/* kxfs can't report a run that it has not seen in time. */
 	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
 	    streq(last->uid, uid) && !has_all(last, uid, &run))
 		sim_fail("wait of %s returns, and its log ends with line %zu of %zu", job,
@@ -397,7 +419,7 @@ void readers_begin(void)
 		sim_task_start(SIM_WORLD, reader, NULL);
 }
 
-/* K, which was captured, is still there, whatever has its name by now. */
+/* Check that K, which was captured, is still there, even if its name was reused. */
 static void judge_known(const struct known *k, pid_t pid)
 {
 	cleanup_free char *uid = NULL, *job = NULL;
@@ -407,9 +429,10 @@ static void judge_known(const struct known *k, pid_t pid)
 		return;
 	uid = mem_copy(k->text + prefix_of(k->text), UID);
 	/*
-	 * Nothing is shown of a job of a machine whose record could not be read, nor of one that a restored etcd has
-	 * taken away before the disk let its snapshot be written, and that is said. One that a restored etcd has
-	 * brought back may have been followed by another of its name, and its folder moved away for that.
+	 * kxfs shows nothing of a local job whose record can't be read, nor of a job that a restore
+	 * of etcd removed before the disk accepted its snapshot; it reports both. A job that a
+	 * restore of etcd brought back may have been replaced by another of its name, and its
+	 * directory moved away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
 	    (sim_faults.disk_error && (sim_machine || sim_faults.restored)))
@@ -426,15 +449,18 @@ static void judge_known(const struct known *k, pid_t pid)
 			return;
 	}
 	/*
-	 * Of an archive that can't be written to it is said when what it lacks is removed; and what is fetched anew
-	 * from a cluster may be merged in another order.
+	 * If the archive can't be written, kxfs reports the loss when it removes output; and output
+	 * fetched again from a cluster may be merged in another order.
 	 */
 	if (!archive_has(k->text) &&
 	    !(archive_makes_room() && (!sim_machine || sim_faults.disk_error || sim_faults.hangs)))
 		sim_fail("what the log of %s had shown is nowhere any more", job);
 }
 
-/* Who follows JOB, which is over, is given all that its last run has printed, though nobody has read it before. */
+/*
+ * Check that following JOB, which has ended, returns all output of its last run, even if nobody has
+ * read it before.
+ */
 static void judge_follow(const char *job, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/main-0/.live/follow", job), *text = NULL;
@@ -455,11 +481,13 @@ static void judge_job(const char *job, pid_t pid)
 	char uid[UID + 1];
 	struct server_run run;
 
-	/* One that was set back may be suspended, and go on. */
+	/* A job that a restore set back may be suspended, and be resumed. */
 	if (waiters_is_over(job) && !server_is_suspended(job) && !users_removed(job))
 		judge_follow(job, pid);
 	read_job(job, pid, 0, sim_faults.rerun ? MOST_LOGS : 1, last, merged);
-	/* A folder that the disk does not let be moved away stays, and is said. */
+	/*
+	 * If the disk refuses to move a directory away, the directory remains, and kxfs reports it.
+	 */
 	if (!server_job_run(job, 0, uid, &run) || (run.foreign && sim_faults.disk_error))
 		return;
 	if (run.n > run.kept && !streq(last->uid, uid))

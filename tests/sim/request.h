@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request on its way from the kernel (kernel.c) to its handler and back (fuse.c). Of both it is plain data: who makes
- * it fills it in, and its answer is written where it is given.
+ * A FUSE request on its way from the kernel (kernel.c) to its handler and back (fuse.c). It is
+ * plain data: the sender fills in the request, and the handler's reply fills in the answer.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct sim_task;
 
 struct fuse_req {
 	struct fuse_ctx ctx; /* as the handler sees it */
-	pid_t pid;	     /* whose it is */
+	pid_t pid;	     /* of the process that sent it */
 	void (*fn)(struct fuse_req *r);
 	uint64_t node, to_node, n;
 	const char *name, *to_name, *bytes;
@@ -23,45 +23,46 @@ struct fuse_req {
 	fuse_interrupt_func_t interrupt;
 	void *interrupt_data;
 	bool interrupted;
-	bool forced; /* no signal ends the waiting for it before it was read */
+	bool forced; /* a signal does not remove it from the queue */
 	/* Of its handler: */
 	char *buffer;
-	struct sim_task *task; /* NULL: it has not begun, or has returned */
+	struct sim_task *task; /* NULL before the handler starts and after it returns */
 	bool held;	       /* it waits for the disk */
-	struct fuse_req *kept; /* what lets go of its node meanwhile */
+	struct fuse_req
+		*kept; /* FORGETs and RELEASEs of its node, delayed until the handler returns */
 	/* The answer: */
 	bool done;
-	bool early;   /* by a signal or a deadline, while its handler waits for the disk */
-	bool endless; /* it has no deadline, as it is to be */
+	bool early; /* a signal or a deadline answered it while its handler was waiting for the disk */
+	bool endless; /* it is parked without a deadline, as intended */
 	const char *what;
-	unsigned most_ms; /* until it has to be answered, once it is parked */
+	unsigned most_ms; /* the longest time it may be parked */
 	bool parked;
-	/* sim_awake, when it was asked for, or parked, and when a signal came; 0: none has. */
+	/* sim_awake() when it was sent or parked, and when a signal arrived (0: none). */
 	uint64_t since, signalled;
 	int err;
 	struct fuse_entry_param entry;
 	char *ret;
 	size_t ret_len;
-	struct sim_task *waiter; /* NULL: nobody waits, it is freed when it is answered */
+	struct sim_task *waiter; /* NULL if nobody waits: it is freed when it is answered */
 	struct fuse_req *prev, *next;
-	struct fuse_req *after; /* in the queue of the device, or of those that are kept */
-	bool lets_go;		/* of its node, or of an open file of it */
+	struct fuse_req *after; /* next in the device's queue, or in a list of delayed requests */
+	bool lets_go;		/* it is a FORGET or a RELEASE */
 	struct fuse_req *disk_prev, *disk_next;
-	struct fs *fs; /* whose it is */
+	struct fs *fs; /* the mount that serves it */
 };
 
-/* PID (0: not to be known) makes a request that FN hands to its handler; NAME is borrowed. */
+/* Make a request of PID (0: hidden from kxfs). FN passes it to its handler; NAME is borrowed. */
 struct fuse_req *request_new(pid_t pid, void (*fn)(struct fuse_req *r), uint64_t node,
 			     const char *name);
-/* Nobody waits for the answer of R, which is not ours any more. */
+/* Send R without waiting for its answer. R is not the caller's any more. */
 void request_post(struct fuse_req *r);
-/* In a task: the answer's errno; R stays. */
+/* Send R, wait, and return the errno of the answer. The caller must drop R. In a task. */
 int request_ask(struct fuse_req *r);
-/* What R was answered with is not needed any more. */
+/* Free R after its answer was used. */
 void request_drop(struct fuse_req *r);
-/* A signal: R is interrupted, and has to be answered soon. */
+/* Interrupt R with a signal: it must then be answered soon. */
 void request_signal(struct fuse_req *r);
-/* Who waits for R is killed: if nobody has read it yet it is taken back. */
+/* The process that waits for R was killed: remove R from the queue if kxfs has not read it. */
 void request_kill(struct fuse_req *r);
-/* Call FN with each request that is not answered. */
+/* Call FN with each request that has no answer yet. */
 void request_each(void (*fn)(struct fuse_req *r, void *data), void *data);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens next. Events stand in a heap by their time; of those of one time the next is drawn. The loop of kxfs
- * (loop.c) has its own order, so it is asked beside them. Time moves when nothing is left to do at the present one. A
- * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs
- * that is over. swapcontext calls the kernel each time for the mask of signals, which nobody here changes, so it is
- * only entered by it; _longjmp does the rest, unless a sanitizer has to follow.
+ * Choose what happens next. Events are in a heap, by time; events of the same time are in random
+ * order. The loop of kxfs (loop.c) has its own order, so the scheduler asks it separately. Time
+ * advances when nothing is left to do now. A task is a stack: it runs until it waits, and continues
+ * when an event wakes it, or never if its life of kxfs has ended. swapcontext makes a system call
+ * each time for the signal mask, which nothing here changes. So swapcontext only enters a new task,
+ * and _longjmp does all other switches, unless a sanitizer must see them.
  */
-#undef _FORTIFY_SOURCE /* with which a jump to another stack counts as a mistake */
+#undef _FORTIFY_SOURCE /* it treats a jump to another stack as an error */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@
 #define SANITIZED
 #endif
 #define STACK_BYTES   (512u << 10)
-#define MOST_AT_ONCE  200000 /* events while time stands still: somebody goes round in circles */
+#define MOST_AT_ONCE  200000 /* events without any time passing: an endless loop */
 #define MOST_IN_TRACE 1024
 
 struct event {
@@ -41,19 +42,19 @@ struct event {
 struct sim_task {
 	ucontext_t context;
 #if !defined(SANITIZED)
-	jmp_buf at;   /* where it waits, */
-	bool entered; /* once it has run */
+	jmp_buf at;   /* where it waits */
+	bool entered; /* it has run before */
 #endif
 	void *stack;
 	enum sim_whose whose;
 	unsigned life;
 	sim_fn fn;
 	void *data;
-	bool woken; /* it goes on by itself: an event does it */
+	bool woken; /* an event will resume it */
 	bool over;
-	bool charged;		     /* what it allocates is kxfs's */
-	struct sim_process *process; /* NULL: of none */
-	struct sim_task *next;	     /* of those whose stack can be used again */
+	bool charged;		     /* its allocations are charged to kxfs */
+	struct sim_process *process; /* NULL: none */
+	struct sim_task *next;	     /* in the list of reusable stacks */
 };
 
 struct sim_faults sim_faults;
@@ -115,7 +116,7 @@ uint64_t sim_delay(enum sim_stream stream, uint64_t us)
 	return value % (us >> sim_below(stream, 8) | 1);
 }
 
-/* Each fault is there in every third history, more or less, at a rate of its own. */
+/* Each fault is in about one history of three, at a random rate. */
 void sim_draw_faults(uint64_t set)
 {
 	static const struct {
@@ -188,7 +189,7 @@ void sim_draw_faults(uint64_t set)
 	}
 }
 
-/* --- words --- */
+/* --- trace and failures --- */
 
 static void say(const char *who, const char *text)
 {
@@ -313,7 +314,7 @@ static struct event take_event(void)
 	return first;
 }
 
-/* Time goes on; what has to hold at any moment is looked at each second. */
+/* Advance the time; check the invariants once a second. */
 static void move_on(uint64_t to)
 {
 	bool next_second = to / SIM_S != now / SIM_S;
@@ -364,7 +365,7 @@ static const void *scheduler_stack;
 static size_t scheduler_size;
 #endif
 
-/* From the scheduler to T. */
+/* Switch from the scheduler to T. */
 static void enter(struct sim_task *t)
 {
 	here = t;
@@ -387,7 +388,7 @@ static void enter(struct sim_task *t)
 #endif
 }
 
-/* From T to the scheduler. */
+/* Switch from T to the scheduler. */
 static void leave(struct sim_task *t)
 {
 	here = NULL;
@@ -395,7 +396,10 @@ static void leave(struct sim_task *t)
 #if defined(__SANITIZE_ADDRESS__)
 	void *fake = NULL;
 
-	/* Also of a task that is over: another goes on in this frame, which a NULL would give back. */
+	/*
+	 * Also for a task that has ended: another one continues in this frame, which NULL would
+	 * release.
+	 */
 	__sanitizer_start_switch_fiber(&fake, scheduler_stack, scheduler_size);
 	swapcontext(&t->context, &scheduler);
 	__sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_size);
@@ -414,7 +418,7 @@ static void task_main(void)
 #if defined(__SANITIZE_ADDRESS__)
 	__sanitizer_finish_switch_fiber(NULL, &scheduler_stack, &scheduler_size);
 #endif
-	/* Its stack is used again by others (sim_task_start), which go on here. */
+	/* Other tasks reuse the stack (sim_task_start) and continue here. */
 	for (;;) {
 		t->fn(t->data);
 		t->over = true;
@@ -422,7 +426,7 @@ static void task_main(void)
 	}
 }
 
-/* getcontext returns twice, as far as the compiler knows: it has this function to itself. */
+/* A function of its own, because for the compiler getcontext may return twice. */
 static void make_context(struct sim_task *t)
 {
 	getcontext(&t->context);

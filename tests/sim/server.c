@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An API server with one kind of jobs, which the seed chooses, their pods and what belongs to them. Each change has a
- * version; a watch tells the changes of its collection after a lag of its own, and forgets them now and then. A
- * controller (volcano.c, mcad.c, controllers.c) makes pods of a job, kubelets run them (kubelet.c), the job ends, and
- * perhaps somebody removes it, or makes it anew of what he has saved.
+ * An API server with the kinds of jobs that the seed chooses, their pods and related objects. Each
+ * change has a version. A watch sends the changes of its collection after a delay of its own, and
+ * now and then the server expires old versions. A controller (volcano.c, mcad.c, controllers.c)
+ * creates a job's pods, kubelets run them (kubelet.c), and the job ends. Another user may remove
+ * the job, or create it again from a saved copy.
  */
 #include <stdio.h>
 #include <time.h>
@@ -17,8 +18,8 @@
 #define MOST_OBJECTS 512
 #define BOOKMARK_S   60
 #define MOVES_S	     10
-#define SAVED_S	     180 /* in which etcd is saved, */
-#define LOST_S	     80	 /* and what is lost of it then */
+#define SAVED_S	     180 /* the time until etcd is backed up */
+#define LOST_S	     80	 /* the time between the backup and the restore */
 #define DOWN_S	     20
 #define MEANWHILE    100000
 #define DEEP	     1000
@@ -28,7 +29,7 @@
 #define KUEUE_API "kueue.x-k8s.io/v1beta2"
 #define KUEUE	  "/apis/" KUEUE_API "/"
 
-/* Of jobs there is one for each kind. */
+/* JOBS have one for each kind. */
 static struct resource resources[N_COLLECTIONS - 1 + SERVER_KINDS] = {
 	{PODS, "/api/v1/namespaces/team/pods", "v1", "Pod", NULL, NO_TROUBLE},
 	{GROUPS, "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups",
@@ -59,7 +60,7 @@ static size_t n_changes;
 static unsigned version = 100, forgotten;
 static struct server_watch *watches;
 
-/* --- texts --- */
+/* --- replies --- */
 
 char *server_status(int code, const char *reason, const char *message)
 {
@@ -159,7 +160,10 @@ static void bookmark(void *data)
 
 	if (w->gone)
 		return;
-	/* Who asks from a version that is still to come hears nothing before it (docs/facts.md). */
+	/*
+	 * A watch that starts at a future version sends nothing before that version
+	 * (docs/facts.md).
+	 */
 	if (w->at == n_changes && w->version <= version) {
 		line = text_print(
 			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
@@ -195,7 +199,10 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data)
 	return w;
 }
 
-/* What the server says of a request for OF (NULL: it knows none), if that can't be. METHOD as HTTP has it. */
+/*
+ * True if a request for OF (NULL: an unknown resource) is refused now; *RET is the reply. METHOD as
+ * in HTTP.
+ */
 static bool is_troubled(const struct resource *of, const char *method, struct server_reply *ret)
 {
 	static const char forbidden[] =
@@ -214,7 +221,7 @@ static bool is_troubled(const struct resource *of, const char *method, struct se
 	return true;
 }
 
-/* NULL: the server has none of that path. */
+/* Return NULL if the server has no such path. */
 static const struct resource *resource_at(const char *path)
 {
 	for (size_t i = 0; i < n_resources; i++) {
@@ -367,7 +374,7 @@ bool object_is(const struct object *job, const char *phase)
 	return !job->gone && streq(job->phase, phase);
 }
 
-/* One that is there, and that its controller sees. */
+/* True if O is a job that exists and that its controller handles. */
 static bool is_job(const struct object *o)
 {
 	return o->in == JOBS && !o->gone && !o->hostile;
@@ -394,7 +401,7 @@ const char *server_job(size_t i)
 	return NULL;
 }
 
-/* --- what others ask --- */
+/* --- queries of other modules --- */
 
 bool server_has_job(const char *uid)
 {
@@ -418,7 +425,7 @@ void server_fate(const char *name, struct server_fate *ret)
 		if (o->in != JOBS || o->undone || !streq(o->name, name))
 			continue;
 		ret->moves |= sim_now() - o->changed < MOVES_S * SIM_S;
-		/* What a restored etcd made of it counts as another. */
+		/* A job that a restore of etcd has set back counts as another job. */
 		ret->n += 1 + o->revived;
 		ret->phase = o->phase;
 		ret->gone = o->gone || o->deleted;
@@ -485,7 +492,7 @@ bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 
 		if (objects[i].in == PODS && objects[i].job == o)
 			pod = &objects[i];
 
-	/* What a machine's jobs have printed is judged by machine.c. */
+	/* machine.c checks the output of local jobs. */
 	if (sim_machine || !pod || pod->gone || pod->n_runs <= before)
 		return false;
 	run_uid(pod, pod->n_runs - 1 - before, ret_uid);
@@ -530,7 +537,7 @@ bool server_pod_in(const char *text, struct server_pod *ret)
 	return found;
 }
 
-/* --- the kind --- */
+/* --- the kinds --- */
 
 static void add_kind(const struct controller *c)
 {
@@ -541,7 +548,7 @@ static void add_kind(const struct controller *c)
 	sim_say("server", "it has %ss of %s", c->kind, c->api);
 }
 
-/* The first kind of this history. */
+/* Return the first kind of this history. */
 static const struct controller *first_kind(void)
 {
 	static const struct controller *const all[] = {&controller_volcano, &controller_volcano,
@@ -549,13 +556,13 @@ static const struct controller *first_kind(void)
 						       &controller_jobset,  &controller_job};
 	const struct controller *ret = all[sim_below(SIM_KIND, array_size(all))];
 
-	/* A cluster serves one of the two versions of AppWrappers. */
+	/* A cluster serves only one of the two versions of AppWrappers. */
 	if (ret == &controller_appwrapper && sim_chance(SIM_KINDS, 500))
 		return &controller_mcad;
 	return ret;
 }
 
-/* Kueue has no say in jobs of Volcano and MCAD. */
+/* Kueue does not manage jobs of Volcano and MCAD here. */
 static void add_kueue(const struct controller *c)
 {
 	if (c == &controller_volcano || c == &controller_mcad || sim_faults.restored ||
@@ -568,7 +575,7 @@ static void add_kueue(const struct controller *c)
 	sim_say("server", "it has Kueue");
 }
 
-/* The kinds of this history, of which a cluster has one of each plural of a group. */
+/* Add the kinds of this history; a group has only one kind for each plural. */
 static void add_kinds(void)
 {
 	static const struct controller *const more[] = {&controller_volcano, &controller_appwrapper,
@@ -624,7 +631,7 @@ void cluster_trouble(size_t k, enum trouble trouble)
 	}
 }
 
-/* --- others --- */
+/* --- other users --- */
 
 static void begins(void *data)
 {
@@ -641,7 +648,7 @@ void cluster_begins(struct object *job)
 	sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, begins, job);
 }
 
-/* Somebody has saved JOB as it is, removes it, and makes it anew: with its name and all that stands in it. */
+/* Another user saves JOB, removes it, and creates it again with the same name and contents. */
 static void copy_job(void *data)
 {
 	struct object *job = data, *pod, *copy;
@@ -674,9 +681,9 @@ void server_ended(struct object *job)
 			  job->of->controller->remove, job);
 }
 
-/* --- a restored etcd --- */
+/* --- restoring etcd --- */
 
-/* What etcd knew of an object, and what its controller did. */
+/* The backup of an object and of its controller's state. */
 struct known {
 	char *json;
 	bool gone, deleted, counted;
@@ -689,10 +696,10 @@ static struct {
 	size_t n_objects, n_changes;
 	unsigned version;
 } backup;
-static unsigned restores; /* how often it was restored */
+static unsigned restores; /* the number of restores */
 static bool down, never_down;
 
-/* What a controller is to do. */
+/* A scheduled call of a controller. */
 struct plan {
 	sim_fn fn;
 	void *data;
@@ -726,7 +733,7 @@ unsigned server_restores(void)
 	return restores;
 }
 
-/* What was made since is not there any more; and what ran of it ends. */
+/* Undo the changes of O since the backup: a newer object is removed, and a run of it ends. */
 static void undo(struct object *o)
 {
 	o->undone = true;
@@ -743,7 +750,7 @@ static void turn_back(struct object *o, const struct known *k)
 {
 	cleanup_free char *status = text_copy(json_print(json_at(o->json, "status")));
 
-	/* A pod that is gone since is taken away again: no node has it any more. */
+	/* A pod that was removed since is removed again: no node has it any more. */
 	if (o->in == PODS && o->gone) {
 		if (!k->gone)
 			object_changed(o, "DELETED");
@@ -753,7 +760,7 @@ static void turn_back(struct object *o, const struct known *k)
 	o->json = json_parse(k->json);
 	if (o->in == PODS) {
 		o->counted = k->counted;
-		/* Its kubelet says again how it is. */
+		/* The kubelet reports its status again. */
 		json_object_object_add(o->json, "status", json_parse(status));
 		object_changed(o, "MODIFIED");
 		return;
@@ -816,7 +823,10 @@ static void go_down(void *data)
 	sim_after(SIM_S + sim_delay(SIM_ETCD, DOWN_S * SIM_S), SIM_WORLD, restore, NULL);
 }
 
-/* Others write much, so that what is told from now on has a version that the restored one does not reach. */
+/*
+ * Advance the version far, as many writes of others would, so that versions after the backup never
+ * occur again.
+ */
 static void back_up(void *data)
 {
 	(void)data;
@@ -853,7 +863,7 @@ void server_mend(void)
 
 /* --- requests --- */
 
-/* A list whose pages are asked for one after the other is that of one moment. */
+/* A list in pages is consistent: all pages show one moment. */
 struct pages {
 	unsigned version;
 	char **v;
@@ -876,7 +886,7 @@ static void list(const struct resource *of, const char *path, struct server_repl
 	number = strtoul(token, &end, 10);
 	if (*token)
 		at = strtoul(end + 1, NULL, 10);
-	/* A token is of a version, which is forgotten with the others. */
+	/* A token expires with its version. */
 	if (*token &&
 	    (number >= n_pages || all_pages[number].version < forgotten ||
 	     all_pages[number].version > version || sim_chance(SIM_SERVER, sim_faults.forgotten))) {
@@ -898,7 +908,7 @@ static void list(const struct resource *of, const char *path, struct server_repl
 		p->v = mem_grow(p->v, p->n + 1, sizeof(char *));
 		p->v[p->n++] = text_copy(json_print(o->json));
 	}
-	/* A server may give fewer than it is asked for, though there are more (docs/facts.md). */
+	/* A page may be shorter than requested though more items follow (docs/facts.md). */
 	most = sim_chance(SIM_SERVER, sim_faults.paged) ? 1 + sim_below(SIM_SERVER, 5) : SIZE_MAX;
 	most = min_of(most, p->n - at);
 	next = at + most < p->n ? text_print("%zu.%zu", number, at + most) : text_copy("");
@@ -914,7 +924,7 @@ static void list(const struct resource *of, const char *path, struct server_repl
 	ret->status = 200;
 }
 
-/* A webhook writes into JSON, which is about to be made, what it wants to have there. */
+/* Let a webhook modify JSON, which is about to be created. */
 static void admit(struct json_object *json)
 {
 	struct json_object *meta = json_at(json, "metadata");
@@ -963,7 +973,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	if (uid && !streq(json_object_get_string(uid), object_uid(job))) {
 		server_refuse(ret, 409, "Conflict");
 	} else if (job->foreign && !sim_faults.disk_error) {
-		/* Where the disk has not taken the uid of what was launched, its copy is taken for it. */
+		/* If the disk refused to record our job's uid, kxfs takes a copy for our job. */
 		sim_fail("job %s, which is somebody else's, is deleted", job->name);
 	} else {
 		job->of->controller->remove(job);
@@ -972,7 +982,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	json_object_put(options);
 }
 
-/* Of one field of the spec, if JOB is still the one that is meant. */
+/* Patch one field of the spec, if JOB is still the intended one. */
 static void patch(struct object *job, const char *body, size_t len, struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);
@@ -1000,7 +1010,7 @@ static void patch(struct object *job, const char *body, size_t len, struct serve
 	json_object_put(json);
 }
 
-/* Which versions of groups the server serves, as far as kinds of jobs are in them. */
+/* Return the group versions of the kinds of jobs that the server serves. */
 static void list_groups(struct server_reply *ret)
 {
 	FILE *f = text_stream(&ret->body, &ret->len);
@@ -1021,7 +1031,7 @@ static void list_groups(struct server_reply *ret)
 	ret->status = 200;
 }
 
-/* What who mounts may do with each kind of jobs. */
+/* Return the mounting user's rights on each kind of jobs. */
 static void list_rules(struct server_reply *ret)
 {
 	FILE *f = text_stream(&ret->body, &ret->len);
@@ -1044,7 +1054,7 @@ static void list_rules(struct server_reply *ret)
 	ret->status = 201;
 }
 
-/* A question that is not of one resource. False: it is none that the server answers. */
+/* Handle a request that is not about one resource. False if the server has no such path. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
 	static const char group[] =

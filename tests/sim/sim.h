@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulator: kxfs as it is, on one thread, with another loop, pool, disk, server, kernel and clock linked in place
- * of the real ones (tests/sim/README.md). A history is one seed: users write files, a server acts on what
- * it is asked, things fail, kxfs is killed and started again; what must hold is checked meanwhile.
+ * The simulator: the unchanged code of kxfs on one thread, linked with a simulated loop, pool, disk, server, kernel and
+ * clock (tests/sim/README.md). A history is one seed: users write files, a server answers requests, faults happen, kxfs
+ * is killed and started again. Invariants are checked throughout.
  *
- *	sched.c   (here) events in virtual time, tasks that wait, streams of random numbers, the trace
- *	memory.c  in place of malloc
- *	loop.c    in place of backend/base's loop, pool, random, diag and process, and of backend/impl's end
- *	disk.c    in place of backend/base/disk.c: a disk in memory (disk.h)
- *	http.c    in place of backend/client's http.c: requests on their way, and what becomes of them (world.h)
- *	fuse.c    in place of libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
+ *	sched.c   (this header) events in virtual time, tasks, streams of random numbers, the trace
+ *	memory.c  replaces malloc
+ *	loop.c    replaces backend/base's loop, pool, random, diag and process, and backend/impl's end
+ *	disk.c    replaces backend/base/disk.c: a disk in memory (disk.h)
+ *	http.c    replaces backend/client's http.c: requests on their way, and their faults (world.h)
+ *	fuse.c    replaces libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
  *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, mcad.c, controllers.c) and
- *	          kubelets (kubelet.c); cluster.h is what these share
- *	process.c in place of backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
- *	machine.c in place of backend/local/guard.c: the programs of local jobs (world.h)
- *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
- *	user.c    people, and what was promised to them (world.h)
- *	writer.c  how they write (world.h)
+ *	          kubelets (kubelet.c); cluster.h is their internal header
+ *	process.c replaces backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
+ *	machine.c replaces backend/local/guard.c: the programs of local jobs (world.h)
+ *	kxfs.c    one life of kxfs: what fs/mount/run.c starts (world.h)
+ *	user.c    users who launch jobs, and the promises to them (world.h)
+ *	writer.c  the ways in which users write files (world.h)
  *	kueue.c   Kueue, which suspends and resumes jobs (world.h)
- *	kinds.c   trouble of one of several kinds (world.h)
- *	hostile.c other users of the server, some of whom mean harm (world.h)
- *	dry.c     those who write into dryrun/ (world.h)
- *	looker.c  those who look at all else, and rm -r (world.h)
- *	reader.c  those who read logs, and what these may show (world.h)
- *	gaps.c    what is told where output is missing (world.h)
- *	archive.c what is in the archive (world.h)
- *	waiter.c  those who read what blocks, and lists, and what these may say (world.h)
- *	ctl.c     those who write to ctl
+ *	kinds.c   faults of one of several kinds (world.h)
+ *	hostile.c other users of the server, some of them malicious (world.h)
+ *	dry.c     users of dryrun/ (world.h)
+ *	looker.c  users who list and read everything else, and rm -r (world.h)
+ *	reader.c  readers of logs, and checks of the contents of logs (world.h)
+ *	gaps.c    checks of the reported gaps in output (world.h)
+ *	archive.c checks of the archive (world.h)
+ *	waiter.c  readers of files that block and of lists, and checks of both (world.h)
+ *	ctl.c     writers of ctl
  *	main.c    histories, one process each
  *
- * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
- * address: the same seed gives the same trace, to the byte.
+ * All random numbers come from here. Each part of the world has a stream of its own, and nothing depends on an address:
+ * the same seed gives the same trace, byte for byte.
  */
 #pragma once
 
@@ -54,13 +54,13 @@ enum sim_stream {
 	SIM_WAITERS,
 	SIM_CTL,
 	SIM_MACHINE,
-	SIM_WRITER, /* the first of those who write files, each of whom has one */
+	SIM_WRITER, /* the first writer of files; each has one */
 	SIM_LATER =
 		SIM_WRITER + SIM_WRITERS, /* what was added since, which moves no other's draws */
 	SIM_KIND = SIM_LATER,
 	SIM_RIGHTS,
 	SIM_LATER_FAULTS,
-	SIM_HABITS, /* how these write */
+	SIM_HABITS, /* how the writers write */
 	SIM_SIGNALS,
 	SIM_LOOKERS,
 	SIM_ETCD,
@@ -82,143 +82,160 @@ enum sim_stream {
 #define SIM_MS 1000ull /* in us */
 #define SIM_S  1000000ull
 
-/* --- what differs from history to history: rates in 1/1000, 0: this fault does not occur --- */
+/* --- what differs between histories: rates in 1/1000; 0: this fault does not occur --- */
 
 struct sim_faults {
-	unsigned refused; /* connections: nothing is sent */
-	unsigned lost;	  /* requests that break, whether the server acts on them or not */
-	unsigned late;	  /* of these: it acts after kxfs has heard of the break */
-	unsigned silent;  /* requests that nobody answers */
-	unsigned proxied; /* replies in whose place a proxy answers */
-	unsigned busy;	  /* 429 and 503 of the server's own */
+	unsigned refused; /* connections that are refused before anything is sent */
+	unsigned
+		lost; /* requests whose connection breaks, whether the server acts on them or not */
+	unsigned late;	  /* of these: the server acts after kxfs has seen the break */
+	unsigned silent;  /* requests that get no answer */
+	unsigned proxied; /* replies that a proxy replaces */
+	unsigned busy;	  /* replies 429 and 503 of the server itself */
 	unsigned quota;	  /* creations that are refused, for a quota or by a webhook */
-	unsigned cut;	  /* streams, at each piece */
-	unsigned slow;	  /* calls of the disk that take up to some seconds */
-	/* Calls of the disk that fail, and begin a time in which the disk takes no write. */
+	unsigned cut;	  /* streams that break, per chunk */
+	unsigned slow;	  /* disk calls that take up to some seconds */
+	/* Disk calls that fail, after which the disk refuses all writes for a while. */
 	unsigned disk_error;
-	unsigned killed;      /* lives of kxfs, each some virtual seconds */
-	unsigned power_cut;   /* of these: the machine goes down */
-	unsigned writer_dies; /* writers */
-	unsigned interrupted; /* closes */
-	unsigned forgotten;   /* watches whose version the server has forgotten */
-	unsigned evicted;     /* pods */
-	unsigned rotated;     /* logs that are asked for */
-	unsigned copied;    /* jobs that somebody else removes, and makes anew of what was saved */
-	unsigned removed;   /* jobs that who has launched them removes */
-	unsigned paged;	    /* lists that come in small pages */
-	unsigned stranger;  /* requests whose credentials the server does not know */
-	unsigned troubled;  /* of the server itself, which may act and says then that it failed */
-	unsigned commanded; /* times at which somebody may write to ctl */
-	unsigned rerun;	    /* pods whose container fails and runs again, some times */
+	unsigned killed;      /* lives of kxfs that are killed, after some virtual seconds */
+	unsigned power_cut;   /* of these: the machine loses power */
+	unsigned writer_dies; /* writers that die */
+	unsigned interrupted; /* closes that a signal interrupts */
+	unsigned forgotten;   /* watches whose resourceVersion has expired */
+	unsigned evicted;     /* pods that are evicted */
+	unsigned rotated;     /* requests for a log that find it rotated */
+	unsigned copied;   /* jobs that another user removes and creates again from a saved copy */
+	unsigned removed;  /* jobs that their user removes */
+	unsigned paged;	   /* lists that are served in small pages */
+	unsigned stranger; /* requests that are answered 401 */
+	unsigned
+		troubled; /* requests that are answered 5xx, though the server may have acted on them */
+	unsigned commanded; /* times at which a user may write to ctl */
+	unsigned rerun;	    /* pods whose container fails and is restarted, a few times */
 	/* Of a history of a machine: */
 	unsigned helper_killed;	 /* helpers and guards, while their programs run */
 	unsigned helper_stopped; /* helpers, for some time */
-	unsigned unsent;	 /* what helpers say */
-	unsigned unreachable;	 /* connections to a helper */
-	unsigned no_descriptor;	 /* sockets, and starts of helpers */
-	unsigned not_started;	 /* programs */
-	unsigned ended;		 /* of the lives of kxfs that are not killed: it is unmounted */
-	unsigned lingers;	 /* of these: what runs goes on */
-	unsigned not_mounted;	 /* starts that fail when the jobs have been found */
-	/* Of any: */
-	unsigned hangs; /* calls of the disk, which hang for a while, alone or with all others */
-	unsigned still; /* times at which the machine may stand still for some seconds */
-	unsigned clock; /* the same of its wall clock, which goes forward or back */
+	unsigned unsent;	 /* messages of helpers that are not sent */
+	unsigned unreachable;	 /* connections to a helper that fail */
+	unsigned
+		no_descriptor; /* sockets, and starts of helpers, that fail for lack of descriptors */
+	unsigned not_started; /* programs that can't be started */
+	unsigned ended;	      /* lives of kxfs that are not killed: it is unmounted */
+	unsigned lingers;     /* of these: running programs continue */
+	unsigned not_mounted; /* starts that fail after the jobs were found */
+	/* Of all histories: */
+	unsigned hangs; /* disk calls that hang for a while, only this call or all calls */
+	unsigned still; /* times at which the machine may be suspended for some seconds */
+	unsigned clock; /* times at which the wall clock may step forward or back */
 	/* Of a cluster, drawn from SIM_LATER_FAULTS in their order: */
-	unsigned forbidden; /* times at which a right may be taken from who mounts, for a while */
-	/* Histories in which the server's etcd is set back to what was saved of it. */
+	unsigned forbidden; /* times at which the mounting user may lose a right for a while */
+	/* Histories in which the server's etcd is restored from a backup. */
 	unsigned restored;
-	unsigned away;	   /* histories in which the server can't be reached for a while */
+	unsigned away;	   /* histories in which the server is unreachable for a while */
 	unsigned roles;	   /* local jobs of several replicas, or with another policy */
-	unsigned queued;   /* histories in which only some local jobs run at once */
-	unsigned held;	   /* files whose job is to begin later */
-	unsigned hostile;  /* histories in which other users make what nobody expects */
-	unsigned webhooks; /* of what somebody asks a server to make, or to change */
-	unsigned dry;	   /* who write into dryrun/ */
-	unsigned after;	   /* files whose job is to begin when others are over */
+	unsigned queued;   /* histories with a limit of running local jobs */
+	unsigned held;	   /* files with `hold` or `begin` */
+	unsigned hostile;  /* histories with other users who create malformed objects */
+	unsigned webhooks; /* creations and changes that a webhook refuses */
+	unsigned dry;	   /* users of dryrun/ */
+	unsigned after;	   /* files with `after` */
 	unsigned several;  /* histories of a cluster with jobs of several kinds */
 	unsigned kueue;	   /* histories of a cluster that has Kueue */
-	unsigned passed;   /* who write a file and send its descriptor to somebody */
+	unsigned passed; /* writers that write a file and send its descriptor to another process */
 	unsigned archived; /* histories with an archive */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
 extern bool sim_machine;
-/* Those of this seed that are in SET: bit K stands for the K-th of them above. */
+/*
+ * Draw the faults of this seed, but only those in SET: bit K is the K-th member of struct
+ * sim_faults.
+ */
 void sim_draw_faults(uint64_t set);
 
-/* What of a seed's history is played: bits of faults, of those who write, and for how long things fail. */
+/* The part of a history to run: bits of faults, bits of writers, and the duration of the faults. */
 struct sim_shape {
 	uint64_t faults, writers, seconds;
 };
 
 /* --- random numbers --- */
 
-/* Of two draws in one expression C leaves the order open, and two compilers' histories of a seed differ. */
+/*
+ * C does not order two draws in one expression, so each needs a statement of its own: otherwise two
+ * compilers get different histories from one seed.
+ */
 
 void sim_seed(uint64_t seed);
 uint64_t sim_random(enum sim_stream stream);
-/* Below N, which is not 0. */
+/* Return a number below N, which is not 0. */
 unsigned sim_below(enum sim_stream stream, unsigned n);
 bool sim_chance(enum sim_stream stream, unsigned per_mille);
-/* Some time up to US; mostly much less. */
+/* Return a time of up to US, mostly much shorter. */
 uint64_t sim_delay(enum sim_stream stream, uint64_t us);
 
 /* --- time and events --- */
 
 uint64_t sim_now(void); /* us since the history began */
 /*
- * Is FN called by kxfs, so that it is not when that has been killed meanwhile, or by another process of its machine?
- * Both stand still with that.
+ * The owner of an event or a task. One of kxfs is dropped when kxfs is killed, and one of the
+ * machine when the machine loses power. Both are delayed while the machine is suspended.
  */
 enum sim_whose { SIM_WORLD, SIM_OF_KXFS, SIM_OF_MACHINE };
 void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
-/* Which life of kxfs this is. All that is SIM_OF_KXFS and of an earlier one does not happen any more. */
+/*
+ * Return the number of the current life of kxfs. Events and tasks of SIM_OF_KXFS from earlier lives
+ * never run.
+ */
 unsigned sim_life(void);
 void sim_next_life(void);
-/* For so long nothing happens that is not SIM_WORLD; then all of it that was due meanwhile. */
+/*
+ * Suspend the machine for US: only events of SIM_WORLD happen. All others that were due happen
+ * afterwards.
+ */
 void sim_stand_still(uint64_t us);
-/* us for which that was not so since the history began. */
+/* Return the time since the history began, in us, without the times of suspension. */
 uint64_t sim_awake(void);
-/* Run what happens until UNTIL, or until *OVER. */
+/* Run events until UNTIL, or until *OVER is true. */
 void sim_run(uint64_t until, const bool *over);
 
-/* --- tasks: what waits, each with a stack of its own --- */
+/* --- tasks: code that can wait, each with a stack of its own --- */
 
 struct sim_task;
 void sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
-struct sim_task *sim_task_here(void); /* NULL: none runs */
-/* In a task. */
+struct sim_task *sim_task_here(void); /* NULL if no task is running */
+/* In a task only. */
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
-/* The task is P's from now on (process.h): it does not go on when that is dead, or stopped. */
+/*
+ * Make the current task one of process P (process.h): it does not run while P is dead or stopped.
+ */
 struct sim_process;
 void sim_task_join(struct sim_process *p);
-/* Whose task runs; NULL: none of a process. */
+/* Return the process of the current task, or NULL. */
 struct sim_process *sim_process_here(void);
-/* T, which waits or is about to, goes on. Of a life that is over: nothing. */
+/* Resume T, which waits or is about to. No-op if T is of an earlier life of kxfs. */
 void sim_task_wake(struct sim_task *t);
 
 /* --- memory --- */
 
-/* From now on what is allocated is kxfs's; or not, if not YES. What it was before. */
+/* Charge allocations to kxfs from now on, or stop doing so. Return the previous setting. */
 bool sim_charge(bool yes);
 static inline void sim_charge_again(const bool *was)
 {
 	sim_charge(*was);
 }
-/* In a function that kxfs calls: what is allocated here is the world's. It does not wait meanwhile. */
+/* In a function that kxfs calls and that does not wait: don't charge its allocations to kxfs. */
 #define sim_of_world() const bool was_charged_ cleanup(sim_charge_again) = sim_charge(false)
-/* Bytes that the present life of kxfs holds. */
+/* Return the number of bytes that the current life of kxfs has allocated. */
 size_t sim_memory_held(void);
-/* That life is over. */
+/* That life has ended: forget its allocations. */
 void sim_memory_forget(void);
 
-/* --- words --- */
+/* --- trace and failures --- */
 
 extern bool sim_trace; /* the trace is written to standard output */
 void sim_say(const char *who, const char *fmt, ...) printf_like(2, 3);
-/* What must hold does not: say so and end the history, with FMT in *sim_failure. */
+/* An invariant is broken: print FMT, store it in *sim_failure, and end the history. */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * People who write files into submit/, and what was promised to them. Each content is written once and carries a tag,
- * by which its job is known at the server; so of each it can be said at any moment:
+ * Users who write files into submit/, and the promises to them. Each text is written once and has a tag, which its
+ * job on the server has too. So for each text it is known at any moment:
  *
- *	nobody has closed it whole	it is not launched
- *	its close returned 0		it has been launched, once; its job and NAME.job are there
- *	its close was refused, and	it has not been launched, and never will
- *	nothing says that this is
- *	not known
- *	anything else			it has been launched once, or not at all
+ *	nobody has closed the whole text	it is not launched
+ *	its close returned 0			it was launched, once; its job and NAME.job exist
+ *	its close was refused with a result	it was not launched, and never will be
+ *	otherwise				it was launched once or not at all
  *
- * In the end, a while after the last fault: each name that was written has its result: NAME.job leads to the job of the
- * last accepted write, if that is there; NAME.error says why nothing was launched, until the mount ends. jobs/ shows
- * what the server has.
+ * At the end, a while after the last fault, each written name has its result: NAME.job leads to the job of the last
+ * accepted write, if that job exists; NAME.error has the reason if nothing was launched, until the mount ends. jobs/
+ * shows what the server has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,16 +22,17 @@
 
 #define MOST_WRITES SIM_WRITERS
 #define N_NAMES	    6
-#define DURING_S    240 /* so long people begin to write */
+#define DURING_S    240 /* users begin to write within this time */
 #define REMOVED_S   15
-#define LATE_S	    90 /* the same if requests may be held up */
-#define BEGINS_S    90 /* so much later a job may begin */
-#define CROWD_S	    30 /* those of a crowd begin at once */
-#define LIMIT_S	    20 /* of the time for which a program may run */
+#define LATE_S	    90 /* the same if requests may be delayed */
+#define BEGINS_S    90 /* the latest `begin`, after the submission */
+#define CROWD_S	    30 /* users of a crowd begin together */
+#define LIMIT_S	    20 /* the longest time limit of a program */
 #define SOON_S	    8
 /*
- * What the server has done shows within. What was being sent when kxfs ended is known ten minutes after its next start,
- * which may be this long after the last fault.
+ * What the server has done is visible within this time. The result of a request that kxfs was
+ * sending when it ended is known ten minutes after the next start, which may be this long after the
+ * last fault.
  */
 #define SEEN_S 60
 
@@ -41,11 +40,11 @@ enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
 struct write {
 	unsigned tag, name;
-	const char *kind; /* that its document names; NULL: none */
+	const char *kind; /* that its document names, or NULL */
 	enum fate fate;
 	unsigned created;
-	bool undone; /* by a restored etcd */
-	bool copied; /* somebody else has replaced the job by a copy */
+	bool undone; /* removed by a restore of etcd */
+	bool copied; /* another user has replaced the job by a copy */
 	bool told;   /* kxfs has shown it as launched */
 	char *job, *uid;
 	int err;
@@ -53,39 +52,47 @@ struct write {
 	uint64_t starts_us;
 	bool gone; /* its task has ended */
 	/* On a machine: */
-	unsigned life, boot; /* when it was asked for */
+	unsigned life, boot; /* when it was submitted */
 	unsigned not_started;
 	struct users_roles roles;
-	/* The life that has sent it, and has no refusal; in which its release was written; and 1. 0: none. */
+	/*
+	 * Lives plus 1 (0: none): the one that has sent it without being refused, and the one in
+	 * which its release was written.
+	 */
 	unsigned sent, released_in;
-	/* Of one that is to begin later: when, or when it is released. */
+	/* A held job: when it begins, or whether it is released. */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
-	/* Or when another is over, so or so. */
+	/* Or it begins when the job of AFTER has this result. */
 	const struct write *after;
 	const char *wish;
 	uint64_t accepted_us;
-	uint64_t asked_us, asked_awake; /* as sim_now and sim_awake have it */
+	uint64_t asked_us, asked_awake; /* when it was submitted, by sim_now and sim_awake */
 	bool left;    /* its mount has left it to the next one, and may have accepted it */
 	bool removed; /* or is about to be */
 };
 
 static struct write writes[MOST_WRITES];
 static unsigned n_writes;
-static unsigned busy[N_NAMES]; /* who writes this name now */
-static unsigned last[N_NAMES]; /* who was the last to ask, and 1; 0: nobody */
-static bool alone
-	[N_NAMES]; /* whoever asked last was the only one who wrote it then, and it was left so */
-/* The life, and 1, in which it may be renamed, away or to it, or removed at any time; 0: none. */
+static unsigned busy[N_NAMES]; /* the number of tasks that write this name now */
+static unsigned last[N_NAMES]; /* the last that submitted it, plus 1; 0: none */
+/* The last that submitted it was then its only writer, and nobody has changed it since. */
+static bool alone[N_NAMES];
+/*
+ * The life, plus 1, in which a delayed request may still rename or remove it at any time; 0: none.
+ */
 static unsigned late[N_NAMES];
 static bool judged;
 
 static const char *const fates[] = {"being written", "asked for", "accepted", "refused",
 				    "of a writer who died"};
 
-/* --- what is to begin later --- */
+/* --- held jobs --- */
 
-/* Is W's job over? One that was not launched may have ended without that, so this is not known then. */
+/*
+ * True if W's job has ended. A job that was never launched may have ended too; then the answer is
+ * not certain.
+ */
 static bool is_over(const struct write *w, bool *ret_certain)
 {
 	*ret_certain = w->created || w->removed || (w->hold && !w->released);
@@ -99,11 +106,14 @@ static bool goes_on(const struct write *w)
 
 	if (w->created)
 		server_fate(w->job, &fate);
-	/* One that is suspended is CANCELLED until it goes on. */
+	/* A suspended job is CANCELLED until it is resumed. */
 	return certain && !over && !fate.suspended;
 }
 
-/* It is launched now. Whose helper is killed goes on for a moment. */
+/*
+ * JOB is being launched: check the jobs that it waits for. A program whose helper is killed runs on
+ * for a moment.
+ */
 static void check_others(const struct write *w, const char *job)
 {
 	bool certain = !(sim_machine && sim_faults.helper_killed);
@@ -136,7 +146,7 @@ static void draw_held(struct write *w)
 	w->begin_s = w->hold ? 0 : 1 + sim_below(SIM_HELD, BEGINS_S);
 }
 
-/* W, which is written now, may wait for one of those that were accepted. */
+/* W is being written: it may wait for one of the accepted jobs. */
 static void draw_after(struct write *w)
 {
 	static const char *const wishes[] = {"ok", "failed", "any", "any"};
@@ -151,7 +161,7 @@ static void draw_after(struct write *w)
 	w->held = w->after;
 }
 
-/* The line of its scheduler_args that tells when it begins. malloc'ed. */
+/* Return the line of its scheduler_args with `begin` or `hold`, malloc'ed. */
 static char *when_of(const struct write *w)
 {
 	if (w->after)
@@ -166,7 +176,7 @@ unsigned users_limit_s(unsigned tag)
 	return sim_machine && tag % 4 == 0 ? LIMIT_S : 0;
 }
 
-/* What stands in its scheduler_args, behind what else does. malloc'ed. */
+/* Return the rest of its scheduler_args, malloc'ed. */
 static char *args_of(const struct write *w)
 {
 	unsigned limit = users_limit_s(w->tag);
@@ -190,11 +200,11 @@ bool users_held(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
 
-	/* Somebody else's may have been made in its likeness before etcd was set back. */
+	/* Another user's job may have been copied from it before etcd was restored. */
 	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
 }
 
-/* kxfs may have been killed while it sent JOB, which was held, and the job be gone since. */
+/* kxfs may have been killed while it sent JOB, a held job, and JOB may be gone since. */
 bool users_may_be_not_known(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
@@ -212,7 +222,7 @@ void users_copied(const char *job)
 
 /* --- what the server sees --- */
 
-/* The document from which BODY was made; NULL: none. */
+/* Return the document from which BODY was made, or NULL. */
 static struct write *write_of(const char *body)
 {
 	const char *found = strstr(body, "echo tag-");
@@ -254,7 +264,9 @@ void users_created(const char *body, const char *name, const char *uid)
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
 		sim_fail("tag %lu was launched as %s, which is %s", tag, name, fates[w->fate]);
 	check_time(w, name);
-	/* A POST that was held up takes effect though the server has forgotten the job that the next one made. */
+	/*
+	 * A delayed POST succeeds if the server has forgotten the job that the next POST created.
+	 */
 	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held && !sim_faults.late))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
 	if (w->held && w->job && !streq(w->job, name))
@@ -295,7 +307,7 @@ static void draw_roles(struct write *w)
 	r->policy = (enum users_policy)sim_below(SIM_ROLES, 3);
 }
 
-/* Role NAME with N replicas, none if that is 0, in a text that is ROOM bytes larger. malloc'ed. */
+/* Return role NAME with N replicas (0: no role), in a text with ROOM spare bytes, malloc'ed. */
 static char *role_text(const struct write *w, const char *name, unsigned n, int room)
 {
 	static const char *const policies[] = {"REPLICA", "ROLE", "APPLICATION"};
@@ -320,8 +332,8 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	if (w->job && w->created && !streq(w->job, job))
 		sim_fail("tag %u was launched twice: %s and %s", tag, w->job, job);
 	/*
-	 * Its writer was told nothing, or that this is not known; a start launches nothing by itself. Where its helper
-	 * could not be started, and that could not be recorded, the next mount tries again.
+	 * Its writer got no result, or an unclear one; a start launches nothing by itself. If the
+	 * helper could not be started and that could not be recorded, the next mount retries.
 	 */
 	if (!w->created)
 		check_time(w, job);
@@ -363,21 +375,21 @@ bool users_removed(const char *job)
 	return false;
 }
 
-/* --- one write --- */
+/* --- one submission --- */
 
-/* So nobody's draws move another's. */
+/* Each has its own, so that its draws don't affect others. */
 static enum sim_stream stream_of(const struct write *w)
 {
 	return (enum sim_stream)(SIM_WRITER + w->tag);
 }
 
 /*
- * A part of it is never a whole AppDef: where kxfs can't see who writes it, the close of one who is killed can't be
- * told from another.
+ * No part of the text is a whole AppDef: if kxfs can't see the process that writes it, the close of
+ * a killed process looks like any other.
  */
 static char *text_of(struct write *w)
 {
-	/* Of jobs that are not Volcano's. */
+	/* For kinds other than Volcano's. */
 	static const char *const retries[] = {"", "", "  max_retries: 1\n",
 					      "  max_retries: 2\n  retry_policy: REPLICA\n",
 					      "  max_retries: 1\n  retry_policy: REPLICA\n"};
@@ -386,7 +398,7 @@ static char *text_of(struct write *w)
 	cleanup_free char *args = args_of(w);
 	bool unseen = w->writing.sight != KERNEL_SEEN;
 	bool several = !sim_machine && server_n_kinds() > 1;
-	/* A mount of several kinds makes a job of the first that it finds, if nothing else is said. */
+	/* A mount of several kinds uses the first unless the document names one. */
 	bool chosen = several && sim_chance(stream_of(w), 800);
 	size_t kind = chosen ? sim_below(stream_of(w), (unsigned)server_n_kinds()) : 0;
 	bool tried = !sim_machine && chosen == several && !streq(server_kind(kind), "volcano");
@@ -419,13 +431,13 @@ static bool is_unknown(int err)
 	return false;
 }
 
-/* Is it still mounted as in LIFE, and not about to end? */
+/* True if kxfs is still mounted as in LIFE and not about to end. */
 static bool is_same(unsigned life)
 {
 	return life == sim_life() && sim_fs;
 }
 
-/* The same on a machine, where its program may not have begun yet. */
+/* The same on a machine, where the program may not have started yet. */
 static void check_started(struct write *w, pid_t pid, unsigned life)
 {
 	cleanup_free char *link = text_print("submit/n%u.yaml.job", w->name), *target = NULL;
@@ -443,7 +455,7 @@ static void check_started(struct write *w, pid_t pid, unsigned life)
 		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link, target);
 }
 
-/* A verdict is there with the close: so says the mount, if it is still the same. */
+/* Check the result that the mount shows right after the close, if it is still the same mount. */
 static void check_accepted(struct write *w, pid_t pid, unsigned life)
 {
 	cleanup_free char *path = NULL, *link = text_print("submit/n%u.yaml.job", w->name);
@@ -462,8 +474,8 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 		err = kernel_stat(pid, path);
 	}
 	/*
-	 * Where somebody answers in place of the server, or it does not say what is asked, a job may be known by
-	 * its name alone; its watch brings the rest, after a while if etcd was restored.
+	 * If a proxy answers in the server's place, or the server refuses a request, kxfs may only
+	 * know a job's name. Its watch brings the rest, later if etcd was restored.
 	 */
 	if (is_same(life) && err && !sim_faults.proxied && !sim_faults.troubled &&
 	    !sim_faults.stranger && !sim_faults.forbidden && !server_restores() &&
@@ -475,7 +487,7 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 			 err ? strerror(-err) : target);
 }
 
-/* Is what NAME.error says of W certain? */
+/* True if NAME.error reports an unclear result for W. */
 static bool says_unclear(const struct write *w, pid_t pid)
 {
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", w->name), *text = NULL;
@@ -504,8 +516,8 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 }
 
 /*
- * A job of a machine is shown when its programs have begun, or soon: its writer does not wait for them, nor for a clock
- * that was set back; but for the disk.
+ * A local job is shown when its programs have started, or soon after that. Its writer waits for the
+ * disk, but neither for the programs nor for a clock that was set back.
  */
 static void check_soon(const struct write *w)
 {
@@ -562,8 +574,8 @@ static void write_one(struct write *w, pid_t pid)
 }
 
 /*
- * The user removes the job, but not while a request that has launched it may still be on its way: it would launch the
- * job again, since the server has forgotten its name.
+ * The user removes the job, but not while a request that has launched it may still be on its way:
+ * it would launch the job again, because the server has forgotten its name.
  */
 static void remove_one(struct write *w, pid_t pid)
 {
@@ -579,7 +591,7 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	/* One of which it is not known whether it was launched stays, and others wait for it. */
+	/* A job whose launch is unclear remains, and others wait for it. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->forgotten = !err && !w->created && !w->told;
@@ -588,7 +600,7 @@ static void remove_one(struct write *w, pid_t pid)
 		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);
 }
 
-/* Who has it held releases it some time, and tries until that is done, or it is gone. */
+/* The user releases the held job some time, and retries until that succeeds or the job is gone. */
 static void release_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/ctl", w->job);
@@ -620,7 +632,7 @@ static void writer(void *data)
 	if (sim_faults.interrupted)
 		kernel_disturb(w->writing.pid);
 	sim_sleep(w->starts_us);
-	/* It is mounted some time. */
+	/* Wait until kxfs is mounted. */
 	while (!sim_fs && most--)
 		sim_sleep(SIM_S);
 	busy[w->name]++;
@@ -639,7 +651,7 @@ void users_begin(uint64_t set)
 {
 	unsigned n = 1 + sim_below(SIM_USERS, MOST_WRITES - 1);
 	unsigned names = 1 + sim_below(SIM_USERS, N_NAMES);
-	/* In every third history several may begin to write at once. */
+	/* In one history of three, several users may begin together. */
 	unsigned crowded = sim_chance(SIM_HABITS, 333) ? sim_below(SIM_HABITS, 1000) : 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -663,7 +675,7 @@ void users_begin(uint64_t set)
 	}
 }
 
-/* --- in the end --- */
+/* --- at the end --- */
 
 static void judge_name(unsigned name, pid_t pid)
 {
@@ -682,15 +694,15 @@ static void judge_name(unsigned name, pid_t pid)
 		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
 			 w->job);
 	/*
-	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses reports that to its
-	 * caller only. The link goes with the record of its job.
+	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses
+	 * reports that only to its caller. The link is removed with the record of its job.
 	 */
 	if (!w->created && !w->removed && !w->undone && w->life == sim_life() && no_link &&
 	    no_error && !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
 		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
 }
 
-/* What W has written stands beside the job that was launched of it. */
+/* Check that the job has the text that W has written, in its file. */
 static void judge_text(const struct write *w, pid_t pid)
 {
 	cleanup_free char *path = w->job ? text_print("jobs/%s/app.yaml", w->job) : NULL;
@@ -702,17 +714,17 @@ static void judge_text(const struct write *w, pid_t pid)
 			 text ? text : "gone");
 }
 
-/* Is there a reason for which no program of W, a job, was started? */
+/* True if there is a reason why no program of W was ever started. */
 static bool may_not_have_run(const struct write *w)
 {
-	/* A job that is suspended between two attempts keeps its place, and nothing of it runs. */
+	/* A job that is suspended between two attempts keeps its slot though nothing of it runs. */
 	bool waits = machine_is_full() || (sim_faults.queued && sim_faults.commanded);
 
 	return w->removed || w->not_started || waits || sim_faults.disk_error ||
 	       sim_faults.no_descriptor || sim_faults.helper_killed || sim_faults.ended;
 }
 
-/* Does one of those go on for which W waits, or has it come to another end than W waits for? */
+/* True if a job that W waits for is still running, or ended otherwise than W waits for. */
 static bool others_go_on(const struct write *w)
 {
 	bool certain;
@@ -730,8 +742,9 @@ bool users_show_not_known(const char *job, pid_t pid)
 }
 
 /*
- * Was W being sent to the server when kxfs was killed, or for too long? Then nobody can tell whether it was launched,
- * which its job says; it is never sent again. On a machine that is always known.
+ * True if kxfs was killed while it sent W to the server, or sent W for too long. Then it is unknown
+ * whether W was launched; the job reports that, and kxfs never sends it again. On a machine that is
+ * always known.
  */
 static bool is_not_known(const struct write *w, pid_t pid)
 {
@@ -748,8 +761,9 @@ static bool is_not_known(const struct write *w, pid_t pid)
 }
 
 /*
- * Nobody has released it, it was forgotten, its launch was refused, its kind was removed, the clock was set back, or
- * the mount could not read its file, and has said so.
+ * True if the job may remain held: it was not released, it was forgotten, its launch was refused,
+ * its kind was removed, the clock was set back, or the mount could not read its file and has
+ * reported that.
  */
 static bool may_stay_held(const struct write *w)
 {
@@ -760,8 +774,8 @@ static bool may_stay_held(const struct write *w)
 }
 
 /*
- * jobs/ has those of the server, those that wait, and those whose launch is not known, which may be gone again; what
- * has just gone may be there for a moment.
+ * Check that jobs/ has the server's jobs, the held jobs and those whose launch is unclear, which
+ * may be gone again. A job that was just removed may still be there.
  */
 static void judge_jobs(pid_t pid)
 {
@@ -809,7 +823,7 @@ static void judge(void *data)
 		machine_judge();
 	else
 		judge_jobs(pid);
-	bounds_judge(); /* before logs are opened: those of others are fetched then */
+	bounds_judge(); /* first, since reading fetches the logs of other users' jobs */
 	archive_judge();
 	readers_judge();
 	waiters_judge();

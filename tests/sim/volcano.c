@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volcano's controller: a job gets its phase and a pod, which is made anew under its name when it is evicted; Commands
- * are obeyed in some phases.
+ * Volcano's controller: a job gets a phase and a pod, which is created again under the same name
+ * after an eviction. In some phases the controller carries out Commands.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
@@ -37,7 +37,7 @@ static void make_pod(struct object *job)
 	pod_add(job, json_tokener_parse(text), "main-0")->reruns = reruns;
 }
 
-/* The container of JOB's pod begins. */
+/* The container of JOB's pod starts. */
 static void pod_runs(void *data)
 {
 	struct object *pod = cluster_pod(data);
@@ -46,7 +46,7 @@ static void pod_runs(void *data)
 		pod_begin(pod);
 }
 
-/* Its node throws JOB's pod out, and it is made anew under its name. */
+/* The node evicts JOB's pod, which is created again under the same name. */
 static void evict(void *data)
 {
 	struct object *job = data, *pod = cluster_pod(job);
@@ -85,7 +85,7 @@ static void job_ends(void *data)
 	}
 	if (pod) {
 		pod_end(pod);
-		fails = fails && !pod->reruns; /* else it would run again */
+		fails = fails && !pod->reruns; /* otherwise it would be restarted */
 		pod->failed = fails;
 		pod_ended(pod, fails ? "Failed" : "Succeeded", fails);
 	}
@@ -119,7 +119,7 @@ static void job_begins(void *data)
 
 /* --- Commands --- */
 
-/* JOB has no pods any more, and goes where it was to go. */
+/* JOB has no pods any more, and reaches the requested phase. */
 static void settle(void *data)
 {
 	struct object *job = data, *pod = cluster_pod(job);
@@ -143,7 +143,9 @@ struct command {
 	char *job, *action;
 };
 
-/* Volcano obeys a Command in some phases, whatever the uid of its target is (docs/facts.md). */
+/*
+ * Volcano carries out a Command in some phases, whatever the uid of its target is (docs/facts.md).
+ */
 static void obey(void *data)
 {
 	struct command *c = data;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those who read what blocks, follow, wait and changes, in pieces, with signals in between; and list.
+ * Readers of files that block (follow, wait and changes), in chunks, with signals in between; and of list.
  *
- *	follow	 what its log shows (reader.c); it ends when the job is over, and then with all that is there
- *	wait	 the end that the job has come to at the server; it never says another, nor does `state`; and then
- *		 its log is whole (reader.c)
- *	changes	 each line says something new of its job; behind SYNC each job is as its last line says
+ *	follow	 returns what the log shows (reader.c), and ends when the job has ended and all output was returned
+ *	wait	 returns the state in which the job has ended on the server, which `state` shows too and which never
+ *		 changes. The log is then complete (reader.c)
+ *	changes	 each line has something new about its job; after SYNC each job is as its last line shows
  *
- * In the end nobody waits for a job that is over, and list, and changes, show the jobs of the server as they are there.
+ * At the end nobody waits for a finished job, and list and changes show the server's jobs as they are there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +20,16 @@
 #define N_WAITERS 2
 #define WAITS	  8
 #define EACH_S	  40
-#define MOST_READ 300 /* bytes at once */
+#define MOST_READ 300 /* the longest read, in bytes */
 #define WORD	  64
 
-/* Who reads a file of a job now. */
+/* A process that reads a file of a job. */
 struct waiter {
-	char *job; /* NULL: of none */
+	char *job; /* NULL if it is not a job's */
 	const char *file;
 };
 
-/* What wait has said of a job, or changes did last. */
+/* What `wait` returned for a job, or the last line of `changes` for it. */
 struct said {
 	char *job, word[WORD], reason[WORD];
 	struct said *next;
@@ -37,7 +37,7 @@ struct said {
 
 static struct waiter waiters[N_WAITERS];
 static struct said *said, *changed;
-static bool synced; /* changes has told of all jobs in this life */
+static bool synced; /* changes has reported all jobs in this life */
 
 static struct said *said_of(struct said **all, const char *job)
 {
@@ -53,16 +53,19 @@ static struct said *said_of(struct said **all, const char *job)
 	return s;
 }
 
-/* --- pieces --- */
+/* --- chunks --- */
 
-/* A text that is read as it comes. */
+/* A text that is read in chunks. */
 struct text {
 	struct kernel_file f;
 	char *bytes;
 	size_t n;
 };
 
-/* Some more of it: 0 at its end, or a negative errno. A signal that interrupts it takes nothing away. */
+/*
+ * Read some more. Return 0 at the end, or a negative errno. A read that a signal interrupts loses
+ * nothing.
+ */
 static ssize_t read_more(struct text *t)
 {
 	bool impatient = sim_chance(SIM_WAITERS, 200);
@@ -120,7 +123,7 @@ static void follow(const char *job, pid_t pid, bool merged)
 		: n   ? "leaves"
 		      : "ends");
 	server_fate(job, &fate);
-	/* One that is suspended is CANCELLED until it goes on. */
+	/* A suspended job is CANCELLED until it is resumed. */
 	if (n == 0 && !fate.suspended &&
 	    (sim_machine && !merged ? machine_is_up(job, "main-0") && !users_removed(job)
 				    : !waiters_is_over(job)))
@@ -159,13 +162,16 @@ static void wait_for(const char *job, pid_t pid)
 	kernel_close(&t.f, 0);
 	sim_say("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
 	server_fate(job, &fate);
-	/* Who has suspended a job may have it go on. */
+	/* The user may resume a suspended job. */
 	if (n == 0 && fate.n == 1) {
 		s = said_of(&said, job);
 		if (!is_true(t.bytes, &fate))
 			sim_fail("%s says %s, and its job is %s%s", path, t.bytes, fate.phase,
 				 fate.gone ? ", gone" : "");
-		/* What the disk has not taken of a job that is gone, the next life can't know. */
+		/*
+		 * The next life can't know what the disk refused to record of a job that was
+		 * removed.
+		 */
 		if (*s->word && !streq(s->word, t.bytes) && !fate.suspended &&
 		    !(fate.gone && sim_faults.disk_error))
 			sim_fail("%s said %s, and says %s", path, s->word, t.bytes);
@@ -202,7 +208,7 @@ static void waiter(void *data)
 
 /* --- changes --- */
 
-/* Fields of LINE, which is cut at its tabs: time, id, state, reason. */
+/* Check LINE, whose fields are separated by tabs: time, id, state, reason. */
 static void on_line(char *line)
 {
 	char *id = strchr(line, '\t'), *state = id ? strchr(id + 1, '\t') : NULL;
@@ -291,9 +297,9 @@ void waiters_begin(void)
 	sim_task_start(SIM_WORLD, watcher, NULL);
 }
 
-/* --- in the end --- */
+/* --- at the end --- */
 
-/* "STATE" in the line of list for JOB, "" if there is none. */
+/* Copy the state of JOB in list to RET, or "" if list has no such job. */
 static void state_in(const char *list, const char *job, char ret[WORD])
 {
 	size_t n = strlen(job);
@@ -328,7 +334,10 @@ static void judge_lists(pid_t pid)
 		snprintf(line, sizeof(line), "%s\n", state);
 		if (!sim_machine && server_is_suspended(job) && !streq(state, "CANCELLED"))
 			sim_fail("list has %s as %s, and it is suspended", job, state);
-		/* What has become of a job of a machine is judged there. One that was held until now may still run. */
+		/*
+		 * machine.c checks the state of local jobs. A job that was held until now may still
+		 * run.
+		 */
 		if ((!*state && !sim_faults.disk_error) ||
 		    (!sim_machine && !fate.moves && waiters_is_over(job) && !is_true(line, &fate)))
 			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
@@ -349,8 +358,8 @@ static void judge_lists(pid_t pid)
 }
 
 /*
- * What wait has said stays, unless somebody suspends the job then, or the disk did not take it before the job was
- * removed and the machine went down.
+ * Check that the result of wait is still the state, unless a user has suspended the job since, or
+ * the disk had not recorded the result when the job was removed and the machine lost power.
  */
 static void judge_said(const struct said *s, pid_t pid)
 {
@@ -380,9 +389,9 @@ void waiters_judge(void)
 		const struct waiter *w = &waiters[i];
 
 		/*
-		 * Who follows one that is suspended waits until it goes on; `wait` says CANCELLED. One whose removal
-		 * kxfs was killed in may go on. One of which kxfs does not know whether it was launched is not over
-		 * there.
+		 * Following a suspended job waits until it is resumed, though `wait` returns
+		 * CANCELLED. If kxfs was killed while it removed a job, the job may continue. For
+		 * kxfs, a job whose launch is unclear has not ended.
 		 */
 		if (w->job && waiters_is_over(w->job) && !machine_is_up(w->job, NULL) &&
 		    !users_show_not_known(w->job, pid) &&

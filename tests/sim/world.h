@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the world say to each other. */
+/* The interfaces between the parts of the simulated world. */
 #pragma once
 
 #include <sys/types.h>
@@ -11,11 +11,14 @@
 /* --- server.c: an API server with jobs of one kind or several, and their pods (cluster.h) --- */
 
 /*
- * Is a Link between each JobSet of this history and its pods, which alone says to which JobSet they belong? The file of
- * the kind is another one then.
+ * True if this history has chains: each JobSet owns a Link, which owns its pods, and nothing else
+ * relates the pods to the JobSet. The mount then uses another kind file.
  */
 bool server_has_chains(void);
-/* How many kinds it has, and the word for the K-th in kxfs's SOURCE, which an AppDef knows too. */
+/*
+ * The number of kinds of the server, and the name of the K-th in kxfs's SOURCE, which is also its
+ * scheduler in an AppDef.
+ */
 size_t server_n_kinds(void);
 const char *server_kind(size_t k);
 
@@ -26,15 +29,16 @@ struct server_reply {
 	unsigned wait_ms; /* Retry-After; 0: none */
 };
 
-/* It acts on a request that has come. METHOD as HTTP has it. */
+/* Handle a request that has arrived at the server. METHOD as in HTTP. */
 void server_ask(const char *method, const char *path, const char *body, size_t len,
 		struct server_reply *ret);
-/* The text of a Status. malloc'ed. */
+/* Return a Kubernetes Status as JSON, malloc'ed. */
 char *server_status(int code, const char *reason, const char *message);
 
 /*
- * A watch of PATH, a query: FN is called with each event in its order, after a lag of this watch's own; with NULL when
- * the server ends it. NULL: a refusal, in *RET.
+ * Watch PATH, with its query. FN is called with each event in order, after a delay of this watch,
+ * and with NULL when the server closes the watch. Return NULL if the server refuses the request;
+ * *RET is its reply.
  */
 struct server_watch;
 typedef void (*server_event_fn)(void *data, const char *line, size_t len);
@@ -42,240 +46,268 @@ struct server_watch *server_watch(const char *path, server_event_fn fn, void *da
 				  struct server_reply *ret);
 void server_unwatch(struct server_watch *w);
 void server_unwatch_all(void);
-/* All that it streams ends. */
+/* Close all streams. */
 void server_cut(void);
-/* Its etcd may be restored from now on; not any more. */
+/* Allow restores of etcd from now on; stop them. */
 void server_begin(void);
 void server_mend(void);
-/* It is to be, and nothing reaches it. */
+/* True while etcd is being restored and the server is unreachable. */
 bool server_is_down(void);
-/* How often it was. */
+/* Return how often etcd was restored. */
 unsigned server_restores(void);
-/* How many jobs there are, and the name of each. */
+/* The number of jobs, and the name of the K-th. */
 size_t server_n_jobs(void);
 const char *server_job(size_t i);
 
 /*
- * A run of a pod's container, which prints lines "UID NUMBER", where UID is the pod's with the number of the run in
- * it. False: there was none.
+ * A run of a pod's container, which prints lines "UID NUMBER". UID is the pod's uid with the number
+ * of the run in it. server_run returns false if there was no such run.
  */
 #define SERVER_UID 36 /* characters */
 struct server_run {
 	const char *job_name;
-	bool revived;	/* its job, by a restored etcd */
-	size_t n, kept; /* its node has lost those before KEPT */
-	bool there;	/* its node has it: it is the newest run, or the one before */
+	bool revived;	/* restoring etcd has set its job back */
+	size_t n, kept; /* N lines; the node has lost those before KEPT */
+	bool there;	/* the node still has its log: it is the newest run or the one before */
 	bool ended;
 	const char *job; /* its uid */
-	bool foreign;	 /* which somebody else has made */
+	bool foreign;	 /* another user created the job */
 	const char *replica;
-	/* Of a cluster: what tells the run from all others. */
+	/* In a cluster: the key of the run. */
 	const char *pod_uid, *container;
 	unsigned restart;
-	bool injected; /* its pod has a container more, which prints nothing */
+	bool injected; /* its pod has an additional container, which prints nothing */
 };
 bool server_run(const char *uid, struct server_run *ret);
-/* The K-th run of all pods that the job UID ever had. */
+/* Find the K-th run of all pods that the job UID ever had. */
 bool server_nth_run(const char *job, size_t k, struct server_run *ret);
-/* The pods of the name that stands in TEXT as ", container C", or " of ", has it: what has become of one of them? */
+/*
+ * Find the pods that the message TEXT names before ", container C" or after " of ". Each member is
+ * true if it holds for one of them. Return false if there are none.
+ */
 struct server_pod {
 	bool rotated; /* its node has lost lines */
-	bool again;   /* its container ran again */
-	bool gone;    /* or its job is, and its kind, whose pods are not looked for any more */
+	bool again;   /* its container was restarted */
+	bool gone; /* it was removed; or the job and the kind were, whose pods kxfs then no longer fetches */
 };
 bool server_pod_in(const char *text, struct server_pod *ret);
-/* Is the job UID there, and nobody deletes it? */
+/* True if the job UID exists and is not being deleted. */
 bool server_has_job(const char *uid);
-/* The jobs that were called NAME: how many, and what is known of the last. */
+/* The number of jobs that ever had a NAME, and the status of the last. */
 struct server_fate {
 	size_t n;
 	const char *phase; /* "": its controller has not seen it yet */
-	bool gone;	   /* or on its way */
-	bool suspended;	   /* once */
-	bool moves;	   /* it, or a pod of it, has changed just now */
+	bool gone;	   /* removed, or being deleted */
+	bool suspended;	   /* at least once */
+	bool moves;	   /* it or one of its pods has changed a moment ago */
 };
 void server_fate(const char *name, struct server_fate *ret);
-/* Is it suspended, or may it be? */
+/* True if the job is suspended or may be. */
 bool server_is_suspended(const char *name);
-/* The newest run of JOB's present pod, or the one BEFORE it, if its node has that. */
+/*
+ * Find the newest run of JOB's current pod, or the run BEFORE that one, if the node still has its
+ * log.
+ */
 bool server_job_run(const char *job, unsigned before, char ret_uid[SERVER_UID + 1],
 		    struct server_run *ret);
 
 /* --- hostile.c: other users --- */
 
 void hostile_begin(void);
-/* How many objects they have made, and bytes in those and others. */
+/*
+ * The number of objects that they have created, and the bytes that they have added to any object.
+ */
 size_t hostile_made(void);
 size_t hostile_bytes(void);
-/* Is NAME a job that is there, and on which no controller acts? */
+/* True if the job NAME exists and no controller acts on it. */
 bool hostile_is(const char *name);
 
-/* --- kueue.c: in some clusters, who lets jobs run --- */
+/* --- kueue.c: Kueue, in some clusters --- */
 
 bool kueue_is_here(void);
-/* Is what waits for it shown so? In a task. */
+/* Check that kxfs shows which jobs wait for Kueue. In a task. */
 void kueue_judge(void);
 
-/* --- kinds.c: what becomes of one kind of several --- */
+/* --- kinds.c: faults of one kind of several --- */
 
 void kinds_begin(void);
-/* Has the definition of KIND (NULL: of any) been removed, or begun to be? */
+/* True if the definition of KIND (NULL: of any kind) was removed or is being removed. */
 bool kinds_removed(const char *kind);
 
-/* --- http.c: what is between kxfs and the server --- */
+/* --- http.c: the connections between kxfs and the server --- */
 
-#define SERVER_AWAY_S 80 /* so long it can't be reached, once */
+#define SERVER_AWAY_S 80 /* the server is unreachable for this long, once */
 
-/* All that was under way is cut off; what the server has got it may still act on. */
+/* kxfs was killed: break all requests. The server may still act on those that it has received. */
 void sim_http_kill(void);
-/* Rights are taken and given back from now on. */
+/* Start taking and returning the user's rights. */
 void sim_http_begin(void);
-/* From now on nothing is lost. */
+/* End all faults: no request is lost from now on. */
 void sim_http_mend(void);
 
 /* --- machine.c: in a history of a machine, its programs --- */
 
-/* SIG for the group of the program PID. */
+/* Send SIG to the process group of the program PID. */
 void machine_signal(pid_t pid, int sig);
-/* It goes down. */
+/* The machine loses power. */
 void machine_power_cut(void);
-/* How often it has. */
+/* Return how often the machine has lost power. */
 unsigned sim_boots(void);
-/* From now on nothing happens to its processes but what kxfs does. */
+/* End all faults: only kxfs affects the processes from now on. */
 void machine_mend(void);
-/* kxfs ends all that it has started, as it is unmounted. */
+/* kxfs is being unmounted, and terminates the programs that it has started. */
 void machine_unmounted(void);
-/* As server_run, server_n_jobs and server_job, of what has been started. */
+/* As server_run, for the local jobs that were started. */
 bool machine_run(const char *uid, struct server_run *ret);
-/* Something of it runs, or all that is known is that nothing does: N is 2. */
+/*
+ * As server_fate; PHASE is set if something of the job runs. N is 2 if it is only known that
+ * nothing runs.
+ */
 void machine_fate(const char *name, struct server_fate *ret);
-/* A program of JOB runs, or of its REPLICA (NULL: of any). */
+/* True if a program of JOB's REPLICA (NULL: of any replica) runs. */
 bool machine_is_up(const char *job, const char *replica);
-/* So many jobs run at once at most; 0: any number. Do so many? */
+/* The limit of running jobs (0: none), and true if that many run. */
 unsigned machine_places(void);
 bool machine_is_full(void);
-/* One of the replicas of JOB. */
+/* Return the name of a replica of JOB. */
 const char *machine_replica(const char *job);
 size_t machine_n_jobs(void);
 const char *machine_job(size_t i);
-/* What holds in the end? In a task. */
+/* Check the final state of the machine. In a task. */
 void machine_judge(void);
 
 /* --- kxfs.c --- */
 
-extern struct fs *sim_fs; /* of the present life; NULL: it is not mounted */
-/* The lives of kxfs begin; each ends as the faults say. */
+extern struct fs *sim_fs; /* of the current life, or NULL while it is not mounted */
+/* Start the lives of kxfs, which end as the faults decide. */
 void sim_kxfs_begin(void);
-/* In US the machine goes down, if this life goes on until then. */
-/* It is killed so many us from now, if it lives until then. */
+/* Kill kxfs, or cut the machine's power, in US microseconds if this life has not ended by then. */
 void sim_kxfs_kill(uint64_t us);
 void sim_kxfs_power_cut(uint64_t us);
-/* It is not killed any more, and mounted soon. */
+/* End all faults: kxfs is mounted soon and not killed any more. */
 void sim_kxfs_mend(void);
 
 /* --- reader.c --- */
 
 void readers_begin(void);
-/* TEXT is what PATH, a file of JOB that blocks, has given so far; ENDED: and all that it gives. */
+/* PATH, a file of JOB that blocks, has returned TEXT so far. ENDED: the reader has seen its end. */
 void readers_followed(const char *path, const char *text, bool merged, bool ended, const char *job);
 /*
- * `wait` of JOB has just returned. Its log has all that its last run has printed, or status.json says that some of it
- * is missing, or that the server is away. In a task.
+ * `wait` of JOB has just returned. Check that its log has all output of its last run, or that
+ * status.json reports missing output or that the server is unreachable. In a task.
  */
 void readers_waited(const char *job, pid_t pid);
-/* What is to be read by now? In a task. */
+/* Check that all output can now be read. In a task. */
 void readers_judge(void);
-/* TEXT is a log of JOB in the archive, "REPLICA/log", where its STATUS is status.json. */
+/* Check TEXT, the file LOG ("REPLICA/log") of JOB in the archive, whose status.json is STATUS. */
 void readers_archived(const char *job, const char *log, const char *text, const char *status);
 
-/* --- archive.c: what is in the archive --- */
+/* --- archive.c: checks of the archive --- */
 
 bool archive_is_here(void);
-/* The state directory is small: archived output is removed from it, and that of a cluster may be fetched anew. */
+/*
+ * True if the state directory is small: archived output is removed from it, and a cluster's output
+ * may be fetched again.
+ */
 bool archive_makes_room(void);
 void archive_begin_looking(void);
-/* Check what is there now. */
+/* Check the present contents. */
 void archive_look(void);
 void archive_after_power_cut(void);
-/* Is TEXT in a file of some job in the archive? */
+/* True if a file of any job in the archive contains TEXT. */
 bool archive_has(const char *text);
 /* In a task. */
 void archive_judge(void);
 
 /* --- gaps.c --- */
 
-/* TEXT is what PATH, the log of a run, shows. */
+/* Check the gaps of PATH, the log of a run, whose contents are TEXT. */
 void gaps_check(const char *path, const char *text);
-/* kxfs says TEXT in .kxfs/log. */
+/* kxfs has written TEXT to .kxfs/log. */
 void gaps_said(const char *text);
-/* How many gaps are told? In a task. */
+/* Check the number of reported gaps. In a task. */
 void gaps_judge(void);
 
 /* --- ctl.c --- */
 
 void ctl_begin(void);
-/* The server has a Command for JOB; and has it that the job's controller obeys it. */
+/* A Command for JOB was created on the server; JOB's controller has carried it out. */
 void ctl_created(const char *job, const char *action);
 void ctl_obeyed(const char *job, const char *action);
 
-/* How often somebody has asked for WORD of JOB, a local one, and was not refused. */
+/* Return how often WORD was written to the ctl of JOB, a local job, without an error. */
 unsigned ctl_asked(const char *job, const char *word);
-/* Was that it be suspended the last that was asked of it? CERTAIN: and is so; false then also if it is not. */
+/*
+ * True if the last request to JOB was to suspend it. *RET_CERTAIN: the request was certainly
+ * accepted.
+ */
 bool ctl_suspended(const char *job, bool *ret_certain);
 
 /* --- waiter.c --- */
 
 void waiters_begin(void);
-/* Is the job over that was called NAME first? */
+/* True if the job that first had NAME has ended. */
 bool waiters_is_over(const char *name);
-/* How many follow a job now. */
+/* Return the number of readers that follow a job now. */
 size_t waiters_following(void);
-/* Who still waits, and for what? Do list and changes show what the server has? In a task. */
+/*
+ * Check that no reader waits longer than it should, and that list and changes match the server. In
+ * a task.
+ */
 void waiters_judge(void);
 
 /* --- writer.c --- */
 
 #define WRITER_HABITS 9
 
-/* How a text comes into a file. */
+/* One submission: how a user writes a text into a file. */
 struct writing {
 	unsigned tag, habit;
 	enum kernel_sight sight;
-	enum sim_stream stream;	 /* its own */
-	const char *name, *path; /* of submit/, and below the mount */
+	enum sim_stream stream;	 /* the writer's own */
+	const char *name, *path; /* the name in submit/, and the path below the mount */
 	const char *text;
-	uint64_t interrupt_us; /* as of kernel_close, of the last one */
-	bool dies;	       /* some time, unless it is done */
-	pid_t pid, child;      /* CHILD is 0: there is none */
+	uint64_t interrupt_us; /* for the last kernel_close */
+	bool dies;	       /* the process is killed at some moment, unless it has finished */
+	pid_t pid, child;      /* CHILD is 0 if there is none */
 	bool killed, over;
-	bool late;   /* its name may still change by what it has done */
-	bool passed; /* its descriptor is sent to somebody, who does not take it */
+	bool late;   /* a request of the process may still change the file's name */
+	bool passed; /* its descriptor was sent to a process that never received it */
 };
 
-/* In a task. What the close or the rename has said that asks for it, or how it has failed before. */
+/*
+ * Write W. Return the result of the close or rename that submits it, or of the first call that
+ * failed. In a task.
+ */
 int writer_write(struct writing *w);
-/* Of the user: the close, or the rename, comes that asks for W. */
+/* In user.c: the close or rename that submits W follows. */
 void writer_asks(struct writing *w);
 pid_t writer_child(struct writing *w);
-/* Does who asks hear what became of it? Is it a rename? */
+/*
+ * writer_is_told: true if the process that submits gets the result. writer_renames: true if it
+ * submits by a rename.
+ */
 bool writer_is_told(unsigned habit);
 bool writer_renames(unsigned habit);
 
 /* --- fuse.c --- */
 
-/* As bounds_check, of those who wait for answers. */
+/* As bounds_check, for requests that wait for an answer. */
 void requests_check(bool still);
-size_t requests_on_disk(void); /* that wait for the disk */
+size_t requests_on_disk(void); /* the number that wait for the disk */
 
 /* --- bounds.c --- */
 
-/* A second has passed; STILL: kxfs stands still. */
+/* Check all bounds; called once a second. STILL: the machine is suspended. */
 void bounds_check(bool still);
-/* kxfs asks the server, with BODY (NULL: none). */
+/* kxfs sends a request to the server, with BODY (or NULL). */
 void bounds_asked(const char *method, const char *path, const char *body);
-/* Has a log of JOB been asked for so often, and just now, that kxfs may have given it up for the time being? */
+/*
+ * True if a log of JOB was requested so often recently that kxfs may have stopped requesting it for
+ * now.
+ */
 bool bounds_gives_up(const char *job);
-/* What does it hold in the end? */
+/* Check the resources that kxfs holds at the end. */
 void bounds_judge(void);
 
 /* --- dry.c --- */
@@ -285,57 +317,64 @@ void dry_begin(void);
 /* --- looker.c --- */
 
 void lookers_begin(void);
-/* What do the texts of all jobs say? In a task. */
+/* Check the texts of all jobs. In a task. */
 void lookers_judge(void);
-/* rm -r of PATH: what the rmdir of itself has said. In a task. */
+/* Do rm -r of PATH; return the result of its last rmdir. In a task. */
 int looker_remove(pid_t pid, const char *path);
 
 /* --- user.c --- */
 
-/* Those of whom SET has the bit. */
+/* Start the users whose bit is in SET. */
 void users_begin(uint64_t set);
-/* kxfs sends the object BODY; it has an answer that refuses it. */
+/* kxfs has sent the object BODY; kxfs has received its refusal. */
 void users_sent(const char *body);
 void users_refused(const char *body);
-/* The server has made a job of BODY with this NAME and UID. */
+/* The server has created a job from BODY, with this NAME and UID. */
 void users_created(const char *body, const char *name, const char *uid);
-/* The job UID was made after what a restored etcd knows. */
+/* The job UID was created after the backup from which etcd was restored. */
 void users_undone(const char *uid);
-/* Somebody else has removed JOB and made a copy of it. */
+/* Another user has removed JOB and created a copy of it. */
 void users_copied(const char *job);
 /*
- * On a machine, JOB is of TAG: kxfs gives it to a helper in life LIFE (BOOT as of sim_boots), and its program starts.
- * FIRST: of the first attempt.
+ * On a machine: kxfs passes JOB, which belongs to TAG, to a helper in life LIFE (BOOT as of
+ * sim_boots), and its program starts. FIRST: this is the first attempt.
  */
 void users_started(unsigned tag, const char *job, bool first, unsigned life, unsigned boot);
-/* A program of JOB, which is of TAG, could not be started. */
+/* A program of JOB, which belongs to TAG, could not be started. */
 void users_not_started(unsigned tag, const char *job);
-/* kxfs shows JOB as launched: whoever removes it from now on ends it, and its programs may begin before that. */
+/*
+ * kxfs shows JOB as launched. A user who removes it from now on ends it; its programs may start
+ * before that.
+ */
 void users_told(const char *job);
 /*
- * What is asked for now may be started by a later mount, as what has been accepted is: kxfs has no helper for it yet,
- * or it ends in good order, and accepts what its writer does not hear of any more.
+ * A later mount may start jobs that are submitted now, as it does with accepted ones: kxfs has no
+ * helper for them yet, or it is being unmounted and accepts files whose writers no longer get a
+ * result.
  */
 void users_left(void);
-/* Of a job of a machine: MAIN has so many replicas, and behind it stands SIDE, if it has any. */
+/*
+ * The roles of a local job: MAIN has this many replicas, and SIDE is started after it, if it has
+ * any.
+ */
 enum users_policy { BY_REPLICA, BY_ROLE, BY_JOB };
 struct users_roles {
 	unsigned main, side, retries;
 	enum users_policy policy;
 };
 const struct users_roles *users_roles(unsigned tag);
-/* For how long a program of TAG may run at most; 0: for ever. */
+/* Return the time limit of TAG's programs, or 0. */
 unsigned users_limit_s(unsigned tag);
-/* Is JOB one that was to begin later, and was not launched? */
+/* True if JOB is a held job that was not launched. */
 bool users_held(const char *job);
 bool users_may_be_not_known(const char *job);
-/* Does kxfs show JOB as one of which it does not know whether it was launched? */
+/* True if kxfs shows that it does not know whether JOB was launched. */
 bool users_show_not_known(const char *job, pid_t pid);
-/* Has its user removed JOB, or begun to? */
+/* True if JOB's user has removed it or has begun to. */
 bool users_removed(const char *job);
-/* How many jobs have been launched by now, whether they are over or not. */
+/* Return the number of jobs that were launched so far, ended or not. */
 size_t users_launched(void);
-/* Faults have ended and time has passed: what holds by now? */
+/* Check all promises to users, some time after the last fault. */
 void users_judge(void);
-/* That has been said. */
+/* True once users_judge has run. */
 bool users_are_judged(void);

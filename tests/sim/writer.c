@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How people write a file: each habit is what some program does, call by call, with its descriptors and processes.
+ * The ways in which programs write a file, each with the program's calls, descriptors and processes:
  *
- *	PLAIN	  cp, tee, most programs: opened, emptied, written, closed
- *	SHELL	  { a; b; } > FILE: the shell opens it and puts it in the place of its output, each command has it too
+ *	PLAIN	  cp, tee, most programs: open, truncate, write, close
+ *	SHELL	  { a; b; } > FILE: the shell opens it as its standard output, which each command inherits
  *	APPEND	  : > FILE, and then a; b >> FILE
- *	RENAME	  rsync, sed -i: a name that does not submit, then renamed
- *	VIM	  a try whether files can be made here (4913), the old file renamed away, written anew, synced
- *	EMACS	  a lock, which is a symbolic link, and a copy while it is edited; the file is written in its place
- *	INSTALL	  install, mv from elsewhere: the old file removed, a new one made
- *	DD	  the descriptor put in the place of another one before anything is written
- *	POPEN	  subprocess.Popen(stdout=f), f.close(): a child alone has it, so its end is told nobody
+ *	RENAME	  rsync, sed -i: write a name that does not submit, then rename it
+ *	VIM	  test whether files can be created (4913), rename the old file away, write a new one, sync it
+ *	EMACS	  create a lock, which is a symbolic link, and a backup; then overwrite the file
+ *	INSTALL	  install, mv from another file system: remove the old file, create a new one
+ *	DD	  dup2 the descriptor to another number before writing
+ *	POPEN	  subprocess.Popen(stdout=f), f.close(): only the child has it, so nobody gets the result of the close
  *
- * Some send the descriptor through a socket as well, where it is left, so that the kernel lets go of the file some time
- * later, without the close of anybody.
+ * Some also send the descriptor through a socket and leave it there, so that the kernel releases the file later,
+ * without a close by any process.
  *
- * The last close or rename asks for what is written to be launched, and its caller is told what became of it.
+ * The last close or rename submits the text, and its caller gets the result.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,15 +30,15 @@
 #define DIES_S	    3
 #define PASSED_S    10
 
-/* Descriptors of the writer and of its children, some of which are open. */
+/* Descriptors of the writer and of its children, some of them open. */
 struct hands {
 	struct writing *w;
 	struct kernel_file f[DESCRIPTORS];
 	bool open[DESCRIPTORS];
-	size_t at; /* bytes of the text that have been written */
+	size_t at; /* bytes of the text that were written */
 };
 
-/* --- what all do --- */
+/* --- common steps --- */
 
 static void on_lost(void *data)
 {
@@ -48,7 +48,7 @@ static void on_lost(void *data)
 	free(f);
 }
 
-/* The first descriptor is in a socket, too, until that is gone. */
+/* Send a copy of the first descriptor through a socket, which is closed later. */
 static void pass(struct hands *h)
 {
 	struct kernel_file *f = new0(struct kernel_file);
@@ -68,7 +68,7 @@ static int open_it(struct hands *h, const char *path, int flags)
 	return err;
 }
 
-/* Descriptor TO of PID is the same as FROM. */
+/* Make descriptor TO of PID a duplicate of FROM. */
 static void dup_it(struct hands *h, unsigned from, pid_t pid, unsigned to)
 {
 	kernel_dup(&h->f[from], pid, &h->f[to]);
@@ -81,14 +81,20 @@ static int close_it(struct hands *h, unsigned i)
 	return kernel_close(&h->f[i], 0);
 }
 
-/* ERR is what a change of the name has said, which may come into effect later where nobody waited for it. */
+/*
+ * ERR is the result of a change of the name. If it was interrupted, the change may still happen
+ * later.
+ */
 static int renamed(struct hands *h, int err)
 {
 	h->w->late |= err == -EINTR || err == -ETIMEDOUT;
 	return err;
 }
 
-/* The text up to byte END, in pieces of any size; APPENDED: the kernel's offset is as stale as can be. */
+/*
+ * Write the text up to byte END, in chunks of any size. APPENDED: with a kernel offset that is out
+ * of date.
+ */
 static int put(struct hands *h, unsigned i, size_t end, bool appended)
 {
 	enum sim_stream stream = h->w->stream;
@@ -109,19 +115,19 @@ static int put_all(struct hands *h, unsigned i)
 	return put(h, i, strlen(h->w->text), false);
 }
 
-/* The close of descriptor I is the end of the writing. */
+/* Close descriptor I as the last step, which submits the text. */
 static int ask(struct hands *h, unsigned i)
 {
 	struct writing *w = h->w;
 
 	h->open[i] = false;
-	/* Who has been killed before, and can be seen, does not ask. */
+	/* A process that was killed before and that kxfs can see does not submit. */
 	if (!w->killed || w->sight == KERNEL_ELSEWHERE)
 		writer_asks(w);
 	return kernel_close(&h->f[i], w->interrupt_us);
 }
 
-/* Make PATH with the whole text: 0, and then it asks, or it ends here. */
+/* Write the whole text to PATH and close it, which submits. Return the result, or the first error. */
 static int write_new(struct hands *h, const char *path, int flags, bool sync)
 {
 	int err = open_it(h, path, flags);
@@ -133,7 +139,7 @@ static int write_new(struct hands *h, const char *path, int flags, bool sync)
 	return err ? err : ask(h, 0);
 }
 
-/* --- each --- */
+/* --- each way --- */
 
 static int plain(struct hands *h)
 {
@@ -152,7 +158,7 @@ static int shell(struct hands *h)
 	for (unsigned i = 0; i < 3 && !err; i++) {
 		dup_it(h, 1, writer_child(h->w), 2);
 		err = put(h, 2, i < 2 ? (i + 1) * part : n, false);
-		/* The end of a command is nobody's concern. */
+		/* Nobody looks at the result of a command's close. */
 		close_it(h, 2);
 	}
 	return err ? err : ask(h, 1);
@@ -278,12 +284,12 @@ bool writer_renames(unsigned habit)
 	return habits[habit].by_rename;
 }
 
-/* --- its end --- */
+/* --- the end of a writer --- */
 
 pid_t writer_child(struct writing *w)
 {
 	w->child = kernel_fork(w->sight);
-	/* A writer that was killed while it opened the file starts no child. */
+	/* A writer that was killed in open starts no child. */
 	if (w->killed)
 		kernel_kill(w->child);
 	return w->child;
