@@ -535,15 +535,20 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	return pod;
 }
 
-/* True if POD (may be NULL), with its new VIEW, belongs to another job than before. */
+/*
+ * True if POD (may be NULL), with its new VIEW, belongs to another job than before. That job may not be known yet; but
+ * a pod never leaves a known job for one that is not, unless it has another owner.
+ */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
 {
-	const struct job *job = pod ? find_job(w, resolve(w, view->meta.owner_uid)) : NULL;
+	const char *uid = pod ? resolve(w, view->meta.owner_uid) : NULL;
+	const struct job *job = pod ? find_job(w, uid) : NULL;
 
-	if (!pod || job == pod->job)
+	if (!pod || streq(uid, pod->job->j.uid))
 		return false;
-	return (job && job->j.view) || !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
+	return (job && job->j.view) || !pod->job->j.view ||
+	       !streq(pod->view->meta.owner_uid, view->meta.owner_uid);
 }
 
 static void on_pod(struct world *w, const char *json, size_t len, bool gone)

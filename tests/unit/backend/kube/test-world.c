@@ -389,6 +389,27 @@ static void test_gone_links(void **state)
 	assert_changed("x");
 }
 
+/* A pod comes when nothing leads from it to a job. It is the job's once the rest is there, in whatever order that comes. */
+static void test_late_links(void **state)
+{
+	for (int job_first = 0; job_first < 2; job_first++) {
+		cleanup_free char *uid = text_print("u%d", 5 + job_first);
+		cleanup_free char *part = text_print("x%d", job_first);
+
+		fill();
+		tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", part);
+		assert_int_equal(n_pods_of(part), 1);
+		if (job_first)
+			tell_job("j5", uid, "q1");
+		tell(WORLD_PARTS, false, "{" OWNED "}", "x", part, uid);
+		tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", part);
+		if (!job_first)
+			tell_job("j5", uid, "q1");
+		assert_int_equal(n_pods_of(uid), 1);
+		assert_int_equal(n_pods_of(part), 0);
+	}
+}
+
 /* A short object of SORT, which is passed over for the reason WRONG. */
 static void pass_over(enum world_sort sort, const char *name, const char *uid, bool gone, int wrong)
 {
@@ -521,6 +542,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_two_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
 
