@@ -22,7 +22,8 @@
  *						no reply			POST, later; or HOLDER,
  *										if the job may be over
  *										and removed by then
- *	HOLDER	a GET of who has the name	it is ours			answer: launched
+ *	HOLDER	a GET of who has the name, or	it is ours			answer: launched
+ *		a pause before one
  *						another has the name that the
  *						document gives			PREPARE
  *						nobody has it, or another	answer: refused
@@ -74,6 +75,7 @@ struct submit {
 	bool concluded;	       /* held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
+	bool asks;	 /* HOLDER: another POST could launch a job again that is gone since */
 	unsigned names;	 /* how many names were tried */
 	bool old_exists; /* the cluster still has a job with the first of these names */
 	int err;	 /* the present error */
@@ -247,8 +249,8 @@ static bool is_known(const struct submit *s)
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Repeat the POST after a pause. WHY: the reply, or what came instead. */
-static void post_again(struct submit *s, const struct http_reply *reply, const char *why)
+/* Repeat the request after a pause. WHY: the reply, or what came instead. */
+static void send_again(struct submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
@@ -288,7 +290,8 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 			"the reply was lost, and with its ttl the job may have ended and gone by "
 			"now");
 	} else if (holder == HOLDER_NONE && !s->tried) {
-		post_again(s, reply, "its name is alternately taken and free");
+		s->asks = false;
+		send_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/* Nobody else would choose this name: it is our job, already gone, or not readable by the user. */
 		launched(s, "", 0);
@@ -299,6 +302,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		/* Another job has the name of the document: use another name. */
 		s->names++;
 		s->old_exists = true;
+		s->asks = false;
 		request_set_working(&s->r, true);
 		loop_work(s->k->b->loop, prepare, prepared, s);
 	} else {
@@ -321,7 +325,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->tried)) {
 		refuse(s, s->err);
 	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
-		post_again(s, reply,
+		send_again(s, reply,
 			   *reply->text
 				   ? reply->text
 				   : "the name is taken, and the server does not show by which "
@@ -345,6 +349,7 @@ static void ask_holder(struct submit *s)
 		.data = s,
 	};
 
+	s->asks = true;
 	request_call(&s->r, s->m->id, "", &call);
 }
 
@@ -377,7 +382,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
 		     s->m->id, text);
-		post_again(s, reply, text);
+		send_again(s, reply, text);
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
@@ -437,6 +442,8 @@ static void post(struct request *r)
 		launched(s, "", 0);
 		return;
 	}
+	if (s->asks)
+		return ask_holder(s);
 	if (s->tried && s->m->ttl >= 0 && request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
 		s->tried = TRIED_MAYBE_GONE;
 		s->err = 0;

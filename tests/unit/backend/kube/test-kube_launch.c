@@ -112,6 +112,26 @@ static void test_seen_and_gone(void **state)
 	}
 }
 
+/*
+ * The reply was lost, its repetition finds the name taken, and the job is removed before the server shows whose it is:
+ * it is not launched twice.
+ */
+static void test_taken_and_gone(void **state)
+{
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_lose(true);
+	rig_until_request();
+	rig_serve(); /* is answered 409 */
+	rig.objects[0].there = false;
+	rig_lose(false); /* is the GET */
+	rig_until_request();
+	rig_serve();
+	assert_int_equal(rig.n_answers, 1);
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(launches(), 1);
+}
+
 /* A 409 that does not mean "exists already" has launched nothing. */
 static void test_conflict(void **state)
 {
@@ -225,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_syncs, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_copy_of_ours, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_seen_and_gone, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_taken_and_gone, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
