@@ -47,9 +47,11 @@ static void look_again(pid_t pid, unsigned life, uint64_t since)
 	}
 }
 
-static void remove_all(size_t k)
+/* Remove all that are still there. False: there are none. */
+static bool remove_all(size_t k)
 {
 	struct object *o;
+	bool ret = false;
 
 	for (size_t i = 0; (o = object_at(i)); i++) {
 		if (o->in != JOBS || o->gone || !streq(o->of->controller->source, server_kind(k)))
@@ -58,7 +60,9 @@ static void remove_all(size_t k)
 			object_drop(o);
 		else
 			o->of->controller->remove(o);
+		ret = true;
 	}
+	return ret;
 }
 
 static void trouble(void *data)
@@ -77,7 +81,9 @@ static void trouble(void *data)
 		removed_kind = server_kind(k);
 		cluster_trouble(k, ENDS);
 		sim_sleep(cluster_kept_us());
-		remove_all(k);
+		/* It is served until the last of its jobs, some of which have finalizers, is gone. */
+		while (remove_all(k))
+			sim_sleep(sim_delay(SIM_KINDS, SIM_S / 100));
 	}
 	life = sim_life();
 	since = sim_now();
