@@ -46,6 +46,7 @@ struct write {
 	bool undone; /* removed by a restore of etcd */
 	bool copied; /* another user has replaced the job by a copy */
 	bool told;   /* kxfs has shown it as launched */
+	bool unsure; /* kxfs was killed while it removed it, or did not answer: it may go on */
 	char *job, *uid;
 	int err;
 	struct writing writing;
@@ -594,6 +595,7 @@ static void remove_one(struct write *w, pid_t pid)
 	/* A job whose launch is unclear remains, and others wait for it. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
+	w->unsure = err && err != -ENOENT;
 	w->forgotten = !err && !w->created && !w->told;
 	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
 	    server_has_job(w->uid))
@@ -729,8 +731,9 @@ static bool others_go_on(const struct write *w)
 {
 	bool certain;
 
-	return w->after && (!is_over(w->after, &certain) || !streq(w->wish, "any") ||
-			    server_is_suspended(w->after->job));
+	return w->after &&
+	       (!is_over(w->after, &certain) || !streq(w->wish, "any") ||
+		(w->after->unsure && !w->after->created) || server_is_suspended(w->after->job));
 }
 
 bool users_show_not_known(const char *job, pid_t pid)
