@@ -50,7 +50,7 @@ static const char *parse_step(struct arena *arena, const char **p, struct value_
 		return NULL;
 	}
 	if (strncmp(from, "['", 2) == 0) {
-		end = strstr(from, "']");
+		end = strstr(from + 2, "']");
 		if (!end || end == from + 2)
 			return "a key in brackets is written ['KEY']";
 		ret->key = arena_text(arena, mem_copy(from + 2, (size_t)(end - from - 2)));

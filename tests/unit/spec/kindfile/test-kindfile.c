@@ -41,6 +41,9 @@ static void test_mistakes(void **state)
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: there is no name behind a "
 	      "dot; a name has letters, digits, - and _, and any other key is written ['KEY']\n");
+	check(HEAD "roles: [{name: a, replicas: \"[']\", template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:29: roles[0].replicas: '[']' is not a path: a key in brackets is written "
+	      "['KEY']\n");
 	check("format: kxfs-kind/1\nname: foo\nobject: {api: v1, kind: Secret, plural: secrets}\n" ROLES
 		      STATES,
 	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
