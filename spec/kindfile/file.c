@@ -348,7 +348,7 @@ static void set_state(const struct place *p, void *row)
 		KEY(kind_state, "firm", firm, set_bool),
 		KEY(kind_state, "vague", vague, set_texts),
 		KEY(kind_state, "exact", exact, set_texts),
-		KEY(kind_state, "tells", tells, set_texts),
+		KEY(kind_state, "exact_message", exact_message, set_texts),
 	};
 	struct kind_state *state = row;
 

@@ -69,7 +69,8 @@ struct kind_state {
 	const char *shown; /* NULL: the condition, the phase, or what it is */
 	bool firm;
 	struct texts vague; /* reasons; "true": all */
-	struct texts exact, tells;
+	struct texts exact;
+	struct texts exact_message; /* parts of messages */
 };
 
 /* An object between pods and job. */

@@ -236,13 +236,13 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 	for (size_t i = 0; i < state->exact.n; i++)
 		if (streq(state->exact.v[i], v->reason))
 			return false;
-	for (size_t i = 0; i < state->tells.n; i++)
-		if (strcasestr(v->message, state->tells.v[i]))
+	for (size_t i = 0; i < state->exact_message.n; i++)
+		if (strcasestr(v->message, state->exact_message.v[i]))
 			return false;
 	for (size_t i = 0; i < state->vague.n; i++)
 		if (streq(state->vague.v[i], "true") || streq(state->vague.v[i], v->reason))
 			return true;
-	return state->exact.n || state->tells.n;
+	return state->exact.n || state->exact_message.n;
 }
 
 /* Why the job has ended, or is about to. */
